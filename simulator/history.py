@@ -62,6 +62,8 @@ class History:
         world = self.world = World(seed, bug, self._ambush, self._task_stepped)
         self._last_step = 0.0
         self._calm_at = 0
+        #: How far the scrub was when the bad time was over.
+        self._scrubbed = ScrubProgress()
         self._dregs_seen = 0
         self._acts: list[tuple[Process, asyncio.Task[None]]] = []
         self._outside = Outside(world)
@@ -128,6 +130,7 @@ class History:
         self.world.weather.chaos = False
         self.world.trace.add("world", "CALM", "the bad time is over")
         self._calm_at = self.world.clock.now()
+        self._scrubbed = await self._scrub_progress()
         if self.world.plan.damages:
             await self._people.mend_uploads()
         await self._settle()
@@ -268,15 +271,20 @@ class History:
         return [] if entry is None or job.state.get("applied") == entry.version else [self._due(job)]
 
     async def _scrub_due(self) -> list[int]:
-        """When the scrub reads on, unless it has read everything since the bad time was over."""
+        """When the scrub reads on, unless it has read everything since the bad time was over. Where the clock went back
+        before that, times of an earlier pass are later than the calm."""
         if not self.world.plan.damages:
             return []
-        job = await self._job("scrub")
-        progress, now = msgspec.convert(job.state, ScrubProgress), self.world.clock.now()
-        if progress.ended_at >= progress.began_at >= self._calm_at:
+        progress, before, now = await self._scrub_progress(), self._scrubbed, self.world.clock.now()
+        is_new = progress.began_at != before.began_at and progress.ended_at != before.ended_at
+        if is_new and progress.ended_at >= progress.began_at >= self._calm_at:
             return []
+        job = await self._job("scrub")
         waits = not progress.after and 0 <= now - progress.began_at < PASS_EVERY_MS
         return [progress.began_at + PASS_EVERY_MS if waits else self._due(job)]
+
+    async def _scrub_progress(self) -> ScrubProgress:
+        return msgspec.convert((await self._job("scrub")).state, ScrubProgress)
 
     async def _following_due(self) -> list[int]:
         """When the jobs run next that follow changes, if there are some that they have not seen."""

@@ -250,7 +250,8 @@ async def _check_task(world: World, outside: Outside, task: Task) -> None:
         given_up = failed == (hook == Listener.BROKEN) or gave_up or task.outcome.startswith("not delivered")
         require(given_up, "a delivery arrives, or is given up", task)
         withheld = task.outcome.startswith("not delivered") and (
-            "revocation" in task.subject or _was_hidden(world, task.subject["submission"])
+            # Of alerts only reviewers hear, and of recalls whoever may read the skill.
+            "submission" not in task.subject or _was_hidden(world, task.subject["submission"])
         )
         require(withheld or failed or notice in outside.heard[hook], "what is delivered has arrived", task)
     elif task.kind == EXTERNAL_SCAN:

@@ -23,8 +23,8 @@ from vskill_platform.settings import load_settings
 guard_runner()
 
 # Where the product may block, and why: file, function, and the calls that are let through there.
-# A read of one key by SQLite takes 5 µs inline and 160 µs through a thread.
-POINT_READ = ("vskill_platform/database/sqlite.py", "point_read")
+# A read of one key by SQLite takes 5 µs inline and 160 µs through a thread; one of a few rows ends after so many steps.
+POINT_READ = ("vskill_platform/database/sqlite.py", {"point_read", "_read_here"})
 POINT_READ_CALLS = (
     "sqlite3.Connection.execute",
     "sqlite3.Cursor.execute",
@@ -40,6 +40,8 @@ LOG_LINE_CALLS = ("os.write", "threading.Lock.acquire")
 # The PostgreSQL driver looks for a password file and certificates whenever it connects, which is seldom.
 CONNECTING = ("asyncpg/connect_utils.py", {"_parse_connect_dsn_and_args"})
 CONNECTING_CALLS = ("os.stat", "os.path.abspath", "io.BufferedReader.read", "io.TextIOWrapper.read")
+# Starting a program waits until the kernel has loaded it: half a millisecond, where a copy of this process takes seven.
+STARTING = ("vskill_platform/child_processes.py", "start_program")
 # A measurement of coverage guards its own data for the moment that a thread's first line takes.
 COVERAGE = ("coverage/collector.py", {"lock_data"})
 # Blocking calls that blockbuster does not know of.
@@ -80,6 +82,7 @@ def event_loop_guard() -> Iterator[BlockBuster]:
         guard.functions[name].can_block_in(*TRACEBACK)
     for name in CONNECTING_CALLS:
         guard.functions[name].can_block_in(*CONNECTING)
+    guard.functions["os.read"].can_block_in(*STARTING)
     guard.functions["threading.Lock.acquire"].can_block_in(*COVERAGE)
     guard.activate()
     yield guard

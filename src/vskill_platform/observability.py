@@ -118,8 +118,14 @@ class Metrics:
         )
         self.notifications = self._counter(
             "notifications",
-            "Notifications written for accounts, by topic: own, watched, reviews, reports.",
+            "Notifications written for accounts, by topic: own, watched, reviews, reports, alerts.",
             "topic",
+        )
+        self.mails = self._counter(
+            "mails",
+            "Mails by form (at-once, daily, confirmation, decision, operator) and outcome: sent, not sent.",
+            "form",
+            "outcome",
         )
         self.content_checked_bytes = self._counter(
             "content_checked_bytes", "Bytes of stored content that the scrub has read and verified."

@@ -295,7 +295,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     smtp_url: MailServer = ""
     #: Sender address of mail; required with VSKILL_SMTP_URL.
     mail_from: Mailbox = ""
-    #: Recipient of decisions whose submitter has no e-mail address. Unset: nobody.
+    #: Recipient of reports, alerts, and decisions whose submitter has no e-mail address. Unset: nobody.
     mail_to: Mailbox = ""
 
     def __post_init__(self) -> None:

@@ -22,6 +22,21 @@ PHONE = {"width": 360, "height": 780}
 VENDOR = Path(__file__).parent / "vendor"
 #: What a page under test is given to settle.
 PATIENCE_MS = 20_000
+#: Adds up what moves without a click or a key, and names it.
+WATCH_SHIFTS = """
+    window.shifts = 0;
+    window.shifted = [];
+    new PerformanceObserver(list => {
+        for (const entry of list.getEntries()) {
+            if (entry.hadRecentInput) continue;
+            window.shifts += entry.value;
+            for (const { node } of entry.sources) {
+                const one = node?.nodeType === 1 ? node : node?.parentElement;
+                if (one) window.shifted.push(`${one.tagName}.${one.className}#${one.id} ${entry.value.toFixed(3)}`);
+            }
+        }
+    }).observe({ type: "layout-shift", buffered: true });
+"""
 
 
 @pytest.fixture(scope="session")

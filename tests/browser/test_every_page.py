@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import DESK, PHONE
+from tests.browser.conftest import DESK, PHONE, WATCH_SHIFTS
 from tests.browser.places import PUBLIC, SIGNED_IN
 from vskill_platform.web.compression import LEVEL
 
@@ -23,21 +23,6 @@ MOST_SHIFT = 0.05
 MOST_HTML = 30_000
 UNTIL_PAINTED = """
     () => new Promise(done => new PerformanceObserver(() => done()).observe({ type: "paint", buffered: true }))
-"""
-#: Adds up what moves without a click or a key, and names it.
-WATCH_SHIFTS = """
-    window.shifts = 0;
-    window.shifted = [];
-    new PerformanceObserver(list => {
-        for (const entry of list.getEntries()) {
-            if (entry.hadRecentInput) continue;
-            window.shifts += entry.value;
-            for (const { node } of entry.sources) {
-                const one = node?.nodeType === 1 ? node : node?.parentElement;
-                if (one) window.shifted.push(`${one.tagName}.${one.className}#${one.id} ${entry.value.toFixed(3)}`);
-            }
-        }
-    }).observe({ type: "layout-shift", buffered: true });
 """
 
 
@@ -87,7 +72,7 @@ def test_no_barrier_is_found(every_page, axe, theme, size):
     assert found == {}
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [390, 1280, 1920])
 def test_nothing_moves_while_a_page_loads(every_page, width):
     """Scripts and fonts that come only after the first paint move nothing that is seen already."""
     make, places = every_page

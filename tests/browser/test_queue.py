@@ -7,9 +7,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
-from tests.browser.conftest import DESK, PATIENCE_MS, PHONE
+from tests.browser.conftest import DESK, PATIENCE_MS, PHONE, WATCH_SHIFTS
 from tools.browsing import command, serving
 
 pytestmark = pytest.mark.browser
@@ -77,7 +77,7 @@ def test_a_parameter_that_somebody_added_to_a_link_changes_nothing(opened):
 
 
 def test_a_row_and_the_numbers_come_without_a_reload(opened, server, tmp_path):
-    """C1, C3: the row comes once, its state follows, and the cards count it."""
+    """C1, C3: the row comes once, when it is asked for, its state follows, and the cards count it."""
     page, other = opened(), opened()
     for one, address in ((page, "/queue"), (other, "/queue?category=failed")):
         one.goto(address)
@@ -86,6 +86,7 @@ def test_a_row_and_the_numbers_come_without_a_reload(opened, server, tmp_path):
     before, failed = count_on(page, "all"), other.locator(ROWS).count()
     told = command(server.data, "submit", str(skill_folder(tmp_path, "arrives-live")), "--json")
     assert "arrives-live" in told
+    page.get_by_role("button", name="Show 1 new").click()
     row = page.locator(ROWS).filter(has_text="arrives-live")
     expect(row.get_by_text("Published", exact=True)).to_be_visible()
     expect(row).to_have_count(1)
@@ -96,10 +97,32 @@ def test_a_row_and_the_numbers_come_without_a_reload(opened, server, tmp_path):
     assert page.evaluate("window.stayed") is other.evaluate("window.stayed") is True
 
 
+def test_what_comes_moves_nothing_that_is_being_read(opened, server, tmp_path):
+    """A new row waits until somebody asks for it; a row that changes stays as high as it was."""
+    page = opened()
+    page.add_init_script(WATCH_SHIFTS)
+    page.goto("/queue")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    first = page.locator(ROWS).first.get_attribute("id")
+    command(server.data, "submit", str(skill_folder(tmp_path, "comes-quietly")))
+    button = page.get_by_role("button", name="Show 1 new")
+    expect(button).to_be_visible()
+    expect(page.locator(".stat [data-count=all]")).to_have_text(
+        str(server.json("/api/v1/submissions/stats")["total"])
+    )
+    assert page.locator(ROWS).first.get_attribute("id") == first
+    moved = page.evaluate("[window.shifts, window.shifted]")
+    assert moved[0] < 0.001, moved[1][:6]
+    button.press("Enter")
+    expect(page.get_by_role("link", name="comes-quietly")).to_be_focused()
+    expect(button).to_be_hidden()
+
+
 def test_a_row_is_opened_and_its_page_tells_the_whole_way(opened, server, tmp_path):
     page = opened()
     page.goto("/queue")
     command(server.data, "submit", str(skill_folder(tmp_path, "tells-its-way")))
+    page.get_by_role("button", name="Show 1 new").click()
     page.locator(ROWS).get_by_role("link", name="tells-its-way").click()
     expect(page.get_by_role("link", name=re.compile("See the published skill"))).to_be_visible()
     steps = page.locator(".timeline > li")
@@ -155,6 +178,28 @@ def test_without_scripts_the_queue_is_filtered_searched_and_read(opened):
     page.locator(ROWS).get_by_role("link").click()
     expect(page.get_by_role("heading", name="Findings")).to_be_visible()
     expect(page.get_by_text("What to do:").first).to_be_visible()
+
+
+def test_a_row_that_is_in_the_list_no_more_is_shown_as_one_that_left(opened):
+    """It became private, or another state, while nothing was heard."""
+    page = opened()
+    answers: list[str] = []
+
+    def answer(route: Route) -> None:
+        body = route.fetch().text()
+        if not answers:
+            gone = '<tr id="gone"><td colspan="4">It was here.</td></tr>'
+            body = re.sub(r'(<tbody id="queue-rows"[^>]*>)', rf"\1{gone}", body)
+        answers.append(body)
+        route.fulfill(
+            body=re.sub(r'data-refresh-ms="\d+"', 'data-refresh-ms="200"', body), content_type="text/html"
+        )
+
+    page.route(re.compile("/queue$"), answer)
+    page.goto("/queue")
+    expect(page.locator("#gone")).to_have_class(re.compile("is-left"))
+    assert len(answers) > 1
+    assert page.locator(f"{ROWS}.is-left").count() == 1
 
 
 # What holds for each of these pages.

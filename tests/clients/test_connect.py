@@ -13,6 +13,8 @@ from tests.clients.private import OWNER, PrivateRegistry
 from tests.clients.registry import Registry, skill_md
 from vskill_platform.cli import cli
 
+pytestmark = pytest.mark.outside
+
 #: What somebody has in their settings already, by client.
 SETTINGS = {
     "claude": (".claude/settings.json", '{\n  // mine\n  "model": "opus", /* { */\n}\n'),

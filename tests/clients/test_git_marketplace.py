@@ -12,6 +12,8 @@ from tests.clients.clients import git, keep_for_git
 from tests.clients.private import HIDDEN, OWNER, SLUG, PrivateRegistry
 from tests.clients.registry import Registry, running, skill_md
 
+pytestmark = pytest.mark.outside
+
 WHY = ("--reason", "for a test of clients")
 MANIFEST = ".claude-plugin/marketplace.json"
 

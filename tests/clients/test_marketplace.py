@@ -9,6 +9,8 @@ from tests.clients.clients import git
 from tests.clients.lenient_forms import LENIENT
 from tests.clients.registry import Registry, read_files, skill_md
 
+pytestmark = pytest.mark.outside
+
 RICH = {
     "SKILL.md": skill_md("rich", "Ünïcode prose."),
     "scripts/run.sh": b"#!/bin/sh\necho done\n",

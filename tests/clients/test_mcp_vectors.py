@@ -10,6 +10,8 @@ import pytest
 
 from tests.clients.registry import Registry
 
+pytestmark = pytest.mark.outside
+
 PREFIX = "skill://upload~vectors/skills/"
 HEADS = {
     "pdf-processing": "name: pdf-processing\ndescription: Extract, fill, and assemble PDF documents\n"

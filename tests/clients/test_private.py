@@ -29,6 +29,8 @@ from tests.clients.private import (
 from tests.clients.registry import read_files
 from tests.support.patience import PATIENCE_S
 
+pytestmark = pytest.mark.outside
+
 #: Of a skill, and of its namespace; both are in a canonical name.
 ADDRESSES = (
     "/api/v1/skills/{name}",

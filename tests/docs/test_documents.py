@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tools import docs
-from tools.files import ROOT
+from tools.files import ROOT, texts
+from tools.screenshots import MOST_PICTURE_BYTES
 
 
 @pytest.fixture
@@ -92,3 +93,26 @@ def test_every_figure_that_the_readme_claims_was_measured():
     measured = {one for text in written for one in figures(text)}
     assert figures(claimed)
     assert [one for one in figures(claimed) if one not in measured] == []
+
+
+PICTURES = {
+    (path, found)
+    for path, text in texts()
+    if path.endswith(".md")
+    for found in re.findall(r"!\[[^\]]*\]\(([^)\s]+)\)", text)
+    if "://" not in found
+}
+
+
+@pytest.mark.parametrize(("page", "picture"), sorted(PICTURES))
+def test_every_picture_that_a_document_names_is_there_and_small(page, picture):
+    """A reader on a slow line sees it too; `make screenshots` makes those of the pages anew."""
+    file = ROOT / Path(page).parent / picture
+    assert file.is_file(), f"{page} shows {picture}, which is not there: run 'make screenshots'"
+    assert file.stat().st_size < MOST_PICTURE_BYTES
+
+
+def test_every_screenshot_is_small_and_in_both_themes():
+    taken = {one.name for one in (ROOT / "docs" / "images").glob("*.webp")}
+    assert {one.replace("-dark-", "-light-") for one in taken} == {one for one in taken if "-light-" in one}
+    assert all((ROOT / "docs" / "images" / one).stat().st_size < MOST_PICTURE_BYTES for one in taken)

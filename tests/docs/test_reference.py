@@ -19,12 +19,16 @@ from tools.files import ROOT
 from tools.route_words import WORDS
 from vskill_platform.domain.states import ACTIVE_STATES, TRANSITIONS, State
 from vskill_platform.notifications.notices import (
+    AlertData,
+    AlertNotice,
     Notice,
     NoticeData,
     NoticeType,
     RecallData,
     RecalledVersion,
     RecallNotice,
+    ReportData,
+    ReportNotice,
 )
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.web.app import ENDPOINTS
@@ -163,7 +167,8 @@ def test_every_event_of_a_webhook_is_documented_with_all_that_it_carries():
     text = page("docs/how-to/webhooks-and-mail.md")
     for kind in NoticeType:
         assert f"| `{kind}` |" in text
-    for struct in (Notice, NoticeData, RecallNotice, RecallData, RecalledVersion):
+    about_skills = (Notice, NoticeData, RecallNotice, RecallData, RecalledVersion)
+    for struct in (*about_skills, ReportNotice, ReportData, AlertNotice, AlertData):
         for field in msgspec.structs.fields(struct):
             assert f'"{field.encode_name}":' in text, field.encode_name
 
@@ -174,6 +179,10 @@ def test_the_example_of_a_delivery_is_one():
     assert msgspec.json.decode(example, type=Notice).type is NoticeType.SUBMISSION_DECIDED
     example = text.split("```json\n")[2].split("```")[0]
     assert msgspec.json.decode(example, type=RecallNotice).type is NoticeType.SKILL_WITHDRAWN
+    example = text.split("```json\n")[3].split("```")[0]
+    assert msgspec.json.decode(example, type=ReportNotice).type is NoticeType.REPORT_DECIDED
+    example = text.split("```json\n")[4].split("```")[0]
+    assert msgspec.json.decode(example, type=AlertNotice).type is NoticeType.ALERT_FIRED
 
 
 @pytest.mark.parametrize("alert", AlertCode)

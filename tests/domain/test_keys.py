@@ -53,6 +53,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.open_report("a/b/c", "user:ann"), "open_report:a/b/c:user%3Aann"),
         (keys.webhook("w1"), "webhook:w1"),
         (keys.inbox("ann", "9-e"), "inbox:ann:9-e"),
+        (keys.inbox_seen("ann"), "inbox:ann:0"),
         (keys.watches("ann"), "watches:ann"),
         (keys.watcher("a/b/c", "ann"), "watcher:a/b/c:ann"),
         (keys.damage("ab" * 32), "damage:" + "ab" * 32),

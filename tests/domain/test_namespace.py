@@ -22,6 +22,7 @@ from vskill_platform.domain.namespace import (
     audience_for,
     audiences,
     internal_form,
+    maintainers_in,
     namespace_audiences,
     namespace_in,
     namespace_of,
@@ -183,6 +184,25 @@ def test_a_place_has_exactly_one_namespace():
     assert namespace_of(normalise("https://git.example.org/acme/sub/tools")) == "git.example.org~acme~sub"
     assert namespace_of(upload_identity("mia", "pdf")) == upload_namespace("Mia") == "upload~mia"
     assert namespace_in("acme/tools/pdf") == "acme"
+
+
+def test_maintainers_are_found_by_what_gives_them_their_role():
+    """Directly, by a team, for one repository, and for what they upload; readers and authors are none."""
+    repo, role = "github.com/acme/tools", NamespaceRole
+    known = directory(
+        acme(
+            None,
+            member("user:olga", role.OWNER),
+            member("user:mike", role.MAINTAINER, repo),
+            member("user:else", role.MAINTAINER, "github.com/acme/other"),
+            member("team:core", role.MAINTAINER),
+            member("user:anna", role.AUTHOR),
+        ),
+        teams=(Team("core", ("tim", "tom")), Team("other", ("eve",))),
+    )
+    assert maintainers_in(known, "acme", repo) == {"olga", "mike", "tim", "tom"}
+    assert maintainers_in(known, "upload~mia", "upload/mia") == {"mia"}
+    assert maintainers_in(known, "unknown", repo) == set()
 
 
 def test_the_highest_role_counts():

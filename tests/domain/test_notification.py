@@ -3,7 +3,9 @@
 import msgspec
 
 from vskill_platform.domain.notification import (
-    AccountWatches,
+    PROOF_MS,
+    AccountChoices,
+    MailProof,
     Notification,
     Topic,
     targets_for,
@@ -28,11 +30,16 @@ def test_a_record_of_an_earlier_release_was_told_when_it_happened():
     assert late.is_unread(8) and not late.is_unread(9)
 
 
+def test_a_code_of_an_earlier_release_is_good_for_a_day_from_the_first_that_was_asked_for():
+    old = msgspec.json.decode(b'{"address":"a@b","code":"c","since":5,"tries":2}', type=MailProof)
+    assert old.good_until == 5 + PROOF_MS
+
+
 def test_what_is_watched_stands_once_in_the_order_of_names():
-    watches = with_watched(with_watched(AccountWatches(seen_at=7), "b"), "a/b/c")
-    assert watches == AccountWatches(("a/b/c", "b"), 7)
+    watches = with_watched(with_watched(AccountChoices(), "b"), "a/b/c")
+    assert watches == AccountChoices(("a/b/c", "b"))
     assert with_watched(watches, "b") == watches
-    assert without_watched(watches, "b") == AccountWatches(("a/b/c",), 7)
+    assert without_watched(watches, "b") == AccountChoices(("a/b/c",))
     assert without_watched(watches, "c") == watches
 
 

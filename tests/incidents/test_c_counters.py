@@ -40,8 +40,9 @@ from vskill_platform.env import Env
 from vskill_platform.kv.collections import SUBMISSIONS
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.queue.health import queue_health
+from vskill_platform.queue.job_health import job_health
 from vskill_platform.queue.jobs import Job, JobState
-from vskill_platform.queue.schedule import job_health, run_job, run_schedule
+from vskill_platform.queue.schedule import run_job, run_schedule
 from vskill_platform.submission_store import (
     count_submissions,
     enumerate_published_skills,

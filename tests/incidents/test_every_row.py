@@ -21,11 +21,11 @@ LETTERS = {match[1]: match for match in LETTER.finditer(PAGE)}
 
 @cache
 def _tests() -> list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    """Every test function of the suite, with the path of its file. Only a process that runs these tests reads them."""
+    """Every test function of the suite, all of them at the top of a module, with the path of its file. Only a process that runs these tests reads them."""
     return [
         (path.relative_to(ROOT).as_posix(), node)
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in ast.parse(path.read_text("utf-8")).body
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
     ]
 

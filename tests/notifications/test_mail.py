@@ -13,9 +13,10 @@ from vskill_platform.domain.errors import InvalidSettings
 from vskill_platform.domain.task import TaskState
 from vskill_platform.intake.submit import SubmittedBy, submit_upload
 from vskill_platform.notifications.deliveries import find_notices
-from vskill_platform.notifications.mail import MAIL, compose, recipient
+from vskill_platform.notifications.mail import compose, recipient
 from vskill_platform.notifications.notices import notices_of
 from vskill_platform.settings import Settings, load_settings
+from vskill_platform.store.notifications import MAIL
 from vskill_platform.store.tasks import read_task
 
 pytestmark = pytest.mark.anyio

@@ -14,10 +14,10 @@ from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.namespace import RegistryMode, Visibility
 from vskill_platform.intake.submit import SubmittedBy
 from vskill_platform.notifications.deliveries import DELIVERY, find_notices
-from vskill_platform.notifications.mail import MAIL
 from vskill_platform.notifications.notices import notices_of
 from vskill_platform.notifications.signature import new_secret
 from vskill_platform.store.accounts import Role, create_user
+from vskill_platform.store.notifications import MAIL
 from vskill_platform.store.readers import OPERATOR
 from vskill_platform.store.tasks import read_task
 from vskill_platform.store.webhooks import Webhook, add_webhook

@@ -14,6 +14,7 @@ from vskill_platform.actions.notifications import (
     READ_NOTIFICATIONS,
     REMOVE_WATCH,
     ListNotifications,
+    NotificationsAnswer,
     OwnNotifications,
     WatchTarget,
 )
@@ -21,7 +22,7 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import InvalidInput, NotFound
 from vskill_platform.domain.namespace import Visibility
-from vskill_platform.domain.notification import KEPT_MS, MOST_WATCHED
+from vskill_platform.domain.notification import KEPT_MS, MOST_WATCHED, Notification, Topic
 from vskill_platform.domain.states import State
 from vskill_platform.intake.submit import SubmittedBy
 from vskill_platform.notifications.deliveries import (
@@ -31,8 +32,8 @@ from vskill_platform.notifications.deliveries import (
 )
 from vskill_platform.notifications.signature import new_secret
 from vskill_platform.store.accounts import Role, create_user, get_user
-from vskill_platform.store.notifications import watch
-from vskill_platform.store.reports import file_report
+from vskill_platform.store.notifications import MOST_COUNTED, MOST_PAGES, tell, watch
+from vskill_platform.store.reports import ReportStatus, decide_report, file_report
 from vskill_platform.store.webhooks import add_webhook
 
 pytestmark = pytest.mark.anyio
@@ -126,6 +127,45 @@ async def test_a_watcher_is_not_shown_what_it_may_not_read_any_more(env):
     assert await listed(env, "ann") == []
 
 
+async def all_pages(env, account: str, limit: int) -> list[NotificationsAnswer]:
+    pages: list[NotificationsAnswer] = []
+    while not pages or pages[-1].after is not None:
+        after = pages[-1].after if pages else None
+        asked = ListNotifications(after=after, limit=limit)
+        pages.append(await LIST_NOTIFICATIONS(env, await who(account), asked))
+    return pages
+
+
+async def test_no_page_tells_of_what_one_may_not_read(env):
+    """Neither by its cursor, nor by its length, nor by whether another one follows."""
+    await manage(env, "upload~acme", Visibility.TEAM)
+    await create_user("zoe", Role.AUTHOR, by="system", reason="a test")
+    await watch("zoe", "upload~tests")
+    for name in ("upload~tests", "upload~acme"):
+        await watch("ann", name)
+    cursor = await find_notices(None)
+    for name in ("acme-1", "tests-1", "acme-2", "tests-2", "acme-3"):
+        env.clock.advance(1_000)
+        await publish(env, name, namespace=name.partition("-")[0])
+    while (after := await find_notices(cursor)) != cursor:
+        cursor = after
+    for limit in (1, 2, 3):
+        assert await all_pages(env, "ann", limit) == await all_pages(env, "zoe", limit)
+    assert len(await listed(env, "ann")) == 2
+
+
+async def test_behind_very_many_that_one_may_not_read_the_list_ends(env):
+    """Rather than tell of them by a cursor, or read on for ever."""
+    at = env.kv.now()
+    gone = [
+        Notification(f"e{n}", Topic.WATCHED, "skill.published", at, "secret", skill="gone/a/b")
+        for n in range(MOST_PAGES * MOST_COUNTED + 1)
+    ]
+    await tell(("ann", one) for one in gone)
+    (page,) = await all_pages(env, "ann", 1)
+    assert (page.notifications, page.after) == ((), None)
+
+
 async def test_who_may_not_read_a_skill_cannot_watch_it_and_a_namespace_says_nothing(env):
     await manage(env, "upload~acme", Visibility.TEAM)
     await publish(env, "canary", namespace="acme")
@@ -163,6 +203,39 @@ async def test_reviewers_hear_of_a_report_and_lose_it_with_their_role(env):
         assert await listed(env, account) == [("reports", f"Somebody reported {LINT}: other.", True)]
     await set_role("rae", Role.AUTHOR, by="system", reason="a test")
     assert await listed(env, "rae") == await listed(env, "ann") == []
+
+
+@pytest.mark.parametrize("status", [ReportStatus.UPHELD, ReportStatus.DISMISSED])
+async def test_a_decision_about_a_report_is_told_to_its_reporter_and_upheld_to_the_maintainers(env, status):
+    """Neither hears who the other is, nor what a reviewer wrote for the audit."""
+    for name in ("tests", "mia"):
+        await create_user(name, Role.AUTHOR, by="system", reason="a test")
+    await publish(env)
+    cursor = await find_reports(None)
+    filed = await file_report(LINT, reporter="user:ann", reason="It lies.", audiences=EVERYTHING)
+    anonymous = await file_report(LINT, reporter="user:203.0.113.7", reason="Me too.", audiences=EVERYTHING)
+    cursor = await find_reports(cursor)
+    assert await listed(env, "ann") == await listed(env, "tests") == []
+    await decide_report(filed.report.id, status, by="admin:rae", reason="secret")
+    await find_reports(cursor)
+    assert await listed(env, "ann") == [("own", f"A reviewer {status.value} your report about {LINT}.", True)]
+    upheld = ("own", f"A reviewer upheld a report about {LINT}, which you maintain: other.", True)
+    assert await listed(env, "tests") == ([upheld] if status is ReportStatus.UPHELD else [])
+    assert await listed(env, "mia") == []
+    assert anonymous.report.status is ReportStatus.OPEN
+
+
+async def test_who_may_not_read_a_reported_skill_any_more_is_shown_no_decision(env):
+    await manage(env, "upload~acme", Visibility.TEAM, "user:ann")
+    await publish(env, "canary", namespace="acme")
+    cursor = await find_reports(None)
+    canary = "upload~acme/skills/canary"
+    filed = await file_report(canary, reporter="user:ann", reason="It lies.", audiences=EVERYTHING)
+    await decide_report(filed.report.id, ReportStatus.UPHELD, by="admin:rae", reason="It does.")
+    await find_reports(cursor)
+    assert len(await listed(env, "ann")) == 1
+    await manage(env, "upload~acme", Visibility.TEAM)
+    assert await listed(env, "ann") == []
 
 
 async def test_old_news_are_not_told_again_and_pages_follow_each_other(env):

@@ -19,6 +19,8 @@ from tests.processes.workers import ROOT
 from tests.support.lifetimes import running
 from tests.support.patience import PATIENCE_S
 
+pytestmark = pytest.mark.outside
+
 
 @contextmanager
 def full_device() -> Iterator[dict[str, Any]]:

@@ -19,11 +19,12 @@ from tests.support.manual_clock import ManualClock
 from vskill_platform.broker.contract import DeliveryEnd, Settlement
 from vskill_platform.domain import keys
 from vskill_platform.domain.evidence import Evidence
-from vskill_platform.domain.messages import Send, submission_send
+from vskill_platform.domain.messages import Send, submission_send, task_send
 from vskill_platform.domain.namespace import Namespace, Visibility
 from vskill_platform.domain.scan import JudgeStatus, ScanStatus, Verdict
 from vskill_platform.domain.states import State
 from vskill_platform.env import Env
+from vskill_platform.notifications.notices import AlertData, NoticeType, alert_notice
 from vskill_platform.queue.alerts import (
     MOST_LETTERS,
     PREPARING_MS,
@@ -128,6 +129,28 @@ async def test_dead_letters_that_are_young_are_an_alert(env: Env):
     health = await queue_health()
     assert AlertCode.DEAD_LETTERS_GROWING not in codes(health)
     assert health.dead_letters == DeadLetters(2, 0)
+
+
+async def test_a_letter_that_was_to_tell_of_an_alert_raises_none_and_is_counted(env: Env):
+    """Where a receiver or a mail server stays away, alerts would raise each other for ever."""
+    data = AlertData("disk_filling", "records", "Only 1 MiB is free.", NOW)
+    alert = alert_notice(NoticeType.ALERT_FIRED, NOW, data).id
+    told = [("delivery", f"01hook:{alert}"), ("mail", alert), ("mail", f"eve:{alert}"), ("tell", alert)]
+    await env.broker.send_batch([task_send(kind, task_id, 1) for kind, task_id in told])
+    await give_up_all(env)
+    health = await queue_health()
+    assert health.dead_letters == DeadLetters(len(told), 0)
+    assert AlertCode.DEAD_LETTERS_GROWING not in codes(health)
+    await env.broker.send_batch([task_send("delivery", "01hook:01event.submission.decided", 1)])
+    await give_up_all(env)
+    assert (await queue_health()).dead_letters == DeadLetters(len(told) + 1, 1)
+
+
+async def give_up_all(env: Env) -> None:
+    while batches := await env.broker.receive(10, 0):
+        for batch in batches:
+            for message in batch.messages:
+                await message.dead_letter("it cannot be")
 
 
 async def bury(env: Env, count: int) -> None:

@@ -23,9 +23,10 @@ from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.consumer import run_consumer
 from vskill_platform.queue.control import LONGEST_PAUSE_MS, current_pause, pause_queue, resume_queue
 from vskill_platform.queue.health import EXPIRED_GRACE_MS, MOST_VIOLATIONS, queue_health
+from vskill_platform.queue.job_health import job_health
 from vskill_platform.queue.jobs import JOBS, Job
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
-from vskill_platform.queue.schedule import job_health, run_job, run_schedule
+from vskill_platform.queue.schedule import run_job, run_schedule
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.jobs import LEASE_MS, finish_tick, read_job, renew_tick, take_tick
 from vskill_platform.store.tasks import ask_for, claim_task

@@ -12,7 +12,7 @@ from vskill_platform.domain.spelling import Vocabulary
 from vskill_platform.records import decode
 from vskill_platform.store.catalogue import count_found, search_skills
 from vskill_platform.store.standing import refresh_standing
-from vskill_platform.store.vocabulary import follow_words, write_vocabulary
+from vskill_platform.store.vocabulary import VocabularyProgress, follow_words, write_vocabulary
 
 pytestmark = pytest.mark.anyio
 
@@ -103,15 +103,19 @@ async def test_the_vocabulary_has_words_of_public_skills_alone_and_follows_them(
         load_skills()[0], audience="ns:acme", name="xylophone", canonical="acme/a/b"
     )
     await kv.put(keys.skill(hidden.canonical), msgspec.json.encode(hidden))
-    cursor = await follow_words(None)
+    progress = await follow_words(VocabularyProgress())
     assert "xylophone" not in decode(await kv.get(keys.CONTROL_VOCABULARY), Vocabulary).words
     version = (await kv.get(keys.CONTROL_VOCABULARY)).version
     shown = msgspec.structs.replace(hidden, audience="public")
     await kv.put(keys.skill(hidden.canonical), msgspec.json.encode(shown))
-    cursor = await follow_words(cursor)
+    assert await follow_words(progress) is progress, "it was made a moment ago"
+    # As of a clock that was put right since: no rest is that long.
+    ahead = msgspec.structs.replace(progress, rests_until=kv.now() + 10**9)
+    progress = await follow_words(ahead)
     known = await kv.get(keys.CONTROL_VOCABULARY)
     assert known.version > version and "xylophone" in decode(known, Vocabulary).words
-    assert await follow_words(cursor)
+    rested = msgspec.structs.replace(progress, rests_until=0)
+    assert (await follow_words(rested)).rests_until == 0, "nothing has changed"
     await write_vocabulary()
     assert await kv.get(keys.CONTROL_VOCABULARY) == known
     assert (await search_skills("xylofone", audiences=PUBLIC_ONLY)).did_you_mean == "xylophone"

@@ -25,10 +25,11 @@ from vskill_platform.store.statistics import (
     percentile,
     position_of,
     recent_activity,
+    recent_hours,
     waiting_line,
     watch_judge,
 )
-from vskill_platform.web.charts import ceiling, installs_chart, latency_chart, throughput_chart
+from vskill_platform.web.charts import ceiling, installs_chart, latency_chart, queue_chart
 from vskill_platform.web.render import UNKNOWN
 
 pytestmark = pytest.mark.anyio
@@ -73,14 +74,41 @@ async def test_beyond_the_sample_the_window_is_shorter_and_says_so(env: Env):
     slots = found.slots(5 * MINUTE, 12)
     assert [slot.count for slot in slots[:10]] == [None] * 10, "unknown is not zero (C4)"
     assert sum(slot.count or 0 for slot in slots) == 5
-    assert throughput_chart(slots).rows[0].values == (UNKNOWN, UNKNOWN)
+    assert queue_chart(slots).rows[0].values == (UNKNOWN, UNKNOWN, UNKNOWN)
+
+
+async def test_how_many_were_in_the_queue_follows_from_when_each_came_and_was_decided(env: Env):
+    """The most of each span of time: one that came and went between two looks counts too."""
+    await put_record(env, ended("quick", NOW - 20 * MINUTE, 1_000))
+    await put_record(env, ended("slow", NOW - 10 * MINUTE, 50 * MINUTE))
+    for number, minutes in enumerate((40, 2)):
+        await put_record(env, make_submission(f"waits-{number}", at=NOW - minutes * MINUTE))
+    found = await recent_hours(audiences=EVERYTHING)
+
+    def most(start: int, end: int) -> int | None:
+        return found.most_waiting(NOW - start * MINUTE, NOW - end * MINUTE)
+
+    spans = ((90, 61), (90, 59), (59, 41), (45, 30), (30, 19), (19, 11), (9, 3), (9, 1), (1, -15))
+    assert [most(*span) for span in spans] == [0, 1, 1, 2, 3, 2, 1, 2, 2]
+    chart = queue_chart(found.slots(15 * MINUTE, 24))
+    assert [row.values[2] for row in chart.rows[-6:]] == ["0", "1", "2", "3", "2", "2"]
+    assert "At most 3 were in the queue at once." in chart.description
+    assert most(8 * 60, 7 * 60) is None
+
+
+async def test_a_long_queue_is_counted_and_looked_at_only_as_far_as_the_sample_goes(env: Env):
+    for number in range(9):
+        await put_record(env, make_submission(f"waits-{number}", at=NOW - number * MINUTE))
+    found = await recent_hours(limit=3, audiences=EVERYTHING)
+    spans = ((0, -1), (1, 0), (2, 1), (3, 2))
+    assert [found.most_waiting(NOW - a * MINUTE, NOW - b * MINUTE) for a, b in spans] == [9, 8, 7, None]
 
 
 async def test_C7_a_failed_read_is_an_error(env: Env):
     kv = HookedKV(env.kv)
     kv.failing = {"select"}
     with active_env(env, kv=kv):
-        for ask in (recent_activity, waiting_line, watch_judge):
+        for ask in (recent_activity, recent_hours, waiting_line, watch_judge):
             with pytest.raises(StoreUnavailable):
                 await ask(audiences=EVERYTHING)
 
@@ -240,7 +268,7 @@ def test_installs_are_counted_by_the_weeks_that_they_fell_into():
 
 def test_charts_with_no_data_are_empty_and_whole():
     for slots in ((), Activity((), NOW - 60 * MINUTE, NOW).slots(5 * MINUTE, 12)):
-        for chart in (throughput_chart(slots), latency_chart(slots)):
+        for chart in (queue_chart(slots), latency_chart(slots)):
             assert chart.empty
             assert len(chart.rows) == len(slots)
 
@@ -248,7 +276,7 @@ def test_charts_with_no_data_are_empty_and_whole():
 def test_a_chart_stays_in_its_box_and_leaves_gaps_where_nothing_is_known():
     ends = tuple(End(NOW - number * 10 * MINUTE, State.PUBLISHED, 100 * (number + 1)) for number in range(6))
     slots = Activity(ends, NOW - 60 * MINUTE, NOW).slots(5 * MINUTE, 12)
-    throughput, latency = throughput_chart(slots), latency_chart(slots)
+    throughput, latency = queue_chart(slots), latency_chart(slots)
     for bar in throughput.bars:
         assert bar.x >= 0 and bar.x + bar.width <= throughput.width
         assert bar.y >= 0 and bar.y + bar.height <= throughput.ground + 0.2

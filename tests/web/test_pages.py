@@ -570,8 +570,8 @@ async def test_pages_take_few_store_round_trips_whatever_the_size(tmp_path):
             await site.page(path)
             counted.asked.clear()
             await site.page(path)
-            # The page of a skill also asks for what is related: by owner, by topic, and what is blocked now.
-            assert len(counted.asked) <= (7 if path == place else 4), (path, counted.asked)
+            # The page of a skill also asks for what is related: by owner and by topic.
+            assert len(counted.asked) <= (5 if path == place else 4), (path, counted.asked)
 
 
 class CountedKV(HookedKV):

@@ -66,7 +66,8 @@ async def test_an_empty_queue_says_so_and_shows_zeros(env: Env):
         answer = await client.get("/queue")
     assert "Nothing has been submitted yet" in answer.text
     assert marked(answer.text, "data-count")["all"] == "0"
-    assert answer.text.count("No run ended in this period") == 2
+    assert "Nothing was in the queue in this period" in answer.text
+    assert "No run ended in this period" in answer.text
 
 
 def test_C14_every_category_has_a_card():
@@ -165,8 +166,7 @@ async def test_position_and_estimate_are_those_of_the_line(env: Env):
         text = (await client.get("/queue?category=waiting")).text
     lines = [text[text.index(f">waits-{number}<") :][:900] for number in range(3)]
     for place, line in enumerate(lines, 1):
-        assert f"<span>{place}<span" in line
-        assert f"about {('30 s', '1 min', '1 min 30 s')[place - 1]}<" in line, "two a minute"
+        assert f"{place} in line, about {('30 s', '1 min', '1 min 30 s')[place - 1]}<" in line, "two a minute"
 
 
 async def test_an_estimate_that_nobody_knows_is_left_out(env: Env):
@@ -185,7 +185,7 @@ async def test_what_is_tried_again_later_has_no_position_but_a_time(env: Env):
         text = (await client.get("/queue")).text
     line = text[text.index(">later<") :][:1200]
     assert "next try" in line
-    assert f'class="muted">{UNKNOWN}<' in line
+    assert "in line" not in line
 
 
 async def test_the_invariant_is_a_green_line_or_the_list_of_what_breaks_it(env: Env):
@@ -273,10 +273,10 @@ async def test_charts_are_drawn_with_words_and_as_a_table(env: Env):
         )
     async with browsing(env) as client:
         text = (await client.get("/queue")).text
-    assert "4 runs ended in the time shown, 4 of them published." in text
+    assert "4 runs ended in the last six hours, 4 of them published." in text
     charts = [a for tag, a in tags(text) if tag == "svg" and a.get("role") == "img"]
     assert [a["aria-labelledby"] for a in charts] == [
-        "throughput-title throughput-desc",
+        "queue-title queue-desc",
         "latency-title latency-desc",
     ]
     assert text.count('class="chart__table"') == 2

@@ -12,13 +12,16 @@ from vskill_platform.domain.blocklist import BlockEntry, place_target
 from vskill_platform.domain.scan import Severity
 from vskill_platform.keeping import KeptReads
 from vskill_platform.store.blocklist import add_block
+from vskill_platform.store.collections import add_skills, create_collection
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio
 
 MOST = 4
-#: The page of one skill also names related skills: of its owner, of its topic, without those that are blocked now.
-MOST_OF_PAGE = {"/skills/acme/tools/skill-1": 7}
+#: The page of one skill also names related skills, of its owner and of its topic: a question each.
+MOST_OF_PAGE = {"/skills/acme/tools/skill-1": 5}
+#: Who may read, the skills shown, and collections, once the first visitor has made the process choose and count.
+MOST_OF_HOME = 3
 READS = (
     "/api/v1/skills",
     "/api/v1/skills?category=other&sort=installs",
@@ -70,6 +73,23 @@ async def test_pages_take_few_round_trips_with_nothing_kept_too(tmp_path, engine
                     kv.calls.clear()
                     assert (await client.get(path)).status_code == 200
                     assert 1 <= kv.total <= MOST_OF_PAGE.get(path, MOST), (path, dict(kv.calls))
+
+
+@pytest.mark.parametrize("engine", ["memory", "sqlite"])
+async def test_the_home_page_takes_three_round_trips_however_many_collections_there_are(tmp_path, engine):
+    async with open_shelf(tmp_path, engine) as shelf:
+        with active_env(shelf.env):
+            for number in range(3):
+                skill = await shelf.publish(f"skill-{number}")
+                await create_collection(f"set-{number}", by="admin:ada", reason="a test")
+                await add_skills(f"set-{number}", [skill.canonical], by="admin:ada", reason="a test")
+        kv = CountingKV(shelf.env.kv)
+        async with client_of(msgspec.structs.replace(shelf.env, kv=kv, kept=KeptReads())) as client:
+            await client.get("/")
+            kv.calls.clear()
+            text = (await client.get("/")).text
+            assert "skill-1" in text and "/collections/set-2" in text
+            assert 1 <= kv.total <= MOST_OF_HOME, dict(kv.calls)
 
 
 @pytest.mark.parametrize("knows", [False, True], ids=["first page", "blocklist read before"])

@@ -219,6 +219,7 @@ ASKED: tuple[Ask, ...] = (
     *get("/api/v1/account"),
     *get("/api/v1/account/tenants", who="ada"),
     *get("/api/v1/notifications", who="ada"),
+    *get("/api/v1/notifications/settings", who="ada"),
     *get("/api/v1/watches", who="ada"),
     *get("/api/v1/owners", "/api/v1/owners", "/api/v1/owners?account=root", who="ada"),
     *get("/api/v1/namespaces", who="ada"),
@@ -553,6 +554,9 @@ ASKED: tuple[Ask, ...] = (
         )
     ),
     post("/api/v1/notifications/read", who="ada", body={}),
+    post("/api/v1/notifications/settings", who="ada", body={"watched": "never"}),
+    post("/api/v1/notifications/mail", who="ada", body={"address": ""}),
+    post("/api/v1/notifications/mail/confirm", who="ada", body={"code": "none"}),
     post("/api/v1/watches", who="ada", body={"namespace": "acme"}),
     post("/api/v1/watches/remove", who="ada", body={"namespace": "acme"}),
     post("/api/v1/account/password", who="ada", body={"old": "x", "password": "nine green boats"}),

@@ -1,12 +1,17 @@
 """What the blocklist says about published skills now. An entry counts from the moment it is written, before the pass
 that takes versions down has come by."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from vskill_platform.actions.action import Services
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.domain import keys
 from vskill_platform.domain.block_index import Blocklist, all_targets
 from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.store.blocklist import blocklist_version, find_hits, read_blocklist
+from vskill_platform.kv.entries import Settled
+from vskill_platform.records import decode, readable
+from vskill_platform.store.blocklist import blocklist_version, read_blocklist
 
 
 async def current_blocklist(services: Services, version: int | None = None) -> Blocklist:
@@ -27,7 +32,47 @@ async def leave_out_blocked(
     if services.kept.blocklist is not None:
         blocklist = await current_blocklist(services)
         return tuple(one for one in skills if not blocklist.hits_skill(one))
-    targets = [all_targets(one.identity, (one.name,), one.current_digest) for one in skills]
-    wanted = {target for own in targets for target in own}
-    hit = {entry.target for entry in await find_hits(wanted)} if wanted else set()
-    return tuple(one for one, own in zip(skills, targets, strict=True) if hit.isdisjoint(own))
+    wanted = block_keys(skills)
+    if not wanted:
+        return ()
+    return without_hits(skills, await _get_all(services, wanted))
+
+
+def block_keys(skills: Iterable[PublishedSkill]) -> frozenset[str]:
+    """The keys of the entries that would hit these skills: read together with what else is wanted of the store."""
+    return frozenset(key for one in skills for key in _keys_for(one))
+
+
+def without_hits(skills: Sequence[PublishedSkill], settled: Settled) -> tuple[PublishedSkill, ...]:
+    """Those that none of the entries hits that were found under `block_keys`."""
+    return tuple(one for one in skills if settled.found.keys().isdisjoint(_keys_for(one)))
+
+
+async def look_again(
+    services: Services, reader: Principal, skills: Sequence[PublishedSkill]
+) -> dict[str, PublishedSkill]:
+    """Skills that were read a moment ago, as they are now, by canonical name and by one read: without those that were
+    withdrawn, hidden from the reader or blocked meanwhile."""
+    if not skills:
+        return {}
+    records = {keys.skill(one.canonical) for one in skills}
+    settled = await _get_all(services, records | block_keys(skills))
+    entries = (readable(settled.found.get(key), audiences_of(reader)) for key in records)
+    found = [decode(entry, PublishedSkill) for entry in entries if entry is not None]
+    shown = without_hits([one for one in found if one.listing is not None], settled)
+    # What changed meanwhile may be hit by entries that nobody asked for.
+    if not block_keys(shown) <= block_keys(skills):
+        shown = await leave_out_blocked(services, shown)
+    return {one.canonical: one for one in shown}
+
+
+def _keys_for(skill: PublishedSkill) -> list[str]:
+    return [keys.block(target) for target in all_targets(skill.identity, (skill.name,), skill.current_digest)]
+
+
+async def _get_all(services: Services, wanted: Iterable[str]) -> Settled:
+    """A read that fails raises: unknown is not "not blocked"."""
+    settled = await services.kv.get_many(wanted)
+    for error in settled.failed.values():
+        raise error
+    return settled

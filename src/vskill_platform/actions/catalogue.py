@@ -191,19 +191,16 @@ async def list_front_page(services: Services, reader: Principal, limit: int) -> 
 async def list_related(
     services: Services, reader: Principal, skill: PublishedSkill, limit: int
 ) -> tuple[tuple[PublishedSkill, ...], tuple[PublishedSkill, ...]]:
-    """Other skills of the same owner, and skills of others on the same topic, the most installed first. Only what the
-    reader may read, and nothing that was blocked a moment ago."""
+    """Other skills of the same owner, and skills of others on the same topic, the most installed first; more than are
+    shown. Only what the reader may read, also what was blocked a moment ago: whoever shows them leaves that out."""
     by_owner = Filter(owner=skill.owner)
     by_topic = Filter(category=skill.listing.category) if skill.listing else by_owner
     found = [
         (await list_catalogue(services, reader, wanted, sort=Sort.INSTALLS, limit=most)).items
-        for wanted, most in ((by_owner, limit + 1), (by_topic, 4 * limit))
+        for wanted, most in ((by_owner, 2 * limit + 1), (by_topic, 4 * limit))
     ]
-    shown = await leave_out_blocked(services, [one for items in found for one in items])
-    good = {one.canonical for one in shown} - {skill.canonical}
-    own = [one for one in found[0] if one.canonical in good]
-    others = [one for one in found[1] if one.canonical in good and one.owner != skill.owner]
-    return tuple(own[:limit]), tuple(others[:limit])
+    own = tuple(one for one in found[0] if one.canonical != skill.canonical)
+    return own, tuple(one for one in found[1] if one.owner != skill.owner)
 
 
 async def search_catalogue(

@@ -1,7 +1,7 @@
 """Collections: named lists of skills that an admin curates and that clients add as one marketplace. A collection is for
 everybody or for the readers of one namespace, and shows only the skills that all of them may read; admins see all."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import msgspec
@@ -20,6 +20,7 @@ from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound
 from vskill_platform.domain.namespace import MOST_NAMESPACE, audience_for, common_audiences, namespace_in
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.token import TokenScope
+from vskill_platform.kv.entries import Settled
 from vskill_platform.records import readable
 from vskill_platform.store.collections import (
     MOST_DESCRIPTION,
@@ -170,8 +171,7 @@ async def read_collections(services: Services, reader: Principal) -> Collections
     found = await list_collections(audiences=audiences_of(reader))
     if ADD_SKILLS.allows(reader):
         return found
-    items = [await _as_shown(services, reader, one) for one in found.items]
-    return msgspec.structs.replace(found, items=tuple(items))
+    return msgspec.structs.replace(found, items=await _as_shown(services, reader, found.items))
 
 
 async def measure_contexts(reader: Principal, items: Iterable[Collection]) -> dict[str, int]:
@@ -188,7 +188,8 @@ async def measure_contexts(reader: Principal, items: Iterable[Collection]) -> di
 
 async def read_collection(services: Services, reader: Principal, name: str) -> Collection:
     """One collection with what every reader of it may read, or NotFound."""
-    return await _as_shown(services, reader, await get_collection(name, audiences=audiences_of(reader)))
+    known = await get_collection(name, audiences=audiences_of(reader))
+    return (await _as_shown(services, reader, (known,)))[0]
 
 
 async def read_collected_skills(
@@ -200,22 +201,29 @@ async def read_collected_skills(
     return await leave_out_blocked(services, known)
 
 
-async def _as_shown(services: Services, reader: Principal, found: Collection) -> Collection:
-    """Only the records of skills in managed namespaces are looked at: all others are for everybody."""
-    directory = await read_directory()
-    common = common_audiences(found.audience, directory)
+async def _as_shown(
+    services: Services, reader: Principal, found: Sequence[Collection]
+) -> tuple[Collection, ...]:
+    """Only the records of skills in managed namespaces are looked at, all at once: all others are for everybody."""
+    known = services.kept.directory
+    # As the process knows it from finding out what the reader may read.
+    directory = known[1] if known else await read_directory()
     managed = {name for name, namespace in directory.namespaces.items() if namespace.managed}
-    looked_at = [name for name in found.skills if namespace_in(name) in managed]
-    settled = await services.kv.get_many(map(keys.skill, looked_at))
+    looked_at = {name for one in found for name in one.skills if namespace_in(name) in managed}
+    settled = await services.kv.get_many(map(keys.skill, looked_at)) if looked_at else Settled({})
     for error in settled.failed.values():
         raise error
-    entries = (settled.found.get(keys.skill(name)) for name in looked_at)
-    hidden = {
-        name
-        for name, entry in zip(looked_at, entries, strict=True)
-        if not (readable(entry, common) and readable(entry, audiences_of(reader)))
-    }
-    return msgspec.structs.replace(found, skills=tuple(one for one in found.skills if one not in hidden))
+
+    def is_shown(name: str, common: frozenset[str]) -> bool:
+        entry = settled.found.get(keys.skill(name))
+        return bool(readable(entry, common) and readable(entry, audiences_of(reader)))
+
+    shown: list[Collection] = []
+    for one in found:
+        common = common_audiences(one.audience, directory)
+        skills = tuple(name for name in one.skills if name not in looked_at or is_shown(name, common))
+        shown.append(msgspec.structs.replace(one, skills=skills))
+    return tuple(shown)
 
 
 def _view(found: Collection) -> CollectionView:

@@ -5,6 +5,7 @@ What is blocked is looked up afresh each time: an entry that was written a momen
 takes versions down has come by.
 """
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
@@ -64,6 +65,17 @@ async def read_dossier(
 ) -> Dossier:
     """Read a version by canonical or flat name; by default the current version, or the last if none is live."""
     skill = await find_skill(services, reader, name)
+    return (await read_dossier_of(services, reader, skill, number))[0]
+
+
+async def read_dossier_of(
+    services: Services,
+    reader: Principal,
+    skill: PublishedSkill,
+    number: str | None = None,
+    also: Iterable[str] = (),
+) -> tuple[Dossier, Settled]:
+    """The same of a skill that was read already, and what is found under other keys by the same read."""
     ref = _choose_version(skill, number)
     blocks = [keys.block(target) for target in all_targets(skill.identity, (skill.name,), ref.digest)]
     wanted = {
@@ -74,12 +86,12 @@ async def read_dossier(
         "attestation": keys.attestation(skill.canonical, ref.number),
         **({"submission": keys.sub(skill.submission)} if skill.submission else {}),
     }
-    settled = await services.kv.get_many([*wanted.values(), *blocks])
+    settled = await services.kv.get_many([*wanted.values(), *blocks, *also])
     for error in settled.failed.values():
         raise error
     if not readable(settled.found.get(wanted.get("submission", "")), audiences_of(reader)):
         wanted.pop("submission", None)
-    return await _assemble(services, skill, ref, wanted, blocks, settled)
+    return await _assemble(services, skill, ref, wanted, blocks, settled), settled
 
 
 async def read_dossier_files(_services: Services, dossier: Dossier) -> tuple[SkillFile, ...]:

@@ -42,19 +42,11 @@ async def count_installs_of(
 
 async def with_current_installs(services: Services, skill: PublishedSkill) -> PublishedSkill:
     """The skill with its installs counted now. Its record, which lists are made of, follows within a minute."""
-    return (await with_daily_installs(services, skill))[0]
-
-
-async def with_daily_installs(
-    services: Services, skill: PublishedSkill
-) -> tuple[PublishedSkill, dict[str, int]]:
-    """The same, and its installs by day; without the days where a counter cannot be read."""
     try:
-        days = await installs.read_daily_installs(skill.canonical)
+        return with_installs(skill, await installs.count_installs_until_now(skill.canonical))
     except RecordMalformed as error:
         services.log.warning("installs not counted", skill=skill.canonical, error=error.message)
-        return skill, {}
-    return with_installs(skill, sum(days.values())), days
+        return skill
 
 
 async def count_download(_services: Services, skill: PublishedSkill) -> None:

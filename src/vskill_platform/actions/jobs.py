@@ -12,8 +12,9 @@ from vskill_platform.actions.rights import Right
 from vskill_platform.actions.wire import Wire
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.token import TokenScope
+from vskill_platform.queue.job_health import job_health
 from vskill_platform.queue.jobs import JOBS
-from vskill_platform.queue.schedule import job_health, run_job
+from vskill_platform.queue.schedule import run_job
 from vskill_platform.store.audit import note
 
 JOBS_PATH = f"{ADMIN_QUEUE}/jobs"

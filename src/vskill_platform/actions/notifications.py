@@ -1,5 +1,6 @@
 """Notifications of one's own account, and what it watches."""
 
+from email.utils import parseaddr
 from typing import Annotated
 
 import msgspec
@@ -11,15 +12,19 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Wire, iso_time
-from vskill_platform.domain.errors import InvalidInput, NotFound
-from vskill_platform.domain.notification import Notification, Topic
+from vskill_platform.domain.errors import InvalidInput, NotFound, PlatformError, RateLimited
+from vskill_platform.domain.notification import AccountChoices, HowOften, Notification, Topic, topics_heard
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.store.accounts import get_user
 from vskill_platform.store.notifications import (
-    count_unread,
+    choose,
+    confirm_address,
     list_notifications,
     mark_read,
-    read_watches,
+    read_choices,
+    read_unread,
+    set_address,
+    topics_of,
     unwatch,
     watch,
 )
@@ -37,7 +42,7 @@ class NotificationView(Wire, frozen=True):
     """Something that the account was told."""
 
     id: str
-    #: why: own, watched, reviews or reports
+    #: why: own, watched, reviews, reports or alerts
     topic: Topic
     #: what happened, as webhooks name it
     type: str
@@ -49,6 +54,8 @@ class NotificationView(Wire, frozen=True):
     skill: str | None
     #: the submission that it is about
     submission_id: str | None
+    #: the page where one looks at it, or decides
+    path: str
 
 
 class NotificationsAnswer(Wire, frozen=True):
@@ -68,6 +75,20 @@ class WatchesAnswer(Wire, frozen=True):
     namespaces: tuple[str, ...]
 
 
+class ChoicesAnswer(Wire, frozen=True):
+    """How the account is told; a topic that its role does not hear of is null."""
+
+    #: the confirmed address that mail goes to; null: no mail is sent
+    mail: str | None
+    #: the address whose code was not given yet
+    unconfirmed: str | None
+    own: HowOften
+    watched: HowOften
+    reviews: HowOften | None
+    reports: HowOften | None
+    alerts: HowOften | None
+
+
 class ListNotifications(ActionRequest, frozen=True, kw_only=True):
     """A page of one's notifications."""
 
@@ -79,6 +100,35 @@ class ListNotifications(ActionRequest, frozen=True, kw_only=True):
 
 class OwnNotifications(ActionRequest, frozen=True, kw_only=True):
     """All notifications of the account that asks."""
+
+
+class ChooseTopics(ActionRequest, frozen=True, kw_only=True):
+    """How to hear of each topic; what is left out stays as it is."""
+
+    #: decisions about what you submitted, reported or maintain
+    own: HowOften | None = None
+    #: the skills and namespaces that you watch
+    watched: HowOften | None = None
+    #: what waits for a reviewer
+    reviews: HowOften | None = None
+    #: reports about skills
+    reports: HowOften | None = None
+    #: alerts of the installation
+    alerts: HowOften | None = None
+
+
+class SetAddress(ActionRequest, frozen=True, kw_only=True):
+    """Where mail goes."""
+
+    #: your address; an empty one ends all mail
+    address: Annotated[str, msgspec.Meta(max_length=254)]
+
+
+class ConfirmAddress(ActionRequest, frozen=True, kw_only=True):
+    """That one reads what is mailed there."""
+
+    #: the code in the mail
+    code: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 
 
 class WatchTarget(ActionRequest, frozen=True, kw_only=True):
@@ -94,12 +144,21 @@ async def list_all(_services: Services, actor: Principal, request: ListNotificat
     user = await get_user(own_name(actor))
     audiences = audiences_of(actor)
     page = await list_notifications(user, after=request.after, limit=request.limit, audiences=audiences)
-    seen = (await read_watches(user.name))[0].seen_at
+    unread = await read_unread(user.name, topics_of(user), audiences=audiences)
     return NotificationsAnswer(
-        await count_unread(user, audiences=audiences),
-        tuple(_view(one, seen) for one in page.items),
-        page.after,
+        unread.count, tuple(_view(one, unread.seen_at) for one in page.items), page.after
     )
+
+
+async def count_for_header(reader: Principal) -> int | None:
+    """How many are unread, as each page says to whoever signed in: at most one read of the store. None where nobody
+    has, or the store cannot say: a page does not fail for it."""
+    if reader.account is None:
+        return None
+    try:
+        return (await read_unread(reader.account, _topics(reader), audiences=audiences_of(reader))).count
+    except PlatformError:
+        return None
 
 
 def _view(one: Notification, seen_at: int) -> NotificationView:
@@ -112,6 +171,7 @@ def _view(one: Notification, seen_at: int) -> NotificationView:
         one.is_unread(seen_at),
         one.skill or None,
         one.submission or None,
+        one.path,
     )
 
 
@@ -119,8 +179,72 @@ async def read_all(_services: Services, actor: Principal, _request: OwnNotificat
     await mark_read(own_name(actor))
 
 
+async def show_choices(_services: Services, actor: Principal, _request: OwnNotifications) -> ChoicesAnswer:
+    return _choices(actor, (await read_choices(own_name(actor)))[0])
+
+
+async def choose_topics(_services: Services, actor: Principal, request: ChooseTopics) -> ChoicesAnswer:
+    given = {
+        Topic.OWN: request.own,
+        Topic.WATCHED: request.watched,
+        Topic.REVIEWS: request.reviews,
+        Topic.REPORTS: request.reports,
+        Topic.ALERTS: request.alerts,
+    }
+    chosen = {topic: how for topic, how in given.items() if how is not None}
+    unheard = chosen.keys() - _topics(actor)
+    if unheard:
+        name = min(unheard).value
+        raise InvalidInput(f"Your role does not hear of {name}.", field=name, fix="leave it out")
+    return _choices(actor, await choose(own_name(actor), chosen))
+
+
+async def set_mail(services: Services, actor: Principal, request: SetAddress) -> ChoicesAnswer:
+    if request.address:
+        _check_address(request.address)
+        if not services.settings.smtp_url:
+            message = "This registry sends no mail."
+            raise InvalidInput(message, field="address", fix="ask the operator to set VSKILL_SMTP_URL")
+    return _choices(actor, await set_address(own_name(actor), request.address))
+
+
+async def confirm_mail(_services: Services, actor: Principal, request: ConfirmAddress) -> ChoicesAnswer:
+    return _choices(actor, await confirm_address(own_name(actor), request.code.strip()))
+
+
+def _check_address(address: str) -> None:
+    """One plain address that a message can be sent to as it is."""
+    local, _, domain = address.rpartition("@")
+    is_plain = address.isascii() and address.isprintable() and " " not in address
+    if not (is_plain and local and domain) or parseaddr(address)[1] != address:
+        raise InvalidInput(
+            "This is not an e-mail address.", field="address", fix="write it as name@example.org"
+        )
+
+
+def _choices(actor: Principal, known: AccountChoices) -> ChoicesAnswer:
+    heard = _topics(actor)
+    reviews, reports, alerts = (
+        known.choice(topic) if topic in heard else None
+        for topic in (Topic.REVIEWS, Topic.REPORTS, Topic.ALERTS)
+    )
+    return ChoicesAnswer(
+        known.mail or None,
+        (known.proof.address or None) if known.proof else None,
+        known.choice(Topic.OWN),
+        known.choice(Topic.WATCHED),
+        reviews,
+        reports,
+        alerts,
+    )
+
+
+def _topics(reader: Principal) -> frozenset[Topic]:
+    return topics_heard(reads_all=reader.is_reviewer, operates=reader.is_admin)
+
+
 async def list_watches(_services: Services, actor: Principal, _request: OwnNotifications) -> WatchesAnswer:
-    return _watches((await read_watches(own_name(actor)))[0].watched)
+    return _watches((await read_choices(own_name(actor)))[0].watched)
 
 
 async def add_watch(_services: Services, actor: Principal, request: WatchTarget) -> WatchesAnswer:
@@ -130,7 +254,7 @@ async def add_watch(_services: Services, actor: Principal, request: WatchTarget)
 async def remove_watch(_services: Services, actor: Principal, request: WatchTarget) -> WatchesAnswer:
     """By the name as it is listed: what one may not read any more can still be left."""
     account = own_name(actor)
-    known = (await read_watches(account))[0].watched
+    known = (await read_choices(account))[0].watched
     named = request.skill or request.namespace
     target = named if named in known else await _target(actor, request)
     return _watches((await unwatch(account, target)).watched)
@@ -185,6 +309,66 @@ READ_NOTIFICATIONS = Action(
     command="notification read",
     mcp=_NO_TOOL,
 )
+SHOW_CHOICES = Action(
+    name="notification.settings",
+    run=show_choices,
+    request=OwnNotifications,
+    answer=ChoicesAnswer,
+    method="GET",
+    path=f"{NOTIFICATIONS}/settings",
+    right=Right.SIGNED_IN,
+    scope=TokenScope.READ,
+    summary="Show how you are told",
+    tag="account",
+    page=PAGE,
+    command="notification settings",
+    mcp=_NO_TOOL,
+)
+CHOOSE_TOPICS = Action(
+    name="notification.choose",
+    run=choose_topics,
+    request=ChooseTopics,
+    answer=ChoicesAnswer,
+    path=f"{NOTIFICATIONS}/settings",
+    right=Right.SIGNED_IN,
+    scope=TokenScope.OWN,
+    summary="Choose what you are told, and how often",
+    about="By mail at once (`at-once`), by one mail a day (`daily`), only on your page (`page`), or `never`.",
+    tag="account",
+    page=f"{PAGE}/choose",
+    command="notification choose",
+    mcp=_NO_TOOL,
+)
+SET_MAIL = Action(
+    name="notification.mail",
+    run=set_mail,
+    request=SetAddress,
+    answer=ChoicesAnswer,
+    path=f"{NOTIFICATIONS}/mail",
+    right=Right.SIGNED_IN,
+    scope=TokenScope.OWN,
+    errors=(RateLimited,),
+    summary="Set the address that your notifications are mailed to",
+    about="A code is mailed there; mail goes there once you have confirmed it. An empty address ends all mail.",
+    tag="account",
+    page=f"{PAGE}/mail",
+    command="notification mail",
+    mcp=_NO_TOOL,
+)
+CONFIRM_MAIL = Action(
+    name="notification.confirm",
+    run=confirm_mail,
+    request=ConfirmAddress,
+    answer=ChoicesAnswer,
+    path=f"{NOTIFICATIONS}/mail/confirm",
+    right=Right.SIGNED_IN,
+    scope=TokenScope.OWN,
+    summary="Confirm the address by the code that was mailed there",
+    tag="account",
+    page=f"{PAGE}/confirm",
+    command="notification confirm",
+    mcp=_NO_TOOL,
+)
 LIST_WATCHES = Action(
     name="watch.list",
     run=list_watches,
@@ -232,4 +416,14 @@ REMOVE_WATCH = Action(
     mcp=_NO_TOOL,
 )
 
-ACTIONS = (LIST_NOTIFICATIONS, READ_NOTIFICATIONS, LIST_WATCHES, ADD_WATCH, REMOVE_WATCH)
+ACTIONS = (
+    LIST_NOTIFICATIONS,
+    READ_NOTIFICATIONS,
+    SHOW_CHOICES,
+    CHOOSE_TOPICS,
+    SET_MAIL,
+    CONFIRM_MAIL,
+    LIST_WATCHES,
+    ADD_WATCH,
+    REMOVE_WATCH,
+)

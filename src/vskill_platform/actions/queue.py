@@ -17,8 +17,8 @@ from vskill_platform.domain.errors import QueueUnavailable
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.queue.control import Pause, current_pause, pause_queue, resume_queue
 from vskill_platform.queue.health import QueueHealth, queue_health_for
+from vskill_platform.queue.job_health import JobHealth
 from vskill_platform.queue.recovery import recover_everything
-from vskill_platform.queue.schedule import JobHealth
 from vskill_platform.store.audit import note
 from vskill_platform.store.statistics import recent_activity
 from vskill_platform.submission_store import count_submissions, get_stuck_submissions

@@ -17,7 +17,7 @@ from vskill_platform.queue.outlook import Outlook, look_ahead
 from vskill_platform.store.statistics import (
     Activity,
     WaitingLine,
-    recent_activity,
+    recent_hours,
     waiting_line,
     waits,
 )
@@ -50,8 +50,8 @@ class QueueLook(msgspec.Struct, frozen=True):
 
 
 async def read_activity(_services: Services, reader: Principal) -> Activity:
-    """What ended within the last hour, of what the reader may read."""
-    return await recent_activity(audiences=audiences_of(reader))
+    """What ended within the last hours and what waited meanwhile, of what the reader may read."""
+    return await recent_hours(audiences=audiences_of(reader))
 
 
 async def look_at_queue(

@@ -53,7 +53,7 @@ class AddWebhook(ActionRequest, frozen=True, kw_only=True):
     #: the address that deliveries are posted to
     url: Annotated[str, msgspec.Meta(pattern=_ADDRESS, max_length=2048)]
     #: an event to send
-    events: Annotated[tuple[NoticeType, ...], msgspec.Meta(min_length=1, max_length=10)]
+    events: Annotated[tuple[NoticeType, ...], msgspec.Meta(min_length=1, max_length=len(NoticeType))]
 
 
 class RemoveWebhook(ActionRequest, frozen=True, kw_only=True):

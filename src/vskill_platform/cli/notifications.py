@@ -7,7 +7,7 @@ from vskill_platform.cli.errors import ActionGroup
 
 @click.group(cls=ActionGroup, commands_in="vskill_platform.cli.notification_commands")
 def notification() -> None:
-    """Read what you were told."""
+    """Read what you were told, and choose how you are told."""
 
 
 @click.group(cls=ActionGroup, commands_in="vskill_platform.cli.watch_commands")

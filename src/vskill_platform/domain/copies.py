@@ -7,6 +7,7 @@ ones; whoever knows the original reads only the difference.
 
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
+from heapq import nsmallest
 from zlib import crc32
 
 import msgspec
@@ -108,28 +109,37 @@ def compare_contents(published: Iterable[SkillFile], new: Iterable[SkillFile]) -
     before, after = _lines_of(published), _lines_of(new)
     if len(before) < FEWEST_LINES:
         return None
-    added = [place for line, place in after.items() if line not in before]
-    contained = sum(line in after for line in before)
-    return CopyComparison(contained * 100 // len(before), tuple(added[:MOST_SHOWN]), len(added))
+    added = [after[line] for line in after.keys() - before.keys()]
+    contained = len(before.keys() & after.keys())
+    shown = (
+        AddedLine(file, line, text[:LONGEST_LINE]) for _, file, line, text in nsmallest(MOST_SHOWN, added)
+    )
+    return CopyComparison(contained * 100 // len(before), tuple(shown), len(added))
 
 
-def _lines_of(files: Iterable[SkillFile]) -> Mapping[str, AddedLine]:
+#: The number of a file in reading order, its path, a line of it, and the line's text.
+_Place = tuple[int, str, int, str]
+
+
+def _lines_of(files: Iterable[SkillFile]) -> Mapping[str, _Place]:
     """Each different line in its plain form, with its first place. A line without letters says nothing."""
-    found: dict[str, AddedLine] = {}
+    found: dict[str, _Place] = {}
     left = MOST_BYTES
-    for file in sorted(files, key=_reading_order):
+    for order, file in enumerate(sorted(files, key=_reading_order)):
         if _is_licence(file.path):
             continue
         if b"\0" in file.data[:4096]:
             digest = blake2b(file.data, digest_size=16).hexdigest()
-            found.setdefault(digest, AddedLine(file.path, 0, f"a file of {len(file.data)} bytes"))
+            found.setdefault(digest, (order, file.path, 0, f"a file of {len(file.data)} bytes"))
             continue
         text, left = file.data[: max(left, 0)].decode("utf-8", "replace"), left - len(file.data)
+        manifest = file.path == SKILL_FILE
         for number, line in enumerate(text.splitlines(), 1):
             plain = " ".join(line.split())
-            own = file.path == SKILL_FILE and plain.partition(":")[0] in _OWN_FIELDS
-            if not own and any(map(str.isalpha, plain)):
-                found.setdefault(plain.lower(), AddedLine(file.path, number, plain[:LONGEST_LINE]))
+            if manifest and plain.partition(":")[0] in _OWN_FIELDS:
+                continue
+            if any(map(str.isalpha, plain)) and (key := plain.lower()) not in found:
+                found[key] = (order, file.path, number, plain)
     return found
 
 

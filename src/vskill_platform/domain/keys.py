@@ -6,6 +6,8 @@ two parts, and two different lists of parts never give one key. Names that we ma
 canonical names) contain neither, so for them the key is what it looks like: `skill:` and the canonical name.
 """
 
+from collections.abc import Collection
+
 import msgspec
 
 from vskill_platform.domain.blocklist import BlockTarget
@@ -79,7 +81,7 @@ SESSION = "session:"
 USER = "user:"
 #: which account belongs to a GitHub account, by its number and by the login that it last proved
 GITHUB = "github:"
-#: how often somebody tried to sign in lately
+#: how often somebody tried to sign in lately, or had a code mailed to an address
 ATTEMPTS = "attempts:"
 AUDIT = "audit:"
 CONTROL = "control:"
@@ -241,6 +243,13 @@ def name(flat: str) -> str:
     return _key(NAME, flat)
 
 
+def names(flats: Collection[str]) -> dict[str, str]:
+    """The short names by their keys: hundreds of neighbours of a name are looked up at once."""
+    if _is_plain("".join(flats)) and all(flats):
+        return {NAME + flat: flat for flat in flats}
+    return {name(flat): flat for flat in flats}
+
+
 def version(canonical: str, number: str) -> str:
     return _key(VERSION, canonical, number)
 
@@ -375,6 +384,11 @@ def inbox_of(account: str) -> str:
     return _key(INBOX, account) + ":"
 
 
+def inbox_seen(account: str) -> str:
+    """Before all that the account was told: one scan reads both."""
+    return inbox(account, "0")
+
+
 def watches(account: str) -> str:
     return _key(WATCHES, account)
 
@@ -452,14 +466,18 @@ def parse(key: str) -> ParsedKey:
 
 
 def _key(prefix: str, *parts: str) -> str:
-    joined = "".join(parts)
     # What we name ourselves needs no escaping, and every look at the store makes a key.
-    if joined.isascii() and joined.isprintable() and ":" not in joined and "%" not in joined and all(parts):
+    if _is_plain("".join(parts)) and all(parts):
         return prefix + ":".join(parts)
     for part in parts:
         if not part or has_control_characters(part):
             raise _bad_key(part)
     return prefix + ":".join(map(_escape, parts))
+
+
+def _is_plain(text: str) -> bool:
+    """Whether nothing of it needs escaping."""
+    return text.isascii() and text.isprintable() and ":" not in text and "%" not in text
 
 
 def _escape(part: str) -> str:

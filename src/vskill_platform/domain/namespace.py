@@ -281,6 +281,21 @@ def role_of(
     return max(held, key=lambda role: role.rank, default=None)
 
 
+def maintainers_in(directory: Directory, name: str, repo: str) -> set[str]:
+    """The accounts that maintain or own a repository of a namespace, directly, by a team or because it holds what they
+    upload."""
+    namespace = directory.namespaces.get(name, Namespace(name))
+    found = {
+        member.principal
+        for member in namespace.members
+        if member.role.rank >= NamespaceRole.MAINTAINER.rank and member.repo in ("", repo)
+    }
+    teams = (team.members for team in directory.teams.values() if f"team:{team.name}" in found)
+    accounts = {one.removeprefix("user:") for one in found if one.startswith("user:")}.union(*teams)
+    uploader = name.removeprefix(upload_namespace(""))
+    return accounts if uploader == name else accounts | {uploader}
+
+
 def with_member(namespace: Namespace, member: Member) -> Namespace:
     """The namespace with this member, in place of one of the same name and repository."""
     others = without_member(namespace, member.principal, member.repo).members

@@ -1,7 +1,8 @@
-"""Notifications: what an account is told, on its page. Each is about a skill or a submission; an
+"""Notifications: what an account is told, on its page. Each is about a skill, a submission or an alert; an
 account is shown those that it may read when it looks, whatever it was allowed when they were written."""
 
 import enum
+from urllib.parse import quote
 
 import msgspec
 
@@ -9,6 +10,15 @@ import msgspec
 MOST_WATCHED = 200
 #: How long a notification is kept; what it tells stays in histories and in the audit log.
 KEPT_MS = 30 * 24 * 3_600_000
+DAY_MS = 24 * 3_600_000
+#: When daily mail is made: at six in the morning, UTC.
+DIGEST_AT_MS = 6 * 3_600_000
+#: How long after that it is sent: what was being written then is in it.
+DIGEST_GRACE_MS = 300_000
+#: How long a code confirms an address, and how many are mailed in that time for one account.
+PROOF_MS, MOST_PROOFS = DAY_MS, 5
+#: How many are mailed to one address in that time, whichever accounts ask.
+MOST_PROOFS_TO_ADDRESS = 3
 #: Later than any time, so that keys sort the latest first.
 _END_MS = 10**14
 
@@ -16,7 +26,7 @@ _END_MS = 10**14
 class Topic(enum.StrEnum):
     """Why an account is told something."""
 
-    #: It submitted it.
+    #: It submitted, reported or maintains it.
     OWN = "own"
     #: It watches the skill or the namespace.
     WATCHED = "watched"
@@ -24,6 +34,31 @@ class Topic(enum.StrEnum):
     REVIEWS = "reviews"
     #: It reviews, and somebody reported a skill.
     REPORTS = "reports"
+    #: It is an admin, and an alert began or ended.
+    ALERTS = "alerts"
+
+
+class HowOften(enum.StrEnum):
+    """How an account wants to hear of a topic. What it hears of stands on its page, too."""
+
+    #: By mail when it happens.
+    AT_ONCE = "at-once"
+    #: By one mail a day.
+    DAILY = "daily"
+    #: Only on the page.
+    PAGE = "page"
+    #: Not at all.
+    NEVER = "never"
+
+
+#: Until the account chooses: what it must act on comes at once.
+_UNCHOSEN = {
+    Topic.OWN: HowOften.AT_ONCE,
+    Topic.WATCHED: HowOften.DAILY,
+    Topic.REVIEWS: HowOften.DAILY,
+    Topic.REPORTS: HowOften.AT_ONCE,
+    Topic.ALERTS: HowOften.AT_ONCE,
+}
 
 
 class Notification(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -42,31 +77,92 @@ class Notification(msgspec.Struct, frozen=True, omit_defaults=True):
     submission: str = ""
     #: When the account was told, which may be long after it happened; 0 in records of earlier releases.
     told_at: int = 0
+    #: That of what it is about, when the account was told; None: for accounts that read everything.
+    audience: str | None = None
+    #: How the account had chosen to hear of it when it was told.
+    how_often: HowOften = HowOften.PAGE
 
     def is_unread(self, seen_at: int) -> bool:
         """Whether the account was told after it last marked everything as read."""
         return (self.told_at or self.at) > seen_at
 
     @property
+    def path(self) -> str:
+        """The page where the account looks at it, or decides."""
+        if self.topic is Topic.REPORTS:
+            return f"/admin/reports?skill={quote(self.skill)}"
+        if self.topic is Topic.ALERTS:
+            return "/queue"
+        return f"/submissions/{self.submission}" if self.submission else f"/skills/{self.skill}"
+
+    @property
     def moment(self) -> str:
         """The last part of its key: sorts the latest first."""
-        return f"{_END_MS - self.at:014}-{self.id}"
+        return f"{moment_at(self.at)}-{self.id}"
 
 
-class AccountWatches(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The record at `watches:{account}`: what it watches, and until when it has read its notifications."""
+def moment_at(at: int) -> str:
+    """How the moments of a time begin."""
+    return f"{_END_MS - at:014}"
+
+
+class SeenUntil(msgspec.Struct, frozen=True):
+    """The record at `inbox:{account}:0`, before all notifications: until when the account has read them."""
+
+    at: int
+
+
+class MailProof(msgspec.Struct, frozen=True):
+    """An address that is the account's once it gives the code that was mailed there."""
+
+    address: str
+    code: str
+    #: When the first of `tries` was asked for.
+    since: int
+    tries: int
+    #: When this code was asked for; 0 in records of earlier releases.
+    asked_at: int = 0
+
+    @property
+    def good_until(self) -> int:
+        """When the code confirms nothing any more."""
+        return (self.asked_at or self.since) + PROOF_MS
+
+
+class AccountChoices(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The record at `watches:{account}`: what it watches, where its mail goes and how often."""
 
     #: Canonical names of skills, and names of namespaces, which have no slash.
     watched: tuple[str, ...] = ()
-    seen_at: int = 0
+    #: The address that it has confirmed; empty: it gets no mail.
+    mail: str = ""
+    proof: MailProof | None = None
+    how_often: dict[Topic, HowOften] = {}
+
+    def choice(self, topic: Topic) -> HowOften:
+        """How it hears of a topic."""
+        return self.how_often.get(topic, _UNCHOSEN[topic])
 
 
-def with_watched(watches: AccountWatches, target: str) -> AccountWatches:
+def next_digest_at(now: int) -> int:
+    """When the next daily mail is made: it holds what was told until then."""
+    return ((now - DIGEST_AT_MS) // DAY_MS + 1) * DAY_MS + DIGEST_AT_MS
+
+
+def topics_heard(*, reads_all: bool, operates: bool) -> frozenset[Topic]:
+    """What an account is told of: what waits and is reported if it reviews, alerts if it is an admin."""
+    found = {Topic.OWN, Topic.WATCHED}
+    if reads_all:
+        found |= {Topic.REVIEWS, Topic.REPORTS}
+    return frozenset(found | {Topic.ALERTS} if operates else found)
+
+
+def with_watched(watches: AccountChoices, target: str) -> AccountChoices:
     """With one more, in the order of names."""
     return msgspec.structs.replace(watches, watched=tuple(sorted({*watches.watched, target})))
 
 
-def without_watched(watches: AccountWatches, target: str) -> AccountWatches:
+def without_watched(watches: AccountChoices, target: str) -> AccountChoices:
     return msgspec.structs.replace(watches, watched=tuple(one for one in watches.watched if one != target))
 
 

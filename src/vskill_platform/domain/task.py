@@ -22,7 +22,7 @@ from vskill_platform.domain.submission import (
 )
 
 #: The longest delay between two attempts at any kind of task.
-LONGEST_DELAY_MS = 12 * 3_600_000
+LONGEST_DELAY_MS = 25 * 3_600_000
 
 
 class TaskState(enum.StrEnum):
@@ -87,7 +87,7 @@ def ask_again(task: Task, subject: dict[str, str], now: int) -> Task:
 def is_due(task: Task, now: int) -> bool:
     """Its claim has ended, or its next attempt has come; also where the clock went back since that was set.
 
-    Delays are as long as half a day, so the delay alone does not tell; but what was set later than now was not set on
+    Delays are as long as a day, so the delay alone does not tell; but what was set later than now was not set on
     this clock. An attempt before its time is all that it costs.
     """
     went_back = task.state.active and task.claim is None and task.updated_at > now + CLOCK_SLACK_MS
@@ -144,6 +144,11 @@ def record_unavailable(task: Task, reason: str, waiting_for: str, now: int) -> T
         return _end(task, TaskState.FAILED, f"{waiting_for} was unavailable for 24 hours: {reason}", now)
     delay = min(UNAVAILABLE_FIRST_MS << before.unavailable, UNAVAILABLE_MOST_MS)
     return _later(task, reason, now + delay, now)
+
+
+def put_off(task: Task, outcome: str, at: int, now: int) -> Task:
+    """It came before its time, as after the clock was set back: counted nowhere, due then."""
+    return _later(task, outcome, min(at, now + LONGEST_DELAY_MS), now)
 
 
 def hand_back(task: Task, now: int) -> Task:

@@ -11,30 +11,32 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import msgspec
 
-from vskill_platform.domain.audience import Everything
+from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.errors import CursorGone, InvalidInput, NotFound
 from vskill_platform.domain.keys import REPORT, SUB, SUBRUN
-from vskill_platform.domain.revocation import Revocation, RevocationKind, steps_by_kind
+from vskill_platform.domain.revocation import Revocation, steps_by_kind
 from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.task import Task
 from vskill_platform.gate import some_at_a_time
 from vskill_platform.kv.entries import Entry
-from vskill_platform.notifications.mail import ask_for_mail
+from vskill_platform.notifications.mail import ask_for_mail, ask_for_operator_mail
 from vskill_platform.notifications.notices import (
+    AlertNotice,
     Notice,
+    NoticeType,
     RecallNotice,
     ReportNotice,
     notices_of,
     recall_id,
     recall_notices,
-    report_notice,
+    report_notices,
 )
 from vskill_platform.notifications.post import post
 from vskill_platform.notifications.signature import sign
-from vskill_platform.notifications.telling import Teller, go_on_without
+from vskill_platform.notifications.telling import News, tell_accounts, tell_now
 from vskill_platform.records import Skips
-from vskill_platform.store.readers import audiences_of_actor
-from vskill_platform.store.reports import Report, get_report
+from vskill_platform.store.readers import OPERATOR, audiences_of_actor, read_as
+from vskill_platform.store.reports import Report, ReportStatus, get_report
 from vskill_platform.store.revocations import list_revocations, read_revocation, read_serial
 from vskill_platform.store.skills import find_by_full_name
 from vskill_platform.store.task_kinds import TaskEnd
@@ -98,87 +100,144 @@ async def find_recalls(serial: int | None) -> int:
     events = await list_revocations(serial, STEP)
     if not events:
         return serial
-    hooks, teller = await list_webhooks(), Teller()
+    hooks = await list_webhooks()
 
     async def ask(event: Revocation) -> None:
         for kind in steps_by_kind(event):
-            for hook in hooks:
-                await _ask_for_recall(hook, event, kind)
+            await _ask_for_deliveries(
+                hooks, recall_id(event, kind), kind.value, event.at, _recall_subject(event)
+            )
 
     await some_at_a_time(ask, events, AT_ONCE)
-    for event in events:
-        await go_on_without(teller.tell_of_recall(event), f"revocation {event.serial}")
-    await go_on_without(teller.write(), "revocations")
+    await tell_accounts([_news_of_recall(event) for event in events])
     return events[-1].serial
 
 
-async def _ask_for_recall(hook: Webhook, event: Revocation, kind: RevocationKind) -> None:
-    if kind.value not in hook.events or event.at < hook.created_at:
-        return
-    notice = recall_id(event, kind)
-    subject = {"webhook": hook.id, "notice": notice, "revocation": str(event.serial)}
-    await ask_for(DELIVERY, f"{hook.id}:{notice}", subject, again=False)
+async def tell_of_alerts(notices: Sequence[AlertNotice]) -> None:
+    """Tell of alerts that began or ended."""
+    hooks = await list_webhooks() if notices else []
+    for notice in notices:
+        subject = _alert_subject(notice)
+        await _ask_for_deliveries(hooks, notice.id, notice.type.value, notice.at, subject)
+        await ask_for_operator_mail(notice.id, subject)
+    await tell_accounts([_news_of_alert(notice) for notice in notices])
 
 
 async def _tell_of_submissions(entries: Sequence[Entry]) -> None:
-    env = require_env("kv")
-    hooks, teller = await list_webhooks(), Teller()
+    hooks = await list_webhooks()
     skips = Skips("find_notices")
     records = [skips.decode(entry, Submission) for entry in entries]
-    skips.report(env)
+    skips.report(require_env("kv"))
     noted = [(notice, record) for record in records if record for notice in notices_of(record)]
 
     async def ask(one: tuple[Notice, Submission]) -> None:
         notice, record = one
-        for hook in hooks:
-            await _ask_for_delivery(hook, notice)
+        await _ask_for_deliveries(hooks, notice.id, notice.type.value, notice.at, _submission_subject(notice))
         await ask_for_mail(notice, record.submitter)
 
     await some_at_a_time(ask, noted, AT_ONCE)
-    for notice, record in noted:
-        await go_on_without(teller.tell_of_submission(notice, record), notice.id)
-    await go_on_without(teller.write(), "submissions")
+    await tell_accounts([_news_of_submission(notice, record) for notice, record in noted])
 
 
 async def _tell_of_reports(entries: Sequence[Entry]) -> None:
-    hooks, teller = await list_webhooks(), Teller()
+    hooks = await list_webhooks()
     skips = Skips("find_reports")
     reports = [report for entry in entries if (report := skips.decode(entry, Report))]
     skips.report(require_env("kv"))
+    noted = [(notice, report) for report in reports for notice in report_notices(report)]
 
-    async def ask(report: Report) -> None:
-        for hook in hooks:
-            await _ask_for_report(hook, report_notice(report))
+    async def ask(one: tuple[ReportNotice, Report]) -> None:
+        notice, report = one
+        subject = {"report": report.id}
+        await _ask_for_deliveries(hooks, notice.id, notice.type.value, notice.at, subject)
+        if notice.type is NoticeType.REPORT_FILED and report.status is ReportStatus.OPEN:
+            await ask_for_operator_mail(notice.id, subject)
 
-    await some_at_a_time(ask, reports, AT_ONCE)
-    for report in reports:
-        await go_on_without(teller.tell_of_report(report), report.id)
-    await go_on_without(teller.write(), "reports")
-
-
-async def _ask_for_report(hook: Webhook, notice: ReportNotice) -> None:
-    if notice.type.value in hook.events and notice.at >= hook.created_at:
-        subject = {"webhook": hook.id, "notice": notice.id, "report": notice.data.report_id}
-        await ask_for(DELIVERY, f"{hook.id}:{notice.id}", subject, again=False)
+    await some_at_a_time(ask, noted, AT_ONCE)
+    await tell_accounts([_news_of_report(notice, report) for notice, report in noted])
 
 
-async def _ask_for_delivery(hook: Webhook, notice: Notice) -> None:
-    if notice.type.value not in hook.events or notice.at < hook.created_at:
-        return
-    subject = {
-        "webhook": hook.id,
-        "notice": notice.id,
-        "submission": notice.data.submission_id,
-        "run": str(notice.data.run),
-    }
-    await ask_for(DELIVERY, f"{hook.id}:{notice.id}", subject, again=False)
+async def _ask_for_deliveries(
+    hooks: Iterable[Webhook], notice: str, kind: str, at: int, subject: dict[str, str]
+) -> None:
+    """One task for each webhook that wants notices of this kind; only what happened since it was added is told."""
+    for hook in hooks:
+        if kind in hook.events and at >= hook.created_at:
+            of_hook = {"webhook": hook.id, "notice": notice, **subject}
+            await ask_for(DELIVERY, f"{hook.id}:{notice}", of_hook, again=False)
+
+
+# What tasks find a notice again by.
+
+
+def _submission_subject(notice: Notice) -> dict[str, str]:
+    return {"submission": notice.data.submission_id, "run": str(notice.data.run)}
+
+
+def _recall_subject(event: Revocation) -> dict[str, str]:
+    return {"revocation": str(event.serial)}
+
+
+def _alert_subject(notice: AlertNotice) -> dict[str, str]:
+    """All of it: an alert has no record, it is true only now."""
+    return {"alert": msgspec.json.encode(notice).decode()}
+
+
+# Accounts.
+
+
+def _news_of_submission(notice: Notice, record: Submission) -> News:
+    return News(
+        notice.id, _submission_subject(notice), lambda teller: teller.tell_of_submission(notice, record)
+    )
+
+
+def _news_of_report(notice: ReportNotice, report: Report) -> News:
+    return News(notice.id, {"report": report.id}, lambda teller: teller.tell_of_report(notice, report))
+
+
+def _news_of_recall(event: Revocation) -> News:
+    return News(
+        f"revocation-{event.serial}", _recall_subject(event), lambda teller: teller.tell_of_recall(event)
+    )
+
+
+def _news_of_alert(notice: AlertNotice) -> News:
+    return News(notice.id, _alert_subject(notice), lambda teller: teller.tell_of_alert(notice))
+
+
+async def tell_again(task: Task) -> TaskEnd:
+    """Tell accounts what could not be told when it happened."""
+    try:
+        news = await _find_news(task.subject)
+    except NotFound as error:
+        return TaskEnd(f"not told: {error}")
+    await tell_now(one for one in news if one.id == task.id)
+    return TaskEnd("told")
+
+
+async def _find_news(subject: dict[str, str]) -> list[News]:
+    if "alert" in subject:
+        return [_news_of_alert(msgspec.json.decode(subject["alert"], type=AlertNotice))]
+    if "report" in subject:
+        report = await get_report(subject["report"])
+        return [_news_of_report(notice, report) for notice in report_notices(report)]
+    if "revocation" in subject:
+        event = await read_revocation(int(subject["revocation"]))
+        return [] if event is None else [_news_of_recall(event)]
+    everything = await audiences_of_actor(OPERATOR)
+    record = await get_run(subject["submission"], int(subject["run"]), audiences=everything)
+    return [_news_of_submission(notice, record) for notice in notices_of(record)]
+
+
+# Webhooks.
 
 
 async def deliver(task: Task) -> TaskEnd:
     """Post one notice to one webhook. Any answer of 2xx is success; 410 ends it; everything else is tried again."""
     try:
         hook = await get_webhook(task.subject["webhook"])
-        notice = await _notice_for(task, hook.created_by)
+        notice = await read_as(hook.created_by, lambda audiences: _notice_for(task, audiences))
     except NotFound as error:
         return TaskEnd(f"not delivered: {error}")
     if notice is None:
@@ -194,16 +253,19 @@ async def deliver(task: Task) -> TaskEnd:
     raise InvalidInput(f"the receiver answered {status}", field="url", fix="make it answer with 2xx")
 
 
-async def _notice_for(task: Task, actor: str) -> Notice | RecallNotice | ReportNotice | None:
-    """What is told to an actor; NotFound where it may not read what it is about."""
-    audiences = await audiences_of_actor(actor)
-    notices: Iterable[Notice | RecallNotice | ReportNotice]
-    if "report" in task.subject:
-        if not isinstance(audiences, Everything):
-            raise NotFound("The webhook's account does not review any more.")
+async def _notice_for(
+    task: Task, audiences: Audiences
+) -> Notice | RecallNotice | ReportNotice | AlertNotice | None:
+    """What is told to readers of these audiences; NotFound where they may not read what it is about."""
+    notices: Iterable[Notice | RecallNotice | ReportNotice | AlertNotice]
+    if ("report" in task.subject or "alert" in task.subject) and not isinstance(audiences, Everything):
+        raise NotFound("The webhook's account does not review any more.")
+    if "alert" in task.subject:
+        notices = (msgspec.json.decode(task.subject["alert"], type=AlertNotice),)
+    elif "report" in task.subject:
         report = await get_report(task.subject["report"])
         await find_by_full_name(report.skill, audiences=audiences)
-        notices = (report_notice(report),)
+        notices = report_notices(report)
     elif "revocation" in task.subject:
         event = await read_revocation(int(task.subject["revocation"]))
         if event is None:

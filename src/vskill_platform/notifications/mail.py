@@ -1,33 +1,70 @@
-"""E-mail about decisions, where a mail server is configured: one task per decision, retried like every delivery.
+"""E-mail, where a mail server is configured: each is one task, retried like every delivery.
 
-It goes to the submitter where their name is an address, and to the operator's address otherwise; to the submitter only
-what they may read when it is sent. Sending blocks, so it runs in a thread, with a limit on every step.
+Accounts are mailed what they are told on their page, at once or once a day as they chose, at an address that they
+confirmed. Decisions also go to submitters whose name is an address and otherwise to the operator's address, which is
+told of reports and alerts as well. Everybody gets only what they may read when it is sent. Sending blocks, so it runs
+in a thread, with a limit on every step.
 """
 
 import asyncio
+import hashlib
 import smtplib
 import ssl
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import format_datetime, parseaddr
 from urllib.parse import unquote, urlsplit
 
+import msgspec
+
 from vskill_platform.domain.errors import InvalidInput, NotFound, SourceUnavailable
+from vskill_platform.domain.notification import (
+    DIGEST_GRACE_MS,
+    MOST_PROOFS_TO_ADDRESS,
+    AccountChoices,
+    HowOften,
+    MailProof,
+    Notification,
+)
 from vskill_platform.domain.task import Task
-from vskill_platform.notifications.notices import Notice, NoticeType, notices_of
+from vskill_platform.notifications.notices import (
+    AlertNotice,
+    Notice,
+    NoticeType,
+    notices_of,
+    report_notices,
+)
+from vskill_platform.notifications.telling import about_alert, about_report
 from vskill_platform.settings import Settings
-from vskill_platform.store.readers import OPERATOR, audiences_of_actor
+from vskill_platform.store.accounts import User, find_enabled
+from vskill_platform.store.notifications import (
+    MAIL,
+    MOST_MAILED,
+    list_for_digest,
+    read_choices,
+    read_told,
+    topics_of,
+)
+from vskill_platform.store.readers import OPERATOR, read_as
+from vskill_platform.store.reports import get_report
 from vskill_platform.store.task_kinds import TaskEnd
 from vskill_platform.store.tasks import ask_for
 from vskill_platform.submission_store import get_run
 from vskill_platform.worker_context import require_env
 
-MAIL = "mail"
+#: Notifications that one daily mail shows.
+MOST_IN_DIGEST = 50
 TIMEOUT_S = 15.0
 _PORTS = {"smtp": 25, "smtps": 465}
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 #: Where the server's own words are quoted.
 _SHOWN = 200
+#: Of a sentence that is the subject.
+_SUBJECT = 120
+#: The page where accounts choose.
+_CHOICES = "/account/notifications"
+_BY_MAIL = frozenset({HowOften.AT_ONCE, HowOften.DAILY})
 
 
 async def ask_for_mail(notice: Notice, submitter: str | None) -> None:
@@ -45,23 +82,112 @@ async def ask_for_mail(notice: Notice, submitter: str | None) -> None:
     await ask_for(MAIL, notice.id, subject, again=False)
 
 
+async def ask_for_operator_mail(notice: str, subject: dict[str, str]) -> None:
+    """Queue a mail to the operator's address about a report or an alert, once."""
+    settings = require_env("settings").settings
+    if settings.smtp_url and settings.mail_to:
+        await ask_for(MAIL, notice, {"to": settings.mail_to, "notice": notice, **subject}, again=False)
+
+
 async def send_mail(task: Task) -> TaskEnd:
-    """Send one decision. A server that is down or says "later" is waited for; a recipient that it refuses for good
+    """Send one message. A server that is down or says "later" is waited for; a recipient that it refuses for good
     ends the task."""
-    env = require_env("settings")
-    to = task.subject["to"]
-    audiences = await audiences_of_actor(OPERATOR if to == env.settings.mail_to else f"user:{to}")
     try:
-        record = await get_run(task.subject["submission"], int(task.subject["run"]), audiences=audiences)
+        if "proof" in task.subject:
+            return await _send_proof(task.subject["account"], task.subject["proof"])
+        if "account" in task.subject:
+            return await _send_notification(task.subject["account"], task.subject["moment"])
+        if "submission" in task.subject:
+            return await _send_decision(task)
+        return await _send_to_operator(task)
     except NotFound as error:
         return TaskEnd(f"not sent: {error}")
+
+
+async def send_digest(task: Task) -> TaskEnd:
+    """Send what an account was told in a day, and may read now."""
+    account, until = task.subject["account"], int(task.subject["until"])
+    if require_env("kv").kv.now() < until:
+        return TaskEnd("not sent yet: the day is not over", again_at=until + DIGEST_GRACE_MS)
+    try:
+        user, choices = await _recipient_account(account)
+    except NotFound as error:
+        return TaskEnd(f"not sent: {error}")
+    topics = {topic for topic in topics_of(user) if choices.mail and choices.choice(topic) in _BY_MAIL}
+    items = (
+        await read_as(
+            f"user:{account}", lambda audiences: list_for_digest(account, until, topics, audiences=audiences)
+        )
+        if topics
+        else []
+    )
+    if not items:
+        return TaskEnd("not sent: nothing is left to tell")
+    settings = require_env("settings").settings
+    return await _send("daily", compose_digest(items, choices.mail, until, settings))
+
+
+async def _send_proof(account: str, address: str) -> TaskEnd:
+    _, choices = await _recipient_account(account)
+    proof = choices.proof
+    if proof is None or proof.address != address:
+        return TaskEnd("not sent: another address was given since")
+    if require_env("kv").kv.now() >= proof.good_until:
+        return TaskEnd("not sent: the code is not good any more")
+    settings = require_env("settings").settings
+    return await _send("confirmation", compose_proof(account, proof, settings))
+
+
+async def _send_notification(account: str, moment: str) -> TaskEnd:
+    user, choices = await _recipient_account(account)
+    found = await read_as(f"user:{account}", lambda audiences: read_told(user, moment, audiences=audiences))
+    if found is None:
+        return TaskEnd("not sent: the account may not read it any more")
+    if not choices.mail or choices.choice(found.topic) not in _BY_MAIL:
+        return TaskEnd("not sent: the account wants no mail of it any more")
+    settings = require_env("settings").settings
+    return await _send("at-once", compose_notification(found, choices.mail, settings, _ending(settings)))
+
+
+async def _send_decision(task: Task) -> TaskEnd:
+    settings = require_env("settings").settings
+    to = task.subject["to"]
+    submission, run = task.subject["submission"], int(task.subject["run"])
+    record = await read_as(
+        OPERATOR if to == settings.mail_to else f"user:{to}",
+        lambda audiences: get_run(submission, run, audiences=audiences),
+    )
     notice = next((one for one in notices_of(record) if one.id == task.subject["notice"]), None)
     if notice is None:
         return TaskEnd("not sent: the history holds no such event")
-    if not env.settings.smtp_url:
+    return await _send("decision", compose(notice, to, settings))
+
+
+async def _send_to_operator(task: Task) -> TaskEnd:
+    if "alert" in task.subject:
+        told = about_alert(msgspec.json.decode(task.subject["alert"], type=AlertNotice))
+    else:
+        report = await get_report(task.subject["report"])
+        told = about_report(next(report_notices(report)), report)
+    settings = require_env("settings").settings
+    return await _send("operator", compose_notification(told, task.subject["to"], settings))
+
+
+async def _recipient_account(name: str) -> tuple[User, AccountChoices]:
+    """The account and what it chose; NotFound where it may not sign in."""
+    user = await find_enabled(name)
+    if user is None:
+        raise NotFound(f"There is no account {name!r} that is enabled.", account=name)
+    return user, (await read_choices(name))[0]
+
+
+async def _send(form: str, message: EmailMessage) -> TaskEnd:
+    url = require_env("settings").settings.smtp_url
+    if not url:
         return TaskEnd("not sent: no mail server is configured any more")
-    message = compose(notice, to, env.settings)
-    return TaskEnd(await asyncio.to_thread(_send, message, env.settings.smtp_url))
+    outcome = await asyncio.to_thread(_hand_over, message, url)
+    require_env("metrics").metrics.mails.labels(form=form, outcome=outcome.partition(":")[0]).inc()
+    return TaskEnd(outcome)
 
 
 def recipient(submitter: str | None, settings: Settings) -> str | None:
@@ -72,28 +198,88 @@ def recipient(submitter: str | None, settings: Settings) -> str | None:
 
 
 def compose(notice: Notice, to: str, settings: Settings) -> EmailMessage:
-    """The message; everything that a stranger wrote is one line of plain text in it."""
+    """The message about a decision."""
     data = notice.data
     state = data.state.label.lower()
-    message = EmailMessage()
-    message["Subject"] = f"[{settings.registry_name}] {_plain(data.skill_name)}: {state}"
-    message["From"] = settings.mail_from
-    message["To"] = to
-    # The same decision is the same message, however often it is sent.
-    message["Message-ID"] = f"<{notice.id}@{settings.mail_from.rpartition('@')[2]}>"
-    message["Date"] = format_datetime(_datetime(notice.at))
-    message["Auto-Submitted"] = "auto-generated"
-    lines: list[str | None] = [
-        f"{_plain(data.skill_name)} in {_plain(data.repo_url)} is now {state}: {data.state.meaning}.",
+    lines = [
+        f"{data.skill_name} in {data.repo_url} is now {state}: {data.state.meaning}.",
         "",
-        f"Why: {_plain(data.reason)}",
+        f"Why: {data.reason}",
         f"Rules: {', '.join(data.rule_ids)}" if data.rule_ids else None,
         f"Published as: {data.skill} {data.version}" if data.skill and data.version else None,
         "",
         f"Submission {data.submission_id}, run {data.run}.",
     ]
-    message.set_content("\n".join(line for line in lines if line is not None) + "\n")
+    return _compose(to, f"{data.skill_name}: {state}", lines, notice.id, notice.at, settings)
+
+
+def compose_notification(
+    told: Notification, to: str, settings: Settings, ending: Sequence[str | None] = ()
+) -> EmailMessage:
+    """The message about one thing that an account, or the operator, is told. The operator's address has no page of
+    notifications to choose on, and so no ending."""
+    lines = [told.text, _link(told.path, settings), *ending]
+    return _compose(to, told.text[:_SUBJECT], lines, told.id, told.at, settings)
+
+
+def compose_digest(items: Sequence[Notification], to: str, until: int, settings: Settings) -> EmailMessage:
+    """The message about what an account was told in a day."""
+    lines: list[str | None] = []
+    for one in items[:MOST_IN_DIGEST]:
+        lines += [f"- {one.text}", _link(one.path, settings, "  ")]
+    count = "1 notification" if len(items) == 1 else f"{len(items)} notifications"
+    if len(items) > MOST_MAILED:
+        lines.append("- and more on your page")
+        count = f"more than {MOST_MAILED} notifications"
+    elif len(items) > MOST_IN_DIGEST:
+        lines.append(f"- and {len(items) - MOST_IN_DIGEST} more on your page")
+    message_id = f"digest-{until}-{hashlib.sha256(to.encode()).hexdigest()[:16]}"
+    return _compose(to, f"{count} today", [*lines, *_ending(settings)], message_id, until, settings)
+
+
+def compose_proof(account: str, proof: MailProof, settings: Settings) -> EmailMessage:
+    """The message with the code that confirms an address."""
+    until = f"{_datetime(proof.good_until):%Y-%m-%d %H:%M} UTC"
+    most = f"at most {MOST_PROOFS_TO_ADDRESS} mails like this one are sent to an address in a day"
+    lines = [
+        f"Somebody entered this address for the notifications of the account {account}.",
+        f"If it was you, confirm it by {until} with this code: {proof.code}",
+        _link(_CHOICES, settings),
+        f"If it was not you, do nothing: without the code no notifications come, and {most}.",
+    ]
+    message_id = f"proof-{proof.since}-{proof.tries}-{account}"
+    return _compose(
+        proof.address, "confirm your address", lines, message_id, require_env("kv").kv.now(), settings
+    )
+
+
+def _compose(
+    to: str, subject: str, lines: Sequence[str | None], message_id: str, at: int, settings: Settings
+) -> EmailMessage:
+    """The message; everything that a stranger wrote is one line of plain text in it."""
+    message = EmailMessage()
+    message["Subject"] = f"[{settings.registry_name}] {_plain(subject)}"
+    message["From"] = settings.mail_from
+    message["To"] = to
+    # The same notice is the same message, however often it is sent.
+    message["Message-ID"] = f"<{message_id}@{settings.mail_from.rpartition('@')[2]}>"
+    message["Date"] = format_datetime(_datetime(at))
+    message["Auto-Submitted"] = "auto-generated"
+    message.set_content("\n".join(_plain(line) for line in lines if line is not None) + "\n")
     return message
+
+
+def _link(path: str, settings: Settings, indent: str = "") -> str | None:
+    """Where the operator said what the registry is called."""
+    return f"{indent}{settings.public_url.rstrip('/')}{path}" if settings.public_url else None
+
+
+def _ending(settings: Settings) -> list[str | None]:
+    return [
+        "",
+        "You choose what you are mailed, and how often, on your page of notifications.",
+        _link(_CHOICES, settings),
+    ]
 
 
 def _datetime(ms: int) -> datetime:
@@ -104,7 +290,7 @@ def _plain(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text)
 
 
-def _send(message: EmailMessage, url: str) -> str:
+def _hand_over(message: EmailMessage, url: str) -> str:
     """In a thread. What became of it, or an error that says whether to come again."""
     parts = urlsplit(url)
     host = parts.hostname or ""

@@ -1,8 +1,9 @@
 """Notices: what others are told. Each is made of one event of a submission's history and carries its id, or of one
-revocation and carries its serial, or of a report, so the same decision is the same notice however often it
+revocation and carries its serial, or of a report or an alert, so the same decision is the same notice however often it
 is looked at."""
 
 import enum
+import hashlib
 from collections.abc import Iterator
 
 import msgspec
@@ -13,6 +14,9 @@ from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Event, Submission
 from vskill_platform.store.reports import Report
+
+#: How the ids of notices about alerts begin.
+_ALERT = "alert-"
 
 
 class NoticeType(enum.StrEnum):
@@ -29,6 +33,11 @@ class NoticeType(enum.StrEnum):
     REVIEW_WAITING = "review.waiting"
     #: Somebody reported a published skill.
     REPORT_FILED = "report.filed"
+    #: A reviewer upheld or dismissed a report.
+    REPORT_DECIDED = "report.decided"
+    #: Something is wrong that an operator must look at.
+    ALERT_FIRED = "alert.fired"
+    ALERT_ENDED = "alert.ended"
 
 
 class NoticeData(msgspec.Struct, frozen=True, rename="camel"):
@@ -99,6 +108,8 @@ class ReportData(msgspec.Struct, frozen=True, rename="camel"):
     version: str | None
     category: str
     reason: str
+    #: open, upheld or dismissed, as it is when this is sent
+    status: str
 
 
 class ReportNotice(msgspec.Struct, frozen=True):
@@ -110,11 +121,49 @@ class ReportNotice(msgspec.Struct, frozen=True):
     data: ReportData
 
 
-def report_notice(report: Report) -> ReportNotice:
-    data = ReportData(report.id, report.skill, report.version, report.category.value, report.reason)
-    return ReportNotice(
-        f"{report.id}.{NoticeType.REPORT_FILED.value}", NoticeType.REPORT_FILED, report.at, data
+class AlertData(msgspec.Struct, frozen=True):
+    """An alert, for webhooks."""
+
+    code: str
+    #: what it is about, where there can be several: the job's name
+    subject: str
+    text: str
+    since: int
+
+
+class AlertNotice(msgspec.Struct, frozen=True):
+    """The body of a delivery about an alert that began or ended."""
+
+    #: Made of the alert and of when it began: one firing is told once, and so is its end.
+    id: str
+    type: NoticeType
+    at: int
+    data: AlertData
+
+
+def report_notices(report: Report) -> Iterator[ReportNotice]:
+    """That it was filed, and that it was decided."""
+    data = ReportData(
+        report.id,
+        report.skill,
+        report.version,
+        report.category.value,
+        report.reason,
+        report.status.value,
     )
+    filed, decided = NoticeType.REPORT_FILED, NoticeType.REPORT_DECIDED
+    yield ReportNotice(f"{report.id}.{filed.value}", filed, report.at, data)
+    if report.decision is not None:
+        yield ReportNotice(f"{report.id}.{decided.value}", decided, report.decision.at, data)
+
+
+def alert_notice(kind: NoticeType, at: int, data: AlertData) -> AlertNotice:
+    about = hashlib.sha256(data.subject.encode()).hexdigest()[:12]
+    return AlertNotice(f"{_ALERT}{data.code}-{about}-{data.since}.{kind.value}", kind, at, data)
+
+
+def is_alert_id(notice_id: str) -> bool:
+    return notice_id.startswith(_ALERT)
 
 
 def recall_id(event: Revocation, kind: RevocationKind) -> str:

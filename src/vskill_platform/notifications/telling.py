@@ -1,17 +1,31 @@
 """Who is told what on their page: submitters of decisions, watchers of their skills, reviewers of what waits and was
-reported. Telling twice is harmless: a notification's key is made of the notice."""
+reported, reporters and maintainers of what was decided, admins of alerts. Telling twice is harmless: a notification's
+key is made of the notice."""
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-from vskill_platform.domain.errors import Conflict, StoreUnavailable
+import msgspec
+
+from vskill_platform.domain.errors import Conflict, NotFound, StoreUnavailable
 from vskill_platform.domain.notification import KEPT_MS, Notification, Topic
 from vskill_platform.domain.revocation import Revocation, RevocationKind, steps_by_kind
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
-from vskill_platform.notifications.notices import Notice, NoticeType, recall_id, report_notice
-from vskill_platform.store.notifications import find_accounts, find_submitter, find_watchers, tell
+from vskill_platform.notifications.notices import (
+    AlertNotice,
+    Notice,
+    NoticeType,
+    ReportNotice,
+    recall_id,
+)
+from vskill_platform.store.notifications import find_account, find_accounts, find_watchers, tell
+from vskill_platform.store.owners import find_maintainers
 from vskill_platform.store.reports import Report, ReportStatus
+from vskill_platform.store.skills import get_skill
+from vskill_platform.store.tasks import ask_for
 from vskill_platform.worker_context import require_env
+
+TELL = "tell"
 
 _DONE = {
     RevocationKind.WITHDRAWN: "was withdrawn",
@@ -39,7 +53,7 @@ class Teller:
         if notice.type is NoticeType.SUBMISSION_DECIDED and record.submitter is not None:
             text = f"{data.skill_name}: {data.state.meaning}."
             told = _about_submission(notice, Topic.OWN, text)
-            self._tell_all(await find_submitter(record.submitter), told)
+            self._tell_all(await find_account(record.submitter), told)
         elif notice.type is NoticeType.REVIEW_WAITING and record.state is State.NEEDS_REVIEW:
             text = f"{data.skill_name} waits for a reviewer: {data.reason}"
             await self._tell_role(_about_submission(notice, Topic.REVIEWS, text))
@@ -61,14 +75,29 @@ class Teller:
             )
             self._tell_all(watchers, told)
 
-    async def tell_of_report(self, report: Report) -> None:
-        """Reviewers and admins of a report that waits for them."""
-        if report.status is ReportStatus.OPEN and not _is_old(report.at):
-            notice = report_notice(report)
-            text = f"Somebody reported {report.skill}: {report.category.value}."
-            await self._tell_role(
-                Notification(notice.id, Topic.REPORTS, notice.type.value, report.at, text, skill=report.skill)
-            )
+    async def tell_of_report(self, notice: ReportNotice, report: Report) -> None:
+        """Reviewers and admins of a report that waits for them; of a decision its reporter and, where it was upheld,
+        the skill's maintainers. Nobody is told who filed it, and only reviewers what they wrote: the reasons are
+        for the audit. Maintainers hear nothing of what was dismissed, so that reports cannot be used to pester them."""
+        if _is_old(notice.at):
+            return
+        skill, category, kind = report.skill, report.category.value, notice.type.value
+        if notice.type is NoticeType.REPORT_FILED and report.status is ReportStatus.OPEN:
+            await self._tell_role(about_report(notice, report))
+        elif notice.type is NoticeType.REPORT_DECIDED:
+            text = f"A reviewer {report.status.value} your report about {skill}."
+            reporter = await find_account(report.reporter.partition(":")[2])
+            told = Notification(notice.id, Topic.OWN, kind, notice.at, text, skill=skill)
+            self._tell_all(reporter, told)
+            if report.status is ReportStatus.UPHELD:
+                text = f"A reviewer upheld a report about {skill}, which you maintain: {category}."
+                maintainers = await _maintainers_of(skill)
+                told = Notification(notice.id, Topic.OWN, kind, notice.at, text, skill=skill)
+                self._tell_all((one for one in maintainers if one not in reporter), told)
+
+    async def tell_of_alert(self, notice: AlertNotice) -> None:
+        """Admins, that it began or ended."""
+        await self._tell_role(about_alert(notice))
 
     async def _tell_role(self, notification: Notification) -> None:
         topic = notification.topic
@@ -80,15 +109,60 @@ class Teller:
         self._told += ((account, notification) for account in accounts)
 
 
-async def go_on_without(telling: Awaitable[None], about: str) -> None:
-    """Tell accounts; what goes wrong there, and would again, keeps nobody else from hearing of it. While the store is
-    away nobody can be told anything: that raises, and the step is repeated."""
+class News(msgspec.Struct, frozen=True):
+    """One thing that accounts are to be told."""
+
+    id: str
+    #: By which a task finds it again.
+    subject: dict[str, str]
+    tell: Callable[[Teller], Awaitable[None]]
+
+
+async def tell_accounts(news: Sequence[News]) -> None:
+    """Tell accounts, all of it together. What goes wrong there keeps no webhook, mail or later news back, and is not
+    lost: a task for each piece tries again by itself, and becomes a dead letter that can be replayed. While the store
+    is away nobody can be told anything: that raises, and the step is repeated."""
     try:
-        await telling
+        await tell_now(news)
     except (StoreUnavailable, Conflict):
         raise
-    except Exception:  # noqa: BLE001 - whatever it is, webhooks and mail do not wait for it
-        require_env("log").log.exception("accounts not told", about=about)
+    except Exception:  # noqa: BLE001 - whatever it is, a task repeats it
+        require_env("log").log.exception("accounts not told yet", news=[one.id for one in news])
+        for one in news:
+            await ask_for(TELL, one.id, one.subject, again=False)
+
+
+async def tell_now(news: Iterable[News]) -> None:
+    """Tell accounts; raises where that fails."""
+    teller = Teller()
+    for one in news:
+        await one.tell(teller)
+    await teller.write()
+
+
+async def _maintainers_of(skill: str) -> list[str]:
+    """The accounts that maintain a skill; a skill that is gone has none."""
+    try:
+        place = (await get_skill(skill)).identity
+    except NotFound:
+        return []
+    found = [await find_account(name) for name in await find_maintainers(place)]
+    return [name for names in found for name in names]
+
+
+def about_report(notice: ReportNotice, report: Report) -> Notification:
+    """That a report waits for a reviewer."""
+    text = f"Somebody reported {report.skill}: {report.category.value}."
+    return Notification(notice.id, Topic.REPORTS, notice.type.value, notice.at, text, skill=report.skill)
+
+
+def about_alert(notice: AlertNotice) -> Notification:
+    """That an alert began or ended."""
+    data = notice.data
+    minutes = (notice.at - data.since) // 60_000
+    ended = f"The alert {data.code} ended after {minutes} min. It said: {data.text}"
+    text = ended if notice.type is NoticeType.ALERT_ENDED else data.text
+    return Notification(notice.id, Topic.ALERTS, notice.type.value, notice.at, text)
 
 
 def _is_old(at: int) -> bool:

@@ -15,10 +15,14 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.brake import Brake
 from vskill_platform.domain.errors import QueueUnavailable
-from vskill_platform.domain.messages import SubmissionMessage, decode_body
+from vskill_platform.domain.messages import Body, SubmissionMessage, TaskMessage, decode_body
 from vskill_platform.domain.submission import CLAIM_MS
-from vskill_platform.queue.schedule import JobHealth
+from vskill_platform.notifications.deliveries import DELIVERY
+from vskill_platform.notifications.notices import is_alert_id
+from vskill_platform.notifications.telling import TELL
+from vskill_platform.queue.job_health import JobHealth
 from vskill_platform.records import readable
+from vskill_platform.store.notifications import MAIL
 from vskill_platform.store.statistics import JudgeWatch
 from vskill_platform.worker_context import require_env
 
@@ -30,6 +34,8 @@ SLOW_MS = CLAIM_MS // 15
 PREPARING_MS = 600_000
 #: Dead letters that are looked at one by one; there are never many, and beyond it the number is "at least".
 MOST_LETTERS = 1_000
+#: Tasks that tell of one thing each.
+_TELLING = frozenset({DELIVERY, MAIL, TELL})
 
 
 class AlertCode(enum.StrEnum):
@@ -62,7 +68,7 @@ MEANING: dict[AlertCode, str] = {
     AlertCode.OLDEST_WAITING: "a submission has waited longer than the stuck threshold, and the queue is not paused",
     AlertCode.NO_COMPLETION: "as oldest_waiting, and no run has ended for as long: perhaps no worker is alive",
     AlertCode.JOB_STALE: "a scheduled job has not succeeded for three intervals and its budget",
-    AlertCode.DEAD_LETTERS_GROWING: "a message became a dead letter within the last hour",
+    AlertCode.DEAD_LETTERS_GROWING: "a message became a dead letter within the last hour, unless it told of an alert",
     AlertCode.NAMESPACE_PREPARING: "a namespace that is to be hidden has waited for its records for ten minutes",
     AlertCode.RESCANS_STOPPED: "new rules would take down more than 1 % of the live skills; an admin must look first",
     AlertCode.CONTENT_DAMAGED: "stored files of a version or a submission are missing or damaged",
@@ -86,7 +92,7 @@ class DeadLetters(msgspec.Struct, frozen=True):
     """How many messages were set aside for a person."""
 
     total: int
-    #: Within the last hour.
+    #: Within the last hour. Those that were to tell of an alert are left out: each would raise another one.
     recent: int
 
 
@@ -140,7 +146,7 @@ async def count_dead_letters(audiences: Audiences) -> DeadLetters:
         seen += len(page.items)
         letters = await _readable_letters(page.items, audiences)
         shown += len(letters)
-        recent += sum(letter.died_at >= since for letter in letters)
+        recent += sum(letter.died_at >= since and not _tells_of_alert(letter) for letter in letters)
         after = page.after
         if after is None:
             break
@@ -160,11 +166,21 @@ async def _readable_letters(letters: Sequence[DeadLetter], audiences: Audiences)
 
 def _submission_key(letter: DeadLetter) -> str | None:
     """The record of the submission that it is about; None for everything else, whose texts can hold any name."""
+    body = _body(letter)
+    return keys.sub(body.submission_id) if isinstance(body, SubmissionMessage) else None
+
+
+def _tells_of_alert(letter: DeadLetter) -> bool:
+    """The id of a task that tells of something ends with the id of the notice."""
+    body = _body(letter)
+    return isinstance(body, TaskMessage) and body.task in _TELLING and is_alert_id(body.id.rpartition(":")[2])
+
+
+def _body(letter: DeadLetter) -> Body | None:
     try:
-        body = decode_body(letter.body)
+        return decode_body(letter.body)
     except msgspec.DecodeError:
         return None
-    return keys.sub(body.submission_id) if isinstance(body, SubmissionMessage) else None
 
 
 def find_alerts(facts: AlertFacts) -> tuple[Alert, ...]:

@@ -27,7 +27,7 @@ from vskill_platform.kv.entries import Entry
 from vskill_platform.kv.query import Between, Condition, In, Is
 from vskill_platform.queue.alerts import Alert, AlertFacts, DeadLetters, find_alerts, look_at_dead_letters
 from vskill_platform.queue.control import Pause, current_pause
-from vskill_platform.queue.schedule import JobHealth, job_health
+from vskill_platform.queue.job_health import JobHealth, job_health
 from vskill_platform.records import audience_of, decode
 from vskill_platform.store.brake import read_brake
 from vskill_platform.store.damage import list_damage

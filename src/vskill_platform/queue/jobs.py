@@ -9,6 +9,8 @@ import msgspec
 
 from vskill_platform.external_scan.due import LookPosition, request_due_scans
 from vskill_platform.notifications.deliveries import find_notices, find_recalls, find_reports
+from vskill_platform.queue.firings import look_at_alerts
+from vskill_platform.queue.job_specs import JOB_SPECS
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
 from vskill_platform.repo_check import RepoCheckProgress, ask_for_checks
 from vskill_platform.rescan import release_take_downs, request_due_rescans, request_rescan
@@ -16,8 +18,7 @@ from vskill_platform.store.blocklist import reapply_blocklist
 from vskill_platform.store.names import follow_changes
 from vskill_platform.store.preparing import finish_preparations
 from vskill_platform.store.standing import follow_installs, refresh_standing
-from vskill_platform.store.vocabulary import EVERY_MS as WORDS_EVERY_MS
-from vskill_platform.store.vocabulary import follow_words
+from vskill_platform.store.vocabulary import VocabularyProgress, follow_words
 from vskill_platform.upkeep import collector
 from vskill_platform.upkeep import scrub as scrubbing
 from vskill_platform.worker_context import require_env
@@ -102,6 +103,11 @@ async def _take_steps(
             return
 
 
+async def watch_alerts(state: JobState) -> JobState:
+    """Tell of alerts that began or ended since the last look."""
+    return {"firing": await look_at_alerts(_text(state.get("firing")) or "[]")}
+
+
 async def request_rescans(state: JobState) -> JobState:
     """Ask for rescans until the current rules have judged every live version, then apply what they held."""
     finished = _text(state.get("finished"))
@@ -150,7 +156,7 @@ async def follow(state: JobState) -> JobState:
 
 async def count_words(state: JobState) -> JobState:
     """Bring the words that a search may suggest up to date."""
-    return {"cursor": await follow_words(_text(state.get("cursor")))}
+    return msgspec.structs.asdict(await follow_words(msgspec.convert(state, VocabularyProgress)))
 
 
 async def scrub(state: JobState) -> JobState:
@@ -172,117 +178,26 @@ async def sweep(_: JobState) -> JobState:
     return {}
 
 
-JOBS = (
-    Job(
-        "recovery",
-        "requeues submissions whose claim has expired or whose attempt is due",
-        5_000,
-        30_000,
-        recover,
-        "work whose message or worker was lost, and every retry, starts late or never",
-    ),
-    Job(
-        "blocklist",
-        "applies the blocklist to what is queued and published",
-        10_000,
-        600_000,
-        reapply,
-        "blocked skills are not published or served, but submissions and skills keep their old status",
-    ),
-    Job(
-        "notices",
-        "queues webhooks and mail for every decision, and tells accounts what concerns them",
-        2_000,
-        60_000,
-        notify,
-        "no webhook, mail or notification reports a decision",
-    ),
-    Job(
-        "rescans",
-        "queues rescans of versions that the current rules have not scanned",
-        10_000,
-        600_000,
-        request_rescans,
-        "new rules do not reach live skills",
-    ),
-    Job(
-        "repositories",
-        "queues a daily check of the repositories of live skills",
-        10_000,
-        60_000,
-        look_after,
-        "new commits and vanished repositories are not noticed",
-    ),
-    Job(
-        "external-scans",
-        "queues scans of published versions by other analysers",
-        5_000,
-        600_000,
-        request_external_scans,
-        "other analysers do not scan new versions",
-    ),
-    Job(
-        "namespaces",
-        "finishes namespaces that are managed for the first time",
-        10_000,
-        600_000,
-        finish_namespaces,
-        "a namespace whose owner began to hide it stays readable if that process died",
-    ),
-    Job(
-        "names",
-        "gives short names to skills that a process of an earlier release published",
-        5_000,
-        600_000,
-        name_skills,
-        "after a rolling restart, marketplaces and indexes lack what the old processes published",
-    ),
-    Job(
-        "standing",
-        "updates each skill's trust from installs, reports and age",
-        600_000,
-        600_000,
-        refresh,
-        "trust scores do not follow age, installs and reports",
-    ),
-    Job(
-        "installs",
-        "takes over new installs into the lists",
-        30_000,
-        60_000,
-        follow,
-        "lists show older numbers of installs than a skill's page, by ten minutes at most",
-    ),
-    Job(
-        "vocabulary",
-        "collects the words of public skills, by which a search suggests what was meant",
-        WORDS_EVERY_MS,
-        600_000,
-        count_words,
-        "a search does not suggest words of new skills",
-    ),
-    Job(
-        "scrub",
-        "reads stored content and verifies it by its digest",
-        scrubbing.EVERY_MS,
-        600_000,
-        scrub,
-        "damaged content is noticed only when somebody reads it",
-    ),
-    Job(
-        "collector",
-        "deletes content that no record has named for eight days",
-        collector.EVERY_MS,
-        3_600_000,
-        collect,
-        "content of refused uploads stays on the disk",
-    ),
-    Job(
-        "sweep",
-        "removes expired caches and changes older than seven days",
-        60_000,
-        60_000,
-        sweep,
-        "expired caches and old changes stay on the disk",
-    ),
+#: What each job does, by its name.
+_RUNS = {
+    "recovery": recover,
+    "blocklist": reapply,
+    "notices": notify,
+    "alerts": watch_alerts,
+    "rescans": request_rescans,
+    "repositories": look_after,
+    "external-scans": request_external_scans,
+    "namespaces": finish_namespaces,
+    "names": name_skills,
+    "standing": refresh,
+    "installs": follow,
+    "vocabulary": count_words,
+    "scrub": scrub,
+    "collector": collect,
+    "sweep": sweep,
+}
+
+JOBS = tuple(
+    Job(one.name, one.purpose, one.every_ms, one.budget_ms, _RUNS[one.name], one.consequence)
+    for one in JOB_SPECS
 )

@@ -203,7 +203,7 @@ async def recover_tasks(
 ) -> Recovered:
     """The same for every other kind of queued work, whether it was claimed or waits.
 
-    A clock that went back leaves claims and attempts ahead of it, among delays that are as long as half a day and
+    A clock that went back leaves claims and attempts ahead of it, among delays that are as long as a day and
     meant. No index tells them apart, so a page of what lies ahead is read in each run.
     """
     env = require_env("kv")

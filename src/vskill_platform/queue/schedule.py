@@ -6,56 +6,16 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from contextvars import Context
 
-import msgspec
 import structlog
 
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.env import Env
 from vskill_platform.queue.jobs import JOBS, Job
-from vskill_platform.store.jobs import JobRecord, finish_tick, read_jobs, renew_tick, take_tick
+from vskill_platform.store.jobs import JobRecord, finish_tick, renew_tick, take_tick
 from vskill_platform.worker_context import require_env, run_with_worker_env
 
 #: How often a running job renews its tick.
 RENEW_EVERY_S = 5.0
-#: A job that has not succeeded for this many intervals is stale.
-STALE_INTERVALS = 3
-
-
-class JobHealth(msgspec.Struct, frozen=True):
-    """How a job is doing; stale means that it has not succeeded for three intervals and its budget."""
-
-    name: str
-    purpose: str
-    consequence: str
-    stale: bool
-    last_start: int | None
-    last_success: int | None
-    last_duration_ms: int | None
-    last_error: str | None
-    last_error_at: int | None
-
-
-async def job_health(jobs: Sequence[Job] = JOBS) -> tuple[JobHealth, ...]:
-    """Every job, whether or not it ever ran."""
-    now = require_env("kv").kv.now()
-    records = await read_jobs(job.name for job in jobs)
-    return tuple(_health(job, records[job.name], now) for job in jobs)
-
-
-def _health(job: Job, record: JobRecord, now: int) -> JobHealth:
-    allowed = STALE_INTERVALS * job.every_ms + job.budget_ms
-    stale = record.last_success is None or now - record.last_success > allowed
-    return JobHealth(
-        job.name,
-        job.purpose,
-        job.consequence,
-        stale,
-        record.last_start,
-        record.last_success,
-        record.last_duration_ms,
-        record.last_error,
-        record.last_error_at,
-    )
 
 
 async def run_job(job: Job, *, forced: bool = False) -> bool:

@@ -15,10 +15,11 @@ from vskill_platform.domain.errors import (
     StoreUnavailable,
 )
 from vskill_platform.domain.messages import TaskMessage
-from vskill_platform.domain.task import TaskState
+from vskill_platform.domain.task import Task, TaskState
 from vskill_platform.external_scan.dispatch import DELAYS_MS, TASK_BUDGET_MS, scan
-from vskill_platform.notifications.deliveries import DELIVERY, deliver
-from vskill_platform.notifications.mail import MAIL, send_mail
+from vskill_platform.notifications.deliveries import DELIVERY, deliver, tell_again
+from vskill_platform.notifications.mail import send_digest, send_mail
+from vskill_platform.notifications.telling import TELL
 from vskill_platform.queue.keeper import kept_alive, take_claim
 from vskill_platform.repo_check import REPO_CHECK, check_repository
 from vskill_platform.rescan import RESCAN, rescan
@@ -26,7 +27,8 @@ from vskill_platform.shortages import shortage_of
 from vskill_platform.store.claims import NotClaimed
 from vskill_platform.store.damage import REPAIR
 from vskill_platform.store.external_scans import EXTERNAL_SCAN
-from vskill_platform.store.task_kinds import TaskKind
+from vskill_platform.store.notifications import DIGEST, MAIL
+from vskill_platform.store.task_kinds import TaskEnd, TaskKind
 from vskill_platform.store.tasks import HeldTask, claim_task, read_task
 from vskill_platform.upkeep.repair import repair
 from vskill_platform.worker_context import require_env
@@ -37,7 +39,9 @@ _DELIVERY_DELAYS_MS = (5_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_
 KINDS: tuple[TaskKind, ...] = (
     TaskKind(RESCAN, "judges a live version again by the current rules", rescan),
     TaskKind(DELIVERY, "posts a signed notice to a webhook", deliver, 30_000, _DELIVERY_DELAYS_MS),
-    TaskKind(MAIL, "tells a decision by e-mail", send_mail, 60_000, _DELIVERY_DELAYS_MS),
+    TaskKind(MAIL, "tells one thing by e-mail", send_mail, 60_000, _DELIVERY_DELAYS_MS),
+    TaskKind(DIGEST, "mails what an account was told in a day", send_digest, 60_000, _DELIVERY_DELAYS_MS),
+    TaskKind(TELL, "tells accounts what could not be told at once", tell_again),
     TaskKind(REPO_CHECK, "looks whether a repository is still there and has moved on", check_repository),
     TaskKind(REPAIR, "brings damaged content back from where it came from", repair),
     TaskKind(EXTERNAL_SCAN, "lets another analyser look at a content", scan, TASK_BUDGET_MS, DELAYS_MS),
@@ -86,7 +90,7 @@ async def _attempt(kind: TaskKind, held: HeldTask) -> None:
     try:
         async with timer:
             result = await kind.run(held.task)
-        await held.write(lambda task: domain.finish(task, result.outcome, env.kv.now()), result.operations)
+        await held.write(lambda task: _end(task, result), result.operations)
     except TimeoutError as error:
         over = f"it took longer than its budget of {kind.budget_ms // 1000} s"
         await _record_failure(kind, held, over if timer.expired() else str(error) or "a step timed out")
@@ -101,6 +105,13 @@ async def _attempt(kind: TaskKind, held: HeldTask) -> None:
             return
         env.log.warning("task failed", task=held.task.key, error=repr(error), exc_info=_is_foreign(error))
         await _record_failure(kind, held, str(error) or repr(error))
+
+
+def _end(task: Task, result: TaskEnd) -> Task:
+    now = require_env("kv").kv.now()
+    if result.again_at is not None:
+        return domain.put_off(task, result.outcome, result.again_at, now)
+    return domain.finish(task, result.outcome, now)
 
 
 async def _record_unavailable(held: HeldTask, error: PlatformError) -> None:

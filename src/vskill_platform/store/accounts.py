@@ -65,6 +65,11 @@ class User(msgspec.Struct, frozen=True, omit_defaults=True):
         """Reviewers and admins decide about everything, so they read everything."""
         return self.role in {Role.REVIEWER, Role.ADMIN}
 
+    @property
+    def operates(self) -> bool:
+        """Admins look after the installation, so they hear of its alerts."""
+        return self.role is Role.ADMIN
+
     def __repr__(self) -> str:
         """Without the hash: records find their way into messages."""
         return f"User(name={self.name!r}, role={self.role.value!r}, disabled={self.disabled})"

@@ -1,15 +1,18 @@
-"""How often somebody tried to sign in lately, counted in the store, so that every process and every restart counts on.
+"""How often somebody tried to sign in lately, and how many codes were mailed to an address, counted in the store, so
+that every process and every restart counts on.
 
 An attempt is counted before the password is looked at. A name that does not exist is counted like any other: the
 answer, and the time it takes, tell nobody which names there are.
 """
 
 import hashlib
+from collections.abc import Callable
 
 import msgspec
 
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import RateLimited
+from vskill_platform.domain.notification import MOST_PROOFS_TO_ADDRESS, PROOF_MS
 from vskill_platform.kv.entries import ABSENT, Delete, Put
 from vskill_platform.records import decode, persist
 from vskill_platform.worker_context import require_env
@@ -19,7 +22,7 @@ WINDOW_MS = 15 * 60_000
 MOST_PAIR, MOST_ADDRESS, MOST_NAME = 10, 50, 100
 
 
-class SignInAttempts(msgspec.Struct, frozen=True):
+class CountedAttempts(msgspec.Struct, frozen=True):
     """The record at `attempts:{hash}`, gone when its window is over."""
 
     count: int
@@ -33,7 +36,26 @@ async def count_attempt(name: str, address: str) -> None:
         _key("address", address): MOST_ADDRESS,
         _key("name", name): MOST_NAME,
     }
-    await persist(lambda: _count(subjects))
+
+    def refusal(wait_ms: int) -> str:
+        return f"Too many attempts to sign in; try again in {wait_ms // 60_000 + 1} minutes."
+
+    async def write() -> None:
+        await require_env("kv").kv.commit(await _count(subjects, WINDOW_MS, refusal))
+
+    await persist(write)
+
+
+async def count_code_to(address: str) -> list[Put]:
+    """One more code to an e-mail address, whichever account asks, to commit with the task that mails it; RateLimited
+    where that is one too many."""
+    return await _count(
+        {_key("code", address.lower()): MOST_PROOFS_TO_ADDRESS},
+        PROOF_MS,
+        lambda _: (
+            f"{MOST_PROOFS_TO_ADDRESS} codes were mailed to this address within a day; try again tomorrow."
+        ),
+    )
 
 
 async def forget_attempts(name: str, address: str) -> None:
@@ -41,7 +63,8 @@ async def forget_attempts(name: str, address: str) -> None:
     await persist(lambda: require_env("kv").kv.commit([Delete(_key("pair", name, address))]))
 
 
-async def _count(subjects: dict[str, int]) -> None:
+async def _count(subjects: dict[str, int], window_ms: int, refusal: Callable[[int], str]) -> list[Put]:
+    """The writes that count each once more; RateLimited where one has been counted that often already."""
     kv = require_env("kv").kv
     settled = await kv.get_many(subjects)
     for error in settled.failed.values():
@@ -50,17 +73,16 @@ async def _count(subjects: dict[str, int]) -> None:
     writes = []
     for key, most in subjects.items():
         entry = settled.found.get(key)
-        known = decode(entry, SignInAttempts) if entry else None
-        if known is None or not now < known.until <= now + WINDOW_MS:
-            known = SignInAttempts(0, now + WINDOW_MS)
+        known = decode(entry, CountedAttempts) if entry else None
+        if known is None or not now < known.until <= now + window_ms:
+            known = CountedAttempts(0, now + window_ms)
         if known.count >= most:
             wait_ms = known.until - now
-            message = f"Too many attempts to sign in; try again in {wait_ms // 60_000 + 1} minutes."
-            raise RateLimited(message, retry_after_s=max(1, wait_ms // 1000))
-        counted = msgspec.json.encode(SignInAttempts(known.count + 1, known.until))
+            raise RateLimited(refusal(wait_ms), retry_after_s=max(1, wait_ms // 1000))
+        counted = msgspec.json.encode(CountedAttempts(known.count + 1, known.until))
         version = entry.version if entry else ABSENT
         writes.append(Put(key, counted, version, quiet=True, ttl_ms=max(known.until - now, 1)))
-    await kv.commit(writes)
+    return writes
 
 
 def _key(*subject: str) -> str:

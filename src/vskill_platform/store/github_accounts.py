@@ -70,12 +70,17 @@ async def account_of_github(number: str, login: str) -> User:
 
 async def controls_by_sign_in(account: str, repo: Identity) -> bool:
     """Whether this account has lately signed in as the owner of a repository on GitHub, and nobody else since."""
+    return await find_signed_in(repo) == account
+
+
+async def find_signed_in(repo: Identity) -> str | None:
+    """The account that has lately signed in as the owner of a repository on GitHub, or None."""
     if repo.host != GITHUB_HOST:
-        return False
+        return None
     kv = require_env("kv").kv
     entry = await kv.get(keys.github_login(repo.owner))
     proved = None if entry is None else decode(entry, ProvedLogin)
-    return proved is not None and proved.account == account and kv.now() < proved.at + PROOF_MS
+    return proved.account if proved is not None and kv.now() < proved.at + PROOF_MS else None
 
 
 async def _create(link: GitHubLink) -> User:

@@ -1,12 +1,12 @@
 """How often a skill was installed: one counter a day, raised atomically, and nothing about who did it."""
 
-from collections.abc import Iterable
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import RecordMalformed
 from vskill_platform.kv.contract import iterate_pages
-from vskill_platform.kv.entries import Add, Entry
+from vskill_platform.kv.entries import Add, Entry, Settled
 from vskill_platform.worker_context import require_env
 
 
@@ -19,13 +19,20 @@ async def count_installs(canonicals: Iterable[str]) -> None:
 
 async def count_installs_until_now(canonical: str) -> int:
     """All counters of one skill, today's too, added up: one read."""
-    return sum((await read_daily_installs(canonical)).values())
-
-
-async def read_daily_installs(canonical: str) -> dict[str, int]:
-    """All counters of one skill by day (`2026-11-16`), today's too: one read."""
     pages = iterate_pages(require_env("kv").kv, keys.installs_of(canonical))
-    return {entry.key.rpartition(":")[2]: _count(entry) async for page in pages for entry in page.items}
+    return sum([_count(entry) async for page in pages for entry in page.items])
+
+
+def keys_of_days(canonical: str, days: int) -> dict[str, str]:
+    """The keys of the counters of the last days, today's too, by day (`2026-11-16`)."""
+    today = datetime.fromtimestamp(require_env("kv").kv.now() / 1000, UTC).date()
+    names = ((today - timedelta(days=back)).isoformat() for back in range(days))
+    return {day: keys.installs(canonical, day) for day in names}
+
+
+def installs_in(settled: Settled, wanted: Mapping[str, str]) -> dict[str, int]:
+    """The counts by day of what was found under `keys_of_days`."""
+    return {day: _count(settled.found[key]) for day, key in wanted.items() if key in settled.found}
 
 
 async def installs_by_skill() -> dict[str, int]:

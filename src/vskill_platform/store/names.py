@@ -60,7 +60,7 @@ class NameState(msgspec.Struct, frozen=True):
 
 async def read_names(flats: Iterable[str]) -> NameState:
     """The records of these names that there are."""
-    wanted = {keys.name(flat): flat for flat in flats}
+    wanted = keys.names([*flats])
     settled = await require_env("kv").kv.get_many(wanted)
     for error in settled.failed.values():
         raise error

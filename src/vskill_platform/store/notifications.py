@@ -1,48 +1,77 @@
 """Notifications of accounts, at `inbox:{account}:{moment}`, and who watches what: `watches:{account}` lists it for the
 account, and `watcher:{target}:{account}` finds the accounts that watch a skill or a namespace.
 
+How many are unread stands on every page, so one scan must tell it: the first record of an inbox says until when the
+account has read, and each notification carries the audience of what it is about.
+
 Whether an account may read what a notification is about is asked when it is shown, of the account as it is then.
 """
 
-from collections.abc import Callable, Iterable
+import secrets
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import Audiences
-from vskill_platform.domain.errors import InvalidInput, RecordMalformed
+from vskill_platform.domain.audience import Audiences, may_read
+from vskill_platform.domain.errors import InvalidInput, RateLimited, RecordMalformed
 from vskill_platform.domain.notification import (
+    DAY_MS,
+    DIGEST_GRACE_MS,
     KEPT_MS,
+    MOST_PROOFS,
     MOST_WATCHED,
-    AccountWatches,
+    PROOF_MS,
+    AccountChoices,
+    HowOften,
+    MailProof,
     Notification,
+    SeenUntil,
     Topic,
+    moment_at,
+    next_digest_at,
     targets_for,
+    topics_heard,
     with_watched,
     without_watched,
 )
+from vskill_platform.domain.task import task_key
 from vskill_platform.kv.contract import iterate_pages
-from vskill_platform.kv.entries import ABSENT, Delete, Operation, Put
-from vskill_platform.records import Skips, decode, persist
+from vskill_platform.kv.entries import ABSENT, Delete, Entry, Operation, Put
+from vskill_platform.records import Skips, audience_of, decode, persist
 from vskill_platform.store.accounts import User, read_user
+from vskill_platform.store.attempts import count_code_to
 from vskill_platform.store.skills import read_skills
+from vskill_platform.store.tasks import task_writes
 from vskill_platform.submission_store import get_submissions
 from vskill_platform.worker_context import require_env
 
+#: Kinds of tasks: one mail about one thing, and one about what an account was told in a day.
+MAIL, DIGEST = "mail", "digest"
 #: Unread ones are counted up to this many.
 MOST_COUNTED = 100
-#: Notifications that are written in one commit.
+#: Notifications that are written in one commit, or read at once for a daily mail.
 WRITTEN_AT_ONCE = 500
-
-#: What only accounts hear of that read everything.
-_OF_REVIEWERS = frozenset({Topic.REVIEWS, Topic.REPORTS})
+#: Pages of notifications that are read for one page of readable ones.
+MOST_PAGES = 10
+#: What a daily mail counts; there is one more in the list where there are more.
+MOST_MAILED = 200
+#: After so many notifications no more skills and submissions are read for one daily mail.
+MOST_RESOLVED = 1_000
 
 
 class NotificationPage(msgspec.Struct, frozen=True):
-    """Some notifications, the latest first; `after` asks for the next ones. A page may hold fewer than asked for."""
+    """Some notifications, the latest first; `after` asks for the next ones."""
 
     items: tuple[Notification, ...]
     after: str | None = None
+
+
+class Unread(msgspec.Struct, frozen=True):
+    """How many of the latest ones are unread, and until when the account has read."""
+
+    count: int
+    seen_at: int
 
 
 class _Watcher(msgspec.Struct, frozen=True):
@@ -54,39 +83,99 @@ class _Watcher(msgspec.Struct, frozen=True):
 # Telling.
 
 
+class _Told(msgspec.Struct, frozen=True):
+    """Something for one account."""
+
+    account: str
+    notification: Notification
+
+    @property
+    def key(self) -> str:
+        return keys.inbox(self.account, self.notification.moment)
+
+    @property
+    def mail_id(self) -> str:
+        """Of the task that mails it at once."""
+        return f"{self.account}:{self.notification.id}"
+
+
 async def tell(told: Iterable[tuple[str, Notification]]) -> None:
-    """Show each on its account's page; once, however often it is told."""
-    by_key = {keys.inbox(account, one.moment): one for account, one in told}
+    """Show each on its account's page, and ask for the mail that the account chose; once, however often it is told."""
+    by_key = {one.key: one for one in (_Told(account, notification) for account, notification in told)}
     names = list(by_key)
     for start in range(0, len(names), WRITTEN_AT_ONCE):
-        await _write_new({key: by_key[key] for key in names[start : start + WRITTEN_AT_ONCE]})
+        await _write_new([by_key[key] for key in names[start : start + WRITTEN_AT_ONCE]])
 
 
-async def _write_new(told: dict[str, Notification]) -> None:
-    """Those that are not there yet, in one commit."""
+async def _write_new(told: Sequence[_Told]) -> None:
+    """Those that are not there yet, in one commit with the tasks that mail them: neither is lost without the other."""
 
-    async def write() -> tuple[str, ...]:
-        kv = require_env("kv").kv
-        settled = await kv.get_many(told)
+    async def write() -> list[Notification]:
+        env = require_env("kv")
+        now = env.kv.now()
+        due = next_digest_at(now)
+        abouts = {one.key: about for one in told if (about := _key_about(one.notification))}
+        wanted = {*abouts.values(), *(keys.watches(one.account) for one in told)}
+        for one in told:
+            wanted |= {one.key, task_key(MAIL, one.mail_id), task_key(DIGEST, f"{one.account}:{due}")}
+        settled = await env.kv.get_many(wanted)
         for error in settled.failed.values():
             raise error
-        puts = [_put_at(key, told[key], kv.now()) for key in settled.missing]
-        if puts:
-            await kv.commit(puts)
-        return settled.missing
+        skips = Skips("tell")
+        writes: dict[str, tuple[Operation, ...]] = {}
+        written = []
+        for one in told:
+            entry = settled.found.get(keys.watches(one.account))
+            choices = (skips.decode(entry, AccountChoices) if entry else None) or AccountChoices()
+            choice = choices.choice(one.notification.topic)
+            if one.key in settled.found or choice is HowOften.NEVER:
+                continue
+            put = _put_at(one, settled.found.get(abouts.get(one.key, "")), choice, now)
+            writes[put.key] = (put,)
+            written.append(one.notification)
+            if choices.mail and env.settings.smtp_url:
+                writes |= _mail_writes(one, choice, due, now)
+        skips.report(env)
+        new = [one for key, of_key in writes.items() if key not in settled.found for one in of_key]
+        if new:
+            await env.kv.commit(new)
+        return written
 
-    for key in await persist(write):
-        require_env("metrics").metrics.notifications.labels(topic=told[key].topic.value).inc()
+    for one in await persist(write):
+        require_env("metrics").metrics.notifications.labels(topic=one.topic.value).inc()
 
 
-def _put_at(key: str, notification: Notification, now: int) -> Put:
-    value = msgspec.json.encode(msgspec.structs.replace(notification, told_at=now))
-    return Put(key, value, ABSENT, quiet=True, ttl_ms=KEPT_MS)
+def _mail_writes(told: _Told, choice: HowOften, due: int, now: int) -> dict[str, tuple[Operation, ...]]:
+    """The task that mails it, by key. A daily mail has no message: it would wait for a day in the queue, and recovery
+    sends one when the task is due."""
+    if choice is HowOften.AT_ONCE:
+        subject = {"account": told.account, "moment": told.notification.moment}
+        put, send = task_writes(MAIL, told.mail_id, subject, now=now)
+        return {put.key: (put, send)}
+    if choice is HowOften.DAILY:
+        subject = {"account": told.account, "until": str(due)}
+        delay_ms = due + DIGEST_GRACE_MS - now
+        put, _ = task_writes(DIGEST, f"{told.account}:{due}", subject, now=now, delay_ms=delay_ms)
+        return {put.key: (put,)}
+    return {}
 
 
-async def find_submitter(name: str) -> list[str]:
+def _key_about(notification: Notification) -> str | None:
+    """The record that a notification is about; an alert has none."""
+    if notification.submission:
+        return keys.sub(notification.submission)
+    return keys.skill(notification.skill) if notification.skill else None
+
+
+def _put_at(told: _Told, about: Entry | None, choice: HowOften, now: int) -> Put:
+    audience = None if about is None else audience_of(about)
+    kept = msgspec.structs.replace(told.notification, told_at=now, audience=audience, how_often=choice)
+    return Put(told.key, msgspec.json.encode(kept), ABSENT, quiet=True, ttl_ms=KEPT_MS)
+
+
+async def find_account(name: str) -> list[str]:
     """The account of this name, if there is one that can be read."""
-    skips = Skips("find_submitter")
+    skips = Skips("find_account")
     try:
         user, _ = await read_user(name)
     except RecordMalformed:
@@ -121,14 +210,15 @@ async def find_accounts(topic: Topic) -> list[str]:
             raise error
         for entry in page.items:
             user = skips.decode(entry, User)
-            if user is not None and not user.disabled and _hears(user, topic):
+            if user is not None and not user.disabled and topic in topics_of(user):
                 found.append(entry.key.removeprefix(keys.USER))
     skips.report(env)
     return found
 
 
-def _hears(user: User, topic: Topic) -> bool:
-    return user.reads_all or topic not in _OF_REVIEWERS
+def topics_of(user: User) -> frozenset[Topic]:
+    """What an account hears of in its present role."""
+    return topics_heard(reads_all=user.reads_all, operates=user.operates)
 
 
 # Reading.
@@ -137,18 +227,67 @@ def _hears(user: User, topic: Topic) -> bool:
 async def list_notifications(
     user: User, *, after: str | None = None, limit: int = 50, audiences: Audiences
 ) -> NotificationPage:
-    """Those of an account that hears of them in its present role, and that readers of these audiences may read."""
-    env = require_env("kv")
+    """Those of an account that hears of them in its present role, and that readers of these audiences may read.
+
+    Another page follows where another readable one was found, and its cursor is the last that is shown: any other
+    cursor would tell that something happened that the account may not read.
+    """
+    topics = topics_of(user)
+    found: list[Notification] = []
     place = None if after is None else keys.inbox(user.name, after)
-    page = await env.kv.scan(keys.inbox_of(user.name), after=place, limit=limit)
+    for _ in range(MOST_PAGES):
+        told, place = await _scan_told(user.name, place, max(limit + 2, MOST_COUNTED))
+        found += await _readable((one for one in told if one.topic in topics), audiences)
+        if len(found) > limit:
+            return NotificationPage(tuple(found[:limit]), found[limit - 1].moment)
+        if place is None:
+            break
+    return NotificationPage(tuple(found))
+
+
+async def _scan_told(account: str, place: str | None, limit: int) -> tuple[list[Notification], str | None]:
+    """What the account was told, after this key, and the key to go on after."""
+    env = require_env("kv")
+    page = await env.kv.scan(keys.inbox_of(account), after=place, limit=limit)
     for error in page.failed.values():
         raise error
     skips = Skips("list_notifications")
-    found = [skips.decode(entry, Notification) for entry in page.items]
+    marker = keys.inbox_seen(account)
+    found = [skips.decode(entry, Notification) for entry in page.items if entry.key != marker]
     skips.report(env)
-    last = keys.parse(page.items[-1].key).parts[1] if page.after is not None else None
-    items = [one for one in found if one is not None and _hears(user, one.topic)]
-    return NotificationPage(tuple(await _readable(items, audiences)), last)
+    return [one for one in found if one is not None], page.after
+
+
+async def read_told(user: User, moment: str, *, audiences: Audiences) -> Notification | None:
+    """One notification, if the account hears of it in its present role and may read what it is about."""
+    entry = await require_env("kv").kv.get(keys.inbox(user.name, moment))
+    found = () if entry is None else (decode(entry, Notification),)
+    readable = await _readable((one for one in found if one.topic in topics_of(user)), audiences)
+    return next(iter(readable), None)
+
+
+async def list_for_digest(
+    account: str, until: int, topics: Collection[Topic], *, audiences: Audiences
+) -> list[Notification]:
+    """What the account was told of these topics in the day until then and wanted by daily mail, the latest first."""
+    found: list[Notification] = []
+    resolved = 0
+    # What happened longer ago was told before that day: changes are followed for a week.
+    last = keys.inbox(account, moment_at(until - 9 * DAY_MS))
+    place: str | None = None
+    while True:
+        told, place = await _scan_told(account, place, WRITTEN_AT_ONCE)
+        wanted = [
+            one
+            for one in told
+            if one.topic in topics
+            and one.how_often is HowOften.DAILY
+            and until - DAY_MS <= one.told_at < until
+        ]
+        resolved += len(wanted)
+        found += await _readable(wanted, audiences)
+        if place is None or place > last or len(found) > MOST_MAILED or resolved >= MOST_RESOLVED:
+            return found[: MOST_MAILED + 1]
 
 
 async def _readable(items: Iterable[Notification], audiences: Audiences) -> list[Notification]:
@@ -163,33 +302,107 @@ async def _readable(items: Iterable[Notification], audiences: Audiences) -> list
     ]
 
 
-async def count_unread(user: User, *, audiences: Audiences) -> int:
-    """How many of the latest ones the account was told since it last marked them as read."""
-    seen = (await read_watches(user.name))[0].seen_at
-    page = await list_notifications(user, limit=MOST_COUNTED, audiences=audiences)
-    return sum(one.is_unread(seen) for one in page.items)
+async def read_unread(account: str, topics: frozenset[Topic], *, audiences: Audiences) -> Unread:
+    """How many of the latest ones the account was told since it last marked them as read: by one read, and of those
+    about what readers of these audiences may read."""
+    env = require_env("kv")
+    page = await env.kv.scan(keys.inbox_of(account), limit=MOST_COUNTED + 1)
+    for error in page.failed.values():
+        raise error
+    entries = list(page.items)
+    seen_at = 0
+    if entries and entries[0].key == keys.inbox_seen(account):
+        seen_at = decode(entries.pop(0), SeenUntil).at
+    skips = Skips("read_unread")
+    found = [skips.decode(entry, Notification) for entry in entries]
+    skips.report(env)
+    unread = [
+        one
+        for one in found
+        if one is not None
+        and one.is_unread(seen_at)
+        and one.topic in topics
+        and may_read(one.audience, audiences)
+    ]
+    return Unread(len(unread), seen_at)
 
 
-async def read_watches(account: str) -> tuple[AccountWatches, int]:
+async def read_choices(account: str) -> tuple[AccountChoices, int]:
     """The record and its version; an account that never watched anything has an empty one."""
     entry = await require_env("kv").kv.get(keys.watches(account))
-    return (AccountWatches(), ABSENT) if entry is None else (decode(entry, AccountWatches), entry.version)
+    return (AccountChoices(), ABSENT) if entry is None else (decode(entry, AccountChoices), entry.version)
 
 
 # Changing.
 
 
+async def choose(account: str, how_often: Mapping[Topic, HowOften]) -> AccountChoices:
+    """Change how often the account hears of these topics."""
+    return await _change(
+        account,
+        lambda known: (msgspec.structs.replace(known, how_often={**known.how_often, **how_often}), ()),
+    )
+
+
+async def set_address(account: str, address: str) -> AccountChoices:
+    """Mail a code to an address; it is the account's once that is given. An empty one ends all mail."""
+    now = require_env("kv").kv.now()
+    code = secrets.token_urlsafe(12)
+
+    def decide(known: AccountChoices) -> tuple[AccountChoices, tuple[Operation, ...]]:
+        if not address:
+            return msgspec.structs.replace(known, mail="", proof=_spent(known.proof)), ()
+        before = known.proof
+        if before is None or not 0 <= now - before.since < PROOF_MS:
+            before = MailProof("", "", now, 0)
+        if before.tries >= MOST_PROOFS:
+            wait_s = (before.since + PROOF_MS - now) // 1000 + 1
+            message = f"{MOST_PROOFS} confirmation mails were sent for you within a day; try again tomorrow."
+            raise RateLimited(message, retry_after_s=wait_s)
+        proof = MailProof(address, code, before.since, before.tries + 1, now)
+        subject = {"account": account, "proof": address}
+        task = task_writes(MAIL, f"{account}:proof-{now}-{proof.tries}", subject, now=now)
+        return msgspec.structs.replace(known, proof=proof), task
+
+    return await _change(account, decide, (lambda: count_code_to(address)) if address else None)
+
+
+async def confirm_address(account: str, code: str) -> AccountChoices:
+    """Mail goes to the address that this code was sent to."""
+    now = require_env("kv").kv.now()
+
+    def decide(known: AccountChoices) -> tuple[AccountChoices, tuple[Operation, ...]]:
+        proof = known.proof
+        # As bytes: texts are compared only where both are ASCII.
+        fits = proof is not None and secrets.compare_digest(proof.code.encode(), code.encode())
+        if proof is None or not proof.code or not fits or now >= proof.good_until:
+            raise InvalidInput(
+                "This code confirms no address.",
+                field="code",
+                fix="copy it from the latest mail, or ask anew",
+            )
+        return msgspec.structs.replace(known, mail=proof.address, proof=_spent(proof)), ()
+
+    return await _change(account, decide)
+
+
+def _spent(proof: MailProof | None) -> MailProof | None:
+    """Only how many were asked for, and since when."""
+    return None if proof is None else msgspec.structs.replace(proof, address="", code="")
+
+
 async def mark_read(account: str) -> None:
     """Everything that the account has been told until now."""
-    now = require_env("kv").kv.now()
-    await _change(account, lambda known: (msgspec.structs.replace(known, seen_at=now), ()))
+    kv = require_env("kv").kv
+    seen = Put(keys.inbox_seen(account), msgspec.json.encode(SeenUntil(kv.now())), quiet=True)
+    await persist(lambda: kv.commit([seen]))
 
 
-async def watch(account: str, target: str) -> AccountWatches:
+async def watch(account: str, target: str) -> AccountChoices:
     """Tell the account of a skill or a namespace from now on."""
     now = require_env("kv").kv.now()
 
-    def decide(known: AccountWatches) -> tuple[AccountWatches, tuple[Operation, ...]]:
+    def decide(known: AccountChoices) -> tuple[AccountChoices, tuple[Operation, ...]]:
         if target in known.watched:
             return known, ()
         if len(known.watched) >= MOST_WATCHED:
@@ -204,7 +417,7 @@ async def watch(account: str, target: str) -> AccountWatches:
     return await _change(account, decide)
 
 
-async def unwatch(account: str, target: str) -> AccountWatches:
+async def unwatch(account: str, target: str) -> AccountChoices:
     """Tell it nothing more of that; what it does not watch is no error."""
     return await _change(
         account, lambda known: (without_watched(known, target), (Delete(keys.watcher(target, account)),))
@@ -212,14 +425,19 @@ async def unwatch(account: str, target: str) -> AccountWatches:
 
 
 async def _change(
-    account: str, decide: Callable[[AccountWatches], tuple[AccountWatches, tuple[Operation, ...]]]
-) -> AccountWatches:
-    async def write() -> AccountWatches:
-        known, version = await read_watches(account)
+    account: str,
+    decide: Callable[[AccountChoices], tuple[AccountChoices, tuple[Operation, ...]]],
+    count: Callable[[], Awaitable[Sequence[Operation]]] | None = None,
+) -> AccountChoices:
+    """`count` raises where it happened too often, and otherwise counts it in the same commit."""
+
+    async def write() -> AccountChoices:
+        known, version = await read_choices(account)
         changed, operations = decide(known)
         if changed != known or operations:
             put = Put(keys.watches(account), msgspec.json.encode(changed), version)
-            await require_env("kv").kv.commit([put, *operations])
+            counted = () if count is None else await count()
+            await require_env("kv").kv.commit([put, *operations, *counted])
         return changed
 
     return await persist(write)

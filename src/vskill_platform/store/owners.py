@@ -19,6 +19,7 @@ from vskill_platform.domain.namespace import (
     Member,
     Namespace,
     NamespaceRole,
+    maintainers_in,
     namespace_of,
     role_of,
 )
@@ -26,7 +27,7 @@ from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Delete, Operation
 from vskill_platform.records import Skips, decode, persist
 from vskill_platform.store.accounts import read_user
-from vskill_platform.store.github_accounts import GITHUB_HOST, controls_by_sign_in
+from vskill_platform.store.github_accounts import GITHUB_HOST, controls_by_sign_in, find_signed_in
 from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_namespace, read_directory
 from vskill_platform.worker_context import require_env
 
@@ -94,6 +95,15 @@ async def role_at(account: str, place: Identity) -> NamespaceRole | None:
         return NamespaceRole.OWNER
     maintains = role is not NamespaceRole.MAINTAINER and (await _ownership(place, directory)).has(account)
     return NamespaceRole.MAINTAINER if maintains else role
+
+
+async def find_maintainers(place: Identity) -> list[str]:
+    """The accounts that maintain or own a place: those that `role_at` gives one of these roles."""
+    directory = await read_directory()
+    accounts = maintainers_in(directory, namespace_of(place), place.repo_key)
+    accounts |= {owner.account for owner in (await _ownership(place, directory)).owners}
+    by_sign_in = await find_signed_in(place)
+    return sorted(accounts if by_sign_in is None else accounts | {by_sign_in})
 
 
 async def role_in(account: str, name: str) -> NamespaceRole | None:

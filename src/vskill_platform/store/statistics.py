@@ -8,8 +8,10 @@ counts once, with its latest run; and beyond `SAMPLE` ends the window gets short
 are shown: `since` is the time from which on nothing is missing.
 """
 
+import bisect
 import math
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -21,9 +23,12 @@ from vskill_platform.kv.collections import SUBMISSIONS
 from vskill_platform.kv.entries import Entry
 from vskill_platform.kv.query import Between, Condition, In, Is
 from vskill_platform.records import Skips
+from vskill_platform.submission_store import count_submissions
 from vskill_platform.worker_context import require_env
 
 HOUR_MS = 3_600_000
+#: What the charts show.
+HOURS_MS = 6 * HOUR_MS
 #: Ends that are looked at for the charts.
 SAMPLE = 1_000
 #: The recent past from which the speed of the line is taken.
@@ -34,6 +39,7 @@ MOST_AHEAD = 1_000
 JUDGED_SAMPLE = 200
 
 _RESTING = tuple(sorted(set(State) - ACTIVE_STATES))
+_ACTIVE = tuple(sorted(ACTIVE_STATES))
 #: Ends that are the work of the queue; cancelling is not.
 _WORKED = frozenset(_RESTING) - {State.DEQUEUED}
 
@@ -50,6 +56,8 @@ class End(msgspec.Struct, frozen=True):
     took_ms: int | None
     #: From when to when the attempt ran that led to that decision; None where no worker took it up.
     worked: tuple[int, int] | None = None
+    #: From when to when its run was in the queue, until the machine's first decision.
+    queued: tuple[int, int] | None = None
 
 
 class Slot(msgspec.Struct, frozen=True):
@@ -61,9 +69,21 @@ class Slot(msgspec.Struct, frozen=True):
     published: int | None = None
     p50_ms: int | None = None
     p95_ms: int | None = None
+    #: In the queue at most.
+    waiting: int | None = None
 
 
-class Activity(msgspec.Struct, frozen=True):
+class QueueNow(msgspec.Struct, frozen=True):
+    """What is in the queue now, waiting or with a worker."""
+
+    count: int
+    #: When those that came last came.
+    entered: tuple[int, ...] = ()
+    #: From here on none is missing in `entered`.
+    since: int = 0
+
+
+class Activity(msgspec.Struct, frozen=True, dict=True):
     """The ends of a window, oldest first."""
 
     ends: tuple[End, ...]
@@ -72,6 +92,8 @@ class Activity(msgspec.Struct, frozen=True):
     at: int
     #: More ended than are looked at, so the window is shorter than was asked for.
     truncated: bool = False
+    #: None where nobody asked.
+    queue: QueueNow | None = None
 
     @property
     def per_minute(self) -> float | None:
@@ -97,6 +119,28 @@ class Activity(msgspec.Struct, frozen=True):
         """The duration that this share of the ends stayed within."""
         return percentile([end.took_ms for end in self.ends if end.took_ms is not None], share)
 
+    def most_waiting(self, start: int, end: int) -> int | None:
+        """How many were in the queue at most from then to then. None where not all of them are known."""
+        if self.queue is None or end <= max(self.since, self.queue.since):
+            return None
+        times, depths = self._depths
+        first = bisect.bisect_right(times, max(start, self.since, self.queue.since))
+        last = bisect.bisect_left(times, end)
+        return max(depths[first : max(last, first) + 1])
+
+    @cached_property
+    def _depths(self) -> tuple[list[int], list[int]]:
+        """When the queue became longer or shorter, and how long it was before the first time and after each: from now
+        backwards, because only the length of now is known."""
+        queue = self.queue or QueueNow(0)
+        spans = [end.queued for end in self.ends if end.queued]
+        came = [(at, 1) for at in (*queue.entered, *(span[0] for span in spans))]
+        steps = sorted([*came, *((span[1], -1) for span in spans)])
+        depths = [queue.count]
+        for _, step in reversed(steps):
+            depths.append(depths[-1] - step)
+        return [at for at, _ in steps], depths[::-1]
+
     def slots(self, width_ms: int, count: int) -> tuple[Slot, ...]:
         """The window cut into equal parts that end at round times, oldest first."""
         last = self.at - self.at % width_ms + width_ms
@@ -115,6 +159,7 @@ class Activity(msgspec.Struct, frozen=True):
             published=sum(one.state is State.PUBLISHED for one in inside),
             p50_ms=percentile(took, 0.50),
             p95_ms=percentile(took, 0.95),
+            waiting=self.most_waiting(start, end),
         )
 
 
@@ -150,6 +195,34 @@ async def recent_activity(window_ms: int = HOUR_MS, limit: int = SAMPLE, *, audi
     return Activity(tuple(ends), since, now, truncated)
 
 
+async def recent_hours(limit: int = SAMPLE, *, audiences: Audiences) -> Activity:
+    """What ended within the last hours, and what was in the queue meanwhile: two bounded questions to the index."""
+    queue = await _read_queue_now(limit, audiences)
+    return msgspec.structs.replace(await recent_activity(HOURS_MS, audiences=audiences), queue=queue)
+
+
+async def _read_queue_now(limit: int, audiences: Audiences) -> QueueNow:
+    env = require_env("kv")
+    page = await env.kv.select(
+        SUBMISSIONS.prefix,
+        audiences=audiences,
+        where={"state": In(_ACTIVE)},
+        order_by="updated_at",
+        descending=True,
+        limit=limit,
+    )
+    _raise_failed(page.failed.values())
+    skips = Skips("queue_now")
+    found = [one for entry in page.items if (one := skips.decode(entry, _EndFields)) is not None]
+    skips.report(env)
+    entered = tuple(one.history[0].at if one.history else one.updated_at for one in found)
+    if page.after is None:
+        return QueueNow(len(found), entered)
+    # What is not on the page did not change since the last of it did, so it came before.
+    count = (await count_submissions(audiences=audiences)).active
+    return QueueNow(count, entered, found[-1].updated_at if found else env.kv.now())
+
+
 def _end(fields: _EndFields) -> End:
     first = next((event for event in fields.history if event.to.ends_run), None)
     if first is None:
@@ -158,7 +231,8 @@ def _end(fields: _EndFields) -> End:
     begun = [
         event.at for event in fields.history if event.to is State.TIER1_SCANNING and event.seq < first.seq
     ]
-    return End(fields.updated_at, fields.state, took, (begun[-1], first.at) if begun else None)
+    worked = (begun[-1], first.at) if begun else None
+    return End(fields.updated_at, fields.state, took, worked, (fields.history[0].at, first.at))
 
 
 def percentile(values: Sequence[int], share: float) -> int | None:

@@ -13,6 +13,8 @@ class TaskEnd(msgspec.Struct, frozen=True):
 
     outcome: str
     operations: tuple[Operation, ...] = ()
+    #: It is not over: its time comes then.
+    again_at: int | None = None
 
 
 class TaskKind(msgspec.Struct, frozen=True):

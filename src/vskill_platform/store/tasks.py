@@ -6,7 +6,7 @@ import msgspec
 
 from vskill_platform.domain import task as domain
 from vskill_platform.domain.errors import ClaimLost, Conflict
-from vskill_platform.domain.messages import task_send
+from vskill_platform.domain.messages import Send, task_send
 from vskill_platform.domain.task import Task, TaskState, task_key
 from vskill_platform.kv.entries import ABSENT, Operation, Put
 from vskill_platform.records import decode, persist
@@ -39,6 +39,15 @@ async def ask_for(
         return asked
 
     return await persist(write)
+
+
+def task_writes(
+    kind: str, task_id: str, subject: dict[str, str], *, now: int, delay_ms: int = 0
+) -> tuple[Put, Send]:
+    """A new task and its message, to commit with what it is about."""
+    asked = domain.create(kind, task_id, subject, now=now, delay_ms=delay_ms)
+    put = Put(asked.key, msgspec.json.encode(asked), ABSENT)
+    return put, task_send(kind, task_id, asked.run, delay_ms=delay_ms)
 
 
 async def claim_task(kind: str, task_id: str, run: int) -> "HeldTask | NotClaimed":

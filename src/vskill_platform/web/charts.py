@@ -16,8 +16,9 @@ WIDTH, HEIGHT = 600, 160
 #: Room for the numbers at the left and the times below.
 LEFT, BOTTOM, TOP = 44, 22, 8
 _GAP = 2
-#: A time is written below every third slot.
+#: A time is written below every third slot of a few, and below every fourth of many.
 _LABEL_EVERY = 3
+_MANY = 20
 
 _STEPS = (1, 2, 5)
 #: A quarter of a year.
@@ -79,6 +80,8 @@ class Chart(msgspec.Struct, frozen=True):
     columns: tuple[str, ...]
     rows: tuple[ChartRow, ...]
     bars: tuple[Bar, ...] = ()
+    #: What the bars show, where there are lines too.
+    bars_name: str = ""
     lines: tuple[ChartLine, ...] = ()
     times: tuple[Label, ...] = ()
     levels: tuple[Label, ...] = ()
@@ -92,26 +95,38 @@ class Chart(msgspec.Struct, frozen=True):
     ground: int = HEIGHT - BOTTOM
 
 
-def throughput_chart(slots: Sequence[Slot]) -> Chart:
-    """How many runs ended in each slot."""
-    most = ceiling(max((slot.count or 0 for slot in slots), default=0))
+def queue_chart(slots: Sequence[Slot]) -> Chart:
+    """How many runs ended in each slot, and how many were in the queue at most."""
+    waiting = [slot.waiting for slot in slots]
+    peak = max((value or 0 for value in waiting), default=0)
+    most = ceiling(max(peak, *(slot.count or 0 for slot in slots)) if slots else 0)
     bars = tuple(
         _bar(index, len(slots), slot.count, most, f"{_span(slot)}: {number(slot.count)} ended")
         for index, slot in enumerate(slots)
     )
     total = sum(slot.count or 0 for slot in slots)
     published = sum(slot.published or 0 for slot in slots)
-    rows = tuple(ChartRow(_span(slot), (number(slot.count), number(slot.published))) for slot in slots)
+    rows = tuple(
+        ChartRow(_span(slot), (number(slot.count), number(slot.published), number(slot.waiting)))
+        for slot in slots
+    )
+    line = _line("queue", "in the queue", waiting, most, slots, number)
+    # An empty queue is a line on the ground, without a mark for each slot.
+    marks = tuple(mark for mark in line.marks if mark.y < HEIGHT - BOTTOM)
     return Chart(
-        id="throughput",
-        title="Runs that ended",
-        description=f"{total:,} runs ended in the time shown, {published:,} of them published.",
-        columns=("Time (UTC)", "Ended", "Published"),
+        id="queue",
+        title="The queue",
+        description=f"{total:,} runs ended in the last six hours, {published:,} of them published. "
+        f"At most {peak:,} were in the queue at once.",
+        columns=("Time (UTC)", "Ended", "Published", "In the queue"),
         rows=rows,
         bars=bars,
+        bars_name="ended",
+        lines=(msgspec.structs.replace(line, marks=marks),),
         times=_times(slots),
         levels=_levels(most, lambda value: f"{value:,}"),
-        empty=not total,
+        empty=not total and not peak,
+        nothing="Nothing was in the queue in this period",
     )
 
 
@@ -123,7 +138,7 @@ def latency_chart(slots: Sequence[Slot]) -> Chart:
         ("p50", "half within", [slot.p50_ms for slot in slots]),
         ("p95", "95 % within", [slot.p95_ms for slot in slots]),
     )
-    lines = tuple(_line(kind, name, values, most, slots) for kind, name, values in series)
+    lines = tuple(_line(kind, name, values, most, slots, duration) for kind, name, values in series)
     rows = tuple(ChartRow(_span(slot), (duration(slot.p50_ms), duration(slot.p95_ms))) for slot in slots)
     known = [slot.p95_ms for slot in slots if slot.p95_ms is not None]
     said = (
@@ -200,7 +215,14 @@ def _bar(index: int, slots: int, value: int | None, most: int, text: str) -> Bar
     return Bar(_round(x), _round(HEIGHT - BOTTOM - height), _round(width), _round(height), text)
 
 
-def _line(kind: str, name: str, values: Sequence[int | None], most: int, slots: Sequence[Slot]) -> ChartLine:
+def _line(
+    kind: str,
+    name: str,
+    values: Sequence[int | None],
+    most: int,
+    slots: Sequence[Slot],
+    show: Callable[[int], str],
+) -> ChartLine:
     step = (WIDTH - LEFT) / max(len(values), 1)
     marks: list[Mark] = []
     pieces: list[list[Mark]] = [[]]
@@ -209,7 +231,7 @@ def _line(kind: str, name: str, values: Sequence[int | None], most: int, slots: 
             pieces.append([])
             continue
         x, y = LEFT + (index + 0.5) * step, HEIGHT - BOTTOM - value / most * _tall()
-        mark = Mark(_round(x), _round(y), f"{_span(slots[index])}: {name} {duration(value)}")
+        mark = Mark(_round(x), _round(y), f"{_span(slots[index])}: {name} {show(value)}")
         marks.append(mark)
         pieces[-1].append(mark)
     drawn = tuple(" ".join(f"{one.x},{one.y}" for one in piece) for piece in pieces if len(piece) > 1)
@@ -221,7 +243,7 @@ def _times(slots: Sequence[Slot]) -> tuple[Label, ...]:
     return tuple(
         Label(_round(LEFT + index * step), HEIGHT - 6, _clock(slot.start))
         for index, slot in enumerate(slots)
-        if index % _LABEL_EVERY == 0
+        if index % (_LABEL_EVERY + (len(slots) > _MANY)) == 0
     )
 
 

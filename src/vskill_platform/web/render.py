@@ -1,7 +1,7 @@
 """Pages: jinja templates that escape everything, with the few things that every page needs.
 
-A template gets `principal`, `offers_admin`, `browser`, `path`, the addresses of static files by `static(...)`, and
-filters for times and numbers; a number that is unknown is shown as a dash, never as zero (C4).
+A template gets `principal`, `offers_admin`, `browser`, `path`, `unread`, the addresses of static files by
+`static(...)`, and filters for times and numbers; a number that is unknown is shown as a dash, never as zero (C4).
 """
 
 from collections.abc import Mapping
@@ -52,6 +52,7 @@ def render(request: Request, template: str, status: int = 200, /, **context: Any
             principal=principal_of(request),
             offers_admin=SHOW_OVERVIEW.allows(principal_of(request)),
             browser=browser_of(request),
+            unread=request.scope.get("unread"),
             **context,
         )
     )

@@ -18,6 +18,7 @@ from starlette.types import Message, Receive
 
 from vskill_platform.actions.action import Action, Allowance
 from vskill_platform.actions.checks import FORMS, explain_complaint, split_complaint, values_at
+from vskill_platform.actions.notifications import count_for_header
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.visibility import require_entry, resolve
 from vskill_platform.actions.wire import PLAIN, Asked
@@ -100,6 +101,13 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     def ignores_unknown(self) -> bool:
         """Whether a query parameter that it does not name changes nothing."""
         return self.method == "GET" and self.media == "text/html" and not self.path.startswith("/admin")
+
+    @property
+    def shows_header(self) -> bool:
+        """Whether it answers with a whole page, whose header says what the account has not read. What goes without the
+        store, or without who asks, goes without that."""
+        is_page = self.method == "GET" and self.media == "text/html"
+        return is_page and not (self.needs_no_store or self.stays_open)
 
     @property
     def token_scope(self) -> str | None:
@@ -203,7 +211,10 @@ def _let_in(endpoint: Endpoint, principal: Principal) -> None:
 
 
 async def _view(endpoint: Endpoint, request: Request, principal: Principal) -> Response:
-    """The view; what it writes to the audit names the token that was shown."""
+    """The view. Its header may say how many notifications are unread; what it writes to the audit names the token that
+    was shown."""
+    if endpoint.shows_header and request.headers.get("hx-request-type") != "partial":
+        request.scope["unread"] = await count_for_header(principal)
     if principal.token is None:
         return await endpoint.view(request)
     env = msgspec.structs.replace(services_of(request), acting_token=principal.token)

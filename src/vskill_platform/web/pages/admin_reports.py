@@ -19,17 +19,19 @@ class ReportsQuery(Asked, frozen=True):
     """Which reports, and which page of them."""
 
     status: WhichReports = WhichReports.OPEN
+    skill: str | None = None
     after: str | None = None
 
 
 async def reports(request: Request) -> Response:
     asked = query_of(request, ReportsQuery)
-    wanted = ListReports(status=asked.status, after=asked.after)
+    wanted = ListReports(status=asked.status, skill=asked.skill, after=asked.after)
     return admin_page(
         request,
         "reports.html",
         found=await FILED(services_of(request), principal_of(request), wanted),
         which=asked.status.value,
+        skill=asked.skill,
         choices=tuple(one.value for one in WhichReports),
         is_first=asked.after is None,
     )

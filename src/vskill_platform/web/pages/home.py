@@ -4,31 +4,38 @@ One quiet line says whether the queue's promise holds; its figures are on the qu
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.blocked_skills import look_again
 from vskill_platform.actions.catalogue import list_front_page
 from vskill_platform.actions.collections import read_collected_skills, read_collection, read_collections
 from vskill_platform.actions.queue import HealthAnswer
+from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain.errors import PlatformError
+from vskill_platform.domain.listing import OTHER
+from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.commands import install_address
 from vskill_platform.web.pages.queue import recent_health
 from vskill_platform.web.pages.skills import recent_facets
 from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.recent import Recent
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page
 
 #: Of each list, as many as fill two rows on a desk.
 SHOWN = 6
+#: How old the choice of skills may be.
+FRONT_PAGE_AGE_S = 5.0
 #: Fewer are no list.
 LEAST_POPULAR = 3
 
 
 async def home(request: Request) -> Response:
     services, reader, base = services_of(request), principal_of(request), public_address(request)
-    popular, newest = await list_front_page(services, reader, SHOWN)
+    popular, newest = await _front_page(request)
     counts = await recent_facets(request)
     collections = (await read_collections(services, reader)).items
-    installed = [one for one in popular.items if one.listing and one.listing.installs]
-    example = next(iter((*installed, *newest.items)), None)
+    installed = [one for one in popular if one.listing and one.listing.installs]
+    example = next(iter((*installed, *newest)), None)
     if len(installed) < LEAST_POPULAR:
         installed = []
     return render(
@@ -36,14 +43,29 @@ async def home(request: Request) -> Response:
         "home.html",
         base=base,
         popular=installed,
-        newest=newest.items,
+        newest=newest,
         example=example,
         install_one=f"npx skills add {install_address(base, example.canonical)}" if example else "",
         collections=[one for one in collections if one.skills][:SHOWN],
         facets=counts,
-        categories=sorted(counts.category.items(), key=lambda pair: (-pair[1], pair[0])),
+        categories=sorted(counts.category.items(), key=lambda pair: (pair[0] == OTHER, -pair[1], pair[0])),
         health=await _health(request),
     )
+
+
+async def _front_page(request: Request) -> tuple[list[PublishedSkill], list[PublishedSkill]]:
+    """Which skills are popular and which are new may be a few seconds old; what is shown of them is not."""
+    recent: Recent = request.app.state.recent
+    services, reader = services_of(request), principal_of(request)
+    pages = await recent.get(
+        "front page",
+        audiences_of(reader),
+        FRONT_PAGE_AGE_S,
+        lambda: list_front_page(services, reader, SHOWN),
+    )
+    now = await look_again(services, reader, [one for found in pages for one in found.items])
+    popular, newest = ([now[one.canonical] for one in found.items if one.canonical in now] for found in pages)
+    return popular, newest
 
 
 async def collection(request: Request) -> Response:

@@ -1,15 +1,19 @@
-"""What one's account was told, and what it watches."""
+"""What one's account was told, how it is told, and what it watches."""
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.notifications import (
     ADD_WATCH,
+    CHOOSE_TOPICS,
+    CONFIRM_MAIL,
     LIST_NOTIFICATIONS,
     LIST_WATCHES,
     PAGE,
     READ_NOTIFICATIONS,
     REMOVE_WATCH,
+    SET_MAIL,
+    SHOW_CHOICES,
     ListNotifications,
     OwnNotifications,
 )
@@ -36,6 +40,8 @@ async def show(request: Request) -> Response:
         "notifications.html",
         found=found,
         watches=await LIST_WATCHES(services, principal, OwnNotifications()),
+        chosen=await SHOW_CHOICES(services, principal, OwnNotifications()),
+        sends_mail=bool(services.settings.smtp_url),
         flash=flash_of(request),
     )
     shown.headers["cache-control"] = "no-store"
@@ -46,6 +52,25 @@ async def show(request: Request) -> Response:
 async def mark_read(request: Request) -> Response:
     await act_by_form(request, READ_NOTIFICATIONS)
     return see_other(request, PAGE, "All notifications are marked as read.")
+
+
+@acting(PAGE)
+async def choose_topics(request: Request) -> Response:
+    await act_by_form(request, CHOOSE_TOPICS)
+    return see_other(request, PAGE, "Your choice is kept.")
+
+
+@acting(PAGE)
+async def set_mail(request: Request) -> Response:
+    chosen = await act_by_form(request, SET_MAIL)
+    told = f"A code is on its way to {chosen.unconfirmed}." if chosen.unconfirmed else "You get no more mail."
+    return see_other(request, PAGE, told)
+
+
+@acting(PAGE)
+async def confirm_mail(request: Request) -> Response:
+    chosen = await act_by_form(request, CONFIRM_MAIL)
+    return see_other(request, PAGE, f"Mail goes to {chosen.mail} from now on.")
 
 
 @acting(PAGE)
@@ -63,6 +88,9 @@ async def remove_watch(request: Request) -> Response:
 ENDPOINTS = (
     page(PAGE, show, action=LIST_NOTIFICATIONS, query=NotificationsQuery),
     form(f"{PAGE}/read", mark_read, action=READ_NOTIFICATIONS),
+    form(f"{PAGE}/choose", choose_topics, action=CHOOSE_TOPICS),
+    form(f"{PAGE}/mail", set_mail, action=SET_MAIL),
+    form(f"{PAGE}/confirm", confirm_mail, action=CONFIRM_MAIL),
     form(f"{PAGE}/watch", add_watch, action=ADD_WATCH),
     form(f"{PAGE}/unwatch", remove_watch, action=REMOVE_WATCH),
 )

@@ -27,7 +27,7 @@ from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.errors import PlatformError, StoreTimeout, StoreUnavailable
 from vskill_platform.domain.states import State, StateCategory, category_of
-from vskill_platform.web.charts import Chart, latency_chart, throughput_chart
+from vskill_platform.web.charts import Chart, latency_chart, queue_chart
 from vskill_platform.web.frames import frame
 from vskill_platform.web.live import STREAM_TYPE, StreamQuery, open_stream, sealed_cursor
 from vskill_platform.web.principal import principal_of, services_of
@@ -41,8 +41,9 @@ PAGE = 30
 #: How old the health and the charts of a page may be.
 HEALTH_AGE_S = 2.0
 ACTIVITY_AGE_S = 5.0
-SLOT_MS = 300_000
-SLOTS = 12
+#: Quarters of an hour, over six hours.
+SLOT_MS = 900_000
+SLOTS = 24
 
 LABELS = {
     StateCategory.WAITING: ("Waiting", ""),
@@ -194,7 +195,7 @@ def _link(query: QueueQuery, **changes: str | None) -> str:
 
 def _charts(look: QueueLook) -> tuple[Chart, ...]:
     slots = look.activity.slots(SLOT_MS, SLOTS)
-    return throughput_chart(slots), latency_chart(slots)
+    return queue_chart(slots), latency_chart(slots)
 
 
 # Live.

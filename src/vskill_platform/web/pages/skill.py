@@ -13,13 +13,12 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from vskill_platform.actions.catalogue import list_related
 from vskill_platform.actions.dossier import Dossier, read_dossier, read_dossier_files
 from vskill_platform.actions.external_scans import list_external_reports
-from vskill_platform.actions.installs import with_daily_installs
 from vskill_platform.actions.names import RELEASE_NAME
 from vskill_platform.actions.reports import FILE, REPORT_KINDS
 from vskill_platform.actions.rights import ActionObject, Right, may
+from vskill_platform.actions.skill_look import look_at_skill
 from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.takedowns import TAKE_DOWN
 from vskill_platform.actions.visibility import audiences_of, needs_token
@@ -91,10 +90,9 @@ class TrustFigure(msgspec.Struct, frozen=True):
 
 
 async def skill(request: Request) -> Response:
-    dossier = await read_asked_dossier(request)
-    services, reader = services_of(request), principal_of(request)
-    counted, days = await with_daily_installs(services, dossier.skill)
-    dossier = msgspec.structs.replace(dossier, skill=counted)
+    services = services_of(request)
+    look = await look_at_skill(services, principal_of(request), _canonical(request), MOST_RELATED)
+    dossier = look.dossier
     text = await _skill_text(dossier)
     place = skill_address(dossier)
     style = Style(shift=2, base=f"{place}/files/", anchors=True, prefix="readme-")
@@ -107,8 +105,8 @@ async def skill(request: Request) -> Response:
         "about",
         readme=readme,
         contents=_contents(readme),
-        chart=installs_chart(days, today) if days and dossier.installable else None,
-        related=await list_related(services, reader, dossier.skill, MOST_RELATED),
+        chart=installs_chart(look.days, today) if look.days and dossier.installable else None,
+        related=look.related,
         reported=query_of(request, ReportedQuery).reported,
     )
 

@@ -17,6 +17,7 @@ from vskill_platform.actions.catalogue import count_catalogue, list_unblocked, s
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.catalogue import Facets, Filter, Sort, count_rows, counted_values
+from vskill_platform.domain.listing import OTHER
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.web.pages.revocations import find_unpublished
 from vskill_platform.web.principal import principal_of, services_of
@@ -179,10 +180,10 @@ def _groups(asked: SkillsQuery, counts: Facets) -> list[FacetGroup]:
 
 
 def _choices(asked: SkillsQuery, name: str, counts: Facets) -> tuple[Choice, ...]:
-    """The most frequent first; what is chosen is always among them."""
+    """The most frequent first, what fits no category last; what is chosen is always among them."""
     now = getattr(asked, name)
     found: dict[str, int] = getattr(counts, name)
-    ranked = sorted(found.items(), key=lambda pair: (pair[0] != now, -pair[1], pair[0]))
+    ranked = sorted(found.items(), key=lambda pair: (pair[0] != now, pair[0] == OTHER, -pair[1], pair[0]))
     return tuple(
         Choice(
             value,

@@ -80,25 +80,58 @@
     return box.content.querySelector("tr");
   };
 
-  const putRow = (data) => {
-    const rows = document.getElementById("queue-rows");
-    if (!rows) return;
-    const fresh = rowOf(data.html);
-    const known = document.getElementById(`row-${data.id}`);
-    if (!fresh || (!known && (!fits(data) || root.dataset.insert !== "yes"))) return;
+  // Rows that nobody has asked for yet, by id, the oldest first: they would push down what is being read.
+  const held = new Map();
+  const rows = document.getElementById("queue-rows");
+  const showButton = document.getElementById("queue-show");
+
+  const tellHeld = () => {
+    showButton.hidden = !held.size;
+    document.getElementById("queue-order").hidden = Boolean(held.size);
+    showButton.textContent = `Show ${held.size} new`;
+  };
+
+  const insertRow = (fresh) => {
     fresh.classList.add("is-fresh");
-    if (known) {
-      fresh.classList.toggle("is-left", !fits(data));
-      const focused = known.contains(document.activeElement);
-      known.replaceWith(fresh);
-      if (focused) fresh.querySelector("a")?.focus();
-    } else {
-      rows.prepend(fresh);
-      document.getElementById("queue-empty")?.replaceChildren();
-      while (rows.rows.length > Number(rows.dataset.most)) rows.rows[rows.rows.length - 1].remove();
-    }
+    rows.prepend(fresh);
+    document.getElementById("queue-empty")?.replaceChildren();
+    while (rows.rows.length > Number(rows.dataset.most)) rows.rows[rows.rows.length - 1].remove();
     document.dispatchEvent(new CustomEvent("vskill:changed", { detail: fresh }));
   };
+
+  const replaceRow = (known, fresh) => {
+    fresh.classList.add("is-fresh");
+    fresh.classList.toggle("is-left", !fits(fresh.dataset));
+    const focused = known.contains(document.activeElement);
+    known.replaceWith(fresh);
+    if (focused) fresh.querySelector("a")?.focus();
+    document.dispatchEvent(new CustomEvent("vskill:changed", { detail: fresh }));
+  };
+
+  const takeRow = (fresh) => {
+    const known = document.getElementById(fresh.id);
+    if (known) replaceRow(known, fresh);
+    else if (!fits(fresh.dataset) || root.dataset.insert !== "yes") held.delete(fresh.id);
+    else if (!rows.rows.length) insertRow(fresh);
+    else {
+      held.delete(fresh.id);
+      held.set(fresh.id, fresh);
+      while (held.size > Number(rows.dataset.most)) held.delete(held.keys().next().value);
+    }
+    tellHeld();
+  };
+
+  const putRow = (data) => {
+    const fresh = rows && rowOf(data.html);
+    if (fresh) takeRow(fresh);
+  };
+
+  showButton?.addEventListener("click", () => {
+    for (const fresh of held.values()) insertRow(fresh);
+    held.clear();
+    tellHeld();
+    rows.querySelector("a")?.focus();
+  });
 
   const putCounts = (counts) => {
     for (const one of document.querySelectorAll("[data-count]")) {
@@ -115,6 +148,29 @@
   const busyIn = (part) =>
     part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select");
 
+  // The list has the latest change first: a row that it lacks, above one that it has, has left it. So has every row that
+  // a list with room for more lacks.
+  const markLeft = (listed) => {
+    const ids = new Set(listed.map((one) => one.id));
+    let inside = listed.length < Number(rows.dataset.most);
+    for (const known of [...rows.rows].reverse()) {
+      if (ids.has(known.id)) inside = true;
+      else if (inside) known.classList.add("is-left");
+    }
+    for (const id of held.keys()) if (!ids.has(id)) held.delete(id);
+    tellHeld();
+  };
+
+  // The newest comes last, as it does over the stream. A row that looks the same stays.
+  const takeListed = (page) => {
+    const listed = [...page.querySelectorAll("#queue-rows > tr")];
+    markLeft(listed);
+    for (const fresh of listed.reverse()) {
+      const known = document.getElementById(fresh.id);
+      if (known?.textContent.trim() !== fresh.textContent.trim()) takeRow(document.adoptNode(fresh));
+    }
+  };
+
   const swap = (page) => {
     for (const fresh of page.querySelectorAll("[data-region]")) {
       const part = document.getElementById(fresh.id);
@@ -127,6 +183,7 @@
       if (focused) document.getElementById(focused)?.focus();
       document.dispatchEvent(new CustomEvent("vskill:changed", { detail: part }));
     }
+    if (rows) takeListed(page);
     const next = page.querySelector("[data-live]");
     if (next?.dataset.refreshMs) root.dataset.refreshMs = next.dataset.refreshMs;
   };

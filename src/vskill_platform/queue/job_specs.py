@@ -1,0 +1,129 @@
+"""What each scheduled job is for, how often it is due and what goes wrong without it. `jobs` holds what each does;
+this module knows none of that, so that one of them can look at the health of all."""
+
+import msgspec
+
+from vskill_platform.store.vocabulary import EVERY_MS as WORDS_EVERY_MS
+from vskill_platform.upkeep import collector
+from vskill_platform.upkeep import scrub as scrubbing
+
+
+class JobSpec(msgspec.Struct, frozen=True):
+    """Everything about a job but what it does."""
+
+    name: str
+    #: One line for people.
+    purpose: str
+    every_ms: int
+    budget_ms: int
+    #: What goes wrong while it does not run.
+    consequence: str
+
+
+JOB_SPECS = (
+    JobSpec(
+        "recovery",
+        "requeues submissions whose claim has expired or whose attempt is due",
+        5_000,
+        30_000,
+        "work whose message or worker was lost, and every retry, starts late or never",
+    ),
+    JobSpec(
+        "blocklist",
+        "applies the blocklist to what is queued and published",
+        10_000,
+        600_000,
+        "blocked skills are not published or served, but submissions and skills keep their old status",
+    ),
+    JobSpec(
+        "notices",
+        "queues webhooks and mail for every decision, and tells accounts what concerns them",
+        2_000,
+        60_000,
+        "no webhook, mail or notification reports a decision",
+    ),
+    JobSpec(
+        "alerts",
+        "tells admins of alerts that began or ended",
+        15_000,
+        60_000,
+        "no webhook, mail or notification reports an alert",
+    ),
+    JobSpec(
+        "rescans",
+        "queues rescans of versions that the current rules have not scanned",
+        10_000,
+        600_000,
+        "new rules do not reach live skills",
+    ),
+    JobSpec(
+        "repositories",
+        "queues a daily check of the repositories of live skills",
+        10_000,
+        60_000,
+        "new commits and vanished repositories are not noticed",
+    ),
+    JobSpec(
+        "external-scans",
+        "queues scans of published versions by other analysers",
+        5_000,
+        600_000,
+        "other analysers do not scan new versions",
+    ),
+    JobSpec(
+        "namespaces",
+        "finishes namespaces that are managed for the first time",
+        10_000,
+        600_000,
+        "a namespace whose owner began to hide it stays readable if that process died",
+    ),
+    JobSpec(
+        "names",
+        "gives short names to skills that a process of an earlier release published",
+        5_000,
+        600_000,
+        "after a rolling restart, marketplaces and indexes lack what the old processes published",
+    ),
+    JobSpec(
+        "standing",
+        "updates each skill's trust from installs, reports and age",
+        600_000,
+        600_000,
+        "trust scores do not follow age, installs and reports",
+    ),
+    JobSpec(
+        "installs",
+        "takes over new installs into the lists",
+        30_000,
+        60_000,
+        "lists show older numbers of installs than a skill's page, by ten minutes at most",
+    ),
+    JobSpec(
+        "vocabulary",
+        "collects the words of public skills, by which a search suggests what was meant",
+        WORDS_EVERY_MS,
+        600_000,
+        "a search does not suggest words of new skills",
+    ),
+    JobSpec(
+        "scrub",
+        "reads stored content and verifies it by its digest",
+        scrubbing.EVERY_MS,
+        600_000,
+        "damaged content is noticed only when somebody reads it",
+    ),
+    JobSpec(
+        "collector",
+        "deletes content that no record has named for eight days",
+        collector.EVERY_MS,
+        3_600_000,
+        "content of refused uploads stays on the disk",
+    ),
+    JobSpec(
+        "sweep",
+        "removes expired caches and changes older than seven days",
+        60_000,
+        60_000,
+        "expired caches and old changes stay on the disk",
+    ),
+)
