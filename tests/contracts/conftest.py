@@ -14,11 +14,12 @@ from tests.contracts.clocks import SPEED, ContractClock, WaitingClock
 from tests.contracts.minimal_kv import MinimalKV
 from tests.support.manual_clock import ManualClock
 from tests.support.nats import queue_of, server
+from tests.support.patience import PATIENCE_S
 from tests.support.postgres import database_of
 from vskill_platform.blobs.contract import Blobs
 from vskill_platform.blobs.files import FilesBlobs
 from vskill_platform.blobs.memory import MemoryBlobs
-from vskill_platform.broker.contract import LEASE_MS, Broker, BrokerCapability, Settlement
+from vskill_platform.broker.contract import LEASE_MS, Batch, Broker, BrokerCapability, Settlement
 from vskill_platform.broker.memory import MemoryBroker
 from vskill_platform.broker.nats import LONGEST_DELAY_MS, NatsBroker
 from vskill_platform.broker.postgres import PostgresBroker
@@ -89,7 +90,26 @@ async def open_postgres(folder: Path, clock: Clock) -> Store:
     return Store(kv, broker, close)
 
 
-class FastNats(NatsBroker):
+class SettledNats(NatsBroker):
+    """Asked for what is there, it waits until its consumer knows everything that the stream keeps: the server
+    acknowledges a message before it can hand it out."""
+
+    async def receive(
+        self, max_batch_size: int = 3, max_wait_ms: int = 5_000, batches: int = 1
+    ) -> tuple[Batch, ...]:
+        async with asyncio.timeout(PATIENCE_S):
+            # The server tells nobody when it does.
+            while max_wait_ms == 0 and not self._closed and not await self._consumer_knows_all():  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+        return await super().receive(max_batch_size, max_wait_ms, batches)
+
+    async def _consumer_knows_all(self) -> bool:
+        kept = await self._js.stream_info(self.place.work)
+        known = await self._js.consumer_info(self.place.work, self.place.consumer)
+        return kept.state.messages == (known.num_pending or 0) + (known.num_ack_pending or 0)
+
+
+class FastNats(SettledNats):
     """Every delay shorter, by as much as the waiting clock is faster."""
 
     async def send_batch(self, sends: Sequence[Send]) -> int:
@@ -105,7 +125,7 @@ class FastNats(NatsBroker):
 
 async def open_nats(folder: Path, clock: Clock) -> Store:
     await asyncio.to_thread(server)
-    kind = FastNats if isinstance(clock, WaitingClock) else NatsBroker
+    kind = FastNats if isinstance(clock, WaitingClock) else SettledNats
     broker = await kind.open(
         await queue_of(folder), lease_ms=LEASE_MS // SPEED, longest_delay_ms=LONGEST_DELAY_MS // SPEED
     )
