@@ -5,7 +5,9 @@ has the syntax around the code blanked and its escapes resolved, so that a findi
 `segments` asks here for files whose names say that they carry something.
 """
 
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 import re2
 
@@ -13,8 +15,11 @@ from vskill_platform.scan.known import is_service_key
 from vskill_platform.scan.model import CodeBlock, Fact, Piece, TextRole
 from vskill_platform.scan.outline import may_be_command
 
-#: Of one file; a file with more is read up to there, which no honest one has.
+#: Of one file, and matches of one pattern in it; a file with more is read up to there, which no honest one has.
 MOST_BLOCKS = 2000
+MOST_MATCHES = 20_000
+LONGEST_LINE = 16 * 1024
+TOO_MANY = "not fully read: it carries too much code"
 
 #: Objects within objects of settings; no program reads deeper ones.
 DEEPEST_OBJECT = 1000
@@ -22,7 +27,6 @@ DEEPEST_OBJECT = 1000
 #: Start and end of code, and its language.
 Carried = tuple[int, int, str]
 
-_STRING = re2.compile(rb'"(?:[^"\\\n]|\\.)*"')
 _CELL_TYPE = re2.compile(rb'"cell_type"\s*:\s*"(\w+)"')
 _SOURCE = re2.compile(rb'"source"\s*:\s*(?:\[((?:\s*"(?:[^"\\\n]|\\.)*"\s*,?)*)\s*\]|("(?:[^"\\\n]|\\.)*"))')
 _RECIPE = re2.compile(rb"(?m)^(?:\t[^\n]*(?:\n|$))+")
@@ -31,7 +35,7 @@ _RUN = re2.compile(
     rb"(?mi)^[ \t]*(?:RUN|CMD|ENTRYPOINT|SHELL)[ \t]+(?:--\S+[ \t]+(?:\\\n[ \t]*)?)*((?:[^\n\\]|\\(?s:.))*)"
 )
 _YAML_KEY = re2.compile(
-    rb"(?m)^([ \t]*)(?:- )?(?:run|command|entrypoint|script|before_script|after_script|args|entry|shell|cmd|"
+    rb"(?m)^([ \t]*)((?:- )?)(?:run|command|entrypoint|script|before_script|after_script|args|entry|shell|cmd|"
     rb"postCreateCommand)[ \t]*:[ \t]*(\S[^\n]*)?$"
 )
 #: An expression of a workflow: one secret by its name, or all of them, and a variable that is set to one.
@@ -54,6 +58,7 @@ _SHOWN = re2.compile(rb">\s*([^<>{}]{3,60}\s[^<>{}]{20,})<")
 _HANDLER = re2.compile(
     rb"(?i)\son(?:load|error|click|mouseover|begin|focus)\s*=\s*(?:\"([^\"]+)\"|'([^']+)')"
 )
+_BACKSLASH = ord("\\")
 _NOT_NEWLINE = bytes(byte if byte == ord("\n") else ord(" ") for byte in range(256))
 
 
@@ -67,10 +72,21 @@ class CarriedCode:
         #: prose that the agent reads, such as the texts of a notebook
         self.prose: list[tuple[int, int]] = []
         self.facts: list[Fact] = []
+        #: whether there was more than is read
+        self.partial = False
 
     def add(self, start: int, end: int, language: str) -> None:
-        if start < end and len(self.found) < MOST_BLOCKS:
-            self.found.append((start, end, language))
+        if start < end:
+            if len(self.found) < MOST_BLOCKS:
+                self.found.append((start, end, language))
+            else:
+                self.partial = True
+
+    def matches(self, pattern: "re2._Regexp", text: bytes | None = None) -> Iterator["re2._Match[bytes]"]:
+        """Those of a pattern in the text, unless another is given, up to a number."""
+        found = pattern.finditer(self.text if text is None else text)
+        yield from islice(found, MOST_MATCHES)
+        self.partial = self.partial or next(found, None) is not None
 
     def overwrite(self, start: int, end: int, plain: bytes) -> None:
         """What the code comes to, at the same length; it must not be longer."""
@@ -118,21 +134,21 @@ class CarriedCode:
 
 def read_notebook(code: CarriedCode) -> None:
     """Cells in order: Python, unless the first line says that it is for a shell; texts are prose."""
-    kinds = [(match.start(), match.group(1)) for match in _CELL_TYPE.finditer(code.text)]
-    for source in _SOURCE.finditer(code.text):
+    kinds = [(match.start(), match.group(1)) for match in code.matches(_CELL_TYPE)]
+    for source in code.matches(_SOURCE):
         start, end = source.span(1) if source.group(1) is not None else source.span(2)
-        kind = next((said for at, said in reversed(kinds) if at < start), b"code")
-        inside = list(_STRING.finditer(code.text, start, end))
+        before = bisect_left(kinds, (start,)) - 1
+        kind = kinds[before][1] if before >= 0 else b"code"
+        inside = list(quoted_texts(code.text, start, end))
         if not inside:
             continue
         code.blank(start, end)
-        for text in inside:
-            code.unescape(text.start() + 1, text.end() - 1)
-            if b"\\" not in text.group():
-                code.flowing[text.start() + 1 : text.end() - 1] = text.group()[1:-1]
+        for low, high in inside:
+            code.flowing[low:high] = code.text[low:high]
+            code.unescape(low, high)
             # The line begins where its text does, so that Python's indentation is what it was.
-            code.flowing[text.start()] = ord("\n")
-        first, last = inside[0].start() + 1, inside[-1].end()
+            code.flowing[low - 1] = ord("\n")
+        first, last = inside[0][0], inside[-1][1] + 1
         if kind == b"markdown":
             code.prose.append((first, last))
         else:
@@ -157,7 +173,7 @@ def _add_cell(code: CarriedCode, start: int, end: int) -> None:
 
 
 def read_makefile(code: CarriedCode) -> None:
-    for recipe in _RECIPE.finditer(code.text):
+    for recipe in code.matches(_RECIPE):
         for mark in _RECIPE_MARK.finditer(code.text, recipe.start(), recipe.end()):
             code.blank(mark.start(), mark.end())
         stretch = bytes(code.flowing[recipe.start() : recipe.end()])
@@ -166,7 +182,7 @@ def read_makefile(code: CarriedCode) -> None:
 
 
 def read_dockerfile(code: CarriedCode) -> None:
-    for command in _RUN.finditer(code.text):
+    for command in code.matches(_RUN):
         start, end = command.span(1)
         if code.text[start : start + 1] == b"[":
             _read_strings(code, start, end)
@@ -177,45 +193,47 @@ def read_dockerfile(code: CarriedCode) -> None:
 def read_yaml(code: CarriedCode) -> None:
     """The commands of workflows, compose files and their like: behind their keys, on the line or indented below it.
     What their expressions put in is written as a shell would name it."""
-    for variable in _SECRET_VARIABLE.finditer(code.text):
+    for variable in code.matches(_SECRET_VARIABLE):
         name, secret = variable.group(1), variable.group(2)
         start, end = variable.span()
         code.overwrite(start, end, b"%s=%s" % (name, b"$" + secret if secret else b"$(env)"))
         code.add(start, end, "bash")
-    for expression in _SECRETS.finditer(bytes(code.flowing)):
+    for expression in code.matches(_SECRETS, bytes(code.flowing)):
         secret = expression.group(1)
         start, end = expression.span()
         code.overwrite(start, end, b"${%s}" % secret if secret else b"$(env)")
-    for key in _YAML_KEY.finditer(code.text):
-        said = (key.group(2) or b"").strip()
+    # Where the last script and the last list end: what stands in them is not read once more.
+    script = items = 0
+    for key in code.matches(_YAML_KEY):
+        said = (key.group(3) or b"").strip()
         if said and said[:1] not in b"|>":
-            start, end = key.span(2)
+            start, end = key.span(3)
             _read_strings(code, start, end)
             if not said.startswith((b"[", b'"', b"'")):
                 code.add(start, end, "bash")
             continue
         start = min(key.end() + 1, len(code.text))
-        end = _indented_until(code.text, start, len(key.group(1)))
-        if said:
-            code.add(start, end, "bash")
-        else:
-            _read_items(code, start, end)
+        column = len(key.group(1)) + len(key.group(2))
+        if said and start > script:
+            script = _indented_until(code.text, start, column, listed=False)
+            code.add(start, script, "bash")
+        elif not said and start > items:
+            items = _indented_until(code.text, start, column, listed=True)
+            _read_items(code, start, items)
 
 
-def _indented_until(text: bytes, start: int, indent: int) -> int:
-    """Where the lines end that stand further in."""
+def _indented_until(text: bytes, start: int, column: int, *, listed: bool) -> int:
+    """Where what belongs to a key in this column ends: further in, or in the column if it is a list."""
     at = start
     while at < len(text):
         stop = text.find(b"\n", at)
         stop = len(text) if stop < 0 else stop
         line = text[at:stop]
-        if (
-            line.strip()
-            and len(line) - len(line.lstrip(b" ")) <= indent
-            and not line.lstrip().startswith(b"- ")
+        item = line.lstrip(b" ")
+        indent = len(line) - len(item)
+        if item.strip() and (
+            indent < column or (indent == column and not (listed and item.startswith(b"- ")))
         ):
-            return at
-        if line.strip() and len(line) - len(line.lstrip(b" ")) < indent:
             return at
         at = stop + 1
     return len(text)
@@ -238,16 +256,49 @@ def _read_items(code: CarriedCode, start: int, end: int) -> None:
 
 def _read_strings(code: CarriedCode, start: int, end: int) -> None:
     """Texts in quotes that are commands."""
-    for text in _STRING.finditer(code.text, start, end):
-        low, high = text.start() + 1, text.end() - 1
-        if b" " in text.group() and may_be_command(text.group()[1:-1]):
+    for low, high in quoted_texts(code.text, start, end):
+        if code.text.find(b" ", low, high) >= 0 and may_be_command(code.text[low:high]):
             code.unescape(low, high)
             code.add(low, high, "bash")
 
 
+def quoted_texts(text: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Where the texts in double quotes lie, without their quotes, each on one line. A file may hold a hundred thousand,
+    for which a pattern takes seconds."""
+    line_end = start
+    low = text.find(b'"', start, end) + 1
+    while low:
+        if low > line_end:
+            line_end = text.find(b"\n", low, end)
+            line_end = end if line_end < 0 else line_end
+        high = _closing_quote(text, low, line_end)
+        if high >= 0:
+            yield low, high
+        low = text.find(b'"', high + 1 if high >= 0 else line_end, end) + 1
+
+
+def _closing_quote(text: bytes, start: int, end: int) -> int:
+    """Where the next quote stands that is not escaped; -1 if there is none."""
+    at = text.find(b'"', start, end)
+    while at >= 0 and text[at - 1] == _BACKSLASH:
+        before = text[start:at]
+        if not (len(before) - len(before.rstrip(b"\\"))) % 2:
+            break
+        start = at + 1
+        at = text.find(b'"', start, end)
+    return at
+
+
 def read_json(code: CarriedCode) -> None:
+    """Settings. A line that no person wrote is cut between its values: patterns look as far as a line goes, and what
+    they look behind stands on such a line thousands of times."""
     _read_strings(code, 0, len(code.text))
     _find_given_keys(code)
+    longest = max(map(len, code.text.split(b"\n")))
+    if longest > LONGEST_LINE:
+        for _, end in quoted_texts(code.text, 0, len(code.text)):
+            if code.text[end + 1 : end + 2] == b",":
+                code.flowing[end + 1] = ord("\n")
 
 
 class _Object:
@@ -265,16 +316,17 @@ class _Object:
 def _find_given_keys(code: CarriedCode) -> None:
     """A server of an agent's settings that is given the keys of several services, in its own object or in one of that
     object's members, such as its headers."""
-    if len(_given_services(code.text)) < 2:
+    if len(_services_of(code.matches(_GIVEN))) < 2:
         return
     objects = [_Object()]
-    for token in _TOKEN.finditer(code.text):
+    for token in code.matches(_TOKEN):
         said = token.group(1)
         if said is not None:
             _read_member(objects[-1], token.start(), said, is_key=token.group(2) is not None)
         elif token.group() == b"{":
             objects.append(_Object())
             if len(objects) > DEEPEST_OBJECT:
+                code.partial = True
                 return
         elif token.group() == b"}" and len(objects) > 1:
             ended = objects.pop()
@@ -290,18 +342,18 @@ def _read_member(settings: _Object, start: int, said: bytes, *, is_key: bool) ->
     if settings.key in _SERVER_KEYS and said.startswith((b"https://", b"http://")):
         settings.server = start
     if b"$" in said:
-        settings.services |= _given_services(said)
+        settings.services |= _services_of(_GIVEN.finditer(said))
 
 
-def _given_services(text: bytes) -> set[str]:
+def _services_of(variables: Iterable["re2._Match[bytes]"]) -> set[str]:
     """The services whose keys a text takes from the environment."""
-    given = {match.group(1).decode() for match in _GIVEN.finditer(text)}
+    given = {match.group(1).decode() for match in variables}
     return {name.partition("_")[0] for name in given if is_service_key(name)}
 
 
 def read_settings(code: CarriedCode) -> None:
     """Lines with a name and a command: units of systemd, aliases of git, desktop entries."""
-    for line in _EXEC_LINE.finditer(code.text):
+    for line in code.matches(_EXEC_LINE):
         start, end = line.span(2)
         said = code.text[start:end].rstrip().removesuffix(line.group(1))
         shell = said.removeprefix(b"/bin/").removeprefix(b"/usr/bin/")
@@ -311,25 +363,27 @@ def read_settings(code: CarriedCode) -> None:
 
 
 def read_plist(code: CarriedCode) -> None:
-    for text in _PLIST_STRING.finditer(code.text):
+    for text in code.matches(_PLIST_STRING):
         if b" " in text.group(1) and may_be_command(text.group(1)):
             code.add(text.start(1), text.end(1), "bash")
 
 
 def read_page(code: CarriedCode) -> None:
     """Scripts, and the texts that stand between tags."""
-    for script in _SCRIPT.finditer(code.text):
+    for script in code.matches(_SCRIPT):
         code.add(script.start(1), script.end(1), "javascript")
-    for handler in _HANDLER.finditer(code.text):
+    for handler in code.matches(_HANDLER):
         group = 1 if handler.group(1) is not None else 2
         code.add(handler.start(group), handler.end(group), "javascript")
     # Code is a tag here: a text ends before it and begins behind it.
     around = bytearray(code.text)
     for start, end, _ in code.found:
         around[start:end] = b"<".ljust(end - start, b">")
-    for text in _SHOWN.finditer(bytes(around)):
+    for text in code.matches(_SHOWN, bytes(around)):
         if len(code.prose) < MOST_BLOCKS:
             code.prose.append(text.span(1))
+        else:
+            code.partial = True
 
 
 Reader = Callable[[CarriedCode], None]
@@ -376,4 +430,4 @@ def carried_by(path: str, text: bytes, language: str) -> CarriedCode | None:
         return None
     code = CarriedCode(text)
     reader(code)
-    return code if code.found or code.prose or code.facts else None
+    return code if code.found or code.prose or code.facts or code.partial or code.flowing != text else None

@@ -44,6 +44,11 @@ STRETCH_BYTES = 8 * 1024
 #: Of one stretch. What people write takes a tenth of it; what takes as long and is quadratic takes 1.5 s for 100 KB.
 SLOWEST_PARSE_S = 0.01
 TRIES = 3
+#: Longer code of any language is parsed with an eye on the time: so much at first, and so much for each byte, which is
+#: ten times what people's code takes. The parser looks at the clock when it asks for the next chunk.
+SLOW_START_S = 0.1
+SLOWEST_BYTE_S = 2.5e-6
+CHUNK_BYTES = 4 * 1024
 
 _HASH_COMMENT = re2.compile(rb"(?m)^[ \t]*(?:#|//|--|rem\b|::)[^\n]*$")
 _OBFUSCATED_NAME = re2.compile(rb"\b_0x[0-9a-f]{4,6}\b")
@@ -132,7 +137,6 @@ def _read(
     source = _source(layer, block, telling, matches)
     if not source:
         return []
-    root = _parse(source, block.language)
     # A function without a telling word passes on what it is given, as any unknown one does.
     start = block.start
     worth = None
@@ -143,6 +147,7 @@ def _read(
             return matched or telling(start + low, start + high)
 
     program = Program(block.start, names, worth, check)
+    root = _parse(source, block.language, program)
     try:
         _reader(program, source, _CommandLines(program), block.language).run(root)
         if block.language != "bash":
@@ -168,7 +173,8 @@ def read_again(layer: Layer, knowledge: Knowledge, check: Callable[[], None]) ->
         return []
     program = Program(block.start, dict(knowledge.names), check=check)
     program.given = knowledge.given
-    _reader(program, source, _CommandLines(program), block.language).run(_parse(source, block.language))
+    root = _parse(source, block.language, program)
+    _reader(program, source, _CommandLines(program), block.language).run(root)
     layer.returned.update(program.returned)
     layer.passed.update(program.passed)
     return list(program.facts.values())
@@ -248,7 +254,7 @@ def parsable(source: bytes) -> bytes:
 
 def _parse_s(source: bytes) -> float:
     began = time.thread_time()
-    _parse(source, "bash")
+    _parser("bash").parse(_shown(source, "bash"))
     return time.thread_time() - began
 
 
@@ -284,7 +290,7 @@ class _CommandLines:
         if language in SCRIPTS:
             ScriptCode(inner, source, self, language).run()
         else:
-            output = _reader(inner, source, self, language).run(_parse(source, language))
+            output = _reader(inner, source, self, language).run(_parse(source, language, inner))
         carried = Value(tags)
         for fact in inner.facts.values():
             self._program.fact(fact.name, *self._place, **fact.attributes)
@@ -322,11 +328,28 @@ def _whole_file(program: Program, source: bytes) -> None:
 _ASCII = bytes(byte if byte < 128 else ord("x") for byte in range(256))
 
 
-def _parse(source: bytes, language: str) -> tree_sitter.Node:
-    """The tree of a source. The grammar of the shell asks C's tables for letters about every character, and ends the
-    process at one far beyond ASCII; for a shell all of these are letters, so it is shown one."""
-    shown = source if language != "bash" or source.isascii() else source.translate(_ASCII)
-    return _parser(language).parse(shown).root_node
+def _parse(source: bytes, language: str, program: Program) -> tree_sitter.Node:
+    """The tree of a source. If the parser is slow, it is told that the source ends, and the program is read in part."""
+    shown = _shown(source, language)
+    if len(shown) <= STRETCH_BYTES:
+        return _parser(language).parse(shown).root_node
+    began = time.thread_time()
+    furthest = 0
+
+    def read(offset: int, _: object) -> bytes:
+        nonlocal furthest
+        furthest = max(furthest, offset)
+        if time.thread_time() - began > SLOW_START_S + furthest * SLOWEST_BYTE_S:
+            program.partial = True
+        return b"" if program.partial else shown[offset : offset + CHUNK_BYTES]
+
+    return _parser(language).parse(read).root_node
+
+
+def _shown(source: bytes, language: str) -> bytes:
+    """The grammar of the shell asks C's tables for letters about every character, and ends the process at one far
+    beyond ASCII; for a shell all of these are letters, so it is shown one."""
+    return source if language != "bash" or source.isascii() else source.translate(_ASCII)
 
 
 @cache

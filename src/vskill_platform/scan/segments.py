@@ -6,7 +6,7 @@ Scripts are refined later, by their syntax, and only where something in them mat
 
 import msgspec
 
-from vskill_platform.scan.carriers import carried_by
+from vskill_platform.scan.carriers import TOO_MANY, carried_by
 from vskill_platform.scan.languages import READ, is_test, language_of, role_of
 from vskill_platform.scan.markdown import cut_markdown
 from vskill_platform.scan.model import CodeBlock, Layer, Piece, TextRole, pieces_of
@@ -52,7 +52,17 @@ def _cut(path: str, text: bytes, language: str) -> Layer:
     if carried is not None:
         pieces = carried.pieces(role)
         roles = frozenset(piece.role for piece in pieces)
-        return Layer(path, text, pieces, carried.blocks, carried.facts, bytes(carried.flowing), roles=roles)
+        unread = TOO_MANY if carried.partial else ""
+        return Layer(
+            path,
+            text,
+            pieces,
+            carried.blocks,
+            carried.facts,
+            bytes(carried.flowing),
+            unread=unread,
+            roles=roles,
+        )
     blocks = (
         [CodeBlock(0, len(text), language)] if language in READ or role_of(language) is TextRole.CODE else []
     )
