@@ -1,5 +1,5 @@
 """The scanner's compiled patterns, made once by each test process. A registry that a test starts on an empty folder would
-compile them again in every scanning process that it has; tests/scan/test_pool.py shows that it does."""
+compile them again in its first scanning process; tests/scan/test_pool.py shows that it does."""
 
 import functools
 from pathlib import Path

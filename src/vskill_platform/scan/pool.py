@@ -36,6 +36,8 @@ MEMORY_BYTES = 1024 * 1024 * 1024
 GRACE_S = 2.0
 #: For a child to read and compile the rules on a busy machine: less than a submission's time, which it must not cost.
 START_S = 30.0
+#: A scan waits this long for a child that runs before one more is started, which takes as long as hundreds of scans.
+SOON_S = 0.5
 #: For a child that lost its socket to end by itself.
 REAP_S = 0.2
 CHILD = "vskill_platform.scan.child"
@@ -60,16 +62,21 @@ class _Kills(msgspec.Struct):
 
 
 class PooledScanner:
-    """Scans in child processes; they are started when they are first needed."""
+    """Scans in child processes; they are started when they are needed, the next one when the others are busy."""
 
-    def __init__(self, ruleset: str, setup: Setup, processes: int, cache: Path | None = None) -> None:
+    def __init__(
+        self, ruleset: str, setup: Setup, processes: int, cache: Path | None = None, soon_s: float = SOON_S
+    ) -> None:
         self._ruleset = ruleset
         self._setup = setup
         self._cache = cache
+        self._soon_s = soon_s
         self._children = [_Child() for _ in range(processes)]
+        #: Those that were never started.
+        self._spare = [*self._children]
         self._free: asyncio.LifoQueue[_Child] = asyncio.LifoQueue()
-        for child in self._children:
-            self._free.put_nowait(child)
+        #: How many are being started.
+        self._starting = 0
         self._closed = False
         #: By the digest of the skill.
         self._kills: dict[str, _Kills] = {}
@@ -86,29 +93,44 @@ class PooledScanner:
         limits: Limits = DEFAULT_LIMITS,
         memory_bytes: int = MEMORY_BYTES,
         cache: Path | None = None,
+        soon_s: float = SOON_S,
     ) -> "PooledScanner":
         """`check_manifest` must be a function of a module, which children import; 0 processes is one per core.
 
-        `cache` is a folder in which compiled patterns are kept from one start to the next.
+        `cache` is a folder in which compiled patterns are kept from one start to the next. `soon_s` is how long a
+        scan waits for a child that runs before one more is started.
         """
         version = (await asyncio.to_thread(lambda: with_indicators(bundled_rules(), indicators))).version
         compiled = await asyncio.to_thread(load_compiled, cache, version) if cache is not None else None
         name = f"{check_manifest.__module__}:{check_manifest.__qualname__}"
         setup = Setup(name, tuple(known_bad_digests), indicators, limits, memory_bytes, compiled)
-        return cls(version, setup, processes or os.cpu_count() or 1, cache)
+        return cls(version, setup, processes or os.cpu_count() or 1, cache, soon_s)
 
     @property
     def ruleset(self) -> str:
         return self._ruleset
 
     async def scan(self, files: Sequence[SkillFile]) -> StaticReport:
-        child = await self._free.get()
+        child = await self._take()
         try:
             if self._closed:
                 return self._report_failure(ScanStatus.ERROR, "the scanner is closed")
             return await self._scan_in(child, files)
         finally:
             self._free.put_nowait(child)
+
+    async def _take(self) -> "_Child":
+        """A child that was started already, if one comes free soon, or else a spare one. Only the first is not waited
+        for: the others begin with the patterns that it has compiled, and none begins while another does."""
+        while self._spare:
+            if len(self._spare) == len(self._children):
+                return self._spare.pop()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._soon_s):
+                    return await self._free.get()
+            if self._spare and not self._starting:
+                return self._spare.pop()
+        return await self._free.get()
 
     async def close(self) -> None:
         """No new scan starts; running ones are cut off; every child is gone when this returns."""
@@ -143,6 +165,7 @@ class PooledScanner:
         if child.running:
             return
         await child.end()
+        self._starting += 1
         try:
             async with asyncio.timeout(START_S):
                 ready = await child.start(self._setup)
@@ -153,6 +176,8 @@ class PooledScanner:
         except BaseException:
             await asyncio.shield(child.end())
             raise
+        finally:
+            self._starting -= 1
         if ready.ruleset != self._ruleset:
             await asyncio.shield(child.end())
             reason = f"it has the rules {ready.ruleset}, not {self._ruleset}: restart the worker"
