@@ -74,7 +74,7 @@ def sketch_of(files: Iterable[SkillFile]) -> tuple[int, ...]:
     runs = [*map(b" ".join, zip(words, words[1:], words[2:], words[3:], words[4:], strict=False))]
     # The cheap hash chooses, the good one names.
     by_rank = dict(zip(map(crc32, runs), runs, strict=True))
-    chosen = sorted(by_rank)[:SKETCH_SIZE]
+    chosen = nsmallest(SKETCH_SIZE, by_rank)
     if len(chosen) < SHORTEST_SKETCH:
         return ()
     return tuple(sorted({_hash(by_rank[rank]) for rank in chosen}))

@@ -73,8 +73,8 @@ def sqlite_overlaps(query: OverlapQuery, now: int) -> tuple[str, list[Any]]:
     table = numbers_table(collection)
     statement = (
         "WITH rare AS MATERIALIZED (SELECT value AS number FROM json_each(?) AS wanted WHERE "  # noqa: S608 - declared names
-        f"(SELECT count(*) FROM (SELECT 1 FROM {table} AS held WHERE held.number = wanted.value "
-        f"LIMIT {MOST_HOLDERS + 1})) <= {MOST_HOLDERS}), "
+        f"NOT EXISTS (SELECT 1 FROM {table} AS held WHERE held.number = wanted.value "
+        f"LIMIT 1 OFFSET {MOST_HOLDERS})), "
         "shared AS MATERIALIZED ("
         f"SELECT held.record, count(*) AS n FROM rare CROSS JOIN {table} AS held ON held.number = rare.number "
         "GROUP BY held.record HAVING count(*) >= ?) "

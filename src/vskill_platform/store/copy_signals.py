@@ -79,7 +79,8 @@ async def _find_candidates(
     found = await env.kv.overlap(
         SKETCHES.prefix, hashes, audiences=audiences, least=len(hashes) // 4, limit=MOST_FOUND
     )
-    others = [one for one in found if not one.key.startswith(keys.sketch(f"{owner}/"))][:MOST_CANDIDATES]
+    own = keys.sketch(f"{owner}/")
+    others = [one for one in found if not one.key.startswith(own)][:MOST_CANDIDATES]
     if not others:
         return {}
     settled = await env.kv.get_many(one.key for one in others)
