@@ -10,6 +10,7 @@
 import gc
 import logging
 import os
+import signal
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -126,6 +127,9 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 def pytest_configure() -> None:
     gc.disable()
+    # A shell that starts the tests in the background lets them and all their processes ignore Ctrl-C.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:

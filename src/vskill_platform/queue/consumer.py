@@ -245,7 +245,8 @@ class _Consumer:
             free = settings.max_concurrency - len(self._running)
             if free <= 0:
                 self._slot_free.clear()
-                await asyncio.wait_for(self._slot_free.wait(), RECEIVE_WAIT_MS / 1000)
+                async with asyncio.timeout(RECEIVE_WAIT_MS / 1000):
+                    await self._slot_free.wait()
                 return ()
             if await run_with_worker_env(self._env, current_pause) is not None:
                 await asyncio.sleep(self._env.pace.pause_after_error_s)
