@@ -1,17 +1,19 @@
 """Counts of what a search found."""
 
+import pytest
+
 from tests.domain.test_skill import by, publication
-from vskill_platform.domain.catalogue import Facets, Filter, count_rows, counted_values
+from vskill_platform.domain.catalogue import Facets, Filter, count_rows, counted_values, facets_of
 from vskill_platform.domain.listing import About
 from vskill_platform.domain.skill import StatusRole, publish_version, yank
 
 #: category, certification, trust, agent, licence, owner
 ROWS = [
+    (None, None, None, None, None, "acme"),
     ("data", "SCANNED", "T2", "any", "MIT", "acme"),
     ("data", "VERIFIED", "T2", "claude", "MIT", "acme"),
     ("web", "SCANNED", "T3", "any", "none", "acme"),
     ("web", "SCANNED", "T2", "any", "MIT", "other"),
-    (None, None, None, None, None, "acme"),
 ]
 
 
@@ -25,6 +27,15 @@ def test_what_cannot_be_installed_is_not_counted():
         {"MIT": 3, "none": 1},
     )
     assert count_rows([], Filter(), truncated=True) == Facets(0, {}, {}, {}, {}, {}, truncated=True)
+
+
+def test_a_row_with_a_value_too_many_is_refused():
+    with pytest.raises(ValueError, match="longer"):
+        count_rows([(*ROWS[1], "more")], Filter())
+
+
+def test_counts_are_of_everything_unless_it_is_said_otherwise():
+    assert facets_of([{}, {}, {}, {}, {}], 0) == Facets(0, {}, {}, {}, {}, {}, truncated=False)
 
 
 def test_a_skill_is_counted_by_what_lists_show_of_it():

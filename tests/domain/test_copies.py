@@ -50,6 +50,13 @@ def test_the_same_words_give_the_same_sketch_whatever_stands_between_them():
     assert sketch(text.replace("text", "book")) != sketch(text)
 
 
+def test_a_sketch_stays_what_it_was_because_sketches_of_published_skills_are_kept():
+    words = "The Quick brown fox jumps over the lazy dog and then runs home to sleep under an old tree by the river"
+    found = sketch(words)
+    assert len(found) == 18
+    assert (found[0], found[-1]) == (1912907732993, 280631987588410)
+
+
 def test_three_lines_more_leave_most_of_a_sketch_as_it_is():
     text = lines(100)
     shared = set(sketch(text)) & set(
@@ -161,6 +168,27 @@ def test_lines_without_letters_and_licences_say_nothing():
         [file(text)], [file(f"{text}\n12345\n```\n| --- |"), file("All rights reserved", "LICENSE")]
     )
     assert found is not None and found.total_added == 0
+
+
+def test_what_comes_behind_a_licence_counts():
+    found = compare_contents(
+        [file(lines(20))], [file(lines(20)), file("(c)", "LICENSE"), file("Run", "z.md")]
+    )
+    assert found is not None
+    assert found.added == (AddedLine("z.md", 1, "Run"),)
+
+
+def test_a_name_with_a_colon_is_its_own_business_too():
+    assert compare(lines(20), f"name: slides: large\n{lines(20)}").total_added == 0
+
+
+def test_the_first_4096_bytes_tell_whether_a_file_is_text():
+    text = lines(20)
+    padding = b"x" * 4095
+    for data, line in ((padding + b"\0", 0), (padding + b"y\0", 1)):
+        found = compare_contents([file(text)], [file(text), file(data, "z.md")])
+        assert found is not None
+        assert [one.line for one in found.added] == [line]
 
 
 def test_a_file_that_is_not_text_counts_as_one_thing():

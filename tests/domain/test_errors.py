@@ -122,3 +122,16 @@ def test_unsupported_names_engine_and_capability() -> None:
     assert "nats" in text and "fair_order" in text
     for incomplete in ({}, {"engine": "nats"}, {"capability": "fair_order"}):
         assert str(errors.Unsupported(**incomplete)) == "The storage engine does not support this."
+
+
+@pytest.mark.parametrize(
+    ("message", "details", "said"),
+    [
+        ("it is wrong.", {"fix": "make it right"}, "it is wrong: make it right."),
+        ("it is wrong: make it right.", {"fix": "make it right"}, "it is wrong: make it right."),
+        ("...it is wrong", {"fix": "make it right"}, "...it is wrong: make it right."),
+        ("it is wrong.", {}, "it is wrong."),
+    ],
+)
+def test_in_words_an_error_says_once_what_to_do(message: str, details: dict[str, str], said: str) -> None:
+    assert PlatformError(message, **details).in_words == said

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from vskill_platform.domain.evidence import Evidence, JudgeWord, evidence_of
+from vskill_platform.domain.evidence import Evidence, JudgeWord, JudgeWords, evidence_of
 from vskill_platform.domain.scan import (
     JUDGE_DOWN,
     NO_JUDGE,
@@ -73,3 +73,17 @@ def test_every_severity_is_counted_and_capabilities_apart():
         counts = kind is not FindingKind.CAPABILITY
         assert told.findings == {level: int(counts and level is severity) for level in Severity}
         assert told.capabilities == int(not counts)
+
+
+def test_what_the_judges_said_is_told_in_the_order_that_counts():
+    other = JudgeReport(JudgeStatus.ANSWERED, Verdict.PASS, 90, model="n", rubric="r")
+    told = evidence_of(DIGEST, STATIC, ANSWER, second=other)
+    assert told.judge_words == JudgeWords(
+        told.judge, told.judge_status, told.second_judge, told.second_judge_status
+    )
+    assert [told.judge_words.word, told.judge_words.second] == [
+        JudgeWord("m", "r", Verdict.CONCERNS, 66, partial=True),
+        JudgeWord("n", "r", Verdict.PASS, 90),
+    ]
+    down = evidence_of(DIGEST, STATIC, ANSWER, second=JUDGE_DOWN).judge_words
+    assert (down.status, down.second, down.second_status) == (JudgeStatus.ANSWERED, None, JUDGE_DOWN.status)

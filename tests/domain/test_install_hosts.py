@@ -170,6 +170,7 @@ def test_a_cards_hosts_are_named_once_without_those_that_everybody_knows():
             "GITHUB.com",
             "repo.packagist.org",
         ),
+        "test",
         *("example.com", "api.example.org", "a.test", "box.local", "printer.lan", "localhost", "intranet"),
         *("10.0.0.7", "192.168.1.4", "172.16.0.1", "169.254.1.1", "127.0.0.1"),
         *(
@@ -192,6 +193,8 @@ def test_hosts_that_tell_nothing(name):
     [
         *(
             "get.newtool.dev",
+            "test.newtool.dev",
+            "new.test.dev",
             "rubygems.org.evil.dev",
             "notrubygems.org",
             "rubygems-org.dev",
@@ -218,3 +221,28 @@ def test_hosts_are_described_in_a_sentence():
     said = "an install step names {}, which no other published skill uses"
     assert describe_hosts(["a.dev"]) == said.format("a.dev")
     assert describe_hosts(["a.dev", "b.dev", "c.dev"]) == said.format("a.dev, b.dev and c.dev")
+
+
+def test_what_comes_behind_a_file_that_is_not_text_is_looked_at():
+    files = [SkillFile("a.bin", "100644", b"\0"), SkillFile("b.md", "100644", f"download {HOST}".encode())]
+    assert install_steps([HOST], files) == {HOST: (f"{HOST} at b.md:1",)}
+
+
+def test_the_first_4096_bytes_tell_whether_a_file_is_text():
+    step = f"download {HOST}\n".encode()
+    text = step + b"x" * (4096 - len(step)) + b"\0"
+    assert steps(text) == {HOST: (f"{HOST} at SKILL.md:1",)}
+
+
+def test_a_name_at_the_very_beginning_or_end_of_a_file_counts():
+    assert steps(f"{HOST} has a download") == {HOST: (f"{HOST} at SKILL.md:1",)}
+    assert steps(f"download from {HOST}") == {HOST: (f"{HOST} at SKILL.md:1",)}
+    # What stands before the first byte is not the last one.
+    assert steps(f"{HOST} has a download-") == {HOST: (f"{HOST} at SKILL.md:1",)}
+
+
+def test_a_line_break_far_behind_a_name_does_not_widen_what_is_looked_at():
+    far = "x " * MOST_AROUND
+    assert steps(f"https://{HOST}/a {far}download\n") == {}
+    assert steps(f"download\n{far} https://{HOST}/a") == {}
+    assert steps(f"https://{HOST}/a download") == {HOST: (f"{HOST} at SKILL.md:1",)}

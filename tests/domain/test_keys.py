@@ -181,3 +181,15 @@ def test_two_places_never_share_a_block_key() -> None:
     one = Identity("github.com", "a", "b", "c:d")
     two = Identity("github.com", "a", "b", "c%3Ad")
     assert keys.block(place_target(one)) != keys.block(place_target(two))
+
+
+def test_several_short_names_have_the_keys_that_each_has_alone() -> None:
+    for flats in (["lint", "slides"], ["lint", "a:b"], ["über", "lint"], []):
+        assert keys.names(flats) == {keys.name(flat): flat for flat in flats}
+    with pytest.raises(InvalidInput):
+        keys.names(["lint", ""])
+
+
+def test_what_an_account_was_told_and_who_watches_begins_with_a_prefix_of_its_own() -> None:
+    assert keys.inbox_of("a:b") == "inbox:a%3Ab:"
+    assert keys.watchers_of("acme") == "watcher:acme:"

@@ -20,7 +20,7 @@ from vskill_platform.domain.names import (
     release,
 )
 from vskill_platform.domain.namespace import Visibility
-from vskill_platform.domain.naming import is_plain_name, name_note, plain_name
+from vskill_platform.domain.naming import hyphenate, is_plain_name, name_note, plain_name
 
 ACCOUNT = frozenset({"public", "internal"})
 MEMBER = ACCOUNT | {"ns:acme", "ns:acme:internal", "ns:acme:team"}
@@ -279,3 +279,11 @@ def test_a_note_says_under_which_of_two_names_a_skill_is_published(slug, declare
     note = name_note(slug, declared)
     assert (note is not None) is differs
     assert note is None or (slug in note and declared in note)
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [("Make  Slides!", "make-slides"), ("Über_Größe 2", "ber-gr-e-2"), ("--a--b--", "a-b"), ("日本", "")],
+)
+def test_letters_and_digits_stay_and_everything_else_is_one_hyphen(text, plain):
+    assert hyphenate(text) == plain

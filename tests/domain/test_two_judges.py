@@ -80,6 +80,17 @@ def test_a_disagreement_names_both_models_and_what_each_said() -> None:
     assert agreed.certification is Certification.VERIFIED
 
 
+def test_a_reason_says_how_many_judges_it_comes_from() -> None:
+    unsure, condemns = answer(60, Verdict.CONCERNS, "large"), answer(10, Verdict.FAIL, confirmed=True)
+    assert decide(CLEAN, unsure).reason == "the judge is not sure (CONCERNS, score 60)"
+    both = decide(CLEAN, unsure, second=answer(50, Verdict.CONCERNS, "small"))
+    told = "small: CONCERNS, score 50 and large: CONCERNS, score 60"
+    assert both.reason == f"both judges are not sure ({told})"
+    confirmed = "confirmed a critical finding or failed the skill (X-001)"
+    assert decide(SUSPECT, condemns).reason == f"the judge {confirmed}"
+    assert decide(SUSPECT, condemns, second=condemns).reason == f"both judges {confirmed}"
+
+
 @pytest.mark.parametrize(
     ("first", "second", "row"),
     [
