@@ -88,3 +88,9 @@ def test_evidence_about_other_content_says_nothing(appeal: Appeal | None, reason
     expected = ReviewRisk(RiskLevel.NOTHING_FOUND, reasons)
     assert risk(digest="d0", certain=1, appeal=appeal) == expected
     assert risk_of(submission(digest="d1", appeal=appeal)) == expected
+
+
+def test_every_signal_has_a_heading_and_says_what_the_author_can_do():
+    assert SignalKind.COPY.advice == "If it is a fork, say in SKILL.md what you changed and of which skill."
+    assert SignalKind.PUBLISHER.advice == "A reviewer looks at it; there is nothing that you must do."
+    assert len({kind.heading for kind in SignalKind}) == len(SignalKind)

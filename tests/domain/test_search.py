@@ -221,3 +221,16 @@ def test_what_a_record_says_finds_it_again_and_each_step_is_wider(words):
         terms = field_terms(name, is_name=True)
         for closer, wider in pairwise((steps[1], *steps[3:])):
             assert wider.holds(terms, terms) or not closer.holds(terms, terms)
+
+
+def test_there_is_no_last_step_that_asks_the_same_again():
+    steps = plan_search("zqxv")
+    assert len(set(steps)) == len(steps) == 5
+    assert len(plan_search("make slides honeymoon")) == 6
+
+
+def test_loosely_a_word_without_a_weight_is_one_of_weight_0():
+    text = "alpha beta gamma"
+    known = {"alpha": 5}
+    assert plan_search(text, loosely=known) == plan_search(text, loosely={"beta": 0, "gamma": 0, **known})
+    assert plan_search(text, loosely=known) != plan_search(text, loosely={"beta": 1, "gamma": 1, **known})

@@ -179,12 +179,13 @@ def plan_search(text: str, *, loosely: Mapping[str, int] | None = None) -> tuple
 def _loosened(words: Sequence[WantedWord], weights: Mapping[str, int]) -> Iterator[SearchStep]:
     """For each part of the weight, every choice of words that is enough and leaves out as many as it can. A word of
     weight 0 is in no public skill: no record needs it, and one that has it is worth as much as with the heaviest."""
-    heaviest = max((weights.get(word.text, 0) for word in words), default=0) or 1
-    valued = [(weights.get(word.text, 0) or heaviest, word) for word in words]
-    valued = sorted(valued, key=lambda pair: -pair[0])[:MOST_LOOSENED]
-    total = sum(weights.get(word.text, 0) for _, word in valued) or sum(value for value, _ in valued)
+    weighed = [(weights.get(word.text, 0), word) for word in words]
+    heaviest = max(weight for weight, _ in weighed) or 1
+    weighed = sorted(weighed, key=lambda pair: -(pair[0] or heaviest))[:MOST_LOOSENED]
+    valued = [(weight or heaviest, word) for weight, word in weighed]
+    total = sum(weight for weight, _ in weighed) or sum(value for value, _ in valued)
     for part, whole_of in _PARTS:
-        least = -(-total * part // whole_of)
+        least = total * part / whole_of
         ways = tuple(
             tuple(word.lexemes(widely=True) for _, word in chosen)
             for size in range(1, len(words))
