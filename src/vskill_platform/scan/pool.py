@@ -75,8 +75,8 @@ class PooledScanner:
         #: Those that were never started.
         self._spare = [*self._children]
         self._free: asyncio.LifoQueue[_Child] = asyncio.LifoQueue()
-        #: How many are being started.
-        self._starting = 0
+        #: How many are being started, and how many starts have ended.
+        self._starting = self._starts = 0
         self._closed = False
         #: By the digest of the skill.
         self._kills: dict[str, _Kills] = {}
@@ -125,10 +125,12 @@ class PooledScanner:
         while self._spare:
             if len(self._spare) == len(self._children):
                 return self._spare.pop()
+            starts = self._starts
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._soon_s):
                     return await self._free.get()
-            if self._spare and not self._starting:
+            # Many wait while one starts, and it scans for them as soon as it can.
+            if self._spare and not self._starting and self._starts == starts:
                 return self._spare.pop()
         return await self._free.get()
 
@@ -178,6 +180,7 @@ class PooledScanner:
             raise
         finally:
             self._starting -= 1
+            self._starts += 1
         if ready.ruleset != self._ruleset:
             await asyncio.shield(child.end())
             reason = f"it has the rules {ready.ruleset}, not {self._ruleset}: restart the worker"
