@@ -12,16 +12,20 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
-from playwright.sync_api import BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.browser.places import TOUR
+from tests.support.patience import PATIENCE_S
 from tools.browsing import MISSING, find_chromium, make_admin, open_browser, serving
 
 DESK = {"width": 1280, "height": 900}
 PHONE = {"width": 360, "height": 780}
 VENDOR = Path(__file__).parent / "vendor"
-#: What a page under test is given to settle.
-PATIENCE_MS = 20_000
+#: What every wait of a browser is given; only a guard against hanging.
+PATIENCE_MS = PATIENCE_S * 1000
+expect.set_options(timeout=PATIENCE_MS)
+#: A browser that loses its server says so in the console, whatever the page does about it.
+LOST_CONNECTION = "net::ERR_"
 #: Adds up what moves without a click or a key, and names it.
 WATCH_SHIFTS = """
     window.shifts = 0;
@@ -64,14 +68,37 @@ def password(server):
 @pytest.fixture(scope="session")
 def signed_in(chromium, server, password):
     """The cookies of the admin `ada`."""
-    with chromium.new_context(base_url=server.address) as context:
-        page = context.new_page()
-        page.goto("/signin")
-        page.get_by_label("Name").fill("ada")
-        page.get_by_label("Password").fill(password)
-        page.get_by_role("button", name="Sign in", exact=True).click()
-        page.wait_for_url(re.compile(r"/(account|admin|$)"))
+    with new_context(chromium, base_url=server.address) as context:
+        sign_in(context.new_page(), "ada", password)
         return context.storage_state()
+
+
+def new_context(chromium: Browser, **options) -> BrowserContext:
+    """A window of its own, with the patience of the tests."""
+    context = chromium.new_context(**options)
+    context.set_default_timeout(PATIENCE_MS)
+    return context
+
+
+def sign_in(page: Page, name: str, password: str, path: str = "/account") -> None:
+    """By keyboard, and to the page at this path. The form's address names the path too, so the whole address counts."""
+    page.goto(f"/signin?next={path}")
+    page.get_by_label("Name").fill(name)
+    page.get_by_label("Password", exact=True).fill(password)
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(rf"^[^?]+{re.escape(path)}$"))
+
+
+@pytest.fixture
+def person(opened, registry, passwords):
+    """Opens a page as somebody; `registry` and `passwords` are those of the file."""
+
+    def open_page(name: str, path: str = "/account", **options) -> Page:
+        page: Page = opened(base_url=registry.address, **options)
+        sign_in(page, name, passwords[name], path)
+        return page
+
+    return open_page
 
 
 @pytest.fixture(scope="session")
@@ -93,7 +120,7 @@ def submit_many(server, places) -> str:
         json.dumps(body).encode(),
         {"content-type": "application/json"},
     )
-    with urlopen(request, timeout=30) as answer:
+    with urlopen(request, timeout=PATIENCE_S) as answer:
         page: str = json.load(answer)["page"]
         return page
 
@@ -105,13 +132,13 @@ def opened(chromium, server):
     complaints: list[str] = []
 
     def make(*, expected: tuple[int | str, ...] = (), viewport=None, theme="light", **options):
-        context = chromium.new_context(
+        context = new_context(
+            chromium,
             viewport=viewport or DESK,
             color_scheme=theme,
             base_url=options.pop("base_url", server.address),
             **options,
         )
-        context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda message: _note_console(complaints, message, expected))

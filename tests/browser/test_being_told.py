@@ -38,20 +38,6 @@ def passwords(registry, tmp_path_factory) -> dict[str, str]:
     return made
 
 
-@pytest.fixture
-def person(opened, registry, passwords):
-    def sign_in(name: str, path: str) -> Page:
-        page: Page = opened(base_url=registry.address)
-        page.goto(f"/signin?next={path}")
-        page.get_by_label("Name").fill(name)
-        page.get_by_label("Password", exact=True).fill(passwords[name])
-        page.keyboard.press("Enter")
-        expect(page.get_by_role("link", name=re.compile("^Notifications"))).to_be_visible()
-        return page
-
-    return sign_in
-
-
 def report(page: Page, reason: str) -> None:
     press(page, "Report this skill")
     page.get_by_label("Category").select_option("malware")
@@ -91,6 +77,7 @@ def test_a_report_reaches_the_operator_and_its_decision_the_reporter_and_the_own
     operator.get_by_role("link", name=told).first.focus()
     operator.keyboard.press("Enter")
     expect(operator.get_by_role("heading", level=1)).to_have_text("Reports")
+    operator.wait_for_load_state()
     of_zoe = operator.get_by_role("article").filter(has_text=WRITTEN)
     of_zoe.locator("summary").filter(has_text="Uphold").press("Enter")
     of_zoe.get_by_label("Reason").first.focus()

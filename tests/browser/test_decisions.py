@@ -5,7 +5,7 @@ import json
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from tests.browser.test_admin import DOUBTFUL
 from tests.browser.test_owners import make_author, press
@@ -51,20 +51,6 @@ def submitted(registry, passwords, tmp_path_factory) -> dict[str, str]:
 
     wait_until(are_decided, "they were not decided")
     return found
-
-
-@pytest.fixture
-def person(opened, registry, passwords):
-    def sign_in(name: str, path: str) -> Page:
-        page: Page = opened(base_url=registry.address)
-        page.goto(f"/signin?next={path}")
-        page.get_by_label("Name").fill(name)
-        page.get_by_label("Password", exact=True).fill(passwords[name])
-        page.keyboard.press("Enter")
-        page.wait_for_url(f"**{path}")
-        return page
-
-    return sign_in
 
 
 def test_an_author_appeals_a_refusal_and_sees_what_a_reviewer_decides(person, submitted):

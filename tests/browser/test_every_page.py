@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import DESK, PHONE, WATCH_SHIFTS
+from tests.browser.conftest import DESK, PHONE, WATCH_SHIFTS, new_context
 from tests.browser.places import PUBLIC, SIGNED_IN
 from vskill_platform.web.compression import LEVEL
 
@@ -28,7 +28,7 @@ UNTIL_PAINTED = """
 
 @pytest.fixture(scope="module")
 def phone(chromium, server):
-    with chromium.new_context(viewport=PHONE, base_url=server.address) as context:
+    with new_context(chromium, viewport=PHONE, base_url=server.address) as context:
         yield context.new_page()
 
 
@@ -89,6 +89,7 @@ def test_nothing_moves_while_a_page_loads(every_page, width):
         shift, what = page.evaluate("[window.shifts, window.shifted]")
         if shift >= MOST_SHIFT:
             moved[name] = (round(shift, 3), what[:6])
+    page.unroute_all(behavior="wait")
     assert moved == {}
 
 

@@ -60,6 +60,7 @@ def test_a_command_is_copied_and_the_client_is_remembered(opened, server):
     expect(page.get_by_role("radio", name="vskill")).to_be_checked()
     page.get_by_text("curl", exact=True).click()
     page.get_by_role("button", name="Copy the command for curl").first.click()
+    expect(page.locator("#announce")).to_have_text("Copied")
     copied = page.evaluate("navigator.clipboard.readText()")
     assert (
         copied

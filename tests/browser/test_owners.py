@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import DESK, PHONE
 from tests.browser.test_every_page import RULES
 from tests.support.git_server import git_server, skill_md
-from tests.support.patience import wait_until
+from tests.support.patience import PATIENCE_S, wait_until
 from tools.browsing import command, environment_of, serving
 from vskill_platform.actions.owners import PROOF_FILE
 
@@ -72,7 +72,7 @@ def publish(registry, version: str) -> None:
         json.dumps({"repoUrl": URL, "skillPath": "skills/tools"}).encode(),
         {"content-type": "application/json"},
     )
-    urlopen(asked, timeout=30).close()
+    urlopen(asked, timeout=PATIENCE_S).close()
 
     def is_published() -> bool:
         listed = registry.json("/api/v1/skills?owner=ann")["skills"]
@@ -92,22 +92,9 @@ def make_author(registry, name: str) -> str:
     return password
 
 
-@pytest.fixture
-def person(opened, registry, passwords):
-    def sign_in(name: str, **options) -> Page:
-        page: Page = opened(base_url=registry.address, **options)
-        page.goto("/signin")
-        page.get_by_label("Name").fill(name)
-        page.get_by_label("Password", exact=True).fill(passwords[name])
-        page.keyboard.press("Enter")
-        page.wait_for_url("**/account")
-        return page
-
-    return sign_in
-
-
 def press(page: Page, name: str) -> None:
-    """A button or a fold, by its visible words and the keyboard."""
+    """A button or a fold, by its visible words and the keyboard, once no script moves the focus any more."""
+    page.wait_for_load_state()
     target = page.get_by_role("button", name=name, exact=True).or_(
         page.locator("summary").filter(has_text=name)
     )

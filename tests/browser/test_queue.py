@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Route, expect
 
-from tests.browser.conftest import DESK, PATIENCE_MS, PHONE, WATCH_SHIFTS
+from tests.browser.conftest import DESK, LOST_CONNECTION, PHONE, WATCH_SHIFTS, new_context
+from tests.support.patience import wait_until
 from tools.browsing import command, serving
 
 pytestmark = pytest.mark.browser
@@ -17,8 +18,6 @@ pytestmark = pytest.mark.browser
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 CATEGORIES = ("waiting", "running", "review", "published", "failed", "cancelled")
 ROWS = "#queue-rows tr"
-#: A browser that loses its server says so in the console, whatever the page does about it.
-LOST_CONNECTION = "net::ERR_"
 
 
 def skill_folder(parent: Path, name: str, body: str = "Read the text and improve it.") -> Path:
@@ -40,6 +39,7 @@ def count_on(page, name: str) -> int:
 def test_every_card_filters_and_counts_what_it_lists(opened, server):
     """C13: the number on a card, the rows behind it and the API agree."""
     page = opened()
+    wait_until(lambda: not server.json("/api/v1/submissions/stats")["active"], "something is still going on")
     page.goto("/queue")
     counts = server.json("/api/v1/submissions/stats")["byCategory"]
     assert set(counts) == set(CATEGORIES)
@@ -121,6 +121,7 @@ def test_what_comes_moves_nothing_that_is_being_read(opened, server, tmp_path):
 def test_a_row_is_opened_and_its_page_tells_the_whole_way(opened, server, tmp_path):
     page = opened()
     page.goto("/queue")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
     command(server.data, "submit", str(skill_folder(tmp_path, "tells-its-way")))
     page.get_by_role("button", name="Show 1 new").click()
     page.locator(ROWS).get_by_role("link", name="tells-its-way").click()
@@ -134,23 +135,23 @@ def test_an_open_page_survives_the_death_of_its_server(chromium, server, tmp_pat
     """The server is killed, a skill is submitted while nobody listens, and a new server gets the same port: the page
     says that it is not connected, comes back by itself and shows what it missed (E6)."""
     complaints: list[str] = []
-    with chromium.new_context(viewport=DESK) as context:
+    with new_context(chromium, viewport=DESK) as context:
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda message: _note(complaints, message))
         with serving(tmp_path, examples=False) as first:
             page.goto(f"{first.address}/queue")
             page.evaluate("window.stayed = true")
-            expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=PATIENCE_MS)
+            expect(page.get_by_text("Live", exact=True)).to_be_visible()
             first.process.kill()
-            expect(page.get_by_text("Reconnecting", exact=True)).to_be_visible(timeout=PATIENCE_MS)
+            expect(page.get_by_text("Reconnecting", exact=True)).to_be_visible()
         command(tmp_path, "submit", str(skill_folder(tmp_path, "was-missed")))
         with serving(tmp_path, port=urlsplit(first.address).port or 0, examples=False):
             row = page.locator(ROWS).filter(has_text="was-missed")
-            expect(row.get_by_text("Published", exact=True)).to_be_visible(timeout=60_000)
+            expect(row.get_by_text("Published", exact=True)).to_be_visible()
             expect(row).to_have_count(1)
             expect(page.get_by_text("Live", exact=True)).to_be_visible()
-            expect(page.locator(".stat [data-count=published]")).to_have_text("1", timeout=PATIENCE_MS)
+            expect(page.locator(".stat [data-count=published]")).to_have_text("1")
             assert page.evaluate("window.stayed") is True
             page.close()
     assert complaints == []
@@ -200,6 +201,7 @@ def test_a_row_that_is_in_the_list_no_more_is_shown_as_one_that_left(opened):
     expect(page.locator("#gone")).to_have_class(re.compile("is-left"))
     assert len(answers) > 1
     assert page.locator(f"{ROWS}.is-left").count() == 1
+    page.unroute_all(behavior="wait")
 
 
 # What holds for each of these pages.

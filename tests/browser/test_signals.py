@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.conftest import sign_in
 from tests.browser.test_admin import DOUBTFUL
 from tests.browser.test_owners import make_author
 from tests.browser.test_queue import skill_folder
@@ -116,11 +117,7 @@ def page_of(opened, registry, passwords):
     def look(path: str, name: str = "") -> Page:
         page: Page = opened(base_url=registry.address)
         if name:
-            page.goto(f"/signin?next={path}")
-            page.get_by_label("Name").fill(name)
-            page.get_by_label("Password", exact=True).fill(passwords[name])
-            page.keyboard.press("Enter")
-            page.wait_for_url(f"{registry.address}{path}")
+            sign_in(page, name, passwords[name], path)
         else:
             page.goto(path)
         return page
