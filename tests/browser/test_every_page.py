@@ -150,6 +150,33 @@ def test_a_description_runs_as_its_own_script_does(opened):
     assert text.evaluate("one => { one.textContent = 'مرحبا بالعالم.'; return one.matches(':dir(rtl)') }")
 
 
+def test_an_id_is_drawn_letter_by_letter(opened):
+    """Inter turns the x of `5x5` into a sign of multiplication, unless it is told not to."""
+    page = opened()
+    page.goto("/")
+    widths = page.evaluate(
+        """async () => {
+            await document.fonts.load("16px Inter");
+            const width = (text) => {
+                const one = document.createElement("span");
+                one.style = "position: absolute; font-family: Inter; font-kerning: none";
+                one.textContent = text;
+                document.body.append(one);
+                return one.getBoundingClientRect().width;
+            };
+            return [width("5x5"), width("5") + width("x") + width("5")];
+        }"""
+    )
+    assert widths[0] == pytest.approx(widths[1], abs=0.1)
+
+
+def test_a_name_in_a_table_of_a_document_is_not_broken(opened):
+    page = opened()
+    page.goto("/docs/docs/reference/settings.md")
+    name = page.get_by_role("cell").get_by_text("VSKILL_DATA_DIR", exact=True)
+    assert name.bounding_box()["height"] < 30
+
+
 def test_the_results_come_before_the_filters_on_a_phone(phone):
     """Whoever has chosen a filter wants to see what it left, not the list of filters again."""
     phone.goto(PUBLIC["filtered"])

@@ -45,14 +45,14 @@ async def reference_view(request: Request) -> Response:
 
 
 def _groups(found: Document) -> list[dict[str, Any]]:
-    """Operations by tag, in the order of the tags."""
+    """Operations by tag, in the order of the tags; those that only read come first."""
     operations = [
         _operation_view(path, method, one)
         for path, methods in found["paths"].items()
         for method, one in methods.items()
     ]
     order = list(TAGS)
-    operations.sort(key=lambda one: order.index(one["tag"]))
+    operations.sort(key=lambda one: (order.index(one["tag"]), one["method"] != "GET"))
     return [
         {"tag": tag, "about": TAGS[tag], "operations": list(some)}
         for tag, some in groupby(operations, key=lambda one: one["tag"])
