@@ -21,7 +21,7 @@ COMMAND = (sys.executable, "-m", "vskill_platform")
 #: Names under which a Chromium may be installed; `CHROMIUM` in the environment goes before them.
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 #: A machine that is busy with other things needs longer than one that is not.
-PATIENCE_S = 120.0
+PATIENCE_S = 600.0
 STOP_S = 20.0
 MISSING = "no Chromium was found: on Debian run 'apt-get install -y chromium', or set CHROMIUM to the program's path"
 
@@ -35,7 +35,7 @@ class Server:
         self.process = process
 
     def json(self, path: str) -> Any:
-        with urlopen(f"{self.address}{path}", timeout=30) as answer:  # noqa: S310 - our own server on loopback
+        with urlopen(f"{self.address}{path}", timeout=PATIENCE_S) as answer:  # noqa: S310 - our own server on loopback
             return json.load(answer)
 
 
