@@ -120,6 +120,16 @@ def test_no_word_on_a_button_is_broken_by_a_narrow_column(admin, server):
     assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
 
 
+def test_between_a_phone_and_a_desk_the_top_is_one_line_and_no_table_is_cut(admin):
+    page = admin(viewport={"width": 768, "height": 1024})
+    page.goto("/admin/audit")
+    assert page.get_by_role("banner").bounding_box()["height"] < 64
+    hidden = page.locator("main .card--flush").evaluate_all(
+        "all => all.filter(one => one.scrollWidth > one.clientWidth).length"
+    )
+    assert hidden == 0
+
+
 def test_on_a_phone_the_areas_are_folded_away_and_the_heading_is_in_sight(admin):
     page = admin(viewport=PHONE)
     page.goto("/admin/review")
