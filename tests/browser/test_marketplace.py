@@ -10,9 +10,15 @@ from tests.browser.places import CSV, TOUR
 pytestmark = pytest.mark.browser
 
 
+def open_skills(page, address: str = "/skills") -> None:
+    """The list, once it searches while one types."""
+    page.goto(address)
+    expect(page.locator("#search[data-htmx-powered]")).to_be_visible()
+
+
 def test_a_skill_is_found_while_typing_and_opened_with_the_keyboard(opened):
     page = opened()
-    page.goto("/skills")
+    open_skills(page)
     page.evaluate("window.stayed = true")
     page.keyboard.press("/")
     page.keyboard.type("csv-cl")
@@ -46,7 +52,7 @@ def test_enter_in_the_palette_follows_only_what_was_found_for_the_words_in_it(op
 
 def test_the_list_comes_back_when_the_search_is_emptied(opened):
     page = opened()
-    page.goto("/skills?q=csv-cl")
+    open_skills(page, "/skills?q=csv-cl")
     expect(page.locator("[data-item]")).to_have_count(1)
     page.get_by_role("searchbox").fill("")
     expect(page.locator("[data-item]").nth(5)).to_be_visible()

@@ -91,7 +91,8 @@
     palette.showModal();
     const field = palette.querySelector("[data-search-here]");
     field.select();
-    field.dispatchEvent(new Event("open"));
+    // htmx begins to listen in a timer that it set as it was loaded; this one comes after that one.
+    setTimeout(() => field.dispatchEvent(new Event("open")));
   };
 
   const walk = (event, step) => {
