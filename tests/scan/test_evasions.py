@@ -47,7 +47,7 @@ class LaterSet(NamedTuple):
 
 
 LATER_SETS = (
-    LaterSet(LATER, "d840b665fe19958217fa45e768d76dd6eccd5194dc284bffd1772beca73d4be8", 19),
+    LaterSet(LATER, "d840b665fe19958217fa45e768d76dd6eccd5194dc284bffd1772beca73d4be8", 20),
     LaterSet(THIRD, "edd133d8c0dbfe426bc6c0e122f6b014d99217c20c22ac195629456f519a4877", 11),
 )
 

@@ -180,8 +180,11 @@ def test_settings_full_of_addresses_take_as_long_as_they_are(engine, between):
         ("a.ipynb", b'"cell_type": "code", "source": "", '),
         ("settings.json", b'\\"\n'),
         ("settings.json", b'"curl x y", '),
+        ("Makefile", b"A = $(A)$(A)\n"),
+        ("Makefile", b"\t$(A)\n"),
+        ("Makefile", b"$(A)"),
     ],
-    ids=["scripts", "lists", "cells", "empty-cells", "escapes", "commands"],
+    ids=["scripts", "lists", "cells", "empty-cells", "escapes", "commands", "values", "recipes", "uses"],
 )
 def test_a_flood_of_what_carries_code_takes_as_long_as_it_is_and_no_square_of_it(path, word):
     """Each script of a workflow once reached to the end of the file, and each cell looked for its kind from there."""

@@ -18,6 +18,8 @@ from vskill_platform.scan.outline import may_be_command
 #: Of one file, and matches of one pattern in it; a file with more is read up to there, which no honest one has.
 MOST_BLOCKS = 2000
 MOST_MATCHES = 20_000
+MOST_VARIABLES = 500
+LONGEST_VALUE = 500
 LONGEST_LINE = 16 * 1024
 TOO_MANY = "not fully read: it carries too much code"
 
@@ -29,6 +31,11 @@ Carried = tuple[int, int, str]
 
 _CELL_TYPE = re2.compile(rb'"cell_type"\s*:\s*"(\w+)"')
 _SOURCE = re2.compile(rb'"source"\s*:\s*(?:\[((?:\s*"(?:[^"\\\n]|\\.)*"\s*,?)*)\s*\]|("(?:[^"\\\n]|\\.)*"))')
+_MAKE_VARIABLE = re2.compile(
+    rb"(?m)^ *(?:(?:override|export) +)*([A-Za-z_]\w*)[ \t]*(?::{1,3}|[?+])?=[ \t]*([^\n#]*)"
+)
+#: A variable, or a function that is given plain words; what begins with two dollars is the shell's own.
+_MAKE_USE = re2.compile(rb"\$(?:\(([A-Za-z_]\w*)\)|\((firstword|lastword|strip) ([^$(){}\n]*)\))")
 _RECIPE = re2.compile(rb"(?m)^(?:\t[^\n]*(?:\n|$))+")
 _RECIPE_MARK = re2.compile(rb"(?m)^\t[@+-]*")
 _RUN = re2.compile(
@@ -72,6 +79,8 @@ class CarriedCode:
         #: prose that the agent reads, such as the texts of a notebook
         self.prose: list[tuple[int, int]] = []
         self.facts: list[Fact] = []
+        #: what the file gives to its code: variables by their names
+        self.variables: dict[str, str] = {}
         #: whether there was more than is read
         self.partial = False
 
@@ -173,6 +182,39 @@ def _add_cell(code: CarriedCode, start: int, end: int) -> None:
 
 
 def read_makefile(code: CarriedCode) -> None:
+    """Recipes, in which variables are written as a shell names them. The shell's reader is told what they hold."""
+    for variable in code.matches(_MAKE_VARIABLE):
+        if len(code.variables) == MOST_VARIABLES:
+            code.partial = True
+            break
+        # A value that holds itself twice would double with each line.
+        value = _expand(code, variable.group(2)[:LONGEST_VALUE].strip())[:LONGEST_VALUE]
+        code.variables[variable.group(1).decode()] = value.decode("utf-8", "replace")
+    read_recipes(code)
+    for use in code.matches(_MAKE_USE, bytes(code.flowing)):
+        made = _expand_function(use.group(2), use.group(3)) if use.group(2) else b"${%s}" % use.group(1)
+        code.overwrite(use.start(), use.end(), made)
+
+
+def _expand(code: CarriedCode, value: bytes) -> bytes:
+    """A value with the variables that are known by now."""
+    uses = list(_MAKE_USE.finditer(value)) if b"$" in value else []
+    for use in reversed(uses):
+        known = code.variables.get(use.group(1).decode(), "").encode() if use.group(1) else b""
+        made = _expand_function(use.group(2), use.group(3)) if use.group(2) else known or use.group()
+        value = value[: use.start()] + made + value[use.end() :]
+    return value
+
+
+def _expand_function(name: bytes, written: bytes) -> bytes:
+    """What a function of make gives back for plain words."""
+    given = written.split()
+    if name == b"strip":
+        return b" ".join(given)
+    return given[-1 if name == b"lastword" else 0] if given else b""
+
+
+def read_recipes(code: CarriedCode) -> None:
     for recipe in code.matches(_RECIPE):
         for mark in _RECIPE_MARK.finditer(code.text, recipe.start(), recipe.end()):
             code.blank(mark.start(), mark.end())
@@ -404,7 +446,7 @@ _BY_SUFFIX: dict[str, Reader] = {
 _BY_NAME: dict[str, Reader] = {
     "makefile": read_makefile,
     "gnumakefile": read_makefile,
-    "justfile": read_makefile,
+    "justfile": read_recipes,
     "dockerfile": read_dockerfile,
     "containerfile": read_dockerfile,
 }

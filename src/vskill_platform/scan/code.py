@@ -66,7 +66,7 @@ def refine(
         return
     stretches: list[Stretch] = []
     # Blocks of one file continue each other: what one fence downloads the next may run.
-    names: dict[str, Value] = {}
+    names = {name: Value(text=text) for name, text in layer.variables.items()}
     for block in layer.blocks:
         check()
         inside = (

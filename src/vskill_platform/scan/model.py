@@ -189,6 +189,8 @@ class Layer(msgspec.Struct):
     passed: dict[tuple[str, str], list[frozenset[str]]] = {}
     #: texts that its code puts together or decodes: offset, text and language
     unpacked: list[tuple[int, str, str]] = []
+    #: variables that a file gives to the code that it carries
+    variables: dict[str, str] = {}
     #: why some of its code was not looked at; "" where all was
     unread: str = ""
     #: all that its pieces may have

@@ -30,7 +30,7 @@ from vskill_platform.scan.model import (
 )
 
 #: Raised with every change of the engine that can change a verdict.
-ENGINE_VERSION = 11
+ENGINE_VERSION = 12
 RULES_FOLDER = Path(__file__).parent / "rules"
 LEAST_MATCHES, LEAST_NEAR_MISSES, LEAST_BENIGN = 2, 1, 1
 DEFAULT_WINDOW = 60

@@ -60,6 +60,7 @@ def _cut(path: str, text: bytes, language: str) -> Layer:
             carried.blocks,
             carried.facts,
             bytes(carried.flowing),
+            variables=carried.variables,
             unread=unread,
             roles=roles,
         )

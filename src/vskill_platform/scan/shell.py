@@ -189,7 +189,9 @@ class Shell:
             return NOTHING
         output = NOTHING
         for line in self._lines([name, *node.children_by_field_name("argument")]):
-            output = self._call(list(map(self._word, line)), stdin, line[0].start_byte, line[-1].end_byte)
+            words = list(map(self._word, line))
+            self._note_assembled(line[0], words[0].text)
+            output = self._call(words, stdin, line[0].start_byte, line[-1].end_byte)
             stdin = NOTHING
         for redirect in written_to:
             self._output(redirect, output)
@@ -255,6 +257,15 @@ class Shell:
             end = start + LONGEST_TEXT
         return self._source[start:end].decode("utf-8", "replace")
 
+    def _note_assembled(self, node: Node, command: str) -> None:
+        """A command whose name is put together from variables. `python$VERSION` and `$FOLDER/curl` are not."""
+        glued = node.named_children[0] if node.named_children else node
+        if glued.type not in _GLUED or not knows_command(name := _program_name(command)):
+            return
+        if all(_program_name(self._word(part).text) != name for part in glued.named_children):
+            length = node.end_byte - node.start_byte
+            self._program.fact("obfuscated", node.start_byte, length, how="assembled", layers="1")
+
     def _call(self, words: list[Value], stdin: Value, start: int, end: int) -> Value:
         words = unwrap(split_first(words))
         name = words[0].text
@@ -265,6 +276,14 @@ class Shell:
             # The function may stand where it is never defined, or run the command of its name.
             output = output | self._commands.run(words, stdin, start, end - start)
         return output
+
+
+_GLUED = frozenset({"concatenation", "string"})
+
+
+def _program_name(text: str) -> str:
+    """The first word without its folder and its version."""
+    return next(iter(text.split(None, 1)), "").strip("\"'").rpartition("/")[2].rstrip(".0123456789")
 
 
 def _is_telling(value: Value) -> bool:

@@ -19,7 +19,7 @@ from vskill_platform.scan.model import FACTS, CodeBlock, Layer
 GLUED = rb"[\w./~$-][\"'`]\s*\+\s*[\"'`][\w./~$-]"
 #: Decoders, names put together, sockets and broad deletion. A glued word or path may be anything, so it counts.
 _ALONE = re2.compile(
-    rb"(?im)mkfifo|\bssh\b[^\n]*\s-\w*R\b|\brsync\b[^\n]*--del|\|\s*getline|awk\b[^\n]*system\(|find\s[^\n]*(?:-delete|-exec\s+(?:rm|shred|srm|wipe)|\|\s*xargs)|^\s*\$\{?\w+\}?\s+\$|\|\s*rev\b|\btr\s+[\"']?[a-z]-z|/dev/\$|"
+    rb"(?im)mkfifo|\bssh\b[^\n]*\s-\w*R\b|\brsync\b[^\n]*--del|\|\s*getline|awk\b[^\n]*system\(|find\s[^\n]*(?:-delete|-exec\s+(?:rm|shred|srm|wipe)|\|\s*xargs)|^\s*\$\{?\w+\}?\s+\$|^\s*\"?\$(?:\{\w+\}[\w$]|\w+\$)|\|\s*rev\b|\btr\s+[\"']?[a-z]-z|/dev/\$|"
     rb"=[\"']?\$\{\w+\}\w|\$\{?\w+\}?/\$\{?\w+\}?/\$|s_client|openssl[^\n]*\s-d\b|base(?:64|32)\s[^\n]*-+d|"
     rb"new function|b(?:64|32|16|85)_?decode|a85decode|decodebytes|a2b_|"
     rb"base64_decode|decode64|base64\.dec|,\s*[\"'`](?:base64|hex)|frombase|atob|fromcharcode|fromcodepoint|fromhex|unhexlify|"
@@ -125,6 +125,8 @@ _PUT_TOGETHER = re2.compile(
     rb"(?m)(?:^|[;&|({`!])[ \t]*(?:(?:sudo|doas|env|command|builtin|exec|nohup|time|then|do|else|if|while)[ \t]+)*"
     rb"[\w./-]*(?:[$\\]|\w[\"'][\w./-]*[\"'$]|[\"'][\w./-]+[\"']\w)"
 )
+#: A variable whose value stands elsewhere in the file.
+_USE = re2.compile(rb"\$\{\w+\}")
 _PARTS = r"[\"'](?:e|ev|eva)[\"'{$]|[}\"'](?:val|al|l)\b"
 
 
@@ -188,7 +190,9 @@ class _Code:
     def __init__(self, layer: Layer) -> None:
         self.flowing = layer.flowing
         code = [block for block in layer.blocks if block.language in PARSED]
-        self._text = _join_code(layer, code)
+        #: what the file puts into its code from outside of it
+        self.given = "\n".join(layer.variables.values()).encode() if code else b""
+        self._text = _join_code(layer, code) + self.given
         #: where its only block begins and ends; what holds for all of the code holds for that
         self.only = (code[0].start, code[0].end) if len(code) == 1 else None
         self._shell = _join_code(layer, [block for block in code if block.language == "bash"])
@@ -241,7 +245,8 @@ class Telling:
             signs += [_FETCHING, _RUNNING]
         elif followed or code.holds(_ALONE):
             signs.append(_RUNNING)
-        return [one for one in signs if code.holds(one)]
+        held = [one for one in signs if code.holds(one)]
+        return [*held, _USE] if held and code.given else held
 
     def __bool__(self) -> bool:
         """Whether any stretch may."""
