@@ -244,5 +244,5 @@ def test_a_name_at_the_very_beginning_or_end_of_a_file_counts():
 def test_a_line_break_far_behind_a_name_does_not_widen_what_is_looked_at():
     far = "x " * MOST_AROUND
     assert steps(f"https://{HOST}/a {far}download\n") == {}
-    assert steps(f"download\n{far} https://{HOST}/a") == {}
+    assert steps(f"\ndownload it {far} https://{HOST}/a") == {}
     assert steps(f"https://{HOST}/a download") == {HOST: (f"{HOST} at SKILL.md:1",)}

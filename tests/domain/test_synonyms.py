@@ -1,7 +1,7 @@
 """The groups of synonyms are kept in order: words as search cuts them, which lead to the others of all their groups."""
 
 from vskill_platform.domain.stems import form_of
-from vskill_platform.domain.synonyms import GROUPED, GROUPS, synonyms_of
+from vskill_platform.domain.synonyms import GROUPED, GROUPS, _others, synonyms_of
 from vskill_platform.domain.terms import cut_terms
 
 LINES = [line for line in GROUPS.split("\n") if line]
@@ -44,3 +44,8 @@ def test_every_word_has_some_synonyms_and_none_very_many():
     assert len(set(GROUPED)) == len(GROUPED) > 800
     assert all(1 <= len(synonyms_of(word)) <= MOST_SYNONYMS for word in GROUPED)
     assert not [word for word in GROUPED if form_of(word) in synonyms_of(word)]
+
+
+def test_no_word_is_its_own_synonym():
+    found = _others()
+    assert found and all(form not in others for form, others in found.items())

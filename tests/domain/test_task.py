@@ -157,3 +157,11 @@ def test_it_is_due_at_its_time_or_once_the_clock_went_back():
     ahead = NOW + CLOCK_SLACK_MS + 1
     assert not domain.is_due(replaced(held(), updated_at=ahead), NOW)
     assert not domain.is_due(replaced(domain.finish(held(), "done", ahead), updated_at=ahead), NOW)
+
+
+def test_what_came_before_its_time_is_due_then_and_at_most_the_longest_delay_away():
+    later = domain.put_off(held(), "not yet", NOW + 5, NOW)
+    assert later == msgspec.structs.replace(
+        held(), claim=None, next_attempt_at=NOW + 5, outcome="not yet", updated_at=NOW
+    )
+    assert domain.put_off(held(), "not yet", 10**15, NOW).next_attempt_at == NOW + LONGEST_DELAY_MS

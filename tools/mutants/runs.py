@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import _lru_cache_wrapper  # what `lru_cache` makes of a function
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -70,6 +71,7 @@ class Session:
 
         for item, following in zip(items, [*items[1:], None], strict=True):
             called.clear()
+            _forget()
             threading.settrace(note)
             sys.settrace(note)
             before = time.process_time()
@@ -149,9 +151,19 @@ def _become(mutant: Mutant, items: list[pytest.Item], cpu_seconds: float) -> Non
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         replace_function(mutant)
+        _forget()
         status = 1 if _any_fails(items) else 0
     finally:
         os._exit(status)
+
+
+def _forget() -> None:
+    """What functions have kept of earlier calls, so that a test calls what it would call alone."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("vskill_platform."):
+            for value in vars(module).values():
+                if isinstance(value, _lru_cache_wrapper):
+                    value.cache_clear()
 
 
 def replace_function(mutant: Mutant) -> None:
