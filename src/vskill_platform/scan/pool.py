@@ -38,8 +38,8 @@ GRACE_S = 2.0
 START_S = 30.0
 #: A scan waits this long for a child that runs before one more is started, which takes as long as hundreds of scans.
 SOON_S = 0.5
-#: For a child that lost its socket to end by itself.
-REAP_S = 0.2
+#: For a child that we took the socket from to end by itself, and for one that let go of its own, which is its last act.
+REAP_S, DYING_S = 0.2, 10.0
 CHILD = "vskill_platform.scan.child"
 #: What a skill waits for that could not be scanned.
 SCANNER = "the scanner"
@@ -172,7 +172,7 @@ class PooledScanner:
             async with asyncio.timeout(START_S):
                 ready = await child.start(self._setup)
         except (TimeoutError, ChildDied, OSError) as error:
-            code = await asyncio.shield(child.end())
+            code = await asyncio.shield(child.end(dying=isinstance(error, ChildDied)))
             reason = str(error) or ("it was not ready in time" if code is None else _ending(code))
             raise Shortage(f"The scanner cannot be started at the moment: {reason}.", host=SCANNER) from error
         except BaseException:
@@ -191,7 +191,7 @@ class PooledScanner:
                 await asyncio.to_thread(store_compiled, self._cache, self._ruleset, ready.compiled)
 
     async def _report_death(self, child: "_Child", files: Sequence[SkillFile]) -> StaticReport:
-        code = await asyncio.shield(child.end())
+        code = await asyncio.shield(child.end(dying=True))
         if code == -signal.SIGXCPU:
             limit = self._setup.limits.cpu_s
             return self._report_failure(
@@ -266,8 +266,8 @@ class _Child:
         except (asyncio.IncompleteReadError, ConnectionError) as error:
             raise ChildDied("") from error
 
-    async def end(self) -> int | None:
-        """Kill it if it still runs; otherwise its exit code."""
+    async def end(self, *, dying: bool = False) -> int | None:
+        """Kill it if it still runs; otherwise its exit code. One that has let go of its socket is about to end."""
         writer, process = self._writer, self._process
         self._reader = self._writer = self._process = None
         if writer is not None:
@@ -276,7 +276,7 @@ class _Child:
                 await writer.wait_closed()
         if process is None:
             return None
-        return await asyncio.to_thread(_reap, process)
+        return await asyncio.to_thread(_reap, process, DYING_S if dying else REAP_S)
 
 
 def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
@@ -288,10 +288,10 @@ def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
     )
 
 
-def _reap(process: subprocess.Popen[bytes]) -> int | None:
+def _reap(process: subprocess.Popen[bytes], within_s: float) -> int | None:
     """A child that died says how; one that hangs is killed, and None says so."""
     try:
-        return process.wait(timeout=REAP_S)
+        return process.wait(timeout=within_s)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
