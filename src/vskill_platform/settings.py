@@ -228,7 +228,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     log_format: Literal["console", "json"] = "console"
     #: Lowest level that is logged.
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    #: Processes that scan skills; 0 uses one per core.
+    #: Processes that scan skills, at most; 0 allows one per core.
     scan_processes: Processes = 0
     #: Content digests that are blocked without asking the judge; a changed list makes every skill due for a new scan.
     known_bad_digests: tuple[Digest, ...] = ()

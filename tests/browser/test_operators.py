@@ -123,7 +123,9 @@ def test_no_word_on_a_button_is_broken_by_a_narrow_column(admin, server):
 def test_between_a_phone_and_a_desk_the_top_is_one_line_and_no_table_is_cut(admin):
     page = admin(viewport={"width": 768, "height": 1024})
     page.goto("/admin/audit")
+    page.locator(".top__account").evaluate("one => { one.textContent = 'a-very-long-name-of-an-account' }")
     assert page.get_by_role("banner").bounding_box()["height"] < 64
+    assert page.evaluate("document.documentElement.scrollWidth") <= 768
     hidden = page.locator("main .card--flush").evaluate_all(
         "all => all.filter(one => one.scrollWidth > one.clientWidth).length"
     )

@@ -95,7 +95,7 @@ class PooledScanner:
         cache: Path | None = None,
         soon_s: float = SOON_S,
     ) -> "PooledScanner":
-        """`check_manifest` must be a function of a module, which children import; 0 processes is one per core.
+        """`check_manifest` must be a function of a module, which children import; 0 processes allows one per core.
 
         `cache` is a folder in which compiled patterns are kept from one start to the next. `soon_s` is how long a
         scan waits for a child that runs before one more is started.
