@@ -213,3 +213,12 @@ def test_the_script_of_a_step_ends_where_the_next_step_begins():
     assert carried is not None
     blocks = [workflow[block.start : block.end] for block in carried.blocks]
     assert blocks == [b"    curl a\n    ls\n", b"    id\n", b"x", b"y"]
+
+
+def test_a_flood_of_variables_takes_one_pattern_as_long_as_it_is(engine):
+    """One pattern went over all of them from each: 7 s for 80 KB, in which the scan could not be stopped."""
+    half, _ = cpu_s(engine, "run.sh", b"${A}" * 10_000)
+    whole, report = cpu_s(engine, "run.sh", b"${A}" * 20_000)
+    assert whole < 3 * half
+    assert whole < BEARABLE * cpu_s(engine, "run.sh", b"${A} " * 16_000)[0]
+    assert report.status is ScanStatus.COMPLETE
