@@ -19,7 +19,7 @@ from vskill_platform.scan.outline import may_be_command
 MOST_BLOCKS = 2000
 MOST_MATCHES = 20_000
 MOST_VARIABLES = 500
-LONGEST_VALUE = 500
+LONGEST_VALUE = 2000
 LONGEST_LINE = 16 * 1024
 TOO_MANY = "not fully read: it carries too much code"
 
@@ -32,17 +32,17 @@ Carried = tuple[int, int, str]
 _CELL_TYPE = re2.compile(rb'"cell_type"\s*:\s*"(\w+)"')
 _SOURCE = re2.compile(rb'"source"\s*:\s*(?:\[((?:\s*"(?:[^"\\\n]|\\.)*"\s*,?)*)\s*\]|("(?:[^"\\\n]|\\.)*"))')
 _MAKE_VARIABLE = re2.compile(
-    rb"(?m)^ *(?:(?:override|export) +)*([A-Za-z_]\w*)[ \t]*(?::{1,3}|[?+])?=[ \t]*([^\n#]*)"
+    rb"(?m)^ *(?:(?:override|export) +)*([A-Za-z_]\w*)[ \t]*(:{1,3}|[?+])?=[ \t]*((?:[^\n#\\]|\\(?s:.))*)"
 )
-#: A variable, or a function that is given plain words; what begins with two dollars is the shell's own.
-_MAKE_USE = re2.compile(rb"\$(?:\(([A-Za-z_]\w*)\)|\((firstword|lastword|strip) ([^$(){}\n]*)\))")
+#: Two dollars, which are one of the shell's own; a variable; or a function that is given plain words.
+_MAKE_USE = re2.compile(rb"\$\$|\$(?:\(([A-Za-z_]\w*)\)|\((firstword|lastword|strip) ([^$(){}\n]*)\))")
 _RECIPE = re2.compile(rb"(?m)^(?:\t[^\n]*(?:\n|$))+")
 _RECIPE_MARK = re2.compile(rb"(?m)^\t[@+-]*")
 _RUN = re2.compile(
     rb"(?mi)^[ \t]*(?:RUN|CMD|ENTRYPOINT|SHELL)[ \t]+(?:--\S+[ \t]+(?:\\\n[ \t]*)?)*((?:[^\n\\]|\\(?s:.))*)"
 )
 _YAML_KEY = re2.compile(
-    rb"(?m)^([ \t]*)((?:- )?)(?:run|command|entrypoint|script|before_script|after_script|args|entry|shell|cmd|"
+    rb"(?m)^([ \t]*)((?:- +)?)(?:run|command|entrypoint|script|before_script|after_script|args|entry|shell|cmd|"
     rb"postCreateCommand)[ \t]*:[ \t]*(\S[^\n]*)?$"
 )
 #: An expression of a workflow: one secret by its name, or all of them, and a variable that is set to one.
@@ -187,19 +187,35 @@ def read_makefile(code: CarriedCode) -> None:
         if len(code.variables) == MOST_VARIABLES:
             code.partial = True
             break
-        # A value that holds itself twice would double with each line.
-        value = _expand(code, variable.group(2)[:LONGEST_VALUE].strip())[:LONGEST_VALUE]
-        code.variables[variable.group(1).decode()] = value.decode("utf-8", "replace")
+        _set_variable(code, variable.group(1).decode(), variable.group(2), variable.group(3))
     read_recipes(code)
-    for use in code.matches(_MAKE_USE, bytes(code.flowing)):
-        made = _expand_function(use.group(2), use.group(3)) if use.group(2) else b"${%s}" % use.group(1)
-        code.overwrite(use.start(), use.end(), made)
+    for use in code.matches(_MAKE_USE):
+        if use.group() != b"$$":
+            made = _expand_function(use.group(2), use.group(3)) if use.group(2) else b"${%s}" % use.group(1)
+            code.overwrite(use.start(), use.end(), made)
+
+
+def _set_variable(code: CarriedCode, name: str, how: bytes | None, written: bytes) -> None:
+    """As make would: `?=` keeps what is known, and `+=` adds to it."""
+    known = code.variables.get(name)
+    # The environment holds the key of a service, whatever a makefile says beside it.
+    if is_service_key(name) or (how == b"?" and known is not None):
+        return
+    # A value that holds itself twice would double with each line.
+    plain = written[:LONGEST_VALUE].replace(b"\\\n", b" ").strip()
+    value = _expand(code, plain).decode("utf-8", "replace")
+    if how == b"+" and known:
+        value = f"{known} {value}"
+    code.partial = code.partial or len(written) > LONGEST_VALUE or len(value) > LONGEST_VALUE
+    code.variables[name] = value[:LONGEST_VALUE]
 
 
 def _expand(code: CarriedCode, value: bytes) -> bytes:
     """A value with the variables that are known by now."""
     uses = list(_MAKE_USE.finditer(value)) if b"$" in value else []
     for use in reversed(uses):
+        if use.group() == b"$$":
+            continue
         known = code.variables.get(use.group(1).decode(), "").encode() if use.group(1) else b""
         made = _expand_function(use.group(2), use.group(3)) if use.group(2) else known or use.group()
         value = value[: use.start()] + made + value[use.end() :]

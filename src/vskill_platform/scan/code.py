@@ -45,7 +45,8 @@ STRETCH_BYTES = 8 * 1024
 SLOWEST_PARSE_S = 0.01
 TRIES = 3
 #: Longer code of any language is parsed with an eye on the time: so much at first, and so much for each byte, which is
-#: ten times what people's code takes. The parser looks at the clock when it asks for the next chunk.
+#: ten times what most code of people takes, and twice what their densest takes. The parser looks at the clock when it
+#: asks for the next chunk.
 SLOW_START_S = 0.1
 SLOWEST_BYTE_S = 2.5e-6
 CHUNK_BYTES = 4 * 1024
@@ -177,6 +178,8 @@ def read_again(layer: Layer, knowledge: Knowledge, check: Callable[[], None]) ->
     _reader(program, source, _CommandLines(program), block.language).run(root)
     layer.returned.update(program.returned)
     layer.passed.update(program.passed)
+    if program.partial:
+        layer.unread = TANGLED
     return list(program.facts.values())
 
 

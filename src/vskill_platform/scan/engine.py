@@ -260,10 +260,12 @@ class _Scan:
     def _read_again(self, layer: Layer, knowledge: Knowledge) -> list[Fact]:
         self.reading.path = layer.path
         try:
-            return code.read_again(layer, knowledge, self._budget.check_code)
+            found = code.read_again(layer, knowledge, self._budget.check_code)
         except Exceeded as error:
-            self.reading.problem(layer.path, f"not fully read: {error}")
-            return []
+            layer.unread, found = f"not fully read: {error}", []
+        if layer.unread:
+            self.reading.problem(layer.path, layer.unread)
+        return found
 
     def _matches_of(self, rules: list[TextRule]) -> dict[int, list[int]]:
         """By layer, the offsets at which something of these rules matched."""

@@ -167,7 +167,9 @@ class PooledScanner:
         if child.running:
             return
         await child.end()
-        self._starting += 1
+        # One that is started again is not one more.
+        is_first, child.was_started = not child.was_started, True
+        self._starting += is_first
         try:
             async with asyncio.timeout(START_S):
                 ready = await child.start(self._setup)
@@ -179,8 +181,11 @@ class PooledScanner:
             await asyncio.shield(child.end())
             raise
         finally:
-            self._starting -= 1
-            self._starts += 1
+            self._starting -= is_first
+            self._starts += is_first
+        if self._closed:
+            await asyncio.shield(child.end())
+            raise Shortage("The scanner was closed while it started.", host=SCANNER)
         if ready.ruleset != self._ruleset:
             await asyncio.shield(child.end())
             reason = f"it has the rules {ready.ruleset}, not {self._ruleset}: restart the worker"
@@ -224,6 +229,7 @@ class _Child:
     """One process and the socket to it; may be started again after it has ended."""
 
     def __init__(self) -> None:
+        self.was_started = False
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None

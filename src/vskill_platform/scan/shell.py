@@ -216,15 +216,16 @@ class Shell:
             return literal(self._text(node))
         match kind:
             case "simple_expansion" | "expansion":
-                name = variable_name(self._text(node))
+                # The parser gives it the space that stands before it in a string.
+                written = self._text(node).lstrip()
+                name = variable_name(written)
                 known = self._program.look_up(name)
                 tags = known.tags if name in self._program.names else self._program.read_variable(name).tags
-                written = self._text(node)
                 default = _DEFAULT.match(written)
                 text = known.text or (default.group(1) if default else "sh" if name == "SHELL" else written)
                 return Value(tags, text, literal=known.literal)
             case "command_substitution" | "process_substitution":
-                if is_service_key(name := self._text(node).strip("$()")):
+                if is_service_key(name := self._text(node).strip("$() \t\n")):
                     # How a makefile names a variable.
                     return self._program.read_variable(name)
                 outputs = [self.run(child) for child in node.named_children]
