@@ -19,7 +19,7 @@ from vskill_platform.scan.model import FACTS, CodeBlock, Layer
 GLUED = rb"[\w./~$-][\"'`]\s*\+\s*[\"'`][\w./~$-]"
 #: Decoders, names put together, sockets and broad deletion. A glued word or path may be anything, so it counts.
 _ALONE = re2.compile(
-    rb"(?im)mkfifo|\bssh\b[^\n]*\s-\w*R\b|\brsync\b[^\n]*--del|\|\s*getline|awk\b[^\n]*system\(|find\s[^\n]*(?:-delete|-exec\s+(?:rm|shred|srm|wipe)|\|\s*xargs)|^\s*\$\{?\w+\}?\s+\$|^\s*\"?\$(?:\{\w+\}[\w$]|\w+\$)|\|\s*rev\b|\btr\s+[\"']?[a-z]-z|/dev/\$|"
+    rb"(?im)mkfifo|\bssh\b[^\n]*\s-\w*R\b|\brsync\b[^\n]*--del|\|\s*getline|awk\b[^\n]*system\(|find\s[^\n]*(?:-delete|-exec\s+(?:rm|shred|srm|wipe)|\|\s*xargs)|^\s*\$\{?\w+\}?\s+\$|(?:^|[;&|({`!])\s*\"?[\w./-]*(?:\$(?:\{\w+\}[\w$-]|\w+[$-])|\w(?:\"\w*\"|'\w*')\w)|\|\s*rev\b|\btr\s+[\"']?[a-z]-z|/dev/\$|"
     rb"=[\"']?\$\{\w+\}\w|\$\{?\w+\}?/\$\{?\w+\}?/\$|s_client|openssl[^\n]*\s-d\b|base(?:64|32)\s[^\n]*-+d|"
     rb"new function|b(?:64|32|16|85)_?decode|a85decode|decodebytes|a2b_|"
     rb"base64_decode|decode64|base64\.dec|,\s*[\"'`](?:base64|hex)|frombase|atob|fromcharcode|fromcodepoint|fromhex|unhexlify|"
