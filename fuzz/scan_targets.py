@@ -3,16 +3,11 @@ and expressions that are worked out. `targets` runs them beside the others.
 """
 
 from collections.abc import Iterator
-from functools import cache
-
-import tree_sitter
-import tree_sitter_javascript
-import tree_sitter_python
 
 from fuzz.promises import hold
 from vskill_platform.scan.binaries import MOST_TEXT, read_binary
 from vskill_platform.scan.carriers import carried_by
-from vskill_platform.scan.code import refine
+from vskill_platform.scan.code import parse_code, refine
 from vskill_platform.scan.fold import Fold
 from vskill_platform.scan.languages import SUFFIXES, language_of
 from vskill_platform.scan.model import TextRole
@@ -20,6 +15,7 @@ from vskill_platform.scan.normal import decode_text, normalise_text
 from vskill_platform.scan.pure_functions import LARGEST
 from vskill_platform.scan.segments import segment_file
 from vskill_platform.scan.signs import Signs, Telling
+from vskill_platform.scan.taint import Program
 
 #: One name for each language with a reader; the first byte of an input chooses.
 PROGRAMS = (
@@ -53,7 +49,7 @@ CARRIERS = (
     *(".gitconfig", "a.plist", "a.html", "a.svg", "a.desktop", "docker-compose.yml", "hooks.json"),
 )
 BINARIES = ("a.pkl", "a.pyc", "a.pdf", "a.gif", "a.joblib", "a.bin")
-GRAMMARS = (tree_sitter_python.language, tree_sitter_javascript.language)
+FOLDED = ("python", "javascript")
 #: Of the nodes of one program, those that are worked out.
 MOST_NODES = 300
 
@@ -132,17 +128,12 @@ def binary(data: bytes) -> None:
         hold(len(found.text) <= 2 * MOST_TEXT, "no more text than the limit")
 
 
-@cache
-def _parser(number: int) -> tree_sitter.Parser:
-    return tree_sitter.Parser(tree_sitter.Language(GRAMMARS[number]()))
-
-
 def folding(data: bytes) -> None:
     """Whatever an expression is, it comes to a small text or to nothing."""
     if not data:
         return
     source = data[1:]
-    waiting = [_parser(data[0] % len(GRAMMARS)).parse(source).root_node]
+    waiting = [parse_code(source, FOLDED[data[0] % len(FOLDED)], Program(0, {}))]
     folded = Fold(source, lambda node: source[node.start_byte : node.end_byte].decode("utf-8", "replace"))
     for _ in range(MOST_NODES):
         if not waiting:

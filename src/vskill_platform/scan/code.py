@@ -148,7 +148,7 @@ def _read(
             return matched or telling(start + low, start + high)
 
     program = Program(block.start, names, worth, check)
-    root = _parse(source, block.language, program)
+    root = parse_code(source, block.language, program)
     try:
         _reader(program, source, _CommandLines(program), block.language).run(root)
         if block.language != "bash":
@@ -174,7 +174,7 @@ def read_again(layer: Layer, knowledge: Knowledge, check: Callable[[], None]) ->
         return []
     program = Program(block.start, dict(knowledge.names), check=check)
     program.given = knowledge.given
-    root = _parse(source, block.language, program)
+    root = parse_code(source, block.language, program)
     _reader(program, source, _CommandLines(program), block.language).run(root)
     layer.returned.update(program.returned)
     layer.passed.update(program.passed)
@@ -293,7 +293,7 @@ class _CommandLines:
         if language in SCRIPTS:
             ScriptCode(inner, source, self, language).run()
         else:
-            output = _reader(inner, source, self, language).run(_parse(source, language, inner))
+            output = _reader(inner, source, self, language).run(parse_code(source, language, inner))
         carried = Value(tags)
         for fact in inner.facts.values():
             self._program.fact(fact.name, *self._place, **fact.attributes)
@@ -331,7 +331,7 @@ def _whole_file(program: Program, source: bytes) -> None:
 _ASCII = bytes(byte if byte < 128 else ord("x") for byte in range(256))
 
 
-def _parse(source: bytes, language: str, program: Program) -> tree_sitter.Node:
+def parse_code(source: bytes, language: str, program: Program) -> tree_sitter.Node:
     """The tree of a source. If the parser is slow, it is told that the source ends, and the program is read in part."""
     shown = _shown(source, language)
     if len(shown) <= STRETCH_BYTES:
