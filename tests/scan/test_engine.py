@@ -1,7 +1,9 @@
 """The scan as a whole: what it sees, what it says about what it could not see, and how much it says."""
 
+import gc
 import io
 import tarfile
+import threading
 import zipfile
 from collections.abc import Collection
 
@@ -181,3 +183,16 @@ def test_a_file_full_of_what_rules_look_for_is_read_to_its_end(unit):
     engine = bundled_engine(Limits(wall_s=600))
     report = engine.scan([SKILL_MD, text("a.md", unit * (100_000 // len(unit)))])
     assert (report.status, report.problem) == (ScanStatus.COMPLETE, "")
+
+
+def test_the_engine_of_the_tests_outlives_what_another_thread_collects():
+    """An environment that a test leaves behind is a circle, and holds its scanner; any thread may collect it. A scanner
+    of YARA that ends in a thread that did not make it is an error at the end of this test."""
+    engine = bundled_engine()
+    engine.scan([SKILL_MD])
+    left: list[object] = [engine]
+    left.append(left)
+    del engine, left
+    collecting = threading.Thread(target=gc.collect)
+    collecting.start()
+    collecting.join()

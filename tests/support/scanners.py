@@ -2,8 +2,6 @@
 child processes (`scan/pool.py`), where a scan that runs wild can be ended.
 """
 
-import asyncio
-import threading
 from collections.abc import Collection, Sequence
 
 from vskill_platform.domain.content import SkillFile
@@ -13,12 +11,9 @@ from vskill_platform.scan.limits import DEFAULT_LIMITS, Limits
 from vskill_platform.scan.ruleset import Ruleset
 from vskill_platform.scan.structure import CheckManifest
 
-#: Below this, scanning takes less time than handing the work to a thread is worth.
-INLINE_BYTES = 16 * 1024
-
 
 class InlineScanner:
-    """Scans in this process, one skill at a time; large ones in a thread."""
+    """Scans in this process, one skill at a time, in the thread that asks: YARA's scanners belong to one."""
 
     def __init__(
         self,
@@ -28,20 +23,13 @@ class InlineScanner:
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._engine = Engine(ruleset, check_manifest, known_bad_digests, limits)
-        self._lock = threading.Lock()
 
     @property
     def ruleset(self) -> str:
         return self._engine.version
 
     async def scan(self, files: Sequence[SkillFile]) -> StaticReport:
-        if sum(len(file.data) for file in files) <= INLINE_BYTES and not self._lock.locked():
-            return self.scan_now(files)
-        return await asyncio.to_thread(self.scan_now, files)
-
-    def scan_now(self, files: Sequence[SkillFile]) -> StaticReport:
-        with self._lock:
-            return self._engine.scan(files)
+        return self._engine.scan(files)
 
 
 def structure_scanner(
