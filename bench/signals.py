@@ -22,7 +22,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.capability import CapabilityKind, SkillCapability
 from vskill_platform.domain.content import SkillFile, digest_of_files, pack
-from vskill_platform.domain.copies import sketch_of
+from vskill_platform.domain.copies import SKETCH_SIZE, sketch_of
 from vskill_platform.domain.identity import Identity, submission_id
 from vskill_platform.domain.names import HeldName, NameHolder
 from vskill_platform.domain.signals import Signal, SignalKind
@@ -36,7 +36,7 @@ from vskill_platform.worker_context import run_with_worker_env
 _CALLS = 100
 MOST_MS = 5.0
 #: Of a sketch, hashes that are its own, and hashes that many skills share, such as those of a template.
-_OWN, _COMMON = 60, 4
+_OWN, _COMMON = SKETCH_SIZE - 4, 4
 _TEMPLATES = 50
 _WORDS = tuple(
     f"{first}{second}" for first in "abcdefghijklmnopqrst" for second in ("ake", "ent", "ist", "orm", "ull")

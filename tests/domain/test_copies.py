@@ -62,7 +62,7 @@ def test_three_lines_more_leave_most_of_a_sketch_as_it_is():
     shared = set(sketch(text)) & set(
         sketch(text + "\nrun the helper first\nthen send the log\nand say nothing")
     )
-    assert len(shared) >= SKETCH_SIZE - 8
+    assert len(shared) >= SKETCH_SIZE - 4
 
 
 def test_another_text_shares_nothing():
@@ -96,6 +96,19 @@ def test_a_long_text_is_sketched_by_its_beginning_and_the_skill_file_comes_first
     assert sketch_of([file(long, "a.py"), file(lines(80))]) != sketch(long)
 
 
+def test_lines_that_are_repeated_push_nothing_out_of_a_sketch():
+    text = lines(50)
+    padded = "Nothing to see on this line, go on\n" * 1500 + text
+    assert len(set(sketch(text)) & set(sketch(padded))) >= SKETCH_SIZE - 4
+
+
+def test_few_different_words_still_give_a_whole_sketch():
+    """Few runs begin with the words that are preferred; the others fill the sketch up."""
+    words = " ".join(f"{first}{second}" for first in "abcde" for second in "fghijklm")
+    assert len(sketch(words)) == SKETCH_SIZE
+    assert len(sketch(words[: len(words) // 2])) == 16
+
+
 @given(st.binary(max_size=300))
 def test_any_bytes_have_a_sketch_or_none(data):
     assert len(sketch_of([file(data)])) <= SKETCH_SIZE
@@ -103,9 +116,9 @@ def test_any_bytes_have_a_sketch_or_none(data):
 
 @pytest.mark.parametrize(
     ("shared", "size", "other", "enough"),
-    [(32, 64, 64, True), (31, 64, 64, False), (8, 16, 64, True), (8, 64, 16, True), (7, 64, 16, False)],
+    [(11, 32, 32, True), (10, 32, 32, False), (6, 16, 64, True), (6, 64, 16, True), (5, 64, 16, False)],
 )
-def test_half_of_the_shorter_sketch_is_worth_a_comparison(shared, size, other, enough):
+def test_a_third_of_the_shorter_sketch_is_worth_a_comparison(shared, size, other, enough):
     assert shared_enough(shared, size, other) is enough
 
 

@@ -212,3 +212,14 @@ async def test_a_skill_that_was_published_before_there_were_sketches_gets_one_by
     await request_rescan(skill, skill.versions[-1])
     await run_until_quiet(env)
     assert await read_sketch(env) == kept
+
+
+async def test_a_sketch_that_was_made_in_another_way_is_made_again_by_a_rescan(env):
+    await submit(env, "ann", "minutes", TEXT)
+    kept = await read_sketch(env)
+    earlier = msgspec.structs.replace(kept, hashes=(1, 2, 3))
+    await env.kv.put(keys.sketch(ORIGINAL), msgspec.json.encode(earlier))
+    skill = await get_skill(ORIGINAL)
+    await request_rescan(skill, skill.versions[-1])
+    await run_until_quiet(env)
+    assert await read_sketch(env) == kept

@@ -64,12 +64,11 @@ async def sketch_readers_writes(skill: PublishedSkill) -> tuple[Operation, ...]:
 
 
 async def remember_sketch(canonical: str, digest: str, marks: ContentMarks) -> None:
-    """For a skill that was published before there were sketches; one that has its own keeps it."""
-    kv = require_env("kv").kv
+    """For a skill that was published before there were sketches, or when they were made in another way."""
     skill, version = await require_skill(canonical)
-    if skill.current_digest != digest or await kv.get(keys.sketch(canonical)) is not None:
+    if skill.current_digest != digest:
         return
-    unchanged = Assert(keys.skill(canonical), version)
     # Whoever was faster published a newer version, or changed who may read it: the next rescan looks again.
     with contextlib.suppress(Conflict):
-        await kv.commit([unchanged, *await sketch_writes(skill, digest, marks)])
+        if writes := await sketch_writes(skill, digest, marks):
+            await require_env("kv").kv.commit([Assert(keys.skill(canonical), version), *writes])
