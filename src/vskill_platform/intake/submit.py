@@ -155,14 +155,12 @@ async def submit(request: Request) -> Submitted:
     What is blocked is refused before its host is asked; a place that moved is checked under both names.
     """
     env = require_env("kv")
-    for admit in (_as_asked, _admit):
-        request = await admit(env, request)
-        closed = await _is_closed(request.identity, request.by)
-        reason = await _why_blocked(request)
-        if closed:
-            raise no_repository(request.identity.host)
-        if reason is not None:
-            return await _refuse_blocked(submission_id(request.identity), reason)
+    refused = await _refusal(request)
+    if refused is None:
+        asked, request = request, await _admit(env, request)
+        refused = None if request == asked else await _refusal(request)
+    if refused is not None:
+        return refused
     number = submission_id(request.identity)
     event_id = env.clock.new_id()
 
@@ -176,6 +174,15 @@ async def submit(request: Request) -> Submitted:
     if created is not None:
         return Submitted(IntakeOutcome.CREATED, created)
     return await _again(env, number, request)
+
+
+async def _refusal(request: Request) -> Submitted | None:
+    """The answer to what may not be submitted because it is blocked; raises where it is not theirs to submit."""
+    closed = await _is_closed(request.identity, request.by)
+    reason = await _why_blocked(request)
+    if closed:
+        raise no_repository(request.identity.host)
+    return None if reason is None else await _refuse_blocked(submission_id(request.identity), reason)
 
 
 async def require_open(place: Identity, by: SubmittedBy) -> None:
@@ -219,10 +226,6 @@ async def _is_hidden(place: Identity, by: SubmittedBy) -> bool:
 async def _is_author(account: str, place: Identity) -> bool:
     role = await role_at(account, place)
     return role is not None and role.rank >= NamespaceRole.AUTHOR.rank
-
-
-async def _as_asked(_env: Env, request: Request) -> Request:
-    return request
 
 
 async def _admit(env: Env, request: Request) -> Request:
