@@ -7,7 +7,7 @@ import pytest
 from tests.support import postgres
 from vskill_platform.database.postgres import PostgresDatabase
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
-from vskill_platform.domain.search import plan_search
+from vskill_platform.domain.search import Loosening, plan_search
 from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.kv.entries import Put
 from vskill_platform.kv.postgres import _FOLD_STEP, PostgresKV
@@ -118,6 +118,35 @@ async def test_a_search_finds_the_same_by_either_plan(kv):
             found = search(SKILLS, plan_search(word), OWN, (), 0, 20, few=few)
             answers.append([tuple(row) for row in await kv._db.fetch(found.select("key"), *found.arguments)])
         assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("heaviest", [1, 15, 25, 100])
+async def test_a_loosened_search_finds_the_same_by_either_plan(kv, heaviest):
+    await fill_skills(kv, "ns:hidden", range(40))
+    await fill_skills(kv, "ns:own", range(40, 60))
+    await fill_skills(kv, "public", range(60, 70))
+    known = Loosening({"foo": 2, "55": 2}, frozenset({"foo"}), heaviest)
+    steps = plan_search("foo 55 none", loosely=known)
+    answers = []
+    for few in (True, False):
+        found = search(SKILLS, steps, OWN, (), 0, 20, few=few, loosely=True)
+        answers.append([row[0] for row in await kv._db.fetch(found.select("key"), *found.arguments)])
+    assert answers[0] == answers[1]
+    # By the rare word, then the first ones by weight and key, of those that may be read.
+    others = [number for number in range(40, 70)[:heaviest] if number != 55][:20]
+    assert answers[0] == [f"skill:o/r/{number:06d}" for number in (55, *others)]
+
+
+async def test_a_loosened_search_reads_few_records_however_common_its_words_are(kv):
+    await fill_skills(kv, "public", range(5_000))
+    await kv._db.fetch("SELECT gin_clean_pending_list('skill_words')")
+    await kv._db.fetch("ANALYZE records")
+    known = Loosening({"foo": 1, "1234": 4, "4321": 4}, frozenset({"foo"}), 50)
+    steps = plan_search("foo 1234 4321 o", loosely=known)
+    found = search(SKILLS, steps, PUBLIC_ONLY, (), 0, 300, few=False, loosely=True)
+    plan = await plan_of(kv, found.select("key"), found.arguments)
+    assert most_removed(plan) <= 50, plan
+    assert "Bitmap Index Scan on skill_words" in plan
 
 
 async def test_readers_of_many_records_look_at_each_match(kv):

@@ -12,6 +12,7 @@ from vskill_platform.domain.search import (
     MOST_LOOSENED,
     MOST_WIDENED,
     Lexeme,
+    Loosening,
     SearchStep,
     WantedWord,
     field_terms,
@@ -29,7 +30,8 @@ from vskill_platform.domain.terms import MAX_TERM
 def place(text: str, name: str, description: str = "", loosely: dict[str, int] | None = None) -> int | None:
     named = field_terms(name, is_name=True)
     terms = {*named, *field_terms(description, is_name=False)}
-    return step_of(plan_search(text, loosely=loosely), named, terms)
+    known = None if loosely is None else Loosening(loosely)
+    return step_of(plan_search(text, loosely=known), named, terms)
 
 
 def test_a_name_has_its_words_its_whole_its_last_part_and_its_stems():
@@ -189,14 +191,14 @@ def test_loosely_light_words_do_not_count_and_others_are_widened():
 
 
 def test_one_word_is_never_loosened_and_of_very_many_only_the_most_telling():
-    assert plan_search("pdf", loosely={}) == plan_search("make pdf", loosely={}) == ()
-    assert plan_search("", loosely={}) == plan_search("- -") == ()
+    assert plan_search("pdf", loosely=Loosening()) == plan_search("make pdf", loosely=Loosening()) == ()
+    assert plan_search("", loosely=Loosening()) == plan_search("- -") == ()
     words = [f"word{n}" for n in range(MOST_LOOSENED + 1)]
     known = {word: 2 + n for n, word in enumerate(words)}
-    steps = plan_search(" ".join(words), loosely=known)
+    steps = plan_search(" ".join(words), loosely=Loosening(known))
     texts = {one.text for step in steps for way in step.ways for part in way for one in part}
     assert "word0" not in texts and set(words[1:]) <= texts
-    equal = plan_search(" ".join(words), loosely={})
+    equal = plan_search(" ".join(words), loosely=Loosening())
     # Of six, every choice of four, of three and of two.
     assert [len(step.ways) for step in equal] == [15, 20, 15]
 
@@ -232,5 +234,40 @@ def test_there_is_no_last_step_that_asks_the_same_again():
 def test_loosely_a_word_without_a_weight_is_one_of_weight_0():
     text = "alpha beta gamma"
     known = {"alpha": 5}
-    assert plan_search(text, loosely=known) == plan_search(text, loosely={"beta": 0, "gamma": 0, **known})
-    assert plan_search(text, loosely=known) != plan_search(text, loosely={"beta": 1, "gamma": 1, **known})
+    assert plan_search(text, loosely=Loosening(known)) == plan_search(
+        text, loosely=Loosening({"beta": 0, "gamma": 0, **known})
+    )
+    assert plan_search(text, loosely=Loosening(known)) != plan_search(
+        text, loosely=Loosening({"beta": 1, "gamma": 1, **known})
+    )
+
+
+def test_loosely_common_words_alone_are_looked_for_in_the_heaviest_records():
+    known = Loosening({"alpha": 2, "beta": 2, "gamma": 2}, frozenset({"alpha", "beta"}), heaviest=7)
+    steps = plan_search("alpha beta gamma", loosely=known)
+    ways = [[tuple(part[0].text for part in way) for way in step.ways] for step in steps]
+    assert ways == [
+        [("alpha", "gamma"), ("beta", "gamma")],
+        [("alpha", "beta")],
+        [("alpha", "gamma"), ("beta", "gamma")],
+        [("alpha", "beta")],
+        [("gamma",)],
+        [("alpha",), ("beta",)],
+    ]
+    assert [step.heaviest for step in steps] == [0, 7, 0, 7, 0, 7]
+    # The eighth record is not looked at where it has common words alone.
+    assert [step_of(steps, (), {"alpha", "beta"}, rank) for rank in (0, 6, 7)] == [1, 1, None]
+    assert [step_of(steps, (), {"beta", "gamma"}, rank) for rank in (0, 7)] == [0, 0]
+
+
+def test_loosely_the_last_word_is_no_beginning():
+    assert place("alpha beta gam", "gamma") is None
+    assert place("gam", "gamma") == 1
+    assert place("alpha beta gam", "alpha gamma", loosely={}) == 2
+    assert place("alpha beta gam", "alpha gam", loosely={}) == 0
+
+
+def test_loosely_there_is_no_step_without_a_way():
+    text, words = "alpha beta gamma", frozenset({"alpha", "beta", "gamma"})
+    assert {step.heaviest for step in plan_search(text, loosely=Loosening())} == {0}
+    assert {step.heaviest for step in plan_search(text, loosely=Loosening(common=words, heaviest=9))} == {9}

@@ -5,6 +5,8 @@ from collections import Counter
 import pytest
 
 from vskill_platform.domain.spelling import (
+    HEAVIEST,
+    MOST_RARE,
     MOST_WORDS,
     Speller,
     Vocabulary,
@@ -121,6 +123,27 @@ def test_the_rarer_a_word_is_the_more_it_tells(text, weights):
 def test_a_weight_has_a_limit():
     known = Speller(Vocabulary({"alpha": 1_000, "beta": 8, "gamma": 7, "delta": 1}))
     assert known.weigh("alpha beta gamma delta") == {"alpha": 1, "beta": 7, "gamma": 8, "delta": 8}
+
+
+def test_a_word_is_common_where_more_skills_have_it_than_an_engine_reads_at_once():
+    counts = {
+        "alpha": MOST_RARE,
+        "beta": MOST_RARE + 1,
+        "gammas": MOST_RARE,
+        "gamma": 1,
+        "deltaic": MOST_RARE + 1,
+    }
+    known = Speller(Vocabulary(counts)).loosen("alpha beta gamma delta")
+    assert known.weights == Speller(Vocabulary(counts)).weigh("alpha beta gamma delta")
+    # All forms of a word count, and not what begins with it.
+    assert known.common == {"beta", "gamma"}
+    assert known.heaviest == HEAVIEST
+
+
+@pytest.mark.parametrize("other", ["kubernetes", "travel"])
+def test_what_counts_as_a_word_counts_for_whether_it_is_common(other):
+    known = Speller(Vocabulary({other: MOST_RARE + 1}))
+    assert known.loosen("k8s honeymoon zebra").common == {"k8s" if other == "kubernetes" else "honeymoon"}
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.search import Loosening
 from vskill_platform.kv.contract import KV, PAGE, SEARCH_LIMIT
 from vskill_platform.kv.entries import Change, Entry, EntryPage, Found, FoundValues, Operation, Page, Settled
 from vskill_platform.kv.query import Condition
@@ -85,7 +86,7 @@ class CountingKV(KV):
         audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         limit: int = 100,
-        loosely: Mapping[str, int] | None = None,
+        loosely: Loosening | None = None,
     ) -> Found:
         self.calls["search"] += 1
         return await self._inner.search(

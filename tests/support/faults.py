@@ -15,6 +15,7 @@ from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import PlatformError, StoreUnavailable
 from vskill_platform.domain.messages import Send
 from vskill_platform.domain.scan import StaticReport
+from vskill_platform.domain.search import Loosening
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
 from vskill_platform.kv.contract import KV, PAGE, SEARCH_LIMIT
@@ -99,7 +100,7 @@ class HookedKV(KV):
         audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         limit: int = 100,
-        loosely: Mapping[str, int] | None = None,
+        loosely: Loosening | None = None,
     ) -> Found:
         self._maybe_fail("search")
         return await self.inner.search(

@@ -34,6 +34,9 @@ def search(*, words: tuple[str, ...], limit: int, as_json: bool) -> None:
 
 
 def _show(found: "SearchAnswer", words: str) -> None:
+    if found.truncated and not found.results:
+        click.echo("The search took too long. Use other words, or fewer.")
+        return
     if not found.results:
         click.echo(f"No skill fits {words!r}. Try fewer words, or the beginning of one.")
         return

@@ -30,6 +30,7 @@ from vskill_platform.domain.errors import (
     StoreError,
     StoreFull,
     StoreReadOnly,
+    StoreTimeout,
     StoreUnavailable,
 )
 from vskill_platform.settings import shown_location
@@ -357,7 +358,7 @@ _BY_CLASS: tuple[tuple[type[BaseException], type[StoreError], str], ...] = (
     (asyncpg.DeadlockDetectedError, StoreBusy, "two transactions waited for each other"),
     (asyncpg.SerializationError, StoreBusy, "another transaction was faster"),
     (asyncpg.LockNotAvailableError, StoreBusy, "another transaction holds a lock"),
-    (asyncpg.QueryCanceledError, StoreUnavailable, "the statement took too long"),
+    (asyncpg.QueryCanceledError, StoreTimeout, "the statement took too long"),
     (asyncpg.InsufficientResourcesError, StoreUnavailable, "the server lacks resources"),
     (asyncpg.OperatorInterventionError, StoreUnavailable, "the server is stopping or starting"),
     (asyncpg.PostgresConnectionError, StoreUnavailable, "the connection broke"),
@@ -366,7 +367,7 @@ _BY_CLASS: tuple[tuple[type[BaseException], type[StoreError], str], ...] = (
     (asyncpg.PostgresIOError, StoreUnavailable, "the server cannot use its disk"),
     (asyncpg.InterfaceError, StoreUnavailable, "the connection cannot be used"),
     (asyncpg.InternalClientError, StoreUnavailable, "the connection cannot be used"),
-    (TimeoutError, StoreUnavailable, "the server did not answer in time"),
+    (TimeoutError, StoreTimeout, "the server did not answer in time"),
     (OSError, StoreUnavailable, "the server cannot be reached"),
 )
 

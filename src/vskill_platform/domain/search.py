@@ -67,11 +67,24 @@ class SearchStep(msgspec.Struct, frozen=True):
     ways: tuple[tuple[AnyOf, ...], ...]
     #: Only the most telling field counts.
     in_name: bool = False
+    #: Only this many of the records that the reader may read are looked at: the first by weight, then by key. 0: all.
+    heaviest: int = 0
 
     def holds(self, named: Collection[str], terms: Collection[str]) -> bool:
         """Whether a record with these terms, in its most telling field and in all, is in the net."""
         held = named if self.in_name else terms
         return any(all(any(one.is_among(held) for one in part) for part in way) for way in self.ways)
+
+
+class Loosening(msgspec.Struct, frozen=True):
+    """What is known of the words of a query of which some may be missing."""
+
+    #: How telling a word is; 0, and none, is a word that no public skill has.
+    weights: Mapping[str, int] = {}
+    #: Words that very many skills have.
+    common: frozenset[str] = frozenset()
+    #: In how many records common words alone are looked for, those with the greatest weight. 0: in all.
+    heaviest: int = 0
 
 
 class WantedWord(msgspec.Struct, frozen=True):
@@ -150,12 +163,12 @@ def telling_words(words: Sequence[WantedWord]) -> tuple[WantedWord, ...]:
     return tuple(word for word in words if not word.is_light) or tuple(words)
 
 
-def plan_search(text: str, *, loosely: Mapping[str, int] | None = None) -> tuple[SearchStep, ...]:
+def plan_search(text: str, *, loosely: Loosening | None = None) -> tuple[SearchStep, ...]:
     """The steps of a search, the closest first; none where the text has no words.
 
     A whole name, all words in the name, the beginning of a whole name, all words anywhere, all words by their stems and
-    synonyms, and all telling words by what may answer them. The last word may be the beginning of one. Loosely, the
-    weights of words are given, and words may be missing.
+    synonyms, and all telling words by what may answer them. The last word may be the beginning of one. Loosely, words
+    may be missing, and the last one is no beginning.
     """
     words = wanted_words(text)
     if not words:
@@ -176,26 +189,48 @@ def plan_search(text: str, *, loosely: Mapping[str, int] | None = None) -> tuple
     )
 
 
-def _loosened(words: Sequence[WantedWord], weights: Mapping[str, int]) -> Iterator[SearchStep]:
+def _loosened(words: Sequence[WantedWord], known: Loosening) -> Iterator[SearchStep]:
     """For each part of the weight, every choice of words that is enough and leaves out as many as it can. A word of
-    weight 0 is in no public skill: no record needs it, and one that has it is worth as much as with the heaviest."""
-    weighed = [(weights.get(word.text, 0), word) for word in words]
+    weight 0 is in no public skill: no record needs it, and one that has it is worth as much as with the heaviest.
+
+    A choice with a rare word has few matches, and an engine finds them by that word. The others come after it and are
+    bounded, so that a search costs no more the more records there are. For the same reason the last word is here no
+    beginning of others, which can be very many."""
+    weighed = [
+        (known.weights.get(word.text, 0), msgspec.structs.replace(word, is_last=False)) for word in words
+    ]
     heaviest = max(weight for weight, _ in weighed) or 1
     weighed = sorted(weighed, key=lambda pair: -(pair[0] or heaviest))[:MOST_LOOSENED]
     valued = [(weight or heaviest, word) for weight, word in weighed]
     total = sum(weight for weight, _ in weighed) or sum(value for value, _ in valued)
     for part, whole_of in _PARTS:
         least = total * part / whole_of
-        ways = tuple(
-            tuple(word.lexemes(widely=True) for _, word in chosen)
+        choices = [
+            tuple(word for _, word in chosen)
             for size in range(1, len(words))
             for chosen in combinations(valued, size)
             if 0 <= sum(value for value, _ in chosen) - least < min(value for value, _ in chosen)
-        )
-        if ways:
-            yield SearchStep(ways)
+        ]
+        are_common = [all(word.text in known.common for word in chosen) for chosen in choices]
+        for is_common, most in ((False, 0), (True, known.heaviest)):
+            ways = tuple(
+                tuple(word.lexemes(widely=True) for word in chosen)
+                for chosen, common in zip(choices, are_common, strict=True)
+                if common is is_common
+            )
+            if ways:
+                yield SearchStep(ways, heaviest=most)
 
 
-def step_of(steps: Sequence[SearchStep], named: Collection[str], terms: Collection[str]) -> int | None:
-    """The first step that a record is in; None where it is in none."""
-    return next((place for place, step in enumerate(steps) if step.holds(named, terms)), None)
+def step_of(
+    steps: Sequence[SearchStep], named: Collection[str], terms: Collection[str], rank: int = 0
+) -> int | None:
+    """The first step that a record is in; None where it is in none. `rank` counts the records that are heavier."""
+    return next(
+        (
+            place
+            for place, step in enumerate(steps)
+            if (not step.heaviest or rank < step.heaviest) and step.holds(named, terms)
+        ),
+        None,
+    )

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import msgspec
 
 from vskill_platform.domain.related_words import ASKED, related_to
-from vskill_platform.domain.search import FILLERS, WantedWord, wanted_words
+from vskill_platform.domain.search import FILLERS, Loosening, WantedWord, wanted_words
 from vskill_platform.domain.stems import form_of
 from vskill_platform.domain.synonyms import GROUPED, synonyms_of
 from vskill_platform.domain.terms import cut_terms
@@ -26,6 +26,10 @@ _SHORTEST_PART = 3
 _MIDDLING, _LONG = 5, 7
 #: A word in every skill weighs one; each time that half as many have it, one more, up to this.
 _HEAVIEST = 8
+#: A word that more skills than this have is common.
+MOST_RARE = 10_000
+#: Common words alone are looked for in this many records: what has no rare word of a query is one of very many.
+HEAVIEST = 5_000
 
 
 class Vocabulary(msgspec.Struct, frozen=True):
@@ -53,10 +57,13 @@ class Speller:
         self._most = max(vocabulary.words.values(), default=0)
         #: In how many skills a word occurs in its most frequent form.
         self._forms: dict[str, int] = {}
+        #: In how many skills a word occurs in any form, at the most.
+        self._holders: Counter[str] = Counter()
         #: By length, with the letters of each as bits: most words are ruled out by comparing two numbers.
         self._by_length: dict[int, list[tuple[str, int]]] = {}
         for word, count in vocabulary.words.items():
             self._forms[form_of(word)] = max(count, self._forms.get(form_of(word), 0))
+            self._holders[form_of(word)] += count
         # What means a known word is known too.
         for word in dict.fromkeys((*vocabulary.words, *GROUPED, *ASKED)):
             self._by_length.setdefault(len(word), []).append((word, _letters(word)))
@@ -66,6 +73,16 @@ class Speller:
         words = cut_terms(text)
         meant = [self._meant(word, is_last=word == words[-1]) for word in words]
         return " ".join(meant) if meant != list(words) else ""
+
+    def loosen(self, text: str, heaviest: int = HEAVIEST) -> Loosening:
+        """What a search needs to know of the words of a query of which some may be missing."""
+        words = wanted_words(text)
+        common = frozenset(word.text for word in words if self._count_holders(word) > MOST_RARE)
+        return Loosening(self.weigh(text), common, heaviest)
+
+    def _count_holders(self, word: WantedWord) -> int:
+        """In how many skills a word or what counts as it occurs, at the most."""
+        return sum(self._holders[form] for form in (*word.forms, *word.synonyms, *word.related))
 
     def weigh(self, text: str) -> dict[str, int]:
         """How telling each word of a query is: the rarer, the more; 0 where no public skill has it or what means it."""

@@ -16,7 +16,7 @@ import msgspec
 from vskill_platform.broker.contract import DeadLetter
 from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.errors import PlatformError, StoreUnavailable, Unsupported
-from vskill_platform.domain.search import plan_search, step_of
+from vskill_platform.domain.search import Loosening, plan_search, step_of
 from vskill_platform.kv.collections import RecordKind, collection_of
 from vskill_platform.kv.entries import (
     Capability,
@@ -203,11 +203,10 @@ class KV(ABC):
         audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         limit: int = 100,
-        loosely: Mapping[str, int] | None = None,
+        loosely: Loosening | None = None,
     ) -> Found:
         """Entries of these audiences whose searched fields hold every word of the text, the last one as a beginning, or
-        its stem or a synonym, light words aside; loosely, with the weights of words, some may be missing
-        (`domain.search.plan_search`).
+        its stem or a synonym, light words aside; loosely, some words may be missing (`domain.search.plan_search`).
 
         Those of an earlier step come first, in a step the greatest weight, then the key: the same on every engine.
         """
@@ -220,21 +219,26 @@ class KV(ABC):
         entries, failed = await self._read_all(collection)
         if failed:
             raise next(iter(failed.values()))
-        hits: list[tuple[tuple[int, bool, int, str], Entry]] = []
-        for entry in entries:
-            if not is_readable(collection, entry, audiences):
-                continue
+
+        def by_weight(entry: Entry) -> tuple[bool, int, str]:
+            weight = collection.weight_of(entry.value)
+            return weight is None, -(weight or 0), entry.key
+
+        readable = sorted(
+            (entry for entry in entries if is_readable(collection, entry, audiences)), key=by_weight
+        )
+        hits: list[tuple[int, int, Entry]] = []
+        for rank, entry in enumerate(readable):
             texts = [text.split() for text in collection.search_texts(entry.value)]
-            place = step_of(steps, texts[0], frozenset(chain.from_iterable(texts)))
+            place = step_of(steps, texts[0], frozenset(chain.from_iterable(texts)), rank)
             fields = collection.fields
             if place is not None and all(
                 one.holds(fields[name].read(entry.value)) for name, one in conditions
             ):
-                weight = collection.weight_of(entry.value)
-                hits.append(((place, weight is None, -(weight or 0), entry.key), entry))
-        hits.sort(key=lambda hit: hit[0])
+                hits.append((place, rank, entry))
+        hits.sort(key=lambda hit: hit[:2])
         limit = min(limit, SEARCH_LIMIT)
-        return Found(tuple(entry for _, entry in hits[:limit]), truncated=len(hits) > limit)
+        return Found(tuple(entry for *_, entry in hits[:limit]), truncated=len(hits) > limit)
 
     async def search_values(
         self,

@@ -27,7 +27,7 @@ from vskill_platform.domain.errors import (
     Unsupported,
 )
 from vskill_platform.domain.messages import Send
-from vskill_platform.domain.search import plan_search
+from vskill_platform.domain.search import Loosening, plan_search
 from vskill_platform.kv.checks import check_key, check_operations, check_texts
 from vskill_platform.kv.collections import AUDIENCE, RecordKind, collection_of
 from vskill_platform.kv.contract import KV, PAGE, SEARCH_LIMIT, StoreSnapshot
@@ -291,7 +291,7 @@ class PostgresKV(KV):
         audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         limit: int = 100,
-        loosely: Mapping[str, int] | None = None,
+        loosely: Loosening | None = None,
     ) -> Found:
         collection = collection_of(prefix)
         check_audiences(collection, audiences)
@@ -301,7 +301,9 @@ class PostgresKV(KV):
             return Found(())
         limit = min(limit, SEARCH_LIMIT)
         few = await self._are_few(collection, audiences)
-        matches = search(collection, steps, audiences, conditions, self.now(), limit, few=few)
+        matches = search(
+            collection, steps, audiences, conditions, self.now(), limit, few=few, loosely=loosely is not None
+        )
         hits = [Entry(*row) for row in await self._fetch_found(matches, ENTRY, few=few)]
         if matches.rest:
             fields = collection.fields

@@ -339,44 +339,65 @@ def search(
     limit: int,
     *,
     few: bool,
+    loosely: bool = False,
 ) -> Matches:
     """The keys of what matches, in the steps' order, one more than the limit.
 
     Each step gives its heaviest ones; once there are enough, the wider steps are not looked at. Of a common word the
     server walks along the weights until it has enough, of a rare one it sorts the matches: the statistics tell which.
     Each match is tested for its audience. Where the audiences have `few` records, the index gives those of them that
-    match: a common word would have very many matches that may not be read.
+    match: a common word would have very many matches that may not be read. Loosely, every step has a rare word or is
+    about the heaviest records alone: the index gives the matches of the former, and the latter are read once.
     """
     arguments = Arguments()
     kept = kept_fields(collection)
-    filters, rest = [_alive(arguments, now)], []
-    if not few:
-        # What the index of weights is made for; the words say it too, in a way that only theirs understands.
-        filters.append(f"collection = '{collection.name}'")
+    readable = [_alive(arguments, now)]
+    filters: list[str] = []
+    rest: list[tuple[str, Condition]] = []
     for name, condition in conditions:
         if name in kept:
             filters.append(_filter(collection, name, condition, arguments))
         else:
             rest.append((name, condition))
     if not isinstance(audiences, Everything):
-        filters.append(_readable(column(collection, AUDIENCE), audiences, arguments, few=few))
+        readable.append(_readable(column(collection, AUDIENCE), audiences, arguments, few=few))
+    # What the index of weights is made for; the words say it too, in a way that only theirs understands.
+    weighed = f"collection = '{collection.name}'"
     most = limit + 1
     weight = column(collection, collection.weighed)
     order = "ORDER BY weight DESC NULLS LAST, key"
     parts: list[str] = []
+    tests: list[str] = []
     for place, step in enumerate(steps):
-        words = f"(CASE WHEN collection = '{collection.name}' THEN {_TELLING if step.in_name else _ALL} END)"
-        match = f"{words} @@ {arguments.add(_query(step))}::tsquery"
-        found = f"SELECT key, {weight} AS weight FROM records WHERE {' AND '.join([match, *filters])}"  # noqa: S608
-        if few:
-            # Planned without the limit, with which the planner would hope to meet as many early in the order, where all
-            # may be hidden.
-            parts.append(f"all{place} AS MATERIALIZED ({found})")
-            found = f"SELECT * FROM all{place} WHERE true"  # noqa: S608 - our own names
+        query = f"{arguments.add(_query(step))}::tsquery"
+        # As an inner question: the planner would overestimate many rare words, and not use their index.
+        match = f"{_words(collection, step)} @@ {f'(SELECT {query})' if loosely else query}"
+        if step.heaviest:
+            tests.append(f"{match} AS fits{place}")
+            found = f"SELECT key, weight FROM heavy WHERE fits{place}"  # noqa: S608 - our own names
+        else:
+            tested = [match, *([] if few or loosely else [weighed]), *readable, *filters]
+            found = f"SELECT key, {weight} AS weight FROM records WHERE {' AND '.join(tested)}"  # noqa: S608
+            if few or loosely:
+                # Planned without the limit, with which the planner would hope to meet as many early in the order, where
+                # all may be hidden.
+                parts.append(f"all{place} AS MATERIALIZED ({found})")
+                found = f"SELECT * FROM all{place} WHERE true"  # noqa: S608 - our own names
         if not rest:
             before = [f" AND (SELECT count(*) FROM step{one}) < {most}" for one in range(place)]  # noqa: S608
             found += f"{''.join(before)} {order} LIMIT {most}"
         parts.append(f"step{place} AS MATERIALIZED ({found})")
+    if tests:
+        first = " AND ".join([f"{_words(collection)} IS NOT NULL" if few else weighed, *readable])
+        heavy = (
+            f"SELECT * FROM records WHERE {first} ORDER BY {weight} DESC NULLS LAST, key "  # noqa: S608
+            f"LIMIT {max(step.heaviest for step in steps)}"
+        )
+        narrowed = f" WHERE {' AND '.join(filters)}" if filters else ""
+        tested_once = (
+            f"SELECT key, {weight} AS weight, {', '.join(tests)} FROM ({heavy}) AS records{narrowed}"  # noqa: S608
+        )
+        parts.insert(0, f"heavy AS MATERIALIZED ({tested_once})")
     every = " UNION ALL ".join(
         f"SELECT key, weight, {place} AS place FROM step{place}"  # noqa: S608 - our own names
         for place in range(len(steps))
@@ -386,6 +407,12 @@ def search(
         f"GROUP BY key ORDER BY min(place), min(weight) DESC NULLS LAST, key{'' if rest else f' LIMIT {most}'})"
     )
     return Matches(f"WITH {', '.join(parts)}", arguments.values, rest)
+
+
+def _words(collection: RecordKind, step: SearchStep | None = None) -> str:
+    """The searched words, as the indexes have them."""
+    terms = _TELLING if step is not None and step.in_name else _ALL
+    return f"(CASE WHEN collection = '{collection.name}' THEN {terms} END)"
 
 
 def _readable(field: str, audiences: frozenset[str], arguments: Arguments, *, few: bool) -> str:

@@ -19,7 +19,7 @@ from vskill_platform.database.writer import Tx, WriteKind, call_in
 from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.errors import CursorGone, InvalidInput, PlatformError, Unsupported
 from vskill_platform.domain.messages import Send
-from vskill_platform.domain.search import plan_search
+from vskill_platform.domain.search import Loosening, plan_search
 from vskill_platform.kv.checks import MAX_KEY, check_key, check_operations, check_texts
 from vskill_platform.kv.collections import RecordKind, collection_of
 from vskill_platform.kv.contract import KV, PAGE, SEARCH_LIMIT, StoreSnapshot
@@ -262,7 +262,7 @@ class SqliteKV(KV):
         audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
         limit: int = 100,
-        loosely: Mapping[str, int] | None = None,
+        loosely: Loosening | None = None,
     ) -> Found:
         collection = collection_of(prefix)
         check_audiences(collection, audiences)

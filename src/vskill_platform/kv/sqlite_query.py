@@ -443,32 +443,41 @@ def search(
     if NEVER in filters:
         return []
     readable = ""
+    conditions = [Clause(f"collection = '{collection.name}'"), Clause(_ALIVE, (now,))]
     if not isinstance(audiences, Everything):
         named = sorted(audiences)
         readable = f" AND {AUDIENCE} : ({' OR '.join(map(audience_term, named))})"
         wanted = Clause("IN (SELECT value FROM json_each(?))", (msgspec.json.encode(named).decode(),))
-        filters = [*filters, Clause(f"{column(collection, AUDIENCE)} {wanted.text}", wanted.parameters)]
+        conditions.append(Clause(f"{column(collection, AUDIENCE)} {wanted.text}", wanted.parameters))
     every = f"{{{' '.join(collection.searched)}}}"
     found: dict[int, None] = {}
     for step in steps:
         fields = collection.searched[0] if step.in_name else every
         match = f"({fields} : ({_match(step)})){readable}"
-        statement = _matching(collection, match, filters, now, -1 if most is None else most)
+        tested = [*conditions, *filters]
+        if step.heaviest:
+            tested.append(_among_heaviest(collection, conditions, step.heaviest))
+        statement = _matching(collection, match, tested, -1 if most is None else most)
         found |= dict.fromkeys(number for (number,) in read(statement.text, list(statement.parameters)))
         if most is not None and len(found) >= most:
             break
     return list(found)[:most]
 
 
-def _matching(collection: RecordKind, match: str, filters: Sequence[Clause], now: int, most: int) -> Clause:
+def _among_heaviest(collection: RecordKind, conditions: Sequence[Clause], count: int) -> Clause:
+    """That a record is one of so many that meet the conditions, the heaviest first."""
+    return Clause(
+        f"records.id IN (SELECT id FROM records INDEXED BY {narrow_index(collection)} "  # noqa: S608 - declared names only
+        f"WHERE {' AND '.join(one.text for one in conditions)} "
+        f"ORDER BY {column(collection, collection.weighed)} DESC, key LIMIT ?)",
+        (*(value for one in conditions for value in one.parameters), count),
+    )
+
+
+def _matching(collection: RecordKind, match: str, tested: Sequence[Clause], most: int) -> Clause:
     """The numbers of the heaviest matches."""
     table = search_table(collection)
-    conditions = [
-        Clause(f"{table} MATCH ?", (match,)),
-        Clause(f"collection = '{collection.name}'"),
-        *filters,
-        Clause(_ALIVE, (now,)),
-    ]
+    conditions = [Clause(f"{table} MATCH ?", (match,)), *tested]
     return Clause(
         f"SELECT records.id FROM {table} CROSS JOIN records INDEXED BY {narrow_index(collection)} "  # noqa: S608 - declared names only
         f"ON records.id = {table}.rowid WHERE {' AND '.join(one.text for one in conditions)} "

@@ -5,9 +5,11 @@ records, one round trip each, whatever their number. Every one of them says for 
 the skills of those only.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
 
 import msgspec
+import structlog
 
 from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.catalogue import (
@@ -22,10 +24,11 @@ from vskill_platform.domain.catalogue import (
     counted_values,
     facets_of,
 )
+from vskill_platform.domain.errors import StoreTimeout
 from vskill_platform.domain.names import holder_for
 from vskill_platform.domain.naming import hyphenate
 from vskill_platform.domain.ranking import rank
-from vskill_platform.domain.search import telling_words, wanted_words
+from vskill_platform.domain.search import Loosening, telling_words, wanted_words
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.kv.collections import SKILLS
 from vskill_platform.kv.entries import Entry, Found
@@ -42,7 +45,10 @@ MOST_CANDIDATES = 300
 FEW = 3
 #: As many words as say little one by one.
 PAIR = 2
+#: How long other words are tried; what is found by then is the answer.
+FURTHER_S = 2.0
 
+_log = structlog.get_logger(__name__)
 _ORDERS = {Sort.UPDATED: "listed_at", Sort.NEWEST: "first_at", Sort.INSTALLS: "installs"}
 
 
@@ -72,10 +78,16 @@ async def list_skills(
 
 
 async def search_skills(
-    text: str, filters: Filter | None = None, limit: int = 30, *, audiences: Audiences
+    text: str,
+    filters: Filter | None = None,
+    limit: int = 30,
+    *,
+    audiences: Audiences,
+    further_s: float = FURTHER_S,
 ) -> SkillHits:
     """What fits the words. Where little does, what fits the words that were probably meant, or most of the words,
-    stands behind it: a suggestion adds and never takes away."""
+    stands behind it: a suggestion adds and never takes away. Where the store has no time for suggestions, the answer is
+    what fits the words, and says that there may be more."""
     env = require_env("kv")
     skips = Skips("search_skills")
     where = _conditions(filters)
@@ -84,16 +96,24 @@ async def search_skills(
     items = _decode_all(found.items, skips)
     if found.truncated and not where:
         items = await _with_holder(text, items, audiences)
-    ranked, meant = rank(items, text), ""
+    ranked, meant, is_cut = rank(items, text), "", False
     if len(found.items) < FEW:
         speller = await read_speller()
         meant = speller.correct(text)
-        weights = speller.weigh(meant or text)
-        more = await _search_further(text, meant, weights, found, where, audiences)
-        further = rank(_decode_all(more, skips), meant or text, weights)
+        known = speller.loosen(meant or text)
+        more: list[Entry] = []
+        try:
+            async with asyncio.timeout(further_s):
+                async for entries in _search_further(text, meant, known, found, where, audiences):
+                    more += entries
+        except (StoreTimeout, TimeoutError):
+            is_cut = True
+            _log.warning("search cut short", words=len(known.weights), found=len(found.items) + len(more))
+        further = rank(_decode_all(tuple(more), skips), meant or text, known.weights)
         ranked, meant = (*ranked, *further), meant if further else ""
     skips.report(env)
-    return SkillHits(ranked[:limit], found.truncated or len(ranked) > limit, skips.count, meant)
+    is_truncated = found.truncated or is_cut or len(ranked) > limit
+    return SkillHits(ranked[:limit], is_truncated, skips.count, meant)
 
 
 async def _search(
@@ -102,7 +122,7 @@ async def _search(
     audiences: Audiences,
     most: int = MOST_CANDIDATES,
     *,
-    loosely: Mapping[str, int] | None = None,
+    loosely: Loosening | None = None,
 ) -> Found:
     return await require_env("kv").kv.search(
         SKILLS.prefix, text, audiences=audiences, where=where, limit=most, loosely=loosely
@@ -112,21 +132,29 @@ async def _search(
 async def _search_further(
     text: str,
     meant: str,
-    weights: Mapping[str, int],
+    known: Loosening,
     found: Found,
     where: Mapping[str, Condition],
     audiences: Audiences,
-) -> tuple[Entry, ...]:
-    """What fits a corrected text, or most of the words by their weight, without what was found already."""
-    more: list[Entry] = []
+) -> AsyncIterator[list[Entry]]:
+    """What fits a corrected text, then most of the words by their weight, without what was found already."""
+    seen = {entry.key for entry in found.items}
+    count = len(found.items)
     if meant:
-        more += (await _search(meant, where, audiences)).items
+        entries = (await _search(meant, where, audiences)).items
+        count += len(entries)
+        yield _without(entries, seen)
     # One of two words alone says little: that is looked for only where there is nothing else.
     is_long = len(telling_words(wanted_words(meant or text))) > PAIR
-    if not (more or found.items) or (is_long and len(more) + len(found.items) < FEW):
-        more += (await _search(meant or text, where, audiences, loosely=weights)).items
-    known = {one.key for one in found.items}
-    return tuple({one.key: one for one in more if one.key not in known}.values())
+    if not count or (is_long and count < FEW):
+        yield _without((await _search(meant or text, where, audiences, loosely=known)).items, seen)
+
+
+def _without(entries: Iterable[Entry], seen: set[str]) -> list[Entry]:
+    """Those that were not seen, which are seen now."""
+    new = [entry for entry in entries if entry.key not in seen]
+    seen.update(entry.key for entry in new)
+    return new
 
 
 async def _with_holder(
