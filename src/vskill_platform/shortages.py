@@ -20,12 +20,16 @@ _LACKS = {
     errno.ENOSPC: "disk space",
     errno.EDQUOT: "disk space",
 }
+#: All that Python says where a thread cannot be started: it lacks the memory of its stack, or there are too many.
+_NO_THREAD = "can't start new thread"
 
 
 def shortage_of(error: BaseException) -> Shortage | None:
     """The shortage behind an error of the system; None where it is something else."""
     if isinstance(error, MemoryError):
         return lack("memory")
+    if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
+        return lack("memory or threads")
     lacks = _LACKS.get(error.errno or 0) if isinstance(error, OSError) else None
     return None if lacks is None else lack(lacks)
 

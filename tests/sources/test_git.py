@@ -6,6 +6,7 @@ import resource
 import shutil
 import socket
 import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -391,10 +392,31 @@ async def test_a_git_that_cannot_be_started_is_not_the_contents_fault(server, op
     assert (await source.fetch(at(""))).files
 
 
+_LIMITED_BY_US = """
+import resource, sys
+from vskill_platform.sources.command import CommandLimits, _limit_resources
+
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+_limit_resources(int(sys.argv[1]), CommandLimits())
+"""
+
+
+def test_git_never_gets_more_memory_than_the_server_may_have():
+    """Not as root either, who could raise what a process has inherited."""
+    with running(["sleep", "600"]) as program:
+        resource.prlimit(program.pid, resource.RLIMIT_AS, (1 << 30, 1 << 30))
+        subprocess.run([sys.executable, "-c", _LIMITED_BY_US, str(program.pid)], check=True)
+        assert resource.prlimit(program.pid, resource.RLIMIT_AS) == (1 << 30, 1 << 30)
+
+
 @pytest.mark.parametrize(
     ("said", "lacks"),
     [
         ("error: index-pack died of signal 9\nfatal: index-pack failed", "memory"),
+        (
+            "git-remote-http: error while loading shared libraries: libz.so.1: failed to map segment from shared object",
+            "memory",
+        ),
         ("fatal: write error: No space left on device", "disk space"),
         ("fatal: cannot create thread: Resource temporarily unavailable", "processes"),
         ("fatal: could not open 'x': Too many open files", "open files"),

@@ -245,7 +245,7 @@ class _Child:
 
     async def start(self, setup: Setup) -> ChildReady:
         ours, theirs = socket.socketpair()
-        spawning = asyncio.ensure_future(asyncio.to_thread(_spawn, theirs.fileno()))
+        spawning = asyncio.ensure_future(asyncio.to_thread(_spawn, theirs))
         try:
             try:
                 self._process = await asyncio.shield(spawning)
@@ -261,7 +261,7 @@ class _Child:
             theirs.close()
         return msgspec.msgpack.decode(await self.ask(frame(setup)), type=ChildReady)
 
-    async def ask(self, message: bytes) -> bytes:
+    async def ask(self, message: bytearray) -> bytes:
         if self._reader is None or self._writer is None:
             raise ChildDied("it is not running")
         try:
@@ -285,7 +285,10 @@ class _Child:
         return await asyncio.to_thread(_reap, process, DYING_S if dying else REAP_S)
 
 
-def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
+def _spawn(theirs: socket.socket) -> subprocess.Popen[bytes]:
+    # Where no thread could be started, this may run long after its caller gave up: a closed socket has no number,
+    # while the number that it had may be somebody else's by then.
+    descriptor = theirs.fileno()
     return subprocess.Popen(
         [sys.executable, "-m", CHILD, str(descriptor)],
         pass_fds=(descriptor,),

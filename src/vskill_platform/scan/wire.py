@@ -36,6 +36,9 @@ class ChildReady(msgspec.Struct, frozen=True):
     compiled: dict[str, bytes] | None = None
 
 
-def frame(message: object) -> bytes:
-    body = msgspec.msgpack.encode(message)
-    return HEADER.pack(len(body)) + body
+def frame(message: object) -> bytearray:
+    """Into a bytearray: where memory is refused, `encode` itself ends the process (msgspec 0.22) and this raises."""
+    framed = bytearray(HEADER.size)
+    msgspec.msgpack.Encoder().encode_into(message, framed, HEADER.size)
+    HEADER.pack_into(framed, 0, len(framed) - HEADER.size)
+    return framed

@@ -258,8 +258,11 @@ def _limit_resources(pid: int, limits: CommandLimits) -> None:
         (resource.RLIMIT_CPU, seconds, seconds + 1),
         (resource.RLIMIT_CORE, 0, 0),
     ):
+        # Only ever lower: root may raise what the child has from us, and the operator limited us with a purpose.
+        _, ours = resource.getrlimit(kind)
+        most = hard if ours == resource.RLIM_INFINITY else min(hard, ours)
         with suppress(ProcessLookupError, PermissionError):
-            prlimit(pid, kind, (soft, hard))
+            prlimit(pid, kind, (min(soft, most), most))
 
 
 def check_ending(code: int) -> None:

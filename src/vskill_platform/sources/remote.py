@@ -242,10 +242,17 @@ _GONE = (
 _NOT_GIT = ("is this a git repository", "dumb http transport", "invalid server response", "not valid: ")
 _NO_COMMIT = ("not our ref", "unadvertised object", "couldn't find remote ref", "no such remote ref")
 _OVER = ("died of signal", "File too large")
-_OUT_OF_MEMORY = ("out of memory", "malloc failed", "unable to create thread", "mmap failed")
+_OUT_OF_MEMORY = (
+    "out of memory",
+    "malloc failed",
+    "unable to create thread",
+    "mmap failed",
+    "Cannot allocate memory",
+)
 #: What a machine lacks, in the words of git and of the system.
 _SHORT = {
     "died of signal 9": "memory",
+    "failed to map segment from shared object": "memory",
     "No space left on device": "disk space",
     "Too many open files": "open files",
     "Resource temporarily unavailable": "processes",
