@@ -205,7 +205,7 @@ async def test_a_child_that_cannot_start_is_not_the_skills_fault():
 
 
 _IN_LITTLE_MEMORY = """
-import asyncio, resource
+import asyncio, resource, sys
 from tests.scan.hanging import misbehave
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.scan.pool import PooledScanner
@@ -213,7 +213,8 @@ from vskill_platform.scan.pool import PooledScanner
 async def main():
     scanner = await PooledScanner.open(misbehave, processes=1, memory_bytes=16 << 30)
     try:
-        await scanner.scan([SkillFile("SKILL.md", "100644", b"---\\nname: a\\ndescription: b\\n---\\ngrow\\n")])
+        text = f"---\\nname: a\\ndescription: b\\n---\\n{sys.argv[1]}\\n"
+        await scanner.scan([SkillFile("SKILL.md", "100644", text.encode())])
     finally:
         await scanner.close()
 
@@ -222,16 +223,25 @@ asyncio.run(main())
 """
 
 
-def test_less_memory_than_a_child_is_due_is_not_the_skills_fault():
-    """The limit of the server is inherited: what is over that one may be well below the child's own."""
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("grow", "This machine has too few resources at the moment: it lacks memory."),
+        ("exit", "The scan was cut off: the scanning process died (exit code 7), as when memory is short."),
+        ("crash", "The scan was cut off: the scanning process died (SIGABRT), as when memory is short."),
+    ],
+)
+def test_less_memory_than_a_child_is_due_is_not_the_skills_fault(body, told):
+    """The limit of the server is inherited: what is over that one may be well below the child's own. The libraries of a
+    child end it in their own ways where memory is refused."""
     done = subprocess.run(
-        [sys.executable, "-c", _IN_LITTLE_MEMORY],
+        [sys.executable, "-c", _IN_LITTLE_MEMORY, body],
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
         check=False,
     )
-    assert "Shortage: This machine has too few resources at the moment: it lacks memory." in done.stderr
+    assert f"Shortage: {told}" in done.stderr
 
 
 async def test_a_scan_that_is_cancelled_frees_its_child():

@@ -3,8 +3,9 @@ child and not the worker. Waiting for a free child does not count against a skil
 
 A child that exceeds its time or memory, or breaks, is replaced, and the skill's report says so: it is timed out, or an
 error, and never clean. A child that could not start, or that somebody else killed below its limits (as the system does
-when memory is short), says nothing about the skill: Shortage asks for another try. The third time over one skill,
-while others are scanned, it is an error too. The event loop only ever waits for sockets.
+when memory is short), or that broke with less memory than it is due, says nothing about the skill: Shortage asks for
+another try. The third time over one skill, while others are scanned, it is an error too. The event loop only ever waits
+for sockets.
 """
 
 import asyncio
@@ -203,9 +204,10 @@ class PooledScanner:
                 ScanStatus.TIMED_OUT, f"the scan took more than {limit:g} s of processor time"
             )
         problem = f"the scanning process died ({_ending(code)})"
-        # Its own limits never end a child this way: of those, the one for time has another signal, and the one for
-        # memory makes an error inside.
-        if code == -signal.SIGKILL and self._may_be_ours(files):
+        # Its own limits never kill a child: of those, the one for time has another signal, and the one for memory makes
+        # an error inside. With less memory than it is due, what it uses may end it in any way.
+        is_short = code == -signal.SIGKILL or not has_memory_for(self._setup.memory_bytes)
+        if is_short and self._may_be_ours(files):
             raise Shortage(f"The scan was cut off: {problem}, as when memory is short.", host=SCANNER)
         return self._report_failure(ScanStatus.ERROR, problem)
 
