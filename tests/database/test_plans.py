@@ -24,7 +24,7 @@ from vskill_platform.kv.sqlite import SqliteKV
 from vskill_platform.kv.sqlite_query import (
     Clause,
     Read,
-    _among_heaviest,
+    _heaviest,
     _matching,
     key_ranges,
     read_ranges,
@@ -260,10 +260,10 @@ async def test_a_search_for_a_common_word_orders_its_matches_by_a_narrow_index(k
     """The records themselves, which are many times as wide, are read only of what is shown."""
     await fill(kv, range(300), skill_name="common words")
     tested = [Clause("collection = 'sub'")]
-    for conditions, indexes in ((tested, 1), ([*tested, _among_heaviest(SUBMISSIONS, tested, 9)], 2)):
-        statement = _matching(SUBMISSIONS, '{skill_name repo_url} : ("common")', conditions, 31)
+    matching = _matching(SUBMISSIONS, '{skill_name repo_url} : ("common")', tested, 31)
+    for statement in (matching, _heaviest(SUBMISSIONS, tested, 9)):
         plan = kv._db.point_read(f"EXPLAIN QUERY PLAN {statement.text}", list(statement.parameters))
-        assert sum("USING COVERING INDEX sub_narrow" in row[3] for row in plan) == indexes, plan
+        assert any("USING COVERING INDEX sub_narrow" in row[3] for row in plan), plan
 
 
 @pytest.mark.parametrize(

@@ -137,15 +137,21 @@ async def test_a_loosened_search_finds_the_same_by_either_plan(kv, heaviest):
     assert answers[0] == [f"skill:o/r/{number:06d}" for number in (55, *others)]
 
 
-async def test_a_loosened_search_reads_few_records_however_common_its_words_are(kv):
-    await fill_skills(kv, "public", range(5_000))
+@pytest.mark.parametrize(
+    ("audiences", "few"), [(PUBLIC_ONLY, False), (EVERYTHING, False), (EVERYTHING, True)]
+)
+async def test_a_loosened_search_reads_few_records_however_common_its_words_are(kv, audiences, few):
+    await fill_skills(kv, "public", range(3_000))
+    await fill(kv, 3_000)
     await kv._db.fetch("SELECT gin_clean_pending_list('skill_words')")
     await kv._db.fetch("ANALYZE records")
-    known = Loosening({"foo": 1, "1234": 4, "4321": 4}, frozenset({"foo"}), 50)
-    steps = plan_search("foo 1234 4321 o", loosely=known)
-    found = search(SKILLS, steps, PUBLIC_ONLY, (), 0, 300, few=False, loosely=True)
+    known = Loosening({"foo": 2, "1234": 2}, frozenset({"foo"}), 50)
+    steps = plan_search("foo 1234 none", loosely=known)
+    assert {step.heaviest for step in steps} == {0, 50}
+    found = search(SKILLS, steps, audiences, (), 0, 300, few=few, loosely=True)
     plan = await plan_of(kv, found.select("key"), found.arguments)
     assert most_removed(plan) <= 50, plan
+    assert "CTE heavy" in plan
     assert "Bitmap Index Scan on skill_words" in plan
 
 

@@ -388,7 +388,9 @@ def search(
             found += f"{''.join(before)} {order} LIMIT {most}"
         parts.append(f"step{place} AS MATERIALIZED ({found})")
     if tests:
-        first = " AND ".join([f"{_words(collection)} IS NOT NULL" if few else weighed, *readable])
+        # The index of words knows the audiences, and without them the one of weights is shorter.
+        by_audience = few and not isinstance(audiences, Everything)
+        first = " AND ".join([f"{_words(collection)} IS NOT NULL" if by_audience else weighed, *readable])
         heavy = (
             f"SELECT * FROM records WHERE {first} ORDER BY {weight} DESC NULLS LAST, key "  # noqa: S608
             f"LIMIT {max(step.heaviest for step in steps)}"

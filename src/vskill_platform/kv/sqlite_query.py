@@ -451,12 +451,18 @@ def search(
         conditions.append(Clause(f"{column(collection, AUDIENCE)} {wanted.text}", wanted.parameters))
     every = f"{{{' '.join(collection.searched)}}}"
     found: dict[int, None] = {}
+    heavy: dict[int, str] = {}
     for step in steps:
         fields = collection.searched[0] if step.in_name else every
         match = f"({fields} : ({_match(step)})){readable}"
         tested = [*conditions, *filters]
         if step.heaviest:
-            tested.append(_among_heaviest(collection, conditions, step.heaviest))
+            # Read once: it goes over all records of the collection.
+            if step.heaviest not in heavy:
+                chosen = _heaviest(collection, conditions, step.heaviest)
+                numbers = [number for (number,) in read(chosen.text, list(chosen.parameters))]
+                heavy[step.heaviest] = msgspec.json.encode(numbers).decode()
+            tested.append(Clause("records.id IN (SELECT value FROM json_each(?))", (heavy[step.heaviest],)))
         statement = _matching(collection, match, tested, -1 if most is None else most)
         found |= dict.fromkeys(number for (number,) in read(statement.text, list(statement.parameters)))
         if most is not None and len(found) >= most:
@@ -464,12 +470,12 @@ def search(
     return list(found)[:most]
 
 
-def _among_heaviest(collection: RecordKind, conditions: Sequence[Clause], count: int) -> Clause:
-    """That a record is one of so many that meet the conditions, the heaviest first."""
+def _heaviest(collection: RecordKind, conditions: Sequence[Clause], count: int) -> Clause:
+    """The numbers of so many records that meet the conditions, the heaviest first."""
     return Clause(
-        f"records.id IN (SELECT id FROM records INDEXED BY {narrow_index(collection)} "  # noqa: S608 - declared names only
+        f"SELECT id FROM records INDEXED BY {narrow_index(collection)} "  # noqa: S608 - declared names only
         f"WHERE {' AND '.join(one.text for one in conditions)} "
-        f"ORDER BY {column(collection, collection.weighed)} DESC, key LIMIT ?)",
+        f"ORDER BY {column(collection, collection.weighed)} DESC, key LIMIT ?",
         (*(value for one in conditions for value in one.parameters), count),
     )
 
