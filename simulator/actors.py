@@ -377,7 +377,18 @@ class People:
             content = self.last.get(place.id)
             lost = content is not None and not self._world.is_whole(content.digest)
             if lost and place.identity.is_upload:
-                await self.act("submit_same", place, self.process)
+                while not await self._try("submit_same", place):
+                    pass
+
+    async def _try(self, what: str, place: Place) -> bool:
+        """Whether the process that was asked lived to answer: an earlier call of its can end it even now."""
+        process = self.process
+        acting = asyncio.create_task(self.act(what, place, process))
+        while not acting.done() and not process.dead:
+            await asyncio.sleep(0.1)
+        if acting.done():
+            await acting
+        return acting.done()
 
     async def _pause(self, _: Place) -> None:
         await pause_queue(
