@@ -384,11 +384,12 @@ class People:
         """Whether the process that was asked lived to answer: an earlier call of its can end it even now."""
         process = self.process
         acting = asyncio.create_task(self.act(what, place, process))
-        while not acting.done() and not process.dead:
-            await asyncio.sleep(0.1)
-        if acting.done():
-            await acting
-        return acting.done()
+        while not process.dead:
+            done, _ = await asyncio.wait([acting], timeout=0.1)
+            if done:
+                await acting
+                return True
+        return False
 
     async def _pause(self, _: Place) -> None:
         await pause_queue(
