@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import shutil
 import tempfile
 import time
@@ -111,11 +110,10 @@ async def _measure(env: Env, servers: Servers, processes: Workers, setup: Setup,
 
 
 async def _warm_up(workers: Sequence[WorkerProcess]) -> int:
-    """Until every worker has every scanning process that it will have; how many jobs that took."""
+    """Until every worker has a scanning process; how many jobs that took. It starts more only if scans wait for one."""
     done = 0
-    wanted = os.cpu_count() or 1
     async with asyncio.timeout(PATIENCE_S):
-        while done == 0 or any(len(family(one.pid, table())) <= wanted for one in workers):
+        while done == 0 or any(len(family(one.pid, table())) == 1 for one in workers):
             await _submit(done, _WARM_JOBS * len(workers))
             done += _WARM_JOBS * len(workers)
             await until_published(done, _LOOK_EVERY_S)
