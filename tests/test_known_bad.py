@@ -12,6 +12,7 @@ from vskill_platform.domain.states import State
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.intake.submit import IntakeOutcome, submit_upload
 from vskill_platform.queue.jobs import JOBS
+from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.indicators import read_indicators, with_indicators
 from vskill_platform.scan.ruleset import Ruleset
 from vskill_platform.store.blocklist import find_hits
@@ -27,7 +28,7 @@ DIGEST = digest_of_files(THIEF)
 
 
 def scanner_with(listed: str) -> InlineScanner:
-    return InlineScanner(with_indicators(Ruleset(()), read_indicators(listed)), read_manifest)
+    return InlineScanner(Engine(with_indicators(Ruleset(()), read_indicators(listed)), read_manifest))
 
 
 async def submit(env, namespace: str = "tests"):

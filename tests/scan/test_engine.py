@@ -10,6 +10,7 @@ from collections.abc import Collection
 import pytest
 
 from tests.support.compiled_rules import bundled_engine
+from tests.support.scanners import InlineScanner
 from vskill_platform.domain.content import SkillFile, digest_of_files
 from vskill_platform.domain.scan import ScanStatus, Severity, StaticReport, Verdict
 from vskill_platform.intake.manifest import read_manifest
@@ -185,12 +186,12 @@ def test_a_file_full_of_what_rules_look_for_is_read_to_its_end(unit):
     assert (report.status, report.problem) == (ScanStatus.COMPLETE, "")
 
 
-def test_the_engine_of_the_tests_outlives_what_another_thread_collects():
+def test_the_engine_of_an_environment_outlives_what_another_thread_collects():
     """An environment that a test leaves behind is a circle, and holds its scanner; any thread may collect it. A scanner
     of YARA that ends in a thread that did not make it is an error at the end of this test."""
-    engine = bundled_engine()
+    engine = Engine(RULESET)
     engine.scan([SKILL_MD])
-    left: list[object] = [engine]
+    left: list[object] = [InlineScanner(engine)]
     left.append(left)
     del engine, left
     collecting = threading.Thread(target=gc.collect)

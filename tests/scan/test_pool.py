@@ -22,6 +22,7 @@ from vskill_platform.domain.errors import Shortage
 from vskill_platform.domain.scan import ScanStatus, StaticReport
 from vskill_platform.intake.manifest import Manifest, read_manifest
 from vskill_platform.scan.compiled import compiled_file, store_compiled
+from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.limits import Limits
 from vskill_platform.scan.pool import PooledScanner
 from vskill_platform.scan.ruleset import bundled_rules
@@ -58,7 +59,7 @@ RULES = bundled_rules()
 
 
 async def test_a_child_says_what_the_engine_says():
-    inline = InlineScanner(RULES, read_manifest)
+    inline = InlineScanner(Engine(RULES, read_manifest))
     async with pool() as scanner:
         assert scanner.ruleset == inline.ruleset == RULES.version
         theirs, ours = await scanner.scan(EVIL), await inline.scan(EVIL)

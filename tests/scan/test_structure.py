@@ -8,6 +8,7 @@ from tests.support.scanners import InlineScanner, structure_scanner
 from vskill_platform.domain.content import SkillFile, digest_of_files
 from vskill_platform.domain.scan import FindingKind, ScanStatus, Severity, Verdict
 from vskill_platform.intake.manifest import read_manifest
+from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.limits import Limits
 from vskill_platform.scan.ruleset import Ruleset
 from vskill_platform.scan.structure import LARGE_FILE_BYTES, RULES
@@ -22,7 +23,7 @@ PATIENT = Limits(cpu_s=300, wall_s=3000)
 
 
 async def findings(*files: SkillFile, known_bad=()):
-    scanner = InlineScanner(Ruleset(()), read_manifest, known_bad, PATIENT)
+    scanner = InlineScanner(Engine(Ruleset(()), read_manifest, known_bad, PATIENT))
     report = await scanner.scan(files)
     assert report.status is ScanStatus.COMPLETE
     assert report.ruleset == scanner.ruleset

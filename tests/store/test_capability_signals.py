@@ -4,7 +4,7 @@ There are no histories of real skills to measure this on, so the histories here 
 and an update of it.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -12,34 +12,22 @@ from tests.incidents.steps import record_of
 from tests.support.acting import approve
 from tests.support.compiled_rules import bundled_engine
 from tests.support.envs import ENGINES, open_test_env, run_until_quiet, submit_skill
+from tests.support.scanners import InlineScanner
 from tests.support.system_reads import get_submission
 from vskill_platform.domain.capability import CapabilityClass
 from vskill_platform.domain.content import SkillFile, digest_of_files
-from vskill_platform.domain.scan import StaticReport
 from vskill_platform.domain.skill import Certification
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
 from vskill_platform.env import Env
-from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.limits import Limits
 
 pytestmark = pytest.mark.anyio
 
 
-class RealScanner:
-    """The bundled rules in this process."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self.ruleset = engine.version
-
-    async def scan(self, files: Sequence[SkillFile]) -> StaticReport:
-        return self._engine.scan(files)
-
-
 @pytest.fixture(scope="module")
-def scanner() -> RealScanner:
-    return RealScanner(bundled_engine(Limits(cpu_s=60, wall_s=600)))
+def scanner() -> InlineScanner:
+    return InlineScanner(bundled_engine(Limits(cpu_s=60, wall_s=600)))
 
 
 @pytest.fixture(params=ENGINES)

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from tests.store.test_capability_signals import RealScanner
 from tests.store.test_registry_signals import make_popular, noticed, submit
 from tests.support.compiled_rules import bundled_engine
 from tests.support.envs import open_test_env
 from tests.support.records import put_copies, submission
+from tests.support.scanners import InlineScanner
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.identity import upload_identity
@@ -26,8 +26,8 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(scope="module")
-def scanner() -> RealScanner:
-    return RealScanner(bundled_engine(Limits(cpu_s=60, wall_s=600)))
+def scanner() -> InlineScanner:
+    return InlineScanner(bundled_engine(Limits(cpu_s=60, wall_s=600)))
 
 
 @pytest.fixture

@@ -17,8 +17,7 @@ def keep_compiled_rules(data_dir: Path) -> None:
 
 @functools.cache
 def bundled_engine(limits: Limits = DEFAULT_LIMITS) -> Engine:
-    """The rules that come with the product, ready in a tenth of the time that compiling takes. It is kept: YARA's scanners
-    must die in the thread that made them, and what an environment leaves behind may be collected in any thread."""
+    """The rules that come with the product, ready in a tenth of the time that compiling takes."""
     return Engine(bundled_rules(), limits=limits, compiled=_compiled())
 
 
