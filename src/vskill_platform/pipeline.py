@@ -7,7 +7,7 @@ the next attempt continues from the record wherever this one stopped.
 import msgspec
 
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, place_target
-from vskill_platform.domain.content import SkillFile, digest_of_files
+from vskill_platform.domain.content import SkillFile, digest_of, manifest_of
 from vskill_platform.domain.decision import BlockScope, Decision, decide, is_automatic
 from vskill_platform.domain.errors import (
     Blocked,
@@ -84,7 +84,7 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
     content = await _fetch(claim)
     unblocked = await require_unblocked(targets_for(claim.record))
     report = await scan_once(content.files, content.digest)
-    grounds = await grounds_for(claim.record.identity, content.digest, claim.record.approval)
+    grounds = await grounds_for(claim.record.identity, content.digest, claim.record.approval, report)
     judge, second = await _judge(claim, content.files, report, grounds)
     evidence = evidence_of(
         content.digest,
@@ -126,11 +126,12 @@ async def _fetch(claim: HeldClaim) -> Content:
         await note_damage_in_passing(found)
         raise
     manifest = admit_skill(fetched.files, slug_of(claim.record.identity))
-    digest = digest_of_files(fetched.files)
+    entries = manifest_of(fetched.files)
+    digest = digest_of(entries)
     if digest != claim.record.upload:
         await keep_content(digest, fetched.files)
     claim.learn(digest=digest, commit=fetched.commit, declared_name=manifest.name)
-    return Content(digest, fetched.files, manifest)
+    return Content(digest, fetched.files, entries, manifest)
 
 
 async def _judge(

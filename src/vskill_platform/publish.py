@@ -62,6 +62,8 @@ class Content(msgspec.Struct, frozen=True):
 
     digest: str
     files: tuple[SkillFile, ...]
+    #: The files by path, mode, size and hash, which the digest is taken of.
+    entries: tuple[FileEntry, ...]
     manifest: Manifest
     #: The blocklist at which no entry hit it, if this attempt has looked already.
     unblocked: Assert | None = None
@@ -76,7 +78,6 @@ class _Measured(msgspec.Struct, frozen=True):
 
     content_hash: str
     tree_hash: str
-    manifest: tuple[FileEntry, ...]
     archives: ArchiveDigests
     artifact: Artifact
 
@@ -134,7 +135,7 @@ async def _read_content(record: Submission) -> Content:
     if record.digest is None:
         raise SourceGone("no content was stored for this submission", submission=record.id)
     files = await read_content(record.digest)
-    return Content(record.digest, files, admit_skill(files, slug_of(record.identity)))
+    return Content(record.digest, files, manifest_of(files), admit_skill(files, slug_of(record.identity)))
 
 
 async def _measure(files: tuple[SkillFile, ...]) -> _Measured:
@@ -148,7 +149,6 @@ def _measure_now(files: tuple[SkillFile, ...]) -> _Measured:
     return _Measured(
         content_hash=content_hash(skill_file_of(files).data),
         tree_hash=tree_hash(files),
-        manifest=manifest_of(files),
         archives=archives,
         artifact=artifact_of(files, archives),
     )
@@ -205,7 +205,7 @@ async def _publication(
         registry = require_env("settings").settings.registry_name
         current = next(ref for ref in published.versions if ref.number == published.current_version)
         statement = make_statement(
-            registry, canonical, current, record, measured.archives, seal.report, measured.manifest
+            registry, canonical, current, record, measured.archives, seal.report, content.entries
         )
         operations += await attestation_writes(statement, seal.key)
     changes: dict[str, object] = {
@@ -236,7 +236,7 @@ def _facts(record: Submission, content: Content, canonical: str, measured: _Meas
         digest=content.digest,
         content_hash=measured.content_hash,
         tree_hash=measured.tree_hash,
-        manifest=measured.manifest,
+        manifest=content.entries,
         published_at=env.kv.now(),
         certification=Certification(certification) if certification else Certification.SCANNED,
         score=(decision.score if decision else None) or 0,

@@ -185,7 +185,7 @@ async def rescan(task: Task) -> TaskEnd:
         return TaskEnd("nothing to rescan: the version is not live", forgotten)
     files = await read_content(digest)
     report = await scan_once(files, digest)
-    grounds = await grounds_for(skill.identity, digest, await _approval(skill, ref))
+    grounds = await grounds_for(skill.identity, digest, await _approval(skill, ref), report)
     is_asked = is_judge_needed(report, grounds)
     judge, second = await ask_judges(files, report) if is_asked else NOT_ASKED
     decision = decide_rescan(

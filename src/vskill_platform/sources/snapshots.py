@@ -6,9 +6,10 @@ whole, once, and its folder removed. Every list and every read has a limit, and 
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from vskill_platform.domain.content import MODES, ContentLimits, SkillFile, check_files
 from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NoSkillFound
@@ -28,6 +29,9 @@ from vskill_platform.sources.listing import (
     skill_file_in,
 )
 from vskill_platform.sources.objects import ObjectReader
+
+W = TypeVar("W")
+F = TypeVar("F")
 
 #: Of the list of a whole repository; a longer one is read folder by folder.
 LISTING_BYTES = 16 * 1024 * 1024
@@ -106,7 +110,7 @@ class Snapshot:
     async def skill_folders(self, below: str) -> tuple[list[str], list[str], bool]:
         """Folders with a SKILL.md at or below this one, those that no address can name, and whether there are more."""
         lines, cut = (self._lines, False) if self._lines is not None else await self._list(self.commit)
-        found = await asyncio.to_thread(folders_with_skill, lines, below)
+        found = await _choose(folders_with_skill, lines, below)
         named = sorted(path for path in found if can_be_named(path))
         odd = sorted(shown_path(path) for path in found if not can_be_named(path))
         return (
@@ -119,7 +123,7 @@ class Snapshot:
         """The SKILL.md of each folder, as far as it is a plain file of a sane size."""
         wanted = {skill_file_in(folder): folder for folder in folders}
         lines = self._lines if self._lines is not None else (await self._list(self.commit))[0]
-        found = await asyncio.to_thread(lines_of, lines, wanted)
+        found = await _choose(lines_of, lines, wanted)
         entries = [entry for entry in map(entry_of, found) if entry.mode in MODES]
         blobs = await self._small_blobs(entries)
         return {wanted[entry.path]: blobs[entry.id] for entry in entries if entry.id in blobs}
@@ -158,7 +162,7 @@ class Snapshot:
 
     async def _find_entries(self, paths: Collection[str]) -> list[TreeEntry]:
         if self._lines is not None:
-            lines = await asyncio.to_thread(lines_of, self._lines, paths)
+            lines = await _choose(lines_of, self._lines, paths)
         else:
             lines = [line for path in paths for line in (await self._list(self.commit, path))[0]]
         return [entry for entry in map(entry_of, lines) if entry.path in paths]
@@ -186,7 +190,7 @@ class Snapshot:
     async def _entries(self, folder: str) -> list[TreeEntry]:
         """Every entry below a folder, its path counted from there; more than a skill may hold are refused."""
         if self._lines is not None:
-            lines, cut = await asyncio.to_thread(lines_below, self._lines, folder), False
+            lines, cut = await _choose(lines_below, self._lines, folder), False
             start = len(folder) + 1 if folder else 0
         else:
             lines, cut = await self._list(f"{self.commit}:{folder}")
@@ -281,6 +285,13 @@ class Snapshot:
         if self._folder is None:
             raise RuntimeError("the snapshot was removed while it was in use")
         return self._folder
+
+
+async def _choose(choose: Callable[[Sequence[bytes], W], F], lines: Sequence[bytes], wanted: W) -> F:
+    """In a thread where the list is long: a short one is through before a thread has begun."""
+    if len(lines) <= SMALL_FILES:
+        return choose(lines, wanted)
+    return await asyncio.to_thread(choose, lines, wanted)
 
 
 def _committed_at(about: bytes) -> int | None:

@@ -18,12 +18,13 @@ from vskill_platform.domain.errors import ContentDamaged
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.signals import Signal, SignalKind
 from vskill_platform.domain.skill import Certification, PublishedSkill, VersionStatus
+from vskill_platform.domain.submission import Submission
 from vskill_platform.kv.collections import SKETCHES
 from vskill_platform.kv.entries import Overlap
 from vskill_platform.records import Skips
 from vskill_platform.store.owners import owners_of
 from vskill_platform.store.sketches import Sketch
-from vskill_platform.store.skills import place_of, read_skills, read_versions
+from vskill_platform.store.skills import SkillPlace, read_skills, read_versions
 from vskill_platform.store.stored_content import INLINE_BYTES, read_content
 from vskill_platform.worker_context import require_env
 
@@ -42,8 +43,8 @@ class _Twin(msgspec.Struct, frozen=True):
 
 
 async def copy_signals(
-    identity: Identity,
-    submitter: str | None,
+    record: Submission,
+    place: SkillPlace,
     files: tuple[SkillFile, ...],
     hashes: tuple[int, ...],
     audiences: Audiences,
@@ -52,13 +53,12 @@ async def copy_signals(
     skill is only shown."""
     if not hashes:
         return []
-    _, canonical, own, _ = await place_of(identity)
-    candidates = await _find_candidates(canonical, hashes, audiences)
+    candidates = await _find_candidates(place.canonical, hashes, audiences)
     for twin in await _compare(candidates, files, audiences):
         found, skill = twin.comparison, twin.skill
-        if await _is_same_owner(identity, submitter, skill):
+        if await _is_same_owner(record.identity, record.submitter, skill):
             continue
-        if own is not None and await _is_accepted(twin, own):
+        if place.skill is not None and await _is_accepted(twin, place.skill):
             continue
         withdrawn = skill.current_version is None
         reason = describe_copy(found, withdrawn=withdrawn)

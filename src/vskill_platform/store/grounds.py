@@ -4,6 +4,7 @@ owner, and the rules that a reviewer judged false for them."""
 from typing import TypedDict
 
 from vskill_platform.domain.identity import Identity
+from vskill_platform.domain.scan import StaticReport
 from vskill_platform.domain.submission import Approval
 from vskill_platform.store.suppressions import suppressed_rules
 from vskill_platform.worker_context import require_env
@@ -17,13 +18,15 @@ class Grounds(TypedDict):
     suppressed: frozenset[str]
 
 
-async def grounds_for(identity: Identity, digest: str, approval: Approval | None) -> Grounds:
-    """For content of this digest at this place."""
+async def grounds_for(
+    identity: Identity, digest: str, approval: Approval | None, report: StaticReport
+) -> Grounds:
+    """For content of this digest at this place. Where nothing was found, no rule of it is looked up."""
     approved = approval is not None and approval.digest == digest
     return Grounds(
         approved_by=approval.by if approval is not None and approved else None,
         trusted_vendor=_is_trusted(identity),
-        suppressed=await suppressed_rules(digest),
+        suppressed=await suppressed_rules(digest) if report.findings else frozenset(),
     )
 
 

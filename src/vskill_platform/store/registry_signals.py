@@ -28,13 +28,15 @@ from vskill_platform.domain.signals import Signal, SignalKind
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Submission
 from vskill_platform.kv.collections import AUDIENCE, SKILLS
+from vskill_platform.kv.entries import ABSENT
 from vskill_platform.kv.query import Between
 from vskill_platform.records import Skips
+from vskill_platform.store.blocklist import blocklist_version
 from vskill_platform.store.copy_signals import copy_signals, size_of
 from vskill_platform.store.names import read_names
 from vskill_platform.store.namespaces import read_directory
 from vskill_platform.store.sketches import ContentMarks
-from vskill_platform.store.skills import place_of, read_skills
+from vskill_platform.store.skills import SkillPlace, place_of, read_skills
 from vskill_platform.store.stored_content import INLINE_BYTES
 from vskill_platform.worker_context import require_env
 
@@ -57,18 +59,17 @@ async def registry_signals(
 ) -> tuple[Signal, ...]:
     """The signals of what was submitted."""
     wanted = require_env("settings").settings.review_signals
-    identity = record.identity
-    directory = await read_directory()
+    directory, place = await read_directory(), await place_of(record.identity)
     found: list[Signal] = []
     if SignalKind.COPY in wanted:
-        found += await copy_signals(identity, record.submitter, files, marks.hashes, shared_form(directory))
+        found += await copy_signals(record, place, files, marks.hashes, shared_form(directory))
     if SignalKind.LOOK_ALIKE in wanted:
-        found += await _look_alike(identity)
+        found += await _look_alike(place)
     if SignalKind.HOST in wanted:
         readers = common_audiences(record.audience, directory)
         found += await _first_seen_hosts(files, marks.hosts, readers)
     if SignalKind.PUBLISHER in wanted:
-        found += await _publisher(identity)
+        found += await _publisher(record.identity)
     return tuple(found)
 
 
@@ -77,7 +78,8 @@ async def reviewer_signals(
 ) -> tuple[Signal, ...]:
     """What only a reviewer is shown, and holds nothing by itself: copies of skills that this reviewer may read, and the
     owner's history."""
-    copies = await copy_signals(record.identity, record.submitter, files, sketch_of(files), audiences)
+    place = await place_of(record.identity)
+    copies = await copy_signals(record, place, files, sketch_of(files), audiences)
     told = {skill for one in _noticed(record) for skill in one.skills}
     found = [one for one in copies if not told.issuperset(one.skills)]
     found += await _history(record.identity, audiences)
@@ -104,15 +106,14 @@ def _noticed(record: Submission) -> tuple[Signal, ...]:
     return record.evidence.noticed if record.evidence is not None else ()
 
 
-async def _look_alike(identity: Identity) -> list[Signal]:
+async def _look_alike(place: SkillPlace) -> list[Signal]:
     """Only of a first publication: what is published keeps its name."""
-    slug, canonical, published, _ = await place_of(identity)
-    name = hyphenate(slug)
-    if published is not None or not name or not await _has_popular():
+    name = hyphenate(place.slug)
+    if place.skill is not None or not name or not await _has_popular():
         return []
     held = (await read_names(look_alikes(name))).held
     holders = {one.holders[PUBLIC].canonical: flat for flat, one in held.items() if PUBLIC in one.holders}
-    popular = [one for one in await _read_skills(holders) if _is_imitated(one, canonical)]
+    popular = [one for one in await _read_skills(holders) if _is_imitated(one, place.canonical)]
     if not popular:
         return []
     first = max(popular, key=lambda one: (one.trust.installs, one.canonical))
@@ -158,6 +159,9 @@ async def _read_skills(names: dict[str, str]) -> list[PublishedSkill]:
 
 async def _publisher(identity: Identity) -> list[Signal]:
     env = require_env("kv")
+    if await blocklist_version() == ABSENT:
+        # Nothing was ever blocked.
+        return []
     since = env.kv.now() - BLOCKED_WITHIN_MS
     skips = Skips("registry_signals")
     recent = 0

@@ -3,6 +3,7 @@ the one skill record; what becomes of it is decided by the pure functions of `do
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -239,11 +240,17 @@ async def _forget_review(marker: Entry, skill_key: str, seen: Entry | None) -> N
         await require_env("kv").kv.commit([unchanged, Delete(marker.key)])
 
 
-async def place_of(identity: Identity) -> tuple[str, str, PublishedSkill | None, int]:
-    """Where this place publishes: slug, canonical name, and the skill that is there, if any, with its version.
+class SkillPlace(NamedTuple):
+    """Where a place publishes, and the skill that is there, if any, with its version."""
 
-    A name that another place of the repository has taken gives this one a slug of its own (A4c).
-    """
+    slug: str
+    canonical: str
+    skill: PublishedSkill | None
+    version: int
+
+
+async def place_of(identity: Identity) -> SkillPlace:
+    """A name that another place of the repository has taken gives this one a slug of its own (A4c)."""
     slug = slug_of(identity)
     canonical = canonical_name(identity, slug)
     skill, version = await read_skill(canonical)
@@ -251,7 +258,7 @@ async def place_of(identity: Identity) -> tuple[str, str, PublishedSkill | None,
         slug = clash_slug(slug, identity)
         canonical = canonical_name(identity, slug)
         skill, version = await read_skill(canonical)
-    return slug, canonical, skill, version
+    return SkillPlace(slug, canonical, skill, version)
 
 
 async def skill_writes(
