@@ -91,9 +91,10 @@ $(MODEL_READY): requirements-judge.lock | $(READY)
 test-judge: $(READY) $(MODEL_READY) ## Ask a real small model over the real protocol (ARGS=--write-exchanges records what CI replays)
 	@$(BIN)/python -m pytest -m "model" tests/judge $(ARGS)
 
-test-long: $(READY) ## The tests that may run longer: 50 kills, 300 histories, 10 interrupted runs, 20 calls of each address
-	@KILLS=50 SEEDS=300 MOMENTS=10 EXAMPLES=20 $(BIN)/python -m pytest -n $(WORKERS) tests/processes/test_kill.py \
-		tests/simulator/test_histories.py tests/lifetimes tests/web/test_schemathesis.py $(ARGS)
+test-long: $(READY) ## The tests that may run longer: 50 kills, 300 histories, 10 interrupted runs, 20 calls of each address, 20 times the examples
+	@KILLS=50 SEEDS=300 MOMENTS=10 EXAMPLES=20 TIMES=20 $(BIN)/python -m pytest -n $(WORKERS) tests/processes/test_kill.py \
+		tests/simulator/test_histories.py tests/lifetimes tests/web/test_schemathesis.py tests/contracts tests/database/test_fields.py \
+		tests/domain $(ARGS)
 
 node: $(NODE_READY) ## Install the npm clients that the tests use into .venv/node, at pinned versions
 

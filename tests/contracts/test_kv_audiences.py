@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.manual_clock import ManualClock
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.errors import InvalidInput, UnindexedQuery
@@ -19,7 +20,7 @@ from vskill_platform.kv.query import Between, Condition, In, Is, Query, evaluate
 pytestmark = pytest.mark.anyio
 
 SLOW = settings(
-    max_examples=60,
+    max_examples=examples(25),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

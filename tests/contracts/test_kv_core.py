@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.contracts.conftest import KVEngine, Store
 from tests.contracts.minimal_kv import MinimalKV
+from tests.support.examples import examples
 from tests.support.manual_clock import ManualClock
 from tests.support.patience import NEVER_MS, PATIENCE_S
 from vskill_platform.broker.contract import Broker, DeadLetterPage, Delivery, Depth, Settlement
@@ -469,7 +470,9 @@ async def test_keys_are_listed_in_the_order_of_their_bytes(kv: KV):
     assert await keys_of(kv, "k:") == sorted(keys, key=str.encode)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     keys=st.sets(st.text("ab:%_\\é\uffff\U0001f600\U0010ffff", min_size=1, max_size=4), max_size=12),
     prefix=st.text("ab:%é\uffff\U0010ffff", max_size=2),

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.contracts.test_kv_queries import MALFORMED, READERS, clear, everything, write
+from tests.support.examples import examples
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.errors import UnindexedQuery
 from vskill_platform.kv.collections import SKETCHES
@@ -40,7 +41,7 @@ def sketch(*hashes: int, audience: str = "public") -> bytes:
 
 
 @settings(
-    max_examples=60,
+    max_examples=examples(25),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.contracts.conftest import BrokerEngine, KVEngine, Store, asks_for_the_time, kv_needs
+from tests.support.examples import examples
 from tests.support.manual_clock import ManualClock
 from vskill_platform.broker.contract import (
     LEASE_MS,
@@ -32,7 +33,7 @@ from vskill_platform.kv.memory import MemoryKV
 pytestmark = pytest.mark.anyio
 
 HISTORIES = settings(
-    max_examples=60,
+    max_examples=examples(20),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

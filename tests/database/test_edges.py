@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.manual_clock import ManualClock
 from tests.support.patience import PATIENCE_S
 from vskill_platform.broker.memory import MemoryBroker
@@ -170,7 +171,7 @@ _characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 
 
 @given(keys=st.lists(st.text(_characters, min_size=1, max_size=20), min_size=1, max_size=5, unique=True))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_any_text_can_be_a_key(tmp_path_factory, keys):
     """Keys travel to SQLite inside JSON: each comes out as it went in."""
     asyncio.run(_check_keys(tmp_path_factory.mktemp("keys"), keys))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.manual_clock import ManualClock
 from vskill_platform.database.sqlite import SqliteDatabase
 from vskill_platform.domain.audience import EVERYTHING
@@ -134,7 +135,7 @@ _keys = st.sampled_from(
 
 
 @given(key=_keys, value=_records.map(msgspec.json.encode) | _odd | st.text().map(str.encode))
-@settings(max_examples=400)
+@settings(max_examples=examples(100))
 def test_columns_hold_exactly_what_the_contract_reads(key, value):
     columns = derive(key, value)
     held = dict(zip(("searched", "collection", *FIELD_COLUMNS), columns, strict=True))
@@ -148,7 +149,7 @@ def test_columns_hold_exactly_what_the_contract_reads(key, value):
 
 
 @given(records=st.lists(st.tuples(_keys, _records.map(msgspec.json.encode) | _odd), min_size=1, max_size=8))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_stored_fields_counts_and_terms_agree_with_the_records(tmp_path_factory, records):
     """Whatever was written over whatever, in one group or several: counts are exact, and select finds it."""
     path = tmp_path_factory.mktemp("fields") / "store.sqlite"
@@ -205,7 +206,7 @@ async def test_texts_are_indexed_again_only_when_they_changed(database, kv):
 
 @pytest.mark.anyio
 @given(text=st.text(max_size=60))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_the_tokenizer_keeps_every_term_whole(text):
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE VIRTUAL TABLE t USING fts5 (x, tokenize = 'ascii')")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from vskill_platform.domain.content import (
     MODES,
     ContentLimits,
@@ -285,7 +286,7 @@ def test_a_bundle_gives_back_what_was_packed(files: tuple[SkillFile, ...]) -> No
 
 
 @given(FILES, st.data())
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(100))
 def test_a_bundle_with_any_damage_is_corrupt_and_nothing_else(
     files: tuple[SkillFile, ...], data: st.DataObject
 ) -> None:

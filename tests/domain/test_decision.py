@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from vskill_platform.domain.decision import (
     BlockScope,
     Decision,
@@ -504,7 +505,7 @@ ANY_REST = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     findings=st.lists(ANY_FINDING, max_size=10),
     status=st.sampled_from([ScanStatus.COMPLETE] * 3 + list(ScanStatus)),

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.identity import (
     CASELESS_HOSTS,
@@ -297,7 +298,7 @@ def places(draw: st.DrawFn) -> tuple[str, str]:
 
 
 @given(st.one_of(places(), st.tuples(URLISH, FOLDERS), st.tuples(st.text(max_size=60), st.text(max_size=30))))
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_normalising_is_total_and_idempotent(place: tuple[str, str]) -> None:
     try:
         identity = normalise(*place)
@@ -310,7 +311,7 @@ def test_normalising_is_total_and_idempotent(place: tuple[str, str]) -> None:
 
 
 @given(st.lists(NAMES, min_size=2, max_size=4), NAMES, st.lists(NAMES, min_size=2, max_size=4), NAMES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_two_places_never_share_a_key(
     left: list[str], left_path: str, right: list[str], right_path: str
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BLOCK_REASON
 from vskill_platform.domain.content import SkillFile, content_hash, digest_of, manifest_of, tree_hash
@@ -791,7 +792,7 @@ ROLES = {
 
 
 @given(STEPS)
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(100))
 def test_whatever_happens_the_record_agrees_with_its_versions(steps: list[tuple[str, str]]) -> None:
     """A14, A15: every listed version has its record, and what is published is current afterwards."""
     skill, _ = publish_version(None, publication("A", 0))

@@ -157,14 +157,16 @@ def test_texts_in_quotes_are_told_as_a_pattern_would_tell_them():
 
 @pytest.mark.parametrize("between", [b",\n", b","], ids=["lines", "line"])
 def test_settings_full_of_addresses_take_as_long_as_they_are(engine, between):
-    pairs = (
-        b'"%s": "https://api.author-tools.dev/%d"' % (b"ab"[n % 2 : n % 2 + 1], n) for n in range(48_000)
-    )
-    settings = b"{" + between.join(pairs) + b"}"
-    cpu_s(engine, "settings.json", settings[:100_000])
-    half = min(cpu_s(engine, "settings.json", settings[: len(settings) // 2])[0] for _ in range(3))
-    whole, report = min((cpu_s(engine, "settings.json", settings) for _ in range(3)), key=itemgetter(0))
-    assert whole < 3 * half
+    def settings(count):
+        pairs = (
+            b'"%s": "https://api.author-tools.dev/%d"' % (b"ab"[n % 2 : n % 2 + 1], n) for n in range(count)
+        )
+        return b"{" + between.join(pairs) + b"}"
+
+    cpu_s(engine, "settings.json", settings(2_000))
+    half = min(cpu_s(engine, "settings.json", settings(10_000))[0] for _ in range(2))
+    assert min(cpu_s(engine, "settings.json", settings(20_000))[0] for _ in range(2)) < 3 * half
+    report = engine.scan(skill("settings.json", settings(40_000)))
     assert report.status is ScanStatus.INCOMPLETE
     assert "only partly listed" in report.problem
 
@@ -193,8 +195,8 @@ def test_a_flood_of_what_carries_code_takes_as_long_as_it_is_and_no_square_of_it
         carried_by(path, text, language_of(path, text))
         return time.thread_time() - began
 
-    half = min(reading_s(500_000) for _ in range(3))
-    assert min(reading_s(1_000_000) for _ in range(3)) < 3 * half + 0.01
+    half = min(reading_s(60_000) for _ in range(3))
+    assert min(reading_s(120_000) for _ in range(3)) < 3 * half + 0.01
 
 
 def test_code_behind_more_code_than_is_read_is_not_called_clean(engine):
