@@ -28,7 +28,7 @@ from vskill_platform.scan.matcher import Matcher, rest_of
 from vskill_platform.scan.model import SPEAKING, Fact, Hit, Layer, Piece, Polarity, TextRole, Unit
 from vskill_platform.scan.modules import Knowledge, across_modules
 from vskill_platform.scan.normal import normalise_text, written_column
-from vskill_platform.scan.polarity import is_about, last_sentence, tells
+from vskill_platform.scan.polarity import last_sentence, tells, tells_before
 from vskill_platform.scan.reading import Reading, ReadText
 from vskill_platform.scan.ruleset import Leaf, RuleNode, Ruleset, TextRule, leaf_numbers
 from vskill_platform.scan.segments import hidden_layer, segment_file
@@ -320,8 +320,11 @@ class _Scan:
         if leaf.number not in self._hits:
             if not leaf.counts:
                 self._search_forbidding()
-            counted = (self._hit(leaf, *spot) for spot in self._spots.get(leaf.number, ()))
-            self._hits[leaf.number] = [hit for hit in counted if hit is not None]
+            hits = self._hits[leaf.number] = []
+            for spot in self._spots.get(leaf.number, ()):
+                self._budget.check()
+                if (hit := self._hit(leaf, *spot)) is not None:
+                    hits.append(hit)
         return self._hits[leaf.number]
 
     def _search_forbidding(self) -> None:
@@ -387,13 +390,14 @@ def polarity_at(layer: Layer, piece: Piece, offset: int, length: int) -> Polarit
     """A word of warning that is itself part of the match does not turn the match into a warning."""
     if 0 <= piece.warns_from <= offset:
         return Polarity.WARNING
-    if piece.about_from < 0:
+    about = layer.about_around(piece)
+    if about is None:
         return Polarity.NEUTRAL
-    if is_about(layer.text, offset + length, piece.about_to):
+    if about.follows(layer.text, offset + length):
         return Polarity.WARNING
     # What a sentence tells to do, it tells in spite of a warning in front.
-    told = layer.text[piece.about_from : piece.start if piece.role is TextRole.COMMAND else offset]
-    warned = is_about(told, 0, len(told)) and not tells(told)
+    told_to = piece.start if piece.role is TextRole.COMMAND else offset
+    warned = about.precedes(layer.text, told_to) and not tells_before(layer.text, piece.about_from, told_to)
     return Polarity.WARNING if warned else Polarity.NEUTRAL
 
 

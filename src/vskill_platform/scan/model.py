@@ -13,6 +13,8 @@ from typing import Protocol
 
 import msgspec
 
+from vskill_platform.scan.polarity import AboutSpan
+
 #: The lines of a text are indexed when somebody asks for the place of so many matches.
 INDEXED_FROM = 12
 
@@ -201,6 +203,8 @@ class Layer(msgspec.Struct):
     #: where its lines begin, and the sentences of a segment, once somebody asks
     lines: list[int] = []
     sentences: dict[int, list[int]] = {}
+    #: what the sentence that begins there says about bad things, once somebody asks
+    about: dict[int, AboutSpan | None] = {}
 
     @property
     def pieces(self) -> list[Piece]:
@@ -229,6 +233,13 @@ class Layer(msgspec.Struct):
         while high + 1 < len(self.pieces) and self.pieces[high + 1].segment == segment:
             high += 1
         return self.pieces[low].start, self.pieces[high].end
+
+    def about_around(self, piece: Piece) -> AboutSpan | None:
+        """The words about bad things in the sentence around a piece; None where it has none."""
+        start = piece.about_from
+        if start >= 0 and start not in self.about:
+            self.about[start] = AboutSpan.of(self.text, start, piece.about_to)
+        return self.about.get(start)
 
     def _index(self, offset: int) -> int:
         pieces = self.pieces

@@ -14,6 +14,7 @@ none that asks for them. A denial that urges on ("do not skip this") denies noth
 import enum
 from collections.abc import Iterator
 
+import msgspec
 import re2
 
 LONGEST_TITLE = 70
@@ -61,6 +62,10 @@ _TELLS = re2.compile(
     rb"(?:run|execute|paste|enter|type|launch|invoke|use|start|install|download)\b"
     rb"[^.`\n]{0,60}$"
 )
+#: What may stand between words that tell and what they tell to do.
+_BETWEEN = b" \t\n`:*_\"'("
+#: Of a stretch, in which words that tell to do something stand at its end.
+_TOLD_BYTES = 1000
 #: Titles that ask for something, whatever else they speak about.
 _ACTS = re2.compile(
     rb"(?i)\b(?:set-?up|install\w*|protection|prevention|fix(?:es)?|updates?|removal|prerequisites?|required|requirements?|"
@@ -116,7 +121,26 @@ def speaks_about(text: bytes) -> bool:
 
 def tells(text: bytes) -> bool:
     """Whether a text ends by telling to do what follows it."""
-    return _TELLS.search(text.rstrip(b" \t\n`:*_\"'(")) is not None
+    return tells_before(text, 0, len(text))
+
+
+def tells_before(text: bytes, start: int, end: int) -> bool:
+    """The same of a stretch, of which only the end is looked at: it may be long, and be asked about again and again."""
+    end = _stripped_end(text, start, end)
+    cut = max(start, end - _TOLD_BYTES)
+    stretch = text[cut:end]
+    # However much space stands before a word, it begins a sentence as it did.
+    return _TELLS.search(stretch.lstrip() if cut > start else stretch) is not None
+
+
+def _stripped_end(text: bytes, start: int, end: int) -> int:
+    """Where the stretch ends without what may stand between it and what follows."""
+    while start < end:
+        last = text[max(start, end - _TOLD_BYTES) : end]
+        if kept := last.rstrip(_BETWEEN):
+            return end - len(last) + len(kept)
+        end -= len(last)
+    return start
 
 
 def _denial_from(text: bytes, start: int, end: int) -> tuple[int, int] | None:
@@ -183,6 +207,32 @@ def sentences(text: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
 def is_about(text: bytes, start: int, end: int) -> bool:
     """Whether this stretch speaks about bad things."""
     return start < end and _ABOUT.search(text, start, end) is not None
+
+
+class AboutSpan(msgspec.Struct, frozen=True, gc=False):
+    """Where the first and the last words stand in a stretch that speak about bad things."""
+
+    first: tuple[int, int]
+    last: tuple[int, int]
+    end: int
+
+    @classmethod
+    def of(cls, text: bytes, start: int, end: int) -> "AboutSpan | None":
+        """All of it is read once, however many places of it somebody asks about."""
+        found = [match.span() for match in _ABOUT.finditer(text, start, end)]
+        return cls(found[0], found[-1], end) if found else None
+
+    def follows(self, text: bytes, offset: int) -> bool:
+        """Whether such words begin at the offset or behind it."""
+        if offset <= self.last[0]:
+            return True
+        return offset < self.last[1] and is_about(text, offset, self.end)
+
+    def precedes(self, text: bytes, offset: int) -> bool:
+        """Whether such words end before the offset."""
+        if offset >= self.first[1]:
+            return True
+        return offset > self.first[0] and is_about(text[self.first[0] : offset], 0, offset - self.first[0])
 
 
 def warned_stretches(text: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
