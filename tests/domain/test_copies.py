@@ -116,7 +116,14 @@ def test_any_bytes_have_a_sketch_or_none(data):
 
 @pytest.mark.parametrize(
     ("shared", "size", "other", "enough"),
-    [(11, 32, 32, True), (10, 32, 32, False), (6, 16, 64, True), (6, 64, 16, True), (5, 64, 16, False)],
+    [
+        (11, 32, 32, True),
+        (10, 32, 32, False),
+        (10, 30, 32, True),
+        (6, 16, 64, True),
+        (6, 64, 16, True),
+        (5, 64, 16, False),
+    ],
 )
 def test_a_third_of_the_shorter_sketch_is_worth_a_comparison(shared, size, other, enough):
     assert shared_enough(shared, size, other) is enough

@@ -31,7 +31,7 @@ def place(text: str, name: str, description: str = "", loosely: dict[str, int] |
     named = field_terms(name, is_name=True)
     terms = {*named, *field_terms(description, is_name=False)}
     known = None if loosely is None else Loosening(loosely)
-    return step_of(plan_search(text, loosely=known), named, terms)
+    return step_of(plan_search(text, loosely=known), named, terms, 0)
 
 
 def test_a_name_has_its_words_its_whole_its_last_part_and_its_stems():
@@ -217,7 +217,7 @@ def test_what_a_record_says_finds_it_again_and_each_step_is_wider(words):
     text = " ".join(words)
     steps = plan_search(text)
     named = field_terms(text, is_name=True)
-    assert step_of(steps, named, named) == 0
+    assert step_of(steps, named, named, 0) == 0
     assert all(wider.holds(named, named) for wider in steps)
     for name in (text, f"{text}s", f"a {text} b"):
         terms = field_terms(name, is_name=True)

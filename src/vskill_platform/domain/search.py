@@ -223,7 +223,7 @@ def _loosened(words: Sequence[WantedWord], known: Loosening) -> Iterator[SearchS
 
 
 def step_of(
-    steps: Sequence[SearchStep], named: Collection[str], terms: Collection[str], rank: int = 0
+    steps: Sequence[SearchStep], named: Collection[str], terms: Collection[str], rank: int
 ) -> int | None:
     """The first step that a record is in; None where it is in none. `rank` counts the records that are heavier."""
     return next(
