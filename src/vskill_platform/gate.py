@@ -60,6 +60,8 @@ class ReadersFirst:
 
     def __init__(self, most_s: float = GIVE_WAY_S) -> None:
         self._most_s = most_s
+        #: Whether anybody ever read here: a process that only works has nobody to give way to.
+        self._has_readers = False
         self._reading = 0
         self._nobody = asyncio.Event()
         self._nobody.set()
@@ -67,6 +69,7 @@ class ReadersFirst:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
+        self._has_readers = True
         self._reading += 1
         self._nobody.clear()
         try:
@@ -78,6 +81,8 @@ class ReadersFirst:
 
     async def give_way(self) -> None:
         """Before a step of the work."""
+        if not self._has_readers:
+            return
         async with self._one_step:
             if self._reading:
                 with suppress(TimeoutError):

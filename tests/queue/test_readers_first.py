@@ -48,6 +48,8 @@ async def test_one_step_begins_in_each_turn():
         await readers.give_way()
         begun.append(number)
 
+    with readers.reading():
+        pass
     work = [asyncio.create_task(step(number)) for number in range(5)]
     most = 0
     while len(begun) < 5:
