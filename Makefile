@@ -93,7 +93,7 @@ test-judge: $(READY) $(MODEL_READY) ## Ask a real small model over the real prot
 
 test-long: $(READY) ## The tests that may run longer: 50 kills, 300 histories, 10 interrupted runs, 20 calls of each address, 20 times the examples
 	@KILLS=50 SEEDS=300 MOMENTS=10 EXAMPLES=20 TIMES=20 $(BIN)/python -m pytest -n $(WORKERS) tests/processes/test_kill.py \
-		tests/simulator/test_histories.py tests/lifetimes tests/web/test_schemathesis.py tests/contracts tests/database/test_fields.py \
+		tests/simulator/test_histories.py tests/lifetimes tests/web/test_schemathesis.py tests/contracts tests/database/test_fields.py tests/database/test_edges.py \
 		tests/domain $(ARGS)
 
 node: $(NODE_READY) ## Install the npm clients that the tests use into .venv/node, at pinned versions

@@ -50,7 +50,9 @@ class WorkGate:
 
 
 #: How long one step of the work waits for readers: they have most of the time, and the work never stops.
-GIVE_WAY_S = 0.005
+GIVE_WAY_S = 0.003
+#: Nobody waits for an answer that takes longer than a page.
+LONG_READ_S = 0.1
 
 
 class ReadersFirst:
@@ -58,11 +60,13 @@ class ReadersFirst:
     without one. Steps of the work begin one in each turn of the event loop: thirty in one turn kept a reader waiting
     for all of them."""
 
-    def __init__(self, most_s: float = GIVE_WAY_S) -> None:
+    def __init__(self, most_s: float = GIVE_WAY_S, long_s: float = LONG_READ_S) -> None:
         self._most_s = most_s
+        self._long_s = long_s
         #: Whether anybody ever read here: a process that only works has nobody to give way to.
         self._has_readers = False
-        self._reading = 0
+        #: When each began, the last one last.
+        self._reading: dict[object, float] = {}
         self._nobody = asyncio.Event()
         self._nobody.set()
         self._one_step = asyncio.Lock()
@@ -70,12 +74,13 @@ class ReadersFirst:
     @contextmanager
     def reading(self) -> Iterator[None]:
         self._has_readers = True
-        self._reading += 1
+        mark = object()
+        self._reading[mark] = time.monotonic()
         self._nobody.clear()
         try:
             yield
         finally:
-            self._reading -= 1
+            del self._reading[mark]
             if not self._reading:
                 self._nobody.set()
 
@@ -84,11 +89,15 @@ class ReadersFirst:
         if not self._has_readers:
             return
         async with self._one_step:
-            if self._reading:
+            if self._reads_now():
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self._most_s):
                         await self._nobody.wait()
             await asyncio.sleep(0)
+
+    def _reads_now(self) -> bool:
+        last = next(reversed(self._reading.values()), None)
+        return last is not None and time.monotonic() - last < self._long_s
 
 
 class Turns:

@@ -3,6 +3,8 @@ its names and the submission's PUBLISHED together, asserts that the blocklist an
 looked at, or writes nothing."""
 
 import asyncio
+from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
 
@@ -51,6 +53,8 @@ from vskill_platform.store.sketches import ContentMarks, marks_of, sketch_writes
 from vskill_platform.store.skills import alias_writes, place_of, skill_writes
 from vskill_platform.store.stored_content import INLINE_BYTES, read_content
 from vskill_platform.worker_context import require_env
+
+T = TypeVar("T")
 
 
 class TakenDown(Exception):
@@ -136,13 +140,20 @@ async def _read_content(record: Submission) -> Content:
     if record.digest is None:
         raise SourceGone("no content was stored for this submission", submission=record.id)
     files = await read_content(record.digest)
-    return Content(record.digest, files, manifest_of(files), admit_skill(files, slug_of(record.identity)))
+    entries = await _in_thread_where_long(manifest_of, files)
+    return Content(record.digest, files, entries, admit_skill(files, slug_of(record.identity)))
 
 
 async def _measure(files: tuple[SkillFile, ...]) -> _Measured:
+    return await _in_thread_where_long(_measure_now, files)
+
+
+async def _in_thread_where_long(
+    work: Callable[[tuple[SkillFile, ...]], T], files: tuple[SkillFile, ...]
+) -> T:
     if sum(len(file.data) for file in files) <= INLINE_BYTES:
-        return _measure_now(files)
-    return await asyncio.to_thread(_measure_now, files)
+        return work(files)
+    return await asyncio.to_thread(work, files)
 
 
 def _measure_now(files: tuple[SkillFile, ...]) -> _Measured:

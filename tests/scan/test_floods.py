@@ -65,8 +65,15 @@ def test_a_flood_behind_open_gates_ends_in_time_and_is_not_clean(engine, path, w
 def test_one_long_sentence_about_bad_things_is_read_once_and_not_for_every_match_in_it(engine):
     """Each of the commands looked through all of the sentence: 26 s for 500 KB, which no limit ended."""
     warning = b"Malware of this kind silently collects passwords and sends them to its operator."
-    report = scan_in_time(engine, "SKILL.md", warning + b"rm -rf ~" * (SIZE // 8))
+    half = min(cpu_s(engine, "SKILL.md", warning + b"rm -rf ~" * 6_000)[0] for _ in range(2))
+    whole, report = cpu_s(engine, "SKILL.md", warning + b"rm -rf ~" * 12_000)
+    assert whole < 3 * half
     assert report.status is ScanStatus.COMPLETE
+
+
+def test_a_long_gap_before_a_command_is_read_once_and_not_for_every_match_in_it(engine):
+    body = b"Malware waits." + b" " * 200_000 + b"`" + b"rm -rf ~ ; " * 5_000 + b"`\n"
+    scan_in_time(engine, "SKILL.md", body)
 
 
 def test_what_stands_before_the_flood_is_still_found(engine):
@@ -202,8 +209,8 @@ def test_a_flood_of_what_carries_code_takes_as_long_as_it_is_and_no_square_of_it
         carried_by(path, text, language_of(path, text))
         return time.thread_time() - began
 
-    half = min(reading_s(60_000) for _ in range(3))
-    assert min(reading_s(120_000) for _ in range(3)) < 3 * half + 0.01
+    half = min(reading_s(250_000) for _ in range(3))
+    assert min(reading_s(500_000) for _ in range(3)) < 3 * half + 0.005
 
 
 def test_code_behind_more_code_than_is_read_is_not_called_clean(engine):

@@ -22,10 +22,9 @@ def test_what_is_said_before_and_behind_a_place_is_told_as_if_it_were_read_for_t
             assert is_about(text[:offset], 0, offset) == (span is not None and span.precedes(text, offset))
 
 
-@pytest.mark.parametrize("space", [1, 999, 1000, 1001, 5000])
+@pytest.mark.parametrize("space", [1, 300, *range(960, 1010), 5000])
 @pytest.mark.parametrize("before", [b"It is malware.", b"It is malware,", b"Malware: please"])
 def test_however_much_space_stands_around_a_word_it_tells_to_do_what_follows(before, space):
     text = before + b" " * space + b"run" + b" " * space
     assert tells(text)
     assert tells_before(b"x" * 10 + text + b"y", 10, 10 + len(text))
-    assert not tells(before + b" " * space)

@@ -37,7 +37,7 @@ P = ParamSpec("P")
 BUSY_MS = 10_000
 
 #: Steps of SQLite's machine that a read may take inline: a hundred rows by an index, well below a millisecond.
-SOON_STEPS = 4_000
+_SOON_STEPS = 4_000
 
 #: RETURNING, `ON CONFLICT` without a target, and the operator `->>`.
 OLDEST_SQLITE = (3, 38, 0)
@@ -107,16 +107,16 @@ class SqliteDatabase:
         except sqlite3.Error as error:
             raise translate(error, self.path) from error
 
-    async def read_soon(self, function: Callable[[sqlite3.Connection], T], steps: int = SOON_STEPS) -> T:
+    async def read_soon(self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Call it here, and where that takes many steps, or fails, once more in a thread. It must not begin a
         transaction: what one statement of a few steps reads is one view of the file."""
         try:
-            return self._read_here(function, steps)
+            return self._read_here(function)
         except sqlite3.Error:
             return await self.read(function)
 
-    def _read_here(self, function: Callable[[sqlite3.Connection], T], steps: int) -> T:
-        self._point.set_progress_handler(_stop, steps)
+    def _read_here(self, function: Callable[[sqlite3.Connection], T]) -> T:
+        self._point.set_progress_handler(_stop, _SOON_STEPS)
         try:
             return function(self._point)
         finally:

@@ -17,8 +17,8 @@ from vskill_platform.kv.entries import Entry, Overlap
 from vskill_platform.kv.fields import column
 from vskill_platform.kv.query import check_audiences, is_readable
 
-#: An integer that more records hold is left out: it tells nothing, and a question reads that many records for each.
-MOST_HOLDERS = 100
+#: An integer that more records hold is left out: it tells nothing, and reading them all costs much.
+MOST_HOLDERS = 500
 _MOST = 2**63 - 1
 
 

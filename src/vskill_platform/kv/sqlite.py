@@ -14,7 +14,7 @@ import msgspec
 
 from vskill_platform.broker.contract import Broker
 from vskill_platform.broker.sqlite import SqliteBroker
-from vskill_platform.database.sqlite import SOON_STEPS, SqliteDatabase
+from vskill_platform.database.sqlite import SqliteDatabase
 from vskill_platform.database.writer import Tx, WriteKind, call_in
 from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.errors import CursorGone, InvalidInput, PlatformError, Unsupported
@@ -313,10 +313,7 @@ class SqliteKV(KV):
     ) -> tuple[Overlap, ...]:
         query = OverlapQuery.of(prefix, numbers, audiences, least, limit)
         statement, parameters = sqlite_overlaps(query, self.now())
-        # A few thousand entries of an index at most, in half the time that another thread takes to begin.
-        rows = await self._db.read_soon(
-            lambda connection: _reader(connection)(statement, parameters), 4 * SOON_STEPS
-        )
+        rows = await self._db.read_soon(lambda connection: _reader(connection)(statement, parameters))
         return tuple(starmap(Overlap, rows))
 
     # Following what changes.

@@ -28,7 +28,7 @@ from vskill_platform.scan.matcher import Matcher, rest_of
 from vskill_platform.scan.model import SPEAKING, Fact, Hit, Layer, Piece, Polarity, TextRole, Unit
 from vskill_platform.scan.modules import Knowledge, across_modules
 from vskill_platform.scan.normal import normalise_text, written_column
-from vskill_platform.scan.polarity import last_sentence, tells, tells_before
+from vskill_platform.scan.polarity import last_sentence, tells
 from vskill_platform.scan.reading import Reading, ReadText
 from vskill_platform.scan.ruleset import Leaf, RuleNode, Ruleset, TextRule, leaf_numbers
 from vskill_platform.scan.segments import hidden_layer, segment_file
@@ -397,7 +397,7 @@ def polarity_at(layer: Layer, piece: Piece, offset: int, length: int) -> Polarit
         return Polarity.WARNING
     # What a sentence tells to do, it tells in spite of a warning in front.
     told_to = piece.start if piece.role is TextRole.COMMAND else offset
-    warned = about.precedes(layer.text, told_to) and not tells_before(layer.text, piece.about_from, told_to)
+    warned = about.precedes(layer.text, told_to) and not layer.tells_to_do(piece.about_from, told_to)
     return Polarity.WARNING if warned else Polarity.NEUTRAL
 
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import msgspec
 
-from vskill_platform.scan.polarity import AboutSpan
+from vskill_platform.scan.polarity import AboutSpan, tells_before
 
 #: The lines of a text are indexed when somebody asks for the place of so many matches.
 INDEXED_FROM = 12
@@ -205,6 +205,8 @@ class Layer(msgspec.Struct):
     sentences: dict[int, list[int]] = {}
     #: what the sentence that begins there says about bad things, once somebody asks
     about: dict[int, AboutSpan | None] = {}
+    #: whether the sentence that begins there tells to do what follows the second place
+    told: dict[tuple[int, int], bool] = {}
 
     @property
     def pieces(self) -> list[Piece]:
@@ -240,6 +242,12 @@ class Layer(msgspec.Struct):
         if start >= 0 and start not in self.about:
             self.about[start] = AboutSpan.of(self.text, start, piece.about_to)
         return self.about.get(start)
+
+    def tells_to_do(self, start: int, end: int) -> bool:
+        """Whether what stands between the two places ends by telling to do what follows it."""
+        if (start, end) not in self.told:
+            self.told[start, end] = tells_before(self.text, start, end)
+        return self.told[start, end]
 
     def _index(self, offset: int) -> int:
         pieces = self.pieces

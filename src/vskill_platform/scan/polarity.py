@@ -66,6 +66,7 @@ _TELLS = re2.compile(
 _BETWEEN = b" \t\n`:*_\"'("
 #: Of a stretch, in which words that tell to do something stand at its end.
 _TOLD_BYTES = 1000
+_GAP = re2.compile(rb"\s{200}")
 #: Titles that ask for something, whatever else they speak about.
 _ACTS = re2.compile(
     rb"(?i)\b(?:set-?up|install\w*|protection|prevention|fix(?:es)?|updates?|removal|prerequisites?|required|requirements?|"
@@ -129,8 +130,8 @@ def tells_before(text: bytes, start: int, end: int) -> bool:
     end = _stripped_end(text, start, end)
     cut = max(start, end - _TOLD_BYTES)
     stretch = text[cut:end]
-    # However much space stands before a word, it begins a sentence as it did.
-    return _TELLS.search(stretch.lstrip() if cut > start else stretch) is not None
+    # Nobody leaves so much space within a sentence but to part the words that tell from what they tell to do.
+    return _TELLS.search(stretch) is not None or (cut > start and _GAP.search(stretch) is not None)
 
 
 def _stripped_end(text: bytes, start: int, end: int) -> int:
