@@ -60,9 +60,10 @@ async def test_what_is_shared_is_what_reading_everything_gives_after_any_writes(
         await write(kv, writes)
         entries = await everything(kv, SKETCHES)
         for readers in READERS:
-            query = OverlapQuery.of(SKETCHES.prefix, wanted, readers, least, 3)
-            found = await kv.overlap(SKETCHES.prefix, wanted, audiences=readers, least=least, limit=3)
-            assert found == evaluate_overlap(query, entries)
+            for without in ("", *sorted(entry.key for entry in entries)[:2]):
+                query = OverlapQuery.of(SKETCHES.prefix, wanted, readers, least, 3, without)
+                ask = partial(kv.overlap, SKETCHES.prefix, wanted, audiences=readers, least=least, limit=3)
+                assert await ask(without=without) == evaluate_overlap(query, entries)
 
 
 async def test_those_with_the_most_in_common_come_first_and_only_readable_ones(kv: KV):
@@ -77,6 +78,15 @@ async def test_those_with_the_most_in_common_come_first_and_only_readable_ones(k
     assert found == (Overlap("sketch:a", 3), Overlap("sketch:b", 3))
     (first,) = await kv.overlap("sketch:", (1, 2, 3, 4), audiences=EVERYTHING, least=2, limit=1)
     assert first == Overlap("sketch:c", 4)
+
+
+async def test_keys_with_one_beginning_are_left_out_before_the_best_are_chosen(kv: KV):
+    await write(kv, {f"sketch:mia/{number}": sketch(1, 2, 3) for number in range(5)})
+    await write(kv, {"sketch:ann/x": sketch(1, 2), "sketch:mib": sketch(1)})
+    found = await kv.overlap(
+        "sketch:", (1, 2, 3), audiences=EVERYTHING, least=1, limit=2, without="sketch:mia/"
+    )
+    assert found == (Overlap("sketch:ann/x", 2), Overlap("sketch:mib", 1))
 
 
 async def test_an_integer_that_very_many_records_hold_does_not_count(kv: KV):

@@ -62,6 +62,17 @@ async def test_a_copy_with_three_lines_added_waits_with_those_lines(env):
     assert found.reason in record.why
 
 
+async def test_no_number_of_own_skills_hides_what_was_copied(env):
+    """The most alike were chosen among all, and then one's own were left out."""
+    await submit(env, "ann", "minutes", TEXT)
+    original = await env.kv.get(keys.sketch(ORIGINAL))
+    assert original is not None
+    for number in range(60):
+        await env.kv.put(keys.sketch(f"upload~mia/skills/a{number}"), original.value)
+    record = await submit(env, "mia", "meeting-notes", f"{TEXT}\n{ADDED}")
+    assert [one.skills for one in noticed(record)] == [(ORIGINAL,)]
+
+
 async def test_a_plain_copy_is_published_and_noted(env):
     head = "---\nname: minutes\n---\n"
     files = (SkillFile("SKILL.md", "100644", f"{head}{TEXT}\n".encode()),)

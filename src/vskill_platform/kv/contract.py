@@ -256,11 +256,19 @@ class KV(ABC):
         return FoundValues(rows, found.truncated)
 
     async def overlap(
-        self, prefix: str, numbers: Collection[int], *, audiences: Audiences, least: int, limit: int
+        self,
+        prefix: str,
+        numbers: Collection[int],
+        *,
+        audiences: Audiences,
+        least: int,
+        limit: int,
+        without: str = "",
     ) -> tuple[Overlap, ...]:
         """The entries of these audiences whose declared list has at least so many of these integers, those with the
-        most first, then by key. An integer that more than MOST_HOLDERS entries of any audience hold does not count."""
-        query = OverlapQuery.of(prefix, numbers, audiences, least, limit)
+        most first, then by key. An integer that more than MOST_HOLDERS entries of any audience hold does not count.
+        Keys that begin with `without` are left out."""
+        query = OverlapQuery.of(prefix, numbers, audiences, least, limit, without)
         entries, failed = await self._read_all(query.collection)
         if failed:
             raise next(iter(failed.values()))

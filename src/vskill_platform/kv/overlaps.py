@@ -14,7 +14,7 @@ import msgspec
 from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.kv.collections import AUDIENCE, RecordKind, collection_of
 from vskill_platform.kv.entries import Entry, Overlap
-from vskill_platform.kv.fields import column
+from vskill_platform.kv.fields import column, end_of
 from vskill_platform.kv.query import check_audiences, is_readable
 
 #: An integer that more records hold is left out: it tells nothing, and reading them all costs much.
@@ -30,16 +30,33 @@ class OverlapQuery(msgspec.Struct, frozen=True):
     audiences: Audiences
     least: int
     limit: int
+    #: what the keys that are left out begin with; "" leaves none out
+    without: str = ""
 
     @classmethod
     def of(
-        cls, prefix: str, numbers: Collection[int], audiences: Audiences, least: int, limit: int
+        cls,
+        prefix: str,
+        numbers: Collection[int],
+        audiences: Audiences,
+        least: int,
+        limit: int,
+        without: str = "",
     ) -> "OverlapQuery":
         collection = collection_of(prefix)
         collection.check_overlap()
         check_audiences(collection, audiences)
         fitting = tuple(sorted({number for number in numbers if abs(number) <= _MOST}))
-        return cls(collection, fitting, audiences, max(least, 1), limit)
+        return cls(collection, fitting, audiences, max(least, 1), limit, without)
+
+    @property
+    def left_out(self) -> tuple[str, str] | None:
+        """The least of the keys that are left out, and what comes after all of them."""
+        end = end_of(self.without) if self.without else None
+        return None if end is None else (self.without, end)
+
+    def leaves_out(self, key: str) -> bool:
+        return bool(self.without) and key.startswith(self.without)
 
     def order(self, shared: Mapping[str, int]) -> tuple[Overlap, ...]:
         """Those with the most first, then by key."""
@@ -53,7 +70,11 @@ def evaluate_overlap(query: OverlapQuery, entries: Sequence[Entry]) -> tuple[Ove
     held = {entry.key: wanted & collection.numbers_of(entry.value) for entry in entries}
     holders = Counter(chain.from_iterable(held.values()))
     rare = {number for number, count in holders.items() if count <= MOST_HOLDERS}
-    readable = (entry.key for entry in entries if is_readable(collection, entry, query.audiences))
+    readable = (
+        entry.key
+        for entry in entries
+        if is_readable(collection, entry, query.audiences) and not query.leaves_out(entry.key)
+    )
     return query.order({key: len(held[key] & rare) for key in readable})
 
 
@@ -70,6 +91,9 @@ def sqlite_overlaps(query: OverlapQuery, now: int) -> tuple[str, list[Any]]:
     if not isinstance(query.audiences, Everything):
         parameters.append(msgspec.json.encode(sorted(query.audiences)).decode())
         readable = f"AND {column(collection, AUDIENCE)} IN (SELECT value FROM json_each(?)) "  # noqa: S608 - declared names
+    if query.left_out is not None:
+        parameters += query.left_out
+        readable += "AND NOT (records.key >= ? AND records.key < ?) "
     table = numbers_table(collection)
     statement = (
         "WITH rare AS MATERIALIZED (SELECT value AS number FROM json_each(?) AS wanted WHERE "  # noqa: S608 - declared names
@@ -92,7 +116,11 @@ def postgres_overlaps(query: OverlapQuery, now: int) -> tuple[str, list[object]]
     readable = ""
     if not isinstance(query.audiences, Everything):
         arguments.append(sorted(query.audiences))
-        readable = f"AND {column(collection, AUDIENCE)} = ANY ($5::text[]) "
+        readable = f"AND {column(collection, AUDIENCE)} = ANY (${len(arguments)}::text[]) "
+    if query.left_out is not None:
+        arguments += query.left_out
+        last = len(arguments)
+        readable += f"AND NOT (records.key >= ${last - 1} AND records.key < ${last}) "
     table = numbers_table(collection)
     statement = (
         "WITH held AS MATERIALIZED ("  # noqa: S608 - declared names

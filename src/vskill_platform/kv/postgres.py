@@ -335,10 +335,17 @@ class PostgresKV(KV):
         return FoundValues(tuple(rows[:limit]), truncated=len(rows) > limit)
 
     async def overlap(
-        self, prefix: str, numbers: Collection[int], *, audiences: Audiences, least: int, limit: int
+        self,
+        prefix: str,
+        numbers: Collection[int],
+        *,
+        audiences: Audiences,
+        least: int,
+        limit: int,
+        without: str = "",
     ) -> tuple[Overlap, ...]:
         statement, arguments = postgres_overlaps(
-            OverlapQuery.of(prefix, numbers, audiences, least, limit), self.now()
+            OverlapQuery.of(prefix, numbers, audiences, least, limit, without), self.now()
         )
         return tuple(Overlap(*row) for row in await self._db.fetch(statement, *arguments))
 

@@ -309,9 +309,16 @@ class SqliteKV(KV):
         return FoundValues(tuple(rows[:limit]), truncated=len(rows) > limit)
 
     async def overlap(
-        self, prefix: str, numbers: Collection[int], *, audiences: Audiences, least: int, limit: int
+        self,
+        prefix: str,
+        numbers: Collection[int],
+        *,
+        audiences: Audiences,
+        least: int,
+        limit: int,
+        without: str = "",
     ) -> tuple[Overlap, ...]:
-        query = OverlapQuery.of(prefix, numbers, audiences, least, limit)
+        query = OverlapQuery.of(prefix, numbers, audiences, least, limit, without)
         statement, parameters = sqlite_overlaps(query, self.now())
         rows = await self._db.read_soon(lambda connection: _reader(connection)(statement, parameters))
         return tuple(starmap(Overlap, rows))

@@ -28,9 +28,7 @@ from vskill_platform.store.skills import SkillPlace, read_skills, read_versions
 from vskill_platform.store.stored_content import INLINE_BYTES, read_content
 from vskill_platform.worker_context import require_env
 
-#: Skills that share something, of any owner.
-MOST_FOUND = 50
-#: Of those of other owners, how many sketches are read, and how many contents are compared.
+#: Of skills of other owners that share something, how many sketches are read, and how many contents are compared.
 MOST_CANDIDATES, MOST_COMPARED = 10, 3
 
 
@@ -76,11 +74,14 @@ async def _find_candidates(
     """Sketches of other owners' skills that share enough, by canonical name, the most alike first."""
     env = require_env("kv")
     owner, _, _ = canonical.partition("/")
-    found = await env.kv.overlap(
-        SKETCHES.prefix, hashes, audiences=audiences, least=len(hashes) // 4, limit=MOST_FOUND
+    others = await env.kv.overlap(
+        SKETCHES.prefix,
+        hashes,
+        audiences=audiences,
+        least=len(hashes) // 4,
+        limit=MOST_CANDIDATES,
+        without=keys.sketch(f"{owner}/"),
     )
-    own = keys.sketch(f"{owner}/")
-    others = [one for one in found if not one.key.startswith(own)][:MOST_CANDIDATES]
     if not others:
         return {}
     settled = await env.kv.get_many(one.key for one in others)
