@@ -71,6 +71,7 @@ run: $(READY) ## Start the whole product on embedded defaults, with example skil
 		VSKILL_SEMGREP_COMMAND="$${VSKILL_SEMGREP_COMMAND:-$(ANALYSERS)/bin/semgrep}") exec $(BIN)/vskill-platform serve --demo $(ARGS)
 
 test: $(READY) $(ANALYSERS_READY) ## Run every test that looks at us from within; needs nothing but Python and git (ARGS="-k name" narrows)
+	@$(BIN)/python -m tools.prepared_tests
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not outside and not node and not browser and not model" $(ARGS)
 
 test-all: test test-clients ## Run both
