@@ -4,6 +4,7 @@
 - `event_loop_guard` makes a blocking call of the product on the event loop fail the test that provoked it.
 - What the collection made stays for the whole run, so the garbage collector does not look through it.
 - `guard_runner` lets nothing that a test starts outlive the run, however that ends.
+- An example of a property may take any time: how long it takes says more about the machine than about us.
 - With `CI=true` a skipped test is a failed one: what does not run proves nothing.
 """
 
@@ -16,12 +17,15 @@ from collections.abc import Generator, Iterator
 import pytest
 import structlog
 from blockbuster import BlockBuster, BlockBusterFunction
+from hypothesis import settings
 
 from tests.support.lifetimes import guard_runner
 from vskill_platform.observability import configure_logging
 from vskill_platform.settings import load_settings
 
 guard_runner()
+settings.register_profile("patient", settings.get_profile(settings.get_current_profile_name()), deadline=None)
+settings.load_profile("patient")
 
 # Where the product may block, and why: file, function, and the calls that are let through there.
 # A read of one key by SQLite takes 5 µs inline and 160 µs through a thread; one of a few rows ends after so many steps.

@@ -652,7 +652,7 @@ async def test_a_stop_just_after_the_run_ended_changes_nothing_about_how_it_ende
 
 async def stop_at(env: Env, hooked: HookedKV, moment: str, number: int) -> None:
     """Work, and be stopped before or after the commit of that number, as a stopping process stops what is late."""
-    reached, left = asyncio.Event(), number
+    reached, stopped, left = asyncio.Event(), asyncio.Event(), number
 
     async def hold(_operations: object) -> None:
         nonlocal left
@@ -660,12 +660,14 @@ async def stop_at(env: Env, hooked: HookedKV, moment: str, number: int) -> None:
         if left == 0:
             reached.set()
             # As a write that is under way: cancelled or not, it ends.
-            await asyncio.sleep(0.01)
+            await stopped.wait()
 
     setattr(hooked, f"{moment}_commit", hold)
     working = asyncio.create_task(work(env))
     await asyncio.wait_for(reached.wait(), PATIENCE_S)
     working.cancel()
+    await asyncio.sleep(0)
+    stopped.set()
     with pytest.raises(asyncio.CancelledError):
         await working
     hooked.before_commit = hooked.after_commit = None

@@ -200,7 +200,7 @@ async def test_a_stopping_worker_that_has_lost_it_leaves_it_to_the_one_who_has_i
 )
 async def test_a_worker_that_is_stopped_in_the_middle_of_a_write_leaves_no_claim(env, moment, number, step):
     await ask_for("demo", "one", {})
-    hooked, reached, left = HookedKV(env.kv), asyncio.Event(), number
+    hooked, reached, stopped, left = HookedKV(env.kv), asyncio.Event(), asyncio.Event(), number
 
     async def hold(_operations):
         nonlocal left
@@ -208,13 +208,15 @@ async def test_a_worker_that_is_stopped_in_the_middle_of_a_write_leaves_no_claim
         if left == 0:
             reached.set()
             # As a write that is under way: cancelled or not, it ends.
-            await asyncio.sleep(0.01)
+            await stopped.wait()
 
     setattr(hooked, f"{moment}_commit", hold)
     stopping = msgspec.structs.replace(env, kv=hooked)
     working = asyncio.create_task(run_with_worker_env(stopping, lambda: work(stopping, kind(step))))
     await asyncio.wait_for(reached.wait(), PATIENCE_S)
     working.cancel()
+    await asyncio.sleep(0)
+    stopped.set()
     with pytest.raises(asyncio.CancelledError):
         await working
     handed = await task()
