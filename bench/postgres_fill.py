@@ -51,7 +51,8 @@ FROM records AS one, counted_fields(one) AS counted WHERE one.collection IS NOT 
 """
 _NUMBERS = """
 INSERT INTO sketch_numbers
-SELECT DISTINCT unnest(sketch_hashes), hashtextextended(key, 0) FROM records WHERE collection = 'sketch'
+SELECT DISTINCT unnest(sketch_hashes), split_part(substr(key, 8), '/', 1), hashtextextended(key, 0)
+FROM records WHERE collection = 'sketch'
 """
 #: Values of each counted field, by collection and field.
 Counted = Counter[tuple[str, str, str | None]]

@@ -67,13 +67,16 @@ def _sqlite_numbers(kind: RecordKind) -> Iterator[str]:
     """The integers of its lists, which stand as JSON in their column, as the contract itself reads them."""
     table, listed = numbers_table(kind), column(kind, kind.numbers)
     yield (
-        f"CREATE TABLE IF NOT EXISTS {table} (\n    number INTEGER NOT NULL,\n    record INTEGER NOT NULL,\n"
-        "    PRIMARY KEY (number, record)\n) WITHOUT ROWID;"
+        f"CREATE TABLE IF NOT EXISTS {table} (\n    number INTEGER NOT NULL,\n    family TEXT NOT NULL,\n"
+        "    record INTEGER NOT NULL,\n    PRIMARY KEY (number, family, record)\n) WITHOUT ROWID;"
     )
-    added = f"    INSERT OR IGNORE INTO {table} SELECT value, NEW.id FROM json_each(NEW.{listed});\n"
+    added = (
+        f"    INSERT OR IGNORE INTO {table}\n"
+        f"        SELECT value, {_sqlite_family(kind, 'NEW')}, NEW.id FROM json_each(NEW.{listed});\n"
+    )
     removed = (
-        f"    DELETE FROM {table} WHERE record = OLD.id\n"
-        f"        AND number IN (SELECT value FROM json_each(OLD.{listed}));\n"
+        f"    DELETE FROM {table} WHERE family = {_sqlite_family(kind, 'OLD')}\n"
+        f"        AND record = OLD.id AND number IN (SELECT value FROM json_each(OLD.{listed}));\n"
     )
     yield _trigger(f"{table}_inserted", f"AFTER INSERT ON records WHEN NEW.collection = '{kind.name}'", added)
     yield _trigger(
@@ -85,6 +88,12 @@ def _sqlite_numbers(kind: RecordKind) -> Iterator[str]:
         f"    WHEN NEW.collection = '{kind.name}' AND OLD.{listed} IS NOT NEW.{listed}",
         removed + added,
     )
+
+
+def _sqlite_family(kind: RecordKind, row: str) -> str:
+    """What `RecordKind.family_of` says of a record's key."""
+    name = f"substr({row}.key, {len(kind.prefix) + 1})"
+    return f"substr({name}, 1, instr({name} || '/', '/') - 1)"
 
 
 def _narrow_columns(kind: RecordKind) -> str:
@@ -169,8 +178,9 @@ def _postgres_numbers(kind: RecordKind) -> Iterator[str]:
     the column, and triggers fill the table."""
     table, listed = numbers_table(kind), column(kind, kind.numbers)
     yield (
-        f"CREATE TABLE IF NOT EXISTS {table} (\n    number bigint NOT NULL,\n    record bigint NOT NULL,\n"
-        "    PRIMARY KEY (number, record)\n);"
+        f"CREATE TABLE IF NOT EXISTS {table} (\n    number bigint NOT NULL,\n"
+        '    family text COLLATE "C" NOT NULL,\n    record bigint NOT NULL,\n'
+        "    PRIMARY KEY (number, family, record)\n);"
     )
     yield (
         f"CREATE INDEX IF NOT EXISTS {kind.name}_by_hash ON records (hashtextextended(key, 0))\n"
@@ -178,11 +188,13 @@ def _postgres_numbers(kind: RecordKind) -> Iterator[str]:
     )
     removed = (
         f"    IF TG_OP <> 'INSERT' THEN\n        DELETE FROM {table}\n"
-        f"        WHERE number = ANY (OLD.{listed}) AND record = hashtextextended(OLD.key, 0);\n    END IF;\n"
+        f"        WHERE number = ANY (OLD.{listed}) AND family = {_postgres_family(kind, 'OLD')}\n"
+        "            AND record = hashtextextended(OLD.key, 0);\n    END IF;\n"
     )
     added = (
         f"    IF TG_OP <> 'DELETE' THEN\n        INSERT INTO {table}\n"
-        f"        SELECT unnest(NEW.{listed}), hashtextextended(NEW.key, 0) ON CONFLICT DO NOTHING;\n    END IF;\n"
+        f"        SELECT unnest(NEW.{listed}), {_postgres_family(kind, 'NEW')}, hashtextextended(NEW.key, 0)\n"
+        "        ON CONFLICT DO NOTHING;\n    END IF;\n"
     )
     yield (
         f"CREATE OR REPLACE FUNCTION keep_{table}() RETURNS trigger LANGUAGE plpgsql AS $$\n"
@@ -198,6 +210,11 @@ def _postgres_numbers(kind: RecordKind) -> Iterator[str]:
             f"CREATE TRIGGER {table}_{name} AFTER {event} ON records\n"
             f"    FOR EACH ROW WHEN ({row}.collection = '{kind.name}') EXECUTE FUNCTION keep_{table}();"
         )
+
+
+def _postgres_family(kind: RecordKind, row: str) -> str:
+    """What `RecordKind.family_of` says of a record's key."""
+    return f"split_part(substr({row}.key, {len(kind.prefix) + 1}), '/', 1)"
 
 
 def _counted_fields() -> str:

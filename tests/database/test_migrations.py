@@ -8,10 +8,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import asyncpg
 import msgspec
 import pytest
 
 from tests.support.manual_clock import ManualClock
+from tests.support.patience import PATIENCE_S
 from tests.support.postgres import new_database, server
 from tools import declared_schema
 from vskill_platform.database.migrations import FIRST, Migration, load_declared, load_migrations
@@ -44,18 +46,20 @@ RELEASED = {
     "postgres/0014_weight.sql": "4329e059ec0ac98f1bd917b34dc67ae40ca91c26b790eec32288690c978224e6",
     "sqlite/0015_sketches.sql": "85a0bbc7e2a04afd2bfccaa403fca6e7685b6f2b2737ae2539d73c73c4ec0c5f",
     "postgres/0015_sketches.sql": "71528b146a075ad66396994c0b943778245de0f996a638aa71dc9882b9614dfa",
+    "sqlite/0016_sketch_families.sql": "734e27d710d9180f3f646dc511f52f09e0ccbcfc26c1ed1c339c1a3ee407e32f",
+    "postgres/0016_sketch_families.sql": "f732aded81eda1d7e8830494a2d7eef6e353e850b9b850978720882c2690b68d",
 }
 
 #: The newest migration, and SHA-256 of the generated script that goes with it. A declaration that changes the script needs
 #: a new migration, since the script is run only where one is; then both change here.
 DECLARED = {
     "sqlite": (
-        "0015_sketches.sql",
-        "da400a7eaf02d5e24f0700e6f93b83bf49dfe7336503f57babc2ae2130596df0",
+        "0016_sketch_families.sql",
+        "40b51d6a231bf2724abb44e26b46aad6337dc647ddae1a703943288e6da10ab5",
     ),
     "postgres": (
-        "0015_sketches.sql",
-        "f31c5ef18c448da643452a0f5b31fc8c3c5e304d3f6748d8aa14200fa407345d",
+        "0016_sketch_families.sql",
+        "7b4f059fe2aad0ca8892d3f676e3d413855020e0e649a53276a20b547a3fef8d",
     ),
 }
 
@@ -178,3 +182,85 @@ async def test_a_field_that_is_declared_later_is_there_in_an_older_database():
             # What is done is not done again.
             await migrate_postgres(connection, "here", derive_nothing, migrations)
         await check(kv)
+
+
+# Sketches of a store from before they stood by family.
+
+_WITHOUT_FAMILIES_SQLITE = """
+DROP TABLE sketch_numbers;
+CREATE TABLE sketch_numbers (number INTEGER NOT NULL, record INTEGER NOT NULL, PRIMARY KEY (number, record)) WITHOUT ROWID;
+INSERT INTO sketch_numbers SELECT held.value, records.id FROM records, json_each(sketch_hashes) AS held;
+PRAGMA user_version = 15;
+"""
+_WITHOUT_FAMILIES_POSTGRES = """
+DROP TABLE sketch_numbers;
+CREATE TABLE sketch_numbers (number bigint NOT NULL, record bigint NOT NULL, PRIMARY KEY (number, record));
+INSERT INTO sketch_numbers SELECT unnest(sketch_hashes), hashtextextended(key, 0) FROM records;
+DELETE FROM schema_version WHERE version > 15;
+"""
+
+
+async def write_sketches(kv: KV) -> None:
+    for name in ("mia/a", "mia/b", "ann/a", "plain"):
+        await kv.put(f"sketch:{name}", msgspec.json.encode({"hashes": [1, 2, 3], "audience": "public"}))
+
+
+async def check_sketches(kv: KV) -> None:
+    """Those of before are found by family, changed and deleted like those that are written from now on."""
+    await kv.put("sketch:zoe/a", msgspec.json.encode({"hashes": [1, 2], "audience": "public"}))
+    await kv.put("sketch:ann/a", msgspec.json.encode({"hashes": [1, 9], "audience": "public"}))
+    await kv.delete("sketch:plain")
+    found = await kv.overlap("sketch:", (1, 2, 3), audiences=EVERYTHING, least=1, limit=9, without="mia")
+    assert [(one.key, one.shared) for one in found] == [("sketch:zoe/a", 2), ("sketch:ann/a", 1)]
+    found = await kv.overlap("sketch:", (1, 2, 3), audiences=EVERYTHING, least=3, limit=9, without="ann")
+    assert [one.key for one in found] == ["sketch:mia/a", "sketch:mia/b"]
+
+
+@pytest.mark.anyio
+async def test_sketches_of_an_older_file_stand_by_family(path: Path, clock: ManualClock):
+    kv = SqliteKV(await SqliteDatabase.open(path, clock))
+    await write_sketches(kv)
+    await kv.close()
+    with sqlite3.connect(path) as connection:
+        connection.executescript(_WITHOUT_FAMILIES_SQLITE)
+    connection.close()
+    kv = SqliteKV(await SqliteDatabase.open(path, clock))
+    await check_sketches(kv)
+    await kv.close()
+
+
+@pytest.mark.anyio
+async def test_sketches_of_an_older_database_stand_by_family():
+    location = await new_database(await asyncio.to_thread(server))
+    async with postgres_kv(location) as kv:
+        await write_sketches(kv)
+        async with kv._db.connection() as connection:
+            await connection.execute(_WITHOUT_FAMILIES_POSTGRES)
+            await migrate_postgres(connection, "here", postgres_fields.derive_again)
+        await check_sketches(kv)
+
+
+#: Somebody waits for this table.
+_WAITED_FOR = "SELECT 1 FROM pg_locks WHERE relation = 'sketch_numbers'::regclass AND NOT granted"
+
+
+@pytest.mark.anyio
+async def test_a_migration_that_another_transaction_is_in_the_way_of_is_tried_again():
+    """Whoever reads sketches and then records waits for the migration, and the migration for it."""
+    location = await new_database(await asyncio.to_thread(server))
+    async with postgres_kv(location) as kv:
+        await write_sketches(kv)
+        reader = await asyncpg.connect(location)
+        async with kv._db.connection() as connection, asyncio.TaskGroup() as tasks:
+            await connection.execute(_WITHOUT_FAMILIES_POSTGRES)
+            # Of the two, the migration is the one that ends.
+            await reader.execute("SET deadlock_timeout = '1h'")
+            async with reader.transaction():
+                await reader.fetch("SELECT FROM sketch_numbers LIMIT 1")
+                tasks.create_task(migrate_postgres(connection, "here", postgres_fields.derive_again))
+                async with asyncio.timeout(PATIENCE_S):
+                    while not await reader.fetch(_WAITED_FOR):  # noqa: ASYNC110 - nobody tells
+                        await asyncio.sleep(0.01)
+                await reader.fetch("SELECT FROM records LIMIT 1")
+        await reader.close()
+        await check_sketches(kv)

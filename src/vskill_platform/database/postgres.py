@@ -50,6 +50,8 @@ POLL_S = 1.0
 CLOCK_S = 30.0
 #: Locks the schema while it is brought up to date; any number of ours that nobody else uses.
 _MIGRATION_LOCK = 0x76736B6C
+#: How often it is brought up to date anew where another transaction is in the way.
+_MIGRATION_TRIES = 5
 CHANNELS = ("vskill_changes", "vskill_messages")
 #: Whatever the driver raises where the server or the way to it fails.
 DRIVER_ERRORS = (
@@ -328,19 +330,31 @@ async def migrate(connection: Any, place: str, derive: Derive, migrations: Seque
             # A server that only reads is found out by this.
             await connection.execute("SELECT nextval('versions')")
             return
-        async with connection.transaction():
-            await connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)")
-            for migration in pending:
-                # In one call: the driver cannot execute a file that holds nothing but comments.
-                noted = f"INSERT INTO schema_version VALUES ({migration.number})"  # noqa: S608 - a number of ours
-                await connection.execute(f"{migration.script}\n{noted}", timeout=MIGRATION_S)
-            await connection.execute(declared, timeout=MIGRATION_S)
-            # In a new database there is nothing to compute, whoever opens it.
-            for collection in collections_to_derive(pending) if found else ():
-                await derive(connection, collection)
-            await connection.execute("ANALYZE records", timeout=MIGRATION_S)
+        # In a new database there is nothing to compute, whoever opens it.
+        derived = collections_to_derive(pending) if found else ()
+        for left in reversed(range(_MIGRATION_TRIES)):
+            try:
+                async with connection.transaction():
+                    await _apply(connection, pending, declared)
+                    for collection in derived:
+                        await derive(connection, collection)
+                    await connection.execute("ANALYZE records", timeout=MIGRATION_S)
+                return
+            except asyncpg.DeadlockDetectedError:
+                # Others read and write meanwhile, and take tables in other orders; nothing was changed.
+                if not left:
+                    raise
     finally:
         await connection.execute("SELECT pg_advisory_unlock($1)", _MIGRATION_LOCK)
+
+
+async def _apply(connection: Any, pending: Sequence[Migration], declared: str) -> None:
+    await connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)")
+    for migration in pending:
+        # In one call: the driver cannot execute a file that holds nothing but comments.
+        noted = f"INSERT INTO schema_version VALUES ({migration.number})"  # noqa: S608 - a number of ours
+        await connection.execute(f"{migration.script}\n{noted}", timeout=MIGRATION_S)
+    await connection.execute(declared, timeout=MIGRATION_S)
 
 
 async def _read_version(connection: Any) -> int:

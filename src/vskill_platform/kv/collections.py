@@ -92,7 +92,8 @@ class RecordKind(msgspec.Struct, frozen=True):
     weighed: str = ""
     #: Fields that may narrow a question that another index serves: each entry on the way is looked at.
     facets: tuple[str, ...] = ()
-    #: The field that is a list of integers, by which records that have many of them in common are found.
+    #: The field that is a list of integers, by which records that have many of them in common are found. Its records
+    #: come in families.
     numbers: str = ""
     #: Prefixes of keys that are not records of this kind.
     exclude: tuple[str, ...] = ()
@@ -115,6 +116,10 @@ class RecordKind(msgspec.Struct, frozen=True):
     def holds(self, key: str) -> bool:
         """Whether this key is a record of this kind."""
         return key.startswith(self.prefix) and not key.startswith(self.exclude or ("\x00",))
+
+    def family_of(self, key: str) -> str:
+        """What stands between the prefix and the first slash of a record's key."""
+        return key.removeprefix(self.prefix).partition("/")[0]
 
     def numbers_of(self, value: bytes) -> frozenset[int]:
         """The integers of a stored record that every engine can hold; none where there is no list of them."""

@@ -263,11 +263,11 @@ class KV(ABC):
         audiences: Audiences,
         least: int,
         limit: int,
-        without: str = "",
+        without: str,
     ) -> tuple[Overlap, ...]:
         """The entries of these audiences whose declared list has at least so many of these integers, those with the
-        most first, then by key. An integer that more than MOST_HOLDERS entries of any audience hold does not count.
-        Keys that begin with `without` are left out."""
+        most first, then by key. Those of the family `without`, whose keys have it before their first slash, are left
+        out. An integer that more than MOST_HOLDERS of all other entries hold, of any audience, does not count."""
         query = OverlapQuery.of(prefix, numbers, audiences, least, limit, without)
         entries, failed = await self._read_all(query.collection)
         if failed:

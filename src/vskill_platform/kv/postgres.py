@@ -342,7 +342,7 @@ class PostgresKV(KV):
         audiences: Audiences,
         least: int,
         limit: int,
-        without: str = "",
+        without: str,
     ) -> tuple[Overlap, ...]:
         statement, arguments = postgres_overlaps(
             OverlapQuery.of(prefix, numbers, audiences, least, limit, without), self.now()

@@ -316,7 +316,7 @@ class SqliteKV(KV):
         audiences: Audiences,
         least: int,
         limit: int,
-        without: str = "",
+        without: str,
     ) -> tuple[Overlap, ...]:
         query = OverlapQuery.of(prefix, numbers, audiences, least, limit, without)
         statement, parameters = sqlite_overlaps(query, self.now())

@@ -80,7 +80,7 @@ async def _find_candidates(
         audiences=audiences,
         least=len(hashes) // 4,
         limit=MOST_CANDIDATES,
-        without=keys.sketch(f"{owner}/"),
+        without=owner,
     )
     if not others:
         return {}

@@ -93,8 +93,9 @@ CREATE INDEX IF NOT EXISTS sketch_by_audience ON records (sketch_audience, key)
     WHERE collection = 'sketch';
 CREATE TABLE IF NOT EXISTS sketch_numbers (
     number bigint NOT NULL,
+    family text COLLATE "C" NOT NULL,
     record bigint NOT NULL,
-    PRIMARY KEY (number, record)
+    PRIMARY KEY (number, family, record)
 );
 CREATE INDEX IF NOT EXISTS sketch_by_hash ON records (hashtextextended(key, 0))
     WHERE collection = 'sketch';
@@ -102,11 +103,13 @@ CREATE OR REPLACE FUNCTION keep_sketch_numbers() RETURNS trigger LANGUAGE plpgsq
 BEGIN
     IF TG_OP <> 'INSERT' THEN
         DELETE FROM sketch_numbers
-        WHERE number = ANY (OLD.sketch_hashes) AND record = hashtextextended(OLD.key, 0);
+        WHERE number = ANY (OLD.sketch_hashes) AND family = split_part(substr(OLD.key, 8), '/', 1)
+            AND record = hashtextextended(OLD.key, 0);
     END IF;
     IF TG_OP <> 'DELETE' THEN
         INSERT INTO sketch_numbers
-        SELECT unnest(NEW.sketch_hashes), hashtextextended(NEW.key, 0) ON CONFLICT DO NOTHING;
+        SELECT unnest(NEW.sketch_hashes), split_part(substr(NEW.key, 8), '/', 1), hashtextextended(NEW.key, 0)
+        ON CONFLICT DO NOTHING;
     END IF;
     RETURN NULL;
 END;

@@ -397,25 +397,28 @@ BEGIN
 END;
 CREATE TABLE IF NOT EXISTS sketch_numbers (
     number INTEGER NOT NULL,
+    family TEXT NOT NULL,
     record INTEGER NOT NULL,
-    PRIMARY KEY (number, record)
+    PRIMARY KEY (number, family, record)
 ) WITHOUT ROWID;
 DROP TRIGGER IF EXISTS sketch_numbers_inserted;
 CREATE TRIGGER sketch_numbers_inserted AFTER INSERT ON records WHEN NEW.collection = 'sketch'
 BEGIN
-    INSERT OR IGNORE INTO sketch_numbers SELECT value, NEW.id FROM json_each(NEW.sketch_hashes);
+    INSERT OR IGNORE INTO sketch_numbers
+        SELECT value, substr(substr(NEW.key, 8), 1, instr(substr(NEW.key, 8) || '/', '/') - 1), NEW.id FROM json_each(NEW.sketch_hashes);
 END;
 DROP TRIGGER IF EXISTS sketch_numbers_deleted;
 CREATE TRIGGER sketch_numbers_deleted AFTER DELETE ON records WHEN OLD.collection = 'sketch'
 BEGIN
-    DELETE FROM sketch_numbers WHERE record = OLD.id
-        AND number IN (SELECT value FROM json_each(OLD.sketch_hashes));
+    DELETE FROM sketch_numbers WHERE family = substr(substr(OLD.key, 8), 1, instr(substr(OLD.key, 8) || '/', '/') - 1)
+        AND record = OLD.id AND number IN (SELECT value FROM json_each(OLD.sketch_hashes));
 END;
 DROP TRIGGER IF EXISTS sketch_numbers_changed;
 CREATE TRIGGER sketch_numbers_changed AFTER UPDATE OF sketch_hashes ON records
     WHEN NEW.collection = 'sketch' AND OLD.sketch_hashes IS NOT NEW.sketch_hashes
 BEGIN
-    DELETE FROM sketch_numbers WHERE record = OLD.id
-        AND number IN (SELECT value FROM json_each(OLD.sketch_hashes));
-    INSERT OR IGNORE INTO sketch_numbers SELECT value, NEW.id FROM json_each(NEW.sketch_hashes);
+    DELETE FROM sketch_numbers WHERE family = substr(substr(OLD.key, 8), 1, instr(substr(OLD.key, 8) || '/', '/') - 1)
+        AND record = OLD.id AND number IN (SELECT value FROM json_each(OLD.sketch_hashes));
+    INSERT OR IGNORE INTO sketch_numbers
+        SELECT value, substr(substr(NEW.key, 8), 1, instr(substr(NEW.key, 8) || '/', '/') - 1), NEW.id FROM json_each(NEW.sketch_hashes);
 END;
