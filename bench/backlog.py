@@ -51,7 +51,7 @@ SUBMITTERS = 16
 UP_S = 60.0
 #: A claim's end, a round of recovery, and a free slot.
 MOST_WAIT_S = 8.0
-MOST_SLOWER = 3.0
+MOST_SLOWER = 2.0
 
 
 class Times(msgspec.Struct, frozen=True):

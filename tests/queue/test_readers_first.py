@@ -6,53 +6,69 @@ from contextlib import contextmanager
 
 import httpx2
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.patience import PATIENCE_S
 from vskill_platform.gate import ReadersFirst
+from vskill_platform.settings import Settings
 from vskill_platform.web.app import create_app
+from vskill_platform.web.routing import get, post
+from vskill_platform.web.server import address_of, bind, serve
 
 pytestmark = pytest.mark.anyio
 
 
 class Counting(ReadersFirst):
-    """Counts who reads and which steps give way."""
+    """Counts which steps give way."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.reads = self.steps = 0
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        self.reads += 1
-        with super().reading():
-            yield
+        self.steps = 0
 
     async def give_way(self) -> None:
         self.steps += 1
         await super().give_way()
 
 
-async def test_every_step_of_a_submission_gives_way_to_pages_and_to_nothing_else(tmp_path):
+@contextmanager
+def reading(readers: ReadersFirst) -> Iterator[None]:
+    reader = object()
+    readers.begin(reader)
+    try:
+        yield
+    finally:
+        readers.end(reader)
+
+
+async def test_every_step_of_a_submission_gives_way(tmp_path):
     async with open_test_env("memory", tmp_path) as opened:
         readers = Counting()
         with active_env(opened, readers=readers) as env:
             await submit_skill("quiet")
             assert await run_until_quiet(env) == 1
-            assert (readers.reads, readers.steps) == (0, 5)
-            transport = httpx2.ASGITransport(create_app(env))
-            async with httpx2.AsyncClient(transport=transport, base_url="http://platform.test") as client:
-                assert (await client.get("/skills")).status_code == 200
-                assert readers.reads == 1
-                assert (await client.post("/api/v1/submissions", json={})).status_code == 400
-    assert (readers.reads, readers.steps) == (1, 5)
+    assert readers.steps == 5
 
 
 async def test_nothing_waits_for_an_answer_that_takes_long():
     readers = ReadersFirst(PATIENCE_S, long_s=0)
-    with readers.reading():
+    with reading(readers):
         async with asyncio.timeout(PATIENCE_S / 2):
             await readers.give_way()
+
+
+async def test_work_that_waits_for_a_page_goes_on_when_it_ends_beside_an_answer_that_takes_long():
+    now = 0.0
+    readers = ReadersFirst(PATIENCE_S, 1.0, lambda: now)
+    with reading(readers):
+        now = 2.0
+        with reading(readers):
+            work = asyncio.create_task(readers.give_way())
+            await turns(3)
+            assert not work.done()
+        async with asyncio.timeout(PATIENCE_S / 2):
+            await work
 
 
 async def turns(count: int) -> None:
@@ -67,8 +83,8 @@ async def test_a_step_begins_once_nobody_reads():
         await readers.give_way()
         begun.set()
 
-    with readers.reading():
-        with readers.reading():
+    with reading(readers):
+        with reading(readers):
             work = asyncio.create_task(step())
             await turns(3)
         await turns(3)
@@ -80,9 +96,28 @@ async def test_a_step_begins_once_nobody_reads():
 
 async def test_work_goes_on_beside_readers_that_never_stop():
     readers = ReadersFirst()
-    with readers.reading():
+    with reading(readers):
         async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(*(readers.give_way() for _ in range(20)))
+
+
+async def test_work_has_as_long_for_itself_as_it_waited_for_readers():
+    now = 0.0
+    readers = ReadersFirst(PATIENCE_S, PATIENCE_S, lambda: now)
+    with reading(readers):
+        waited = asyncio.create_task(readers.give_way())
+        await turns(3)
+        now = 5.0
+    await waited
+    with reading(readers):
+        now = 9.9
+        async with asyncio.timeout(PATIENCE_S / 2):
+            await readers.give_way()
+        now = 10.0
+        waits = asyncio.create_task(readers.give_way())
+        await turns(3)
+        assert not waits.done()
+    await waits
 
 
 async def test_one_step_begins_in_each_turn():
@@ -93,7 +128,7 @@ async def test_one_step_begins_in_each_turn():
         await readers.give_way()
         begun.append(number)
 
-    with readers.reading():
+    with reading(readers):
         pass
     work = [asyncio.create_task(step(number)) for number in range(5)]
     most = 0
@@ -108,7 +143,7 @@ async def test_one_step_begins_in_each_turn():
 
 async def test_a_step_that_is_cancelled_while_it_waits_keeps_nobody_back():
     readers = ReadersFirst(PATIENCE_S, PATIENCE_S)
-    with readers.reading():
+    with reading(readers):
         waiting = asyncio.create_task(readers.give_way())
         await turns(3)
         waiting.cancel()
@@ -116,3 +151,58 @@ async def test_a_step_that_is_cancelled_while_it_waits_keeps_nobody_back():
             await waiting
     async with asyncio.timeout(PATIENCE_S):
         await readers.give_way()
+
+
+async def waits(readers: ReadersFirst) -> bool:
+    """Whether a step of the work waits now."""
+    step = asyncio.create_task(readers.give_way())
+    await turns(5)
+    waits = not step.done()
+    step.cancel()
+    await asyncio.wait({step})
+    return waits
+
+
+async def until_work(readers: ReadersFirst, *, waiting: bool) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while await waits(readers) is not waiting:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.01)
+
+
+async def test_work_waits_from_when_somebody_comes_until_their_page_is_sent_and_for_no_submission(tmp_path):
+    readers, entered, release = ReadersFirst(PATIENCE_S, PATIENCE_S), asyncio.Event(), asyncio.Event()
+
+    async def held(_request: Request) -> Response:
+        entered.set()
+        await release.wait()
+        return Response("whole")
+
+    settings = Settings(store="memory:", port=0)
+    listener, stop = bind(settings), asyncio.Event()
+    async with open_test_env("memory", tmp_path) as opened:
+        with active_env(opened, readers=readers) as env:
+            app = create_app(env, [get("/held", held), post("/held", held, no_scope="a test")])
+            async with asyncio.TaskGroup() as tasks, httpx2.AsyncClient() as client:
+                tasks.create_task(
+                    serve(app, settings, listener, stop, metrics=env.metrics, readers=env.readers)
+                )
+                address = address_of(listener)
+                _, silent = await asyncio.open_connection(*listener.getsockname())
+                await until_work(readers, waiting=True)
+                silent.close()
+                await until_work(readers, waiting=False)
+                page = tasks.create_task(client.get(f"{address}/held"))
+                await entered.wait()
+                assert await waits(readers)
+                release.set()
+                assert (await page).text == "whole"
+                # The connection stays for the next request.
+                await until_work(readers, waiting=False)
+                entered.clear()
+                release.clear()
+                sent = tasks.create_task(client.post(f"{address}/held", content=b"x"))
+                await entered.wait()
+                assert not await waits(readers)
+                release.set()
+                await sent
+                stop.set()

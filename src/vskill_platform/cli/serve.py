@@ -114,7 +114,10 @@ def _running(
     if roles.web and listener is not None:
         hub = Hub(env)
         app = create_app(env, hub=hub, stop=stop)
-        yield "web", serve_web(app, env.settings, listener, stop, hub.close, metrics=env.metrics)
+        yield (
+            "web",
+            serve_web(app, env.settings, listener, stop, hub.close, metrics=env.metrics, readers=env.readers),
+        )
     elif listener is not None:
         app = create_app(env, operations.OWN_PORT, stop=stop)
         yield "metrics", serve_web(app, env.settings, listener, stop, metrics=env.metrics)

@@ -88,11 +88,8 @@ class Application:
             endpoint = self._find(scope)
         except HTTPException as error:
             return await answer_unknown(request, error)
-        if scope["method"] in _READING:
-            # The answer is made here; one that goes on and on is sent later, and nothing waits for that.
-            with services_of(request).readers.reading():
-                return await answer(endpoint, request)
-        request = Request(scope, limit_body(request.receive, scope["headers"], endpoint.most_body))
+        if scope["method"] not in _READING:
+            request = Request(scope, limit_body(request.receive, scope["headers"], endpoint.most_body))
         return await answer(endpoint, request)
 
     def _find(self, scope: Scope) -> Endpoint:

@@ -45,6 +45,7 @@ LINGER_S, LINGER_BYTES = 2.0, 16 * 1024 * 1024
 #: Whoever watches over this process must hear from it, however busy it is.
 NEVER_WAIT = frozenset({"/healthz", "/readyz"})
 _NEVER = float("inf")
+_READING = frozenset({"GET", "HEAD"})
 
 
 class ClientConnection(HttpToolsProtocol, Visitor):
@@ -76,6 +77,8 @@ class ClientConnection(HttpToolsProtocol, Visitor):
         #: Nobody listens to it any more; it may read why.
         self._lingers = False
         self._ignored = 0
+        # It reads most probably, and work that began before its request is there would come before the answer.
+        door.readers.begin(self)
         if refusal is None:
             door.enter(self)
             door.rest(self)
@@ -89,6 +92,7 @@ class ClientConnection(HttpToolsProtocol, Visitor):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._held = None
+        self._door.readers.end(self)
         self.leave_door()
         if self._lingers:
             self._lingers = False
@@ -120,6 +124,7 @@ class ClientConnection(HttpToolsProtocol, Visitor):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._door.readers.begin(self)
         if self.cycle is not None:
             self._deadline = self.loop.time() + self._door.limits.header_s
 
@@ -144,6 +149,8 @@ class ClientConnection(HttpToolsProtocol, Visitor):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         """Hold the request until its body is there; a large one, or one that waits for our word, begins at once."""
         self._held = (cycle, app)
+        if cycle.scope["method"] not in _READING:
+            self._door.readers.end(self)
         if not cycle.more_body:
             self._begin(self._door.requests)
             return
@@ -188,6 +195,7 @@ class ClientConnection(HttpToolsProtocol, Visitor):
     def on_response_complete(self) -> None:
         """The next request may come; uvicorn's own timer for that is not needed."""
         self.server_state.total_requests += 1
+        self._door.readers.end(self)
         if self._lingers or self.transport.is_closing():
             return
         self.flow.resume_reading()
