@@ -43,7 +43,8 @@ def show(run: Run, console: Console) -> None:
         console.print(f"{report.name}: {report.title}", style="italic")
         for table in report.tables:
             console.print(_words_table(table))
-        console.print(_figures_table(report))
+        if _unsaid(report):
+            console.print(_figures_table(report))
         console.print(_goals_table(report))
         for note in report.notes:
             console.print(f"  {note}", style="dim")
@@ -101,8 +102,10 @@ def _section(report: Report, run: Run) -> Iterator[str]:
     for table in report.tables:
         yield f"\n| {' | '.join(table.columns)} |\n|{'---|' * len(table.columns)}"
         yield from (f"| {' | '.join(row)} |" for row in table.rows)
-    yield "\n| figure | median | least to most |\n|---|---|---|"
-    for figure in _unsaid(report):
+    figures = _unsaid(report)
+    if figures:
+        yield "\n| figure | median | least to most |\n|---|---|---|"
+    for figure in figures:
         yield f"| {figure.name} | {readable(figure.median)} {figure.unit} | {figure.spread} |"
     yield "".join(f"\n- {note}" for note in report.notes) + "\n"
 
