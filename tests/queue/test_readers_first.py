@@ -206,3 +206,21 @@ async def test_work_waits_from_when_somebody_comes_until_their_page_is_sent_and_
                 release.set()
                 await sent
                 stop.set()
+
+
+async def test_work_waits_for_nobody_who_has_gone_before_they_were_let_in(tmp_path, monkeypatch):
+    async def gone(*_: object) -> None:
+        raise ConnectionResetError
+
+    readers, settings = ReadersFirst(PATIENCE_S, PATIENCE_S), Settings(store="memory:", port=0)
+    listener, stop = bind(settings), asyncio.Event()
+    async with open_test_env("memory", tmp_path) as opened, asyncio.TaskGroup() as tasks:
+        app = create_app(opened)
+        tasks.create_task(serve(app, settings, listener, stop, metrics=opened.metrics, readers=readers))
+        with monkeypatch.context() as patched:
+            patched.setattr(asyncio.get_running_loop(), "connect_accepted_socket", gone)
+            reader, writer = await asyncio.open_connection(*listener.getsockname())
+            assert await reader.read() == b""
+            writer.close()
+        assert not await waits(readers)
+        stop.set()

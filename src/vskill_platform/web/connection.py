@@ -92,7 +92,6 @@ class ClientConnection(HttpToolsProtocol, Visitor):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._held = None
-        self._door.readers.end(self)
         self.leave_door()
         if self._lingers:
             self._lingers = False
@@ -112,6 +111,7 @@ class ClientConnection(HttpToolsProtocol, Visitor):
             self._send_away(LARGE_HEADERS)
 
     def leave_door(self) -> None:
+        self._door.readers.end(self)
         self._door.leave(self)
 
     def shutdown(self) -> None:
