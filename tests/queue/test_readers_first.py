@@ -8,14 +8,17 @@ import httpx2
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
+from uvicorn.server import ServerState
 
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.patience import PATIENCE_S
 from vskill_platform.gate import ReadersFirst
 from vskill_platform.settings import Settings
 from vskill_platform.web.app import create_app
+from vskill_platform.web.connection import ClientConnection
+from vskill_platform.web.front_door import FrontDoor, door_limits
 from vskill_platform.web.routing import get, post
-from vskill_platform.web.server import address_of, bind, serve
+from vskill_platform.web.server import address_of, bind, serve, server_config
 
 pytestmark = pytest.mark.anyio
 
@@ -208,19 +211,40 @@ async def test_work_waits_from_when_somebody_comes_until_their_page_is_sent_and_
                 stop.set()
 
 
-async def test_work_waits_for_nobody_who_has_gone_before_they_were_let_in(tmp_path, monkeypatch):
-    async def gone(*_: object) -> None:
-        raise ConnectionResetError
+async def test_work_waits_for_a_request_that_came_before_the_answer_to_the_one_before_it(tmp_path):
+    readers = ReadersFirst(PATIENCE_S, PATIENCE_S)
+    entered: asyncio.Queue[None] = asyncio.Queue()
+    release: asyncio.Queue[None] = asyncio.Queue()
 
-    readers, settings = ReadersFirst(PATIENCE_S, PATIENCE_S), Settings(store="memory:", port=0)
+    async def held(_request: Request) -> Response:
+        entered.put_nowait(None)
+        await release.get()
+        return Response("whole")
+
+    settings = Settings(store="memory:", port=0)
     listener, stop = bind(settings), asyncio.Event()
     async with open_test_env("memory", tmp_path) as opened, asyncio.TaskGroup() as tasks:
-        app = create_app(opened)
+        app = create_app(opened, [get("/held", held)])
         tasks.create_task(serve(app, settings, listener, stop, metrics=opened.metrics, readers=readers))
-        with monkeypatch.context() as patched:
-            patched.setattr(asyncio.get_running_loop(), "connect_accepted_socket", gone)
-            reader, writer = await asyncio.open_connection(*listener.getsockname())
-            assert await reader.read() == b""
-            writer.close()
-        assert not await waits(readers)
+        _, writer = await asyncio.open_connection(*listener.getsockname())
+        writer.write(b"GET /held HTTP/1.1\r\nhost: a\r\n\r\n" * 2)
+        await entered.get()
+        release.put_nowait(None)
+        await entered.get()
+        assert await waits(readers)
+        release.put_nowait(None)
+        await until_work(readers, waiting=False)
+        writer.close()
         stop.set()
+
+
+async def test_work_waits_for_nobody_who_has_gone_before_they_were_let_in(tmp_path):
+    """What the entrance does with a connection that cannot be set up any more."""
+    readers, settings = ReadersFirst(PATIENCE_S, PATIENCE_S), Settings(store="memory:", port=0)
+    async with open_test_env("memory", tmp_path) as env:
+        door = FrontDoor(settings, door_limits(settings, 1_024), env.metrics, readers)
+        config = server_config(create_app(env), settings)
+        connection = ClientConnection(config, ServerState(), {}, door, "127.0.0.1")
+        assert await waits(readers)
+        connection.leave_door()
+        assert not await waits(readers)

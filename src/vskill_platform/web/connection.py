@@ -77,9 +77,9 @@ class ClientConnection(HttpToolsProtocol, Visitor):
         #: Nobody listens to it any more; it may read why.
         self._lingers = False
         self._ignored = 0
-        # It reads most probably, and work that began before its request is there would come before the answer.
-        door.readers.begin(self)
         if refusal is None:
+            # It reads most probably, and work that began before its request is there would come before the answer.
+            door.readers.begin(self)
             door.enter(self)
             door.rest(self)
 
@@ -149,7 +149,9 @@ class ClientConnection(HttpToolsProtocol, Visitor):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         """Hold the request until its body is there; a large one, or one that waits for our word, begins at once."""
         self._held = (cycle, app)
-        if cycle.scope["method"] not in _READING:
+        if cycle.scope["method"] in _READING:
+            self._door.readers.begin(self)
+        else:
             self._door.readers.end(self)
         if not cycle.more_body:
             self._begin(self._door.requests)
