@@ -4,7 +4,7 @@ also in a store that is older than a declaration."""
 import asyncio
 import hashlib
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -94,15 +94,15 @@ def test_the_generated_scripts_are_those_of_the_declarations():
 # A field that is declared later.
 
 #: Takes a counted and indexed field away, as if it had not been declared when the store was made.
-_BEFORE_SQLITE = (
-    "DROP TRIGGER skill_trust_inserted",
-    "DROP TRIGGER skill_trust_deleted",
-    "DROP TRIGGER skill_trust_changed",
-    "DROP INDEX skill_by_audience_trust_listed_at",
-    "ALTER TABLE records DROP COLUMN skill_trust",
-    "DELETE FROM counts WHERE field = 'trust'",
-    "DELETE FROM audience_counts WHERE field = 'trust'",
-)
+_BEFORE_SQLITE = """
+DROP TRIGGER skill_trust_inserted;
+DROP TRIGGER skill_trust_deleted;
+DROP TRIGGER skill_trust_changed;
+DROP INDEX skill_by_audience_trust_listed_at;
+ALTER TABLE records DROP COLUMN skill_trust;
+DELETE FROM counts WHERE field = 'trust';
+DELETE FROM audience_counts WHERE field = 'trust';
+"""
 _BEFORE_POSTGRES = """
 ALTER TABLE records DROP COLUMN skill_trust;
 DELETE FROM counts WHERE field = 'trust';
@@ -141,15 +141,21 @@ async def check(kv: KV) -> None:
     assert await kv.count_by("skill:", "certification", audiences=EVERYTHING) == {None: 9}
 
 
-@pytest.mark.anyio
-async def test_a_field_that_is_declared_later_is_there_in_an_older_file(path: Path, clock: ManualClock):
+async def make_older(
+    path: Path, clock: ManualClock, write: Callable[[KV], Awaitable[None]], script: str
+) -> None:
+    """A file with these records, as the script leaves it."""
     kv = SqliteKV(await SqliteDatabase.open(path, clock))
-    await fill(kv)
+    await write(kv)
     await kv.close()
     with sqlite3.connect(path) as connection:
-        for statement in _BEFORE_SQLITE:
-            connection.execute(statement)
+        connection.executescript(script)
     connection.close()
+
+
+@pytest.mark.anyio
+async def test_a_field_that_is_declared_later_is_there_in_an_older_file(path: Path, clock: ManualClock):
+    await make_older(path, clock, fill, _BEFORE_SQLITE)
     kv = SqliteKV(await asyncio.to_thread(open_later, path, clock))
     await check(kv)
     await kv.close()
@@ -190,12 +196,23 @@ _WITHOUT_FAMILIES_SQLITE = """
 DROP TABLE sketch_numbers;
 CREATE TABLE sketch_numbers (number INTEGER NOT NULL, record INTEGER NOT NULL, PRIMARY KEY (number, record)) WITHOUT ROWID;
 INSERT INTO sketch_numbers SELECT held.value, records.id FROM records, json_each(sketch_hashes) AS held;
+DROP TRIGGER sketch_numbers_inserted;
+CREATE TRIGGER sketch_numbers_inserted AFTER INSERT ON records WHEN NEW.collection = 'sketch'
+BEGIN
+    INSERT OR IGNORE INTO sketch_numbers SELECT value, NEW.id FROM json_each(NEW.sketch_hashes);
+END;
 PRAGMA user_version = 15;
 """
 _WITHOUT_FAMILIES_POSTGRES = """
 DROP TABLE sketch_numbers;
 CREATE TABLE sketch_numbers (number bigint NOT NULL, record bigint NOT NULL, PRIMARY KEY (number, record));
 INSERT INTO sketch_numbers SELECT unnest(sketch_hashes), hashtextextended(key, 0) FROM records;
+CREATE OR REPLACE FUNCTION keep_sketch_numbers() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO sketch_numbers SELECT unnest(NEW.sketch_hashes), hashtextextended(NEW.key, 0) ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END;
+$$;
 DELETE FROM schema_version WHERE version > 15;
 """
 
@@ -218,12 +235,7 @@ async def check_sketches(kv: KV) -> None:
 
 @pytest.mark.anyio
 async def test_sketches_of_an_older_file_stand_by_family(path: Path, clock: ManualClock):
-    kv = SqliteKV(await SqliteDatabase.open(path, clock))
-    await write_sketches(kv)
-    await kv.close()
-    with sqlite3.connect(path) as connection:
-        connection.executescript(_WITHOUT_FAMILIES_SQLITE)
-    connection.close()
+    await make_older(path, clock, write_sketches, _WITHOUT_FAMILIES_SQLITE)
     kv = SqliteKV(await SqliteDatabase.open(path, clock))
     await check_sketches(kv)
     await kv.close()
