@@ -13,7 +13,7 @@ import pytest
 
 from vskill_platform.broker import sqlite as broker_sql
 from vskill_platform.broker.contract import OWNERS_AT_ONCE
-from vskill_platform.database.sqlite import SqliteDatabase
+from vskill_platform.database.sqlite import Read, SqliteDatabase
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.messages import Send
 from vskill_platform.domain.search import plan_search
@@ -23,7 +23,6 @@ from vskill_platform.kv.query import Between, Condition, In, Is, Query
 from vskill_platform.kv.sqlite import SqliteKV
 from vskill_platform.kv.sqlite_query import (
     Clause,
-    Read,
     _heaviest,
     _matching,
     key_ranges,

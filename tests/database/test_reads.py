@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from vskill_platform.database.sqlite import SqliteDatabase
+from vskill_platform.database.sqlite import Read, SqliteDatabase
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import StoreError, StoreUnavailable
 from vskill_platform.kv.query import Is
@@ -20,12 +20,12 @@ async def _sum(database: SqliteDatabase, count: int) -> tuple[int, list[str]]:
     """The sum of so many numbers, and the threads in which it was begun."""
     threads: list[str] = []
 
-    def read(connection: sqlite3.Connection) -> int:
+    def find(read: Read) -> int:
         threads.append(threading.current_thread().name)
-        ((found,),) = connection.execute(_NUMBERS, (count,)).fetchall()
+        ((found,),) = read(_NUMBERS, (count,))
         return int(found)
 
-    return await database.read_soon(read), threads
+    return await database.read_soon(find), threads
 
 
 async def test_a_short_read_stays_here_and_a_long_one_ends_in_a_thread(database):
@@ -37,6 +37,32 @@ async def test_a_short_read_stays_here_and_a_long_one_ends_in_a_thread(database)
     assert threads[1].startswith("reader")
 
 
+async def test_a_short_read_stays_here_however_often_it_is_asked(database):
+    """SQLite counts the steps of a statement over all of its runs."""
+    here = threading.current_thread().name
+    assert {name for _ in range(300) for name in (await _sum(database, 100))[1]} == {here}
+
+
+async def test_many_rows_end_in_a_thread_and_cost_the_next_short_read_nothing(database):
+    """A statement that SQLite itself ends between two rows is compiled anew for every run after that."""
+    rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT ?) SELECT i FROM n"
+    compiled: list[int] = []
+
+    def note(action: int, *_: str | None) -> int:
+        compiled.append(action)
+        return sqlite3.SQLITE_OK
+
+    def few(read: Read) -> list[tuple[int]]:
+        return read(rows, (3,))
+
+    assert len(await database.read_soon(lambda read: read(rows, (500,)))) == 500
+    database._point.set_authorizer(note)
+    assert await database.read_soon(few) == [(1,), (2,), (3,)]
+    compiled.clear()
+    assert await database.read_soon(few) == [(1,), (2,), (3,)]
+    assert not compiled
+
+
 async def test_a_long_read_leaves_no_limit_behind(database):
     await _sum(database, 100_000)
     assert database.point_read(_NUMBERS, (100_000,)) == [(5_000_050_000,)]
@@ -44,7 +70,7 @@ async def test_a_long_read_leaves_no_limit_behind(database):
 
 async def test_a_read_that_fails_says_so_once_and_as_ours(database):
     with pytest.raises(StoreError):
-        await database.read_soon(lambda connection: connection.execute("SELECT 1 FROM nothing"))
+        await database.read_soon(lambda read: read("SELECT 1 FROM nothing", ()))
     await database.close()
     with pytest.raises(StoreUnavailable):
         await _sum(database, 10)

@@ -9,7 +9,8 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -33,11 +34,16 @@ R = TypeVar("R")
 T = TypeVar("T")
 P = ParamSpec("P")
 
+#: Executes a statement and fetches all of its rows.
+Read = Callable[[str, Sequence[Any]], list[Any]]
+
 #: How long a write waits for other processes before it fails as busy: on a slow disk each of theirs takes seconds.
 BUSY_MS = 10_000
 
-#: Steps of SQLite's machine that a read may take inline: a hundred rows by an index, well below a millisecond.
-_SOON_STEPS = 4_000
+#: What a read may do inline: the rows of a page of a hundred, and so many steps of SQLite's machine, in which a walk
+#: over several runs of an index gives as many. Either takes less than a millisecond.
+_SOON_ROWS = 101
+_SOON_STEPS = 8_000
 
 #: RETURNING, `ON CONFLICT` without a target, and the operator `->>`.
 OLDEST_SQLITE = (3, 38, 0)
@@ -92,8 +98,10 @@ class SqliteDatabase:
     async def check_files(self) -> None:
         """Raise StoreReplaced where somebody deleted or replaced a file of the open database. By then the writer knows
         it, and has saved what it could."""
+        self._require_open()
         try:
-            await self._in_thread(self._writer.check_files)
+            # Here: two looks at a folder take microseconds, and a thread would let others come first.
+            self._writer.check_files()
         except StoreReplaced:
             await self.write(_NOTHING, None)
             raise
@@ -107,20 +115,31 @@ class SqliteDatabase:
         except sqlite3.Error as error:
             raise translate(error, self.path) from error
 
-    async def read_soon(self, function: Callable[[sqlite3.Connection], T]) -> T:
-        """Call it here, and where that takes many steps, or fails, once more in a thread. It must not begin a
-        transaction: what one statement of a few steps reads is one view of the file."""
+    async def read_soon(self, function: Callable[[Read], T]) -> T:
+        """Call it here, and where that takes many rows or steps, or fails, once more in a thread. What one statement
+        reads is one view of the file; several are not."""
         try:
             return self._read_here(function)
-        except sqlite3.Error:
-            return await self.read(function)
+        except (_LongRead, sqlite3.Error):
+            return await self.read(lambda connection: function(reader(connection)))
 
-    def _read_here(self, function: Callable[[sqlite3.Connection], T]) -> T:
-        self._point.set_progress_handler(_stop, _SOON_STEPS)
+    def _read_here(self, function: Callable[[Read], T]) -> T:
+        # SQLite counts the steps of a statement over all of its runs, so the first of these calls says nothing.
+        calls = count()
+        self._point.set_progress_handler(lambda: next(calls) > 0, _SOON_STEPS)
         try:
-            return function(self._point)
+            return function(self._read_few)
         finally:
             self._point.set_progress_handler(None, 0)
+
+    def _read_few(self, statement: str, parameters: Sequence[Any]) -> list[Any]:
+        """We count the rows ourselves: Python compiles a statement anew for each later run once SQLite has ended it
+        between two rows."""
+        with closing(self._point.execute(statement, parameters)) as cursor:
+            rows = cursor.fetchmany(_SOON_ROWS + 1)
+        if len(rows) > _SOON_ROWS:
+            raise _LongRead
+        return rows
 
     async def read(self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Call it in a thread with a connection that can only read."""
@@ -132,9 +151,12 @@ class SqliteDatabase:
                 await self.check_files()
             raise
 
-    async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def _require_open(self) -> None:
         if self._closed:
             raise StoreUnavailable(f"{self.path} is closed", file=str(self.path))
+
+    async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        self._require_open()
         return await self._threads.run(work, *args, **kwargs)
 
     def _read(self, function: Callable[[sqlite3.Connection], T]) -> T:
@@ -192,9 +214,13 @@ class SqliteDatabase:
             await asyncio.to_thread(self._writer.stop)
 
 
-def _stop() -> bool:
-    """What SQLite asks after so many steps: whether to end."""
-    return True
+class _LongRead(Exception):
+    """There are more rows than are read inline."""
+
+
+def reader(connection: sqlite3.Connection) -> Read:
+    """Reads with this connection, however much it is."""
+    return lambda statement, parameters: connection.execute(statement, parameters).fetchall()
 
 
 def _open_writer(

@@ -14,7 +14,7 @@ import msgspec
 
 from vskill_platform.broker.contract import Broker
 from vskill_platform.broker.sqlite import SqliteBroker
-from vskill_platform.database.sqlite import SqliteDatabase
+from vskill_platform.database.sqlite import SqliteDatabase, reader
 from vskill_platform.database.writer import Tx, WriteKind, call_in
 from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.errors import CursorGone, InvalidInput, PlatformError, Unsupported
@@ -45,7 +45,6 @@ from vskill_platform.kv.sqlite_query import (
     ENTRY,
     FEW_AUDIENCES,
     Joined,
-    Read,
     Row,
     count,
     holds,
@@ -189,7 +188,7 @@ class SqliteKV(KV):
 
         def read(connection: sqlite3.Connection) -> Joined:
             call_in(loop, lambda _: begun.set(), None)
-            return join_ranges(_reader(connection), ranges, limit, now)
+            return join_ranges(reader(connection), ranges, limit, now)
 
         reading = asyncio.create_task(self._db.read(read))
         reading.add_done_callback(lambda _: begun.set())
@@ -204,9 +203,7 @@ class SqliteKV(KV):
         ranges, now = list(key_ranges(prefix, after, exclude)), self.now()
         if limit <= _INLINE:
             return read_ranges(self._db.point_read, what, ranges, limit + 1, now)
-        return await self._db.read_soon(
-            lambda connection: read_ranges(_reader(connection), what, ranges, limit + 1, now)
-        )
+        return await self._db.read_soon(lambda read: read_ranges(read, what, ranges, limit + 1, now))
 
     # Questions over fields.
 
@@ -226,7 +223,7 @@ class SqliteKV(KV):
             collection_of(prefix), where or {}, order_by, descending, after, limit, audiences, under
         )
         now = self.now()
-        rows = await self._db.read_soon(lambda connection: select(_reader(connection), query, now))
+        rows = await self._db.read_soon(lambda read: select(read, query, now))
         items = tuple(starmap(Entry, rows[:limit]))
         return EntryPage(items, query.cursor(items[-1]) if len(rows) > limit else None)
 
@@ -250,7 +247,7 @@ class SqliteKV(KV):
         def read(connection: sqlite3.Connection) -> dict[str, dict[str | None, int]]:
             # One view of the file for which audiences there are and for their sums.
             connection.execute("BEGIN")
-            return count(_reader(connection), collection, fields, audiences)
+            return count(reader(connection), collection, fields, audiences)
 
         return await self._db.read(read)
 
@@ -275,7 +272,7 @@ class SqliteKV(KV):
         def find(connection: sqlite3.Connection) -> tuple[Entry, ...]:
             # One view of the file for all steps and for what they find.
             connection.execute("BEGIN")
-            read = _reader(connection)
+            read = reader(connection)
             numbers = search(read, collection, steps, audiences, filters, now, None if rest else limit + 1)
             entries = starmap(Entry, read_found(read, ENTRY, numbers))
             return tuple(islice((one for one in entries if holds(collection, one.value, rest)), limit + 1))
@@ -301,7 +298,7 @@ class SqliteKV(KV):
 
         def find(connection: sqlite3.Connection) -> list[Row]:
             connection.execute("BEGIN")
-            read = _reader(connection)
+            read = reader(connection)
             numbers = search(read, collection, steps, audiences, (), now, limit + 1)
             return read_found(read, ", ".join(column(collection, name) for name in fields), numbers)
 
@@ -320,7 +317,7 @@ class SqliteKV(KV):
     ) -> tuple[Overlap, ...]:
         query = OverlapQuery.of(prefix, numbers, audiences, least, limit, without)
         statement, parameters = sqlite_overlaps(query, self.now())
-        rows = await self._db.read_soon(lambda connection: _reader(connection)(statement, parameters))
+        rows = await self._db.read_soon(lambda read: read(statement, parameters))
         return tuple(starmap(Overlap, rows))
 
     # Following what changes.
@@ -377,10 +374,6 @@ class SqliteKV(KV):
 
     async def close(self) -> None:
         await self._db.detach(self)
-
-
-def _reader(connection: sqlite3.Connection) -> Read:
-    return lambda statement, parameters: connection.execute(statement, parameters).fetchall()
 
 
 def _readable(keys: Iterable[str], failed: dict[str, PlatformError]) -> list[str]:

@@ -5,11 +5,12 @@ Every question over fields names its index (`INDEXED BY`), so that SQLite either
 left to chance.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from vskill_platform.database.sqlite import Read
 from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.search import Lexeme, SearchStep
@@ -22,8 +23,6 @@ Row = tuple[Any, ...]
 Parameters = list[Value]
 #: The pairs of each range, how many there are, and the last key where there may be more.
 Joined = tuple[list[bytes], int, str | None]
-#: Executes a statement and fetches all of its rows.
-Read = Callable[[str, Parameters], list[Row]]
 
 #: What an entry is made of; the cast gives the value's bytes without decoding them.
 ENTRY = "key, CAST(value AS BLOB), version"
