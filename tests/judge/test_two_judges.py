@@ -20,7 +20,7 @@ from vskill_platform.domain.scan import JudgeStatus
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
 from vskill_platform.env import Env
-from vskill_platform.store.statistics import watch_judge
+from vskill_platform.store.statistics import latest_ends
 
 pytestmark = pytest.mark.anyio
 
@@ -118,7 +118,7 @@ async def test_one_that_is_down_leaves_it_to_the_other_and_is_seen(judged, serve
     assert record.evidence is not None
     assert record.evidence.judge_status is JudgeStatus.ANSWERED
     assert record.evidence.second_judge_status is JudgeStatus.DOWN
-    watch = await watch_judge(audiences=EVERYTHING)
+    watch = (await latest_ends(audiences=EVERYTHING)).judge
     assert (watch.failing, watch.failed) == (True, 3)
     assert judged.metrics.judge_circuit_open.labels("first")._value.get() == 1
     assert judged.metrics.judge_calls.labels("second", "answered")._value.get() == 3

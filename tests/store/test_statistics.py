@@ -22,12 +22,12 @@ from vskill_platform.store.statistics import (
     Activity,
     End,
     LinePosition,
+    latest_ends,
     percentile,
     position_of,
     recent_activity,
     recent_hours,
     waiting_line,
-    watch_judge,
 )
 from vskill_platform.web.charts import ceiling, installs_chart, latency_chart, queue_chart
 from vskill_platform.web.render import UNKNOWN
@@ -108,7 +108,7 @@ async def test_C7_a_failed_read_is_an_error(env: Env):
     kv = HookedKV(env.kv)
     kv.failing = {"select"}
     with active_env(env, kv=kv):
-        for ask in (recent_activity, recent_hours, waiting_line, watch_judge):
+        for ask in (recent_activity, recent_hours, waiting_line, latest_ends):
             with pytest.raises(StoreUnavailable):
                 await ask(audiences=EVERYTHING)
 

@@ -32,7 +32,7 @@ from vskill_platform.store.jobs import read_jobs, take_tick
 from vskill_platform.store.owners import Owner, Ownership, list_owners
 from vskill_platform.store.repo_health import list_health
 from vskill_platform.store.reports import ReportStatus, file_report, list_reports
-from vskill_platform.store.statistics import position_of, recent_activity, waiting_line, watch_judge
+from vskill_platform.store.statistics import latest_ends, position_of, recent_activity, waiting_line
 from vskill_platform.store.suppressions import add_suppression, list_suppressions, suppressed_rules
 from vskill_platform.store.tokens import list_all_tokens, list_tokens
 from vskill_platform.worker_context import require_env
@@ -177,7 +177,7 @@ async def one_that_ended(env: Env):
 
 async def one_that_the_judge_saw(env: Env):
     key, _ = await one_that_ended(env)
-    return key, lambda: watch_judge(audiences=EVERYTHING)
+    return key, lambda: latest_ends(audiences=EVERYTHING)
 
 
 CASES: tuple[Case, ...] = (

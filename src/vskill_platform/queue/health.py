@@ -32,7 +32,7 @@ from vskill_platform.records import audience_of, decode
 from vskill_platform.store.brake import read_brake
 from vskill_platform.store.damage import list_damage
 from vskill_platform.store.preparing import longest_preparing_ms
-from vskill_platform.store.statistics import JudgeWatch, watch_judge
+from vskill_platform.store.statistics import JudgeWatch, latest_ends
 from vskill_platform.store.workers import WorkersSeen, look_at_workers, silence_ms
 from vskill_platform.submission_store import SubmissionCounts, count_submissions, iter_unreadable_pages
 from vskill_platform.worker_context import require_env
@@ -94,20 +94,31 @@ async def queue_health_for(audiences: Audiences) -> QueueHealth:
     """As a reader of these audiences may know it."""
     env = require_env("kv")
     now = env.kv.now()
+    # Before everything else: where a file was replaced, others can be read only once the writer has been told.
     replaced = await _find_replacement(env)
     # Side by side: one after the other, each of some twenty reads would wait for its turn in a busy process.
-    counts, damage, oldest, last = await asyncio.gather(
-        count_submissions(audiences=EVERYTHING),
-        list_damage(),
-        _oldest_due(env, EVERYTHING),
-        _last_ended(env, EVERYTHING),
+    (
+        (counts, damage, oldest, end),
+        (pause, jobs, workers),
+        (ends, dead_letters, spaces),
+    ) = await asyncio.gather(
+        asyncio.gather(
+            count_submissions(audiences=EVERYTHING),
+            list_damage(),
+            _oldest_due(env, EVERYTHING),
+            latest_ends(1, audiences=EVERYTHING),
+        ),
+        asyncio.gather(current_pause(), job_health(), look_at_workers()),
+        asyncio.gather(
+            latest_ends(audiences=audiences),
+            look_at_dead_letters(audiences),
+            asyncio.to_thread(look_at_disks, env.settings),
+        ),
     )
-    violations, pause, jobs, workers = await asyncio.gather(
-        _violations(env, counts, now), current_pause(), job_health(), look_at_workers()
-    )
+    violations = await _violations(env, counts, now)
     violations += [Violation(keys.damage(one.digest), f"its stored files are {one.kind}") for one in damage]
-    stalled = pause is None and _is_stalled(oldest, last, now - env.settings.stuck_threshold_ms)
-    still = pause is None and _is_stalled(oldest, last, now - silence_ms())
+    stalled = pause is None and _is_stalled(oldest, end.last_at, now - env.settings.stuck_threshold_ms)
+    still = pause is None and _is_stalled(oldest, end.last_at, now - silence_ms())
     deserted = _desertion(workers, stalled=still, now=now)
     of_processes = {STORE_FILES: replaced, WORKERS: deserted}
     violations = [
@@ -121,17 +132,12 @@ async def queue_health_for(audiences: Audiences) -> QueueHealth:
     healthy = not violations and not stalled
     env.metrics.queue_violations.set(len(violations))
     if not isinstance(audiences, Everything):
-        counts, oldest, last = await asyncio.gather(
-            count_submissions(audiences=audiences), _oldest_due(env, audiences), _last_ended(env, audiences)
+        counts, oldest = await asyncio.gather(
+            count_submissions(audiences=audiences), _oldest_due(env, audiences)
         )
         violations = [one for one in violations if may_read(one.audience, audiences)]
         # What a job failed with can name a record.
         jobs = tuple(msgspec.structs.replace(job, last_error=None) for job in jobs)
-    dead_letters, judge, spaces = await asyncio.gather(
-        look_at_dead_letters(audiences),
-        watch_judge(audiences=audiences),
-        asyncio.to_thread(look_at_disks, env.settings),
-    )
     facts = AlertFacts(
         stuck_threshold_ms=env.settings.stuck_threshold_ms,
         store_replaced=replaced,
@@ -142,7 +148,7 @@ async def queue_health_for(audiences: Audiences) -> QueueHealth:
         paused=pause is not None,
         jobs=jobs,
         dead_letters=dead_letters,
-        judge=judge,
+        judge=ends.judge,
         preparing_ms=await longest_preparing_ms() if audiences is EVERYTHING else None,
         brake=(await read_brake())[0] if audiences is EVERYTHING else None,
         damaged=len(damage) if audiences is EVERYTHING else 0,
@@ -154,7 +160,7 @@ async def queue_health_for(audiences: Audiences) -> QueueHealth:
         truncated=len(violations) > MOST_VIOLATIONS,
         counts=counts,
         oldest_waiting_ms=facts.oldest_waiting_ms,
-        last_ended_at=last,
+        last_ended_at=ends.last_at,
         stalled=stalled,
         pause=pause,
         jobs=facts.jobs,
@@ -286,20 +292,6 @@ async def _oldest_due(env: Env, audiences: Audiences) -> int | None:
     _raise_failed(page.failed)
     due = [SUBMISSIONS.fields["due_at"].read(entry.value) for entry in page.items]
     return next((at for at in due if isinstance(at, int)), None)
-
-
-async def _last_ended(env: Env, audiences: Audiences) -> int | None:
-    page = await env.kv.select(
-        SUBMISSIONS.prefix,
-        audiences=audiences,
-        where={"state": _any_of(_RESTING)},
-        order_by="updated_at",
-        descending=True,
-        limit=1,
-    )
-    _raise_failed(page.failed)
-    ended = [SUBMISSIONS.fields["updated_at"].read(entry.value) for entry in page.items]
-    return next((at for at in ended if isinstance(at, int)), None)
 
 
 def _raise_failed(failed: dict[str, PlatformError]) -> None:

@@ -35,8 +35,8 @@ SAMPLE = 1_000
 RATE_MS = 600_000
 #: Beyond this many a position is "at least".
 MOST_AHEAD = 1_000
-#: Runs that are looked at for how the judge is doing.
-JUDGED_SAMPLE = 200
+#: Runs that are looked at for how the judge is doing; of those, the latest so many that asked it count.
+ENDS_SAMPLE, ASKED = 60, 20
 
 _RESTING = tuple(sorted(set(State) - ACTIVE_STATES))
 _ACTIVE = tuple(sorted(ACTIVE_STATES))
@@ -314,7 +314,7 @@ def _id(entry: Entry) -> str:
     return entry.key.removeprefix(SUBMISSIONS.prefix)
 
 
-# The judge.
+# The latest runs.
 
 
 class JudgeWatch(msgspec.Struct, frozen=True):
@@ -348,9 +348,16 @@ class _JudgedFields(msgspec.Struct, frozen=True):
     evidence: _JudgeFields | None = None
 
 
-async def watch_judge(limit: int = JUDGED_SAMPLE, asked: int = 20, *, audiences: Audiences) -> JudgeWatch:
-    """By the records of the latest runs that ended and that these audiences may read; of those, the latest `asked` that
-    asked the judge count."""
+class LatestEnds(msgspec.Struct, frozen=True):
+    """When a run last ended, and how the judge did in those before."""
+
+    #: None where none has ended.
+    last_at: int | None
+    judge: JudgeWatch
+
+
+async def latest_ends(limit: int = ENDS_SAMPLE, *, audiences: Audiences) -> LatestEnds:
+    """By the records of the latest runs that ended and that these audiences may read."""
     env = require_env("kv")
     page = await env.kv.select(
         SUBMISSIONS.prefix,
@@ -361,12 +368,18 @@ async def watch_judge(limit: int = JUDGED_SAMPLE, asked: int = 20, *, audiences:
         limit=limit,
     )
     _raise_failed(page.failed.values())
-    skips = Skips("watch_judge")
+    skips = Skips("latest_ends")
     decoded = [skips.decode(entry, _JudgedFields) for entry in page.items]
     skips.report(env)
-    words = [(one.evidence, one.updated_at) for one in decoded if one and one.evidence]
+    # A record that cannot be read ended nevertheless.
+    ended = SUBMISSIONS.fields["updated_at"].read(page.items[0].value) if page.items else None
+    return LatestEnds(ended if isinstance(ended, int) else None, _watch_judge(filter(None, decoded)))
+
+
+def _watch_judge(latest_first: Iterable[_JudgedFields]) -> JudgeWatch:
+    words = [(one.evidence, one.updated_at) for one in latest_first if one.evidence]
     answers = [at for one, at in words if one.judge_status is JudgeStatus.ANSWERED]
-    latest = [one.worst for one, _ in words if one.worst is not JudgeStatus.NONE][:asked]
+    latest = [one.worst for one, _ in words if one.worst is not JudgeStatus.NONE][:ASKED]
     return JudgeWatch(
         last_answer_at=max(answers, default=None),
         answered=latest.count(JudgeStatus.ANSWERED),
