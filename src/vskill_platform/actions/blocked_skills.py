@@ -9,7 +9,7 @@ from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.block_index import Blocklist, all_targets
 from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.kv.entries import Settled
+from vskill_platform.kv.entries import ABSENT, Settled
 from vskill_platform.records import decode, readable
 from vskill_platform.store.blocklist import blocklist_version, read_blocklist
 
@@ -56,14 +56,12 @@ async def look_again(
     if not skills:
         return {}
     records = {keys.skill(one.canonical) for one in skills}
-    settled = await _get_all(services, records | block_keys(skills))
+    settled = await _get_all(services, {*records, keys.CONTROL_BLOCKLIST})
+    control = settled.found.get(keys.CONTROL_BLOCKLIST)
+    blocklist = await current_blocklist(services, ABSENT if control is None else control.version)
     entries = (readable(settled.found.get(key), audiences_of(reader)) for key in records)
-    found = [decode(entry, PublishedSkill) for entry in entries if entry is not None]
-    shown = without_hits([one for one in found if one.listing is not None], settled)
-    # What changed meanwhile may be hit by entries that nobody asked for.
-    if not block_keys(shown) <= block_keys(skills):
-        shown = await leave_out_blocked(services, shown)
-    return {one.canonical: one for one in shown}
+    found = (decode(entry, PublishedSkill) for entry in entries if entry is not None)
+    return {one.canonical: one for one in found if one.listing is not None and not blocklist.hits_skill(one)}
 
 
 def _keys_for(skill: PublishedSkill) -> list[str]:

@@ -88,9 +88,15 @@ def _without_path(action: Action[Any, Any]) -> type[msgspec.Struct]:
 
 
 def _view(action: Action[Any, Any], kind: type[msgspec.Struct]) -> Callable[[Request], Awaitable[Response]]:
+    in_path = {
+        field.name: field.type
+        for field in msgspec.structs.fields(action.request)
+        if field.name in action.path_fields
+    }
+
     async def act(request: Request) -> Any:
         given = query_of(request, kind) if _reads_query(action) else await _body(request, kind)
-        parts: dict[str, Any] = _path_values(action, request)
+        parts: dict[str, Any] = _path_values(in_path, request)
         if action.body_field:
             parts[action.body_field] = await read_body(request, action.most_body)
         asked = action.request(**parts, **msgspec.structs.asdict(given))
@@ -123,12 +129,11 @@ async def _body(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:
     return decode_body(data or b"{}", kind)
 
 
-def _path_values(action: Action[Any, Any], request: Request) -> dict[str, Any]:
+def _path_values(types: dict[str, Any], request: Request) -> dict[str, Any]:
     parts = request.path_params
-    types = {field.name: field.type for field in msgspec.structs.fields(action.request)}
     return {
-        name: asked_name(request) if name == "skill" else _path_value(parts[name], types[name])
-        for name in action.path_fields
+        name: asked_name(request) if name == "skill" else _path_value(parts[name], kind)
+        for name, kind in types.items()
     }
 
 
