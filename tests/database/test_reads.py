@@ -43,23 +43,36 @@ async def test_a_short_read_stays_here_however_often_it_is_asked(database):
     assert {name for _ in range(300) for name in (await _sum(database, 100))[1]} == {here}
 
 
-async def test_many_rows_end_in_a_thread_and_cost_the_next_short_read_nothing(database):
+@pytest.mark.parametrize(("apart", "count"), [(1, 500), (1_500, 5)])
+async def test_many_rows_or_far_ones_end_in_a_thread_and_cost_the_next_short_read_nothing(
+    database, apart: int, count: int
+):
     """A statement that SQLite itself ends between two rows is compiled anew for every run after that."""
-    rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT ?) SELECT i FROM n"
+    rows = (
+        "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n LIMIT ?) "
+        f"SELECT i FROM n WHERE i % {apart} = 0"
+    )
+    here = threading.current_thread().name
+    threads: list[str] = []
     compiled: list[int] = []
 
     def note(action: int, *_: str | None) -> int:
         compiled.append(action)
         return sqlite3.SQLITE_OK
 
-    def few(read: Read) -> list[tuple[int]]:
-        return read(rows, (3,))
+    def many(read: Read) -> int:
+        threads.append(threading.current_thread().name)
+        return len(read(rows, (apart * count,)))
 
-    assert len(await database.read_soon(lambda read: read(rows, (500,)))) == 500
+    def few(read: Read) -> list[tuple[int]]:
+        return read(rows, (1,))
+
+    assert await database.read_soon(many) == count
+    assert threads[0] == here != threads[1]
     database._point.set_authorizer(note)
-    assert await database.read_soon(few) == [(1,), (2,), (3,)]
+    assert await database.read_soon(few) == [(0,)]
     compiled.clear()
-    assert await database.read_soon(few) == [(1,), (2,), (3,)]
+    assert await database.read_soon(few) == [(0,)]
     assert not compiled
 
 

@@ -10,7 +10,6 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from itertools import count
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -40,10 +39,12 @@ Read = Callable[[str, Sequence[Any]], list[Any]]
 #: How long a write waits for other processes before it fails as busy: on a slow disk each of theirs takes seconds.
 BUSY_MS = 10_000
 
-#: What a read may do inline: the rows of a page of a hundred, and so many steps of SQLite's machine, in which a walk
-#: over several runs of an index gives as many. Either takes less than a millisecond.
+#: What each statement of a read may do inline: the rows of a page of a hundred, and so many steps of SQLite's machine,
+#: in which a walk over several runs of an index gives as many. Either takes about a millisecond.
 _SOON_ROWS = 101
-_SOON_STEPS = 8_000
+_SOON_STEPS = 10_000
+#: Before a next row that is as many times as far away as that, SQLite ends the statement itself.
+_MOST_CALLS = 4
 
 #: RETURNING, `ON CONFLICT` without a target, and the operator `->>`.
 OLDEST_SQLITE = (3, 38, 0)
@@ -69,6 +70,7 @@ class SqliteDatabase:
         self.clock = clock
         writing = _open_writer(self.path, busy_ms, migrations or load_migrations("sqlite"), derive)
         self._point = connect_reader(self.path)
+        self._patience = _Patience()
         self._readers = ReaderPool(self.path)
         self._threads = WorkThreads("reader", READERS)
         self._watches = Watches()
@@ -124,21 +126,23 @@ class SqliteDatabase:
             return await self.read(lambda connection: function(reader(connection)))
 
     def _read_here(self, function: Callable[[Read], T]) -> T:
-        # SQLite counts the steps of a statement over all of its runs, so the first of these calls says nothing.
-        calls = count()
-        self._point.set_progress_handler(lambda: next(calls) > 0, _SOON_STEPS)
+        self._point.set_progress_handler(self._patience.is_over, _SOON_STEPS)
         try:
             return function(self._read_few)
         finally:
             self._point.set_progress_handler(None, 0)
 
     def _read_few(self, statement: str, parameters: Sequence[Any]) -> list[Any]:
-        """We count the rows ourselves: Python compiles a statement anew for each later run once SQLite has ended it
-        between two rows."""
+        """Once there is a row, we end it ourselves: Python compiles a statement anew for each later run after SQLite
+        has ended it between two rows."""
+        patience, rows = self._patience, []
+        patience.begin(1)
         with closing(self._point.execute(statement, parameters)) as cursor:
-            rows = cursor.fetchmany(_SOON_ROWS + 1)
-        if len(rows) > _SOON_ROWS:
-            raise _LongRead
+            patience.most = _MOST_CALLS
+            for row in cursor:
+                rows.append(row)
+                if len(rows) > _SOON_ROWS or patience.calls > 1:
+                    raise _LongRead
         return rows
 
     async def read(self, function: Callable[[sqlite3.Connection], T]) -> T:
@@ -214,8 +218,24 @@ class SqliteDatabase:
             await asyncio.to_thread(self._writer.stop)
 
 
+class _Patience:
+    """Whether a statement has taken too many steps. SQLite asks after every so many of them, and counts those of all
+    runs of a statement, so the first of its calls says nothing."""
+
+    def __init__(self) -> None:
+        self.calls = self.most = 0
+
+    def begin(self, most: int) -> None:
+        """A statement that may take so many calls."""
+        self.calls, self.most = 0, most
+
+    def is_over(self) -> bool:
+        self.calls += 1
+        return self.calls > self.most
+
+
 class _LongRead(Exception):
-    """There are more rows than are read inline."""
+    """There is more to read than is read inline."""
 
 
 def reader(connection: sqlite3.Connection) -> Read:
