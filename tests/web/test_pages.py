@@ -65,6 +65,23 @@ async def test_home_shows_what_is_new_and_that_nothing_is_stuck(site):
     assert "/queue" in page.links
 
 
+async def test_home_leaves_out_what_was_blocked_since_it_chose_its_skills(site):
+    """Whether the process knows the whole blocklist as it is, as it was, or could not read all of it."""
+    gone = await site.publish("csv-stealer", namespace="eve")
+    other = await site.publish("sql-eater", namespace="mal")
+    there = await site.publish("tidy-notes")
+    assert {f"/skills/{one}" for one in (gone, other, there)} <= set((await site.page("/")).links)
+    await _block(site, gone)
+    assert f"/skills/{gone}" not in (await site.page("/")).links
+    await site.get("/api/v1/skills")
+    assert f"/skills/{gone}" not in (await site.page("/")).links
+    await _block(site, other)
+    await site.env.kv.put("block:owner:nonsense", b"{")
+    links = (await site.page("/")).links
+    assert f"/skills/{there}" in links
+    assert f"/skills/{gone}" not in links and f"/skills/{other}" not in links
+
+
 async def test_home_begins_with_a_search_and_the_command_that_installs(site):
     canonical = await site.publish("csv-cleaner")
     page = await site.page("/")

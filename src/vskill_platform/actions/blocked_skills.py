@@ -9,7 +9,7 @@ from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.block_index import Blocklist, all_targets
 from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.kv.entries import ABSENT, Settled
+from vskill_platform.kv.entries import Settled
 from vskill_platform.records import decode, readable
 from vskill_platform.store.blocklist import blocklist_version, read_blocklist
 
@@ -51,17 +51,22 @@ def without_hits(skills: Sequence[PublishedSkill], settled: Settled) -> tuple[Pu
 async def look_again(
     services: Services, reader: Principal, skills: Sequence[PublishedSkill]
 ) -> dict[str, PublishedSkill]:
-    """Skills that were read a moment ago, as they are now, by canonical name and by one read: without those that were
-    withdrawn, hidden from the reader or blocked meanwhile."""
+    """Skills that were read a moment ago, as they are now, by canonical name: without those that were withdrawn, hidden
+    from the reader or blocked meanwhile. By one read where the blocklist is empty or the kept one is the present one;
+    the entries that could hit these are read otherwise, and never all of them for a page of a few skills."""
     if not skills:
         return {}
     records = {keys.skill(one.canonical) for one in skills}
     settled = await _get_all(services, {*records, keys.CONTROL_BLOCKLIST})
-    control = settled.found.get(keys.CONTROL_BLOCKLIST)
-    blocklist = await current_blocklist(services, ABSENT if control is None else control.version)
+    control, known = settled.found.get(keys.CONTROL_BLOCKLIST), services.kept.blocklist
     entries = (readable(settled.found.get(key), audiences_of(reader)) for key in records)
-    found = (decode(entry, PublishedSkill) for entry in entries if entry is not None)
-    return {one.canonical: one for one in found if one.listing is not None and not blocklist.hits_skill(one)}
+    found = [decode(entry, PublishedSkill) for entry in entries if entry is not None]
+    shown: Sequence[PublishedSkill] = [one for one in found if one.listing is not None]
+    if known is not None and control is not None and known.version == control.version:
+        shown = [one for one in shown if not known.hits_skill(one)]
+    elif control is not None:
+        shown = without_hits(shown, await _get_all(services, block_keys(shown)))
+    return {one.canonical: one for one in shown}
 
 
 def _keys_for(skill: PublishedSkill) -> list[str]:

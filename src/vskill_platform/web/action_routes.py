@@ -88,11 +88,8 @@ def _without_path(action: Action[Any, Any]) -> type[msgspec.Struct]:
 
 
 def _view(action: Action[Any, Any], kind: type[msgspec.Struct]) -> Callable[[Request], Awaitable[Response]]:
-    in_path = {
-        field.name: field.type
-        for field in msgspec.structs.fields(action.request)
-        if field.name in action.path_fields
-    }
+    types = {field.name: field.type for field in msgspec.structs.fields(action.request)}
+    in_path = {name: types[name] for name in action.path_fields}
 
     async def act(request: Request) -> Any:
         given = query_of(request, kind) if _reads_query(action) else await _body(request, kind)
