@@ -203,6 +203,18 @@ async def test_B14_a_judge_that_stopped_answering_is_seen_from_the_records(env: 
     assert AlertCode.JUDGE_STALE not in codes(await queue_health())
 
 
+async def test_cancelled_submissions_do_not_hide_a_judge_that_is_down(env: Env):
+    for number in range(10):
+        await put_record(
+            env, judged(f"down-{number}", JudgeStatus.DOWN, NOW - 9_000 + number, State.NEEDS_REVIEW)
+        )
+    for number in range(80):
+        await put_record(
+            env, make_submission(f"gone-{number}", state=State.DEQUEUED, at=NOW - 5_000 + number)
+        )
+    assert AlertCode.JUDGE_STALE in codes(await queue_health())
+
+
 async def test_writes_that_take_a_share_of_a_claims_time_are_told_with_their_time(env: Env):
     await all_jobs_ran(env)
     await give_sign(write_ms=SLOW_MS - 1)

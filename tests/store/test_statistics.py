@@ -22,6 +22,7 @@ from vskill_platform.store.statistics import (
     Activity,
     End,
     LinePosition,
+    last_end_at,
     latest_ends,
     percentile,
     position_of,
@@ -108,7 +109,7 @@ async def test_C7_a_failed_read_is_an_error(env: Env):
     kv = HookedKV(env.kv)
     kv.failing = {"select"}
     with active_env(env, kv=kv):
-        for ask in (recent_activity, recent_hours, waiting_line, latest_ends):
+        for ask in (recent_activity, recent_hours, waiting_line, latest_ends, last_end_at):
             with pytest.raises(StoreUnavailable):
                 await ask(audiences=EVERYTHING)
 

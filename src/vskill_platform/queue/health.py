@@ -32,7 +32,7 @@ from vskill_platform.records import audience_of, decode
 from vskill_platform.store.brake import read_brake
 from vskill_platform.store.damage import list_damage
 from vskill_platform.store.preparing import longest_preparing_ms
-from vskill_platform.store.statistics import JudgeWatch, latest_ends
+from vskill_platform.store.statistics import JudgeWatch, last_end_at, latest_ends
 from vskill_platform.store.workers import WorkersSeen, look_at_workers, silence_ms
 from vskill_platform.submission_store import SubmissionCounts, count_submissions, iter_unreadable_pages
 from vskill_platform.worker_context import require_env
@@ -97,28 +97,24 @@ async def queue_health_for(audiences: Audiences) -> QueueHealth:
     # Before everything else: where a file was replaced, others can be read only once the writer has been told.
     replaced = await _find_replacement(env)
     # Side by side: one after the other, each of some twenty reads would wait for its turn in a busy process.
-    (
-        (counts, damage, oldest, end),
-        (pause, jobs, workers),
-        (ends, dead_letters, spaces),
-    ) = await asyncio.gather(
-        asyncio.gather(
-            count_submissions(audiences=EVERYTHING),
-            list_damage(),
-            _oldest_due(env, EVERYTHING),
-            latest_ends(1, audiences=EVERYTHING),
-        ),
-        asyncio.gather(current_pause(), job_health(), look_at_workers()),
-        asyncio.gather(
-            latest_ends(audiences=audiences),
-            look_at_dead_letters(audiences),
-            asyncio.to_thread(look_at_disks, env.settings),
-        ),
+    counts, damage, oldest, last, dead_letters, spaces = await asyncio.gather(
+        count_submissions(audiences=EVERYTHING),
+        list_damage(),
+        _oldest_due(env, EVERYTHING),
+        last_end_at(audiences=EVERYTHING),
+        look_at_dead_letters(audiences),
+        asyncio.to_thread(look_at_disks, env.settings),
     )
-    violations = await _violations(env, counts, now)
+    violations, pause, jobs, workers, ends = await asyncio.gather(
+        _violations(env, counts, now),
+        current_pause(),
+        job_health(),
+        look_at_workers(),
+        latest_ends(audiences=audiences),
+    )
     violations += [Violation(keys.damage(one.digest), f"its stored files are {one.kind}") for one in damage]
-    stalled = pause is None and _is_stalled(oldest, end.last_at, now - env.settings.stuck_threshold_ms)
-    still = pause is None and _is_stalled(oldest, end.last_at, now - silence_ms())
+    stalled = pause is None and _is_stalled(oldest, last, now - env.settings.stuck_threshold_ms)
+    still = pause is None and _is_stalled(oldest, last, now - silence_ms())
     deserted = _desertion(workers, stalled=still, now=now)
     of_processes = {STORE_FILES: replaced, WORKERS: deserted}
     violations = [

@@ -36,7 +36,7 @@ RATE_MS = 600_000
 #: Beyond this many a position is "at least".
 MOST_AHEAD = 1_000
 #: Runs that are looked at for how the judge is doing; of those, the latest so many that asked it count.
-ENDS_SAMPLE, ASKED = 60, 20
+ENDS_SAMPLE, ASKED = 100, 20
 
 _RESTING = tuple(sorted(set(State) - ACTIVE_STATES))
 _ACTIVE = tuple(sorted(ACTIVE_STATES))
@@ -356,10 +356,23 @@ class LatestEnds(msgspec.Struct, frozen=True):
     judge: JudgeWatch
 
 
-async def latest_ends(limit: int = ENDS_SAMPLE, *, audiences: Audiences) -> LatestEnds:
+async def latest_ends(*, audiences: Audiences) -> LatestEnds:
     """By the records of the latest runs that ended and that these audiences may read."""
-    env = require_env("kv")
-    page = await env.kv.select(
+    entries = await _read_ended(ENDS_SAMPLE, audiences)
+    skips = Skips("latest_ends")
+    decoded = [skips.decode(entry, _JudgedFields) for entry in entries]
+    skips.report(require_env("log"))
+    return LatestEnds(_last_at(entries), _watch_judge(filter(None, decoded)))
+
+
+async def last_end_at(*, audiences: Audiences) -> int | None:
+    """When a run last ended, of those that these audiences may read; None where none has."""
+    return _last_at(await _read_ended(1, audiences))
+
+
+async def _read_ended(limit: int, audiences: Audiences) -> tuple[Entry, ...]:
+    """The latest one first."""
+    page = await require_env("kv").kv.select(
         SUBMISSIONS.prefix,
         audiences=audiences,
         where={"state": In(_RESTING)},
@@ -368,12 +381,13 @@ async def latest_ends(limit: int = ENDS_SAMPLE, *, audiences: Audiences) -> Late
         limit=limit,
     )
     _raise_failed(page.failed.values())
-    skips = Skips("latest_ends")
-    decoded = [skips.decode(entry, _JudgedFields) for entry in page.items]
-    skips.report(env)
-    # A record that cannot be read ended nevertheless.
-    ended = SUBMISSIONS.fields["updated_at"].read(page.items[0].value) if page.items else None
-    return LatestEnds(ended if isinstance(ended, int) else None, _watch_judge(filter(None, decoded)))
+    return page.items
+
+
+def _last_at(entries: Sequence[Entry]) -> int | None:
+    """A record that cannot be read otherwise ended nevertheless."""
+    found = SUBMISSIONS.fields["updated_at"].read(entries[0].value) if entries else None
+    return found if isinstance(found, int) else None
 
 
 def _watch_judge(latest_first: Iterable[_JudgedFields]) -> JudgeWatch:
