@@ -51,7 +51,7 @@ $(BENCH_READY): requirements-bench.lock | $(READY)
 	@echo "setup: installing the queues that the benchmarks compare with into $(PEERS)"
 	@$(BIN)/python -m venv --clear --without-pip $(PEERS)
 	@$(BIN)/python -m pip --python $(PEERS)/bin/python install --quiet --no-input --disable-pip-version-check \
-		--require-hashes -r requirements-bench.lock
+		--no-deps --require-hashes -r requirements-bench.lock
 	@$(BIN)/python -m bench.skill_scanner install || echo "setup: going on without it; the benchmark of the scanner says so"
 	@touch $@
 
@@ -63,7 +63,7 @@ $(ANALYSERS_READY): requirements-analysers.lock | $(READY)
 	@echo "setup: installing Bandit and Semgrep into $(ANALYSERS) (half a minute, once)"
 	@$(BIN)/python -m venv --clear --without-pip $(ANALYSERS)
 	@$(BIN)/python -m pip --python $(ANALYSERS)/bin/python install --quiet --no-input --disable-pip-version-check \
-		--require-hashes -r requirements-analysers.lock
+		--no-deps --require-hashes -r requirements-analysers.lock
 	@touch $@
 
 run: $(READY) ## Start the whole product on embedded defaults, with example skills at first; Ctrl-C stops it
@@ -132,7 +132,7 @@ sim: $(READY) ## Play SEEDS=2000 random histories with faults and check every in
 $(FUZZ_READY): fuzz/requirements.lock $(READY)
 	@echo "setup: installing what fuzzes by coverage"
 	@$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --upgrade --target $(VENV)/fuzz \
-		--only-binary=:all: --require-hashes -r fuzz/requirements.lock 2> $(VENV)/fuzz.log \
+		--no-deps --only-binary=:all: --require-hashes -r fuzz/requirements.lock 2> $(VENV)/fuzz.log \
 		|| echo "setup: no atheris for this Python ($(VENV)/fuzz.log); going on without it"
 	@touch $@
 

@@ -50,7 +50,7 @@ elif ! is_new_enough "$venv/bin/python"; then
 fi
 
 say "installing $(grep -c '==' "$lock") locked packages (the first time takes one to five minutes, as fast as the network and this machine are)"
-run_quietly "$venv/bin/python" -m pip install --no-input --disable-pip-version-check --require-hashes -r "$lock"
+run_quietly "$venv/bin/python" -m pip install --no-input --disable-pip-version-check --no-deps --require-hashes -r "$lock"
 say "installing vskill-platform in editable mode"
 run_quietly "$venv/bin/python" -m pip install --no-input --disable-pip-version-check \
     --no-deps --no-build-isolation --editable .
