@@ -338,18 +338,21 @@ def _until_up(port: int) -> None:
 
 
 def _until_working(port: int) -> int:
-    """Wait until a submission more has ended than had; how many have, by then."""
+    """Wait until a submission more has ended than had, or none is left; how many have, by then."""
     deadline = time.monotonic() + UP_S
-    ended = first = _ended_of(port)
-    while ended == first and time.monotonic() < deadline:
+    first, active = _look_at_counts(port)
+    while time.monotonic() < deadline:
+        ended, active = _look_at_counts(port)
+        if ended > first or not active:
+            return ended
         time.sleep(0.05)
-        ended = _ended_of(port)
-    return ended
+    raise TimeoutError(f"nobody works, and {active} submissions wait")
 
 
-def _ended_of(port: int) -> int:
+def _look_at_counts(port: int) -> tuple[int, int]:
+    """How many have ended, and how many have not."""
     counts = msgspec.json.decode(_read(port, "/api/v1/queue/health"))["counts"]
-    return int(counts["total"] - counts["active"])
+    return counts["total"] - counts["active"], counts["active"]
 
 
 def _read_for(port: int, seconds: float) -> Times:
