@@ -28,14 +28,13 @@ settings.register_profile("patient", settings.get_profile(settings.get_current_p
 settings.load_profile("patient")
 
 # Where the product may block, and why: file, function, and the calls that are let through there.
-# A read of one key by SQLite takes 5 µs inline and 160 µs through a thread; one of a few rows ends after so many rows or steps.
+# A read of one key by SQLite takes 5 µs inline and 160 µs through a thread; a longer one ends by itself.
 POINT_READ = ("vskill_platform/database/sqlite.py", {"point_read", "_read_here"})
 POINT_READ_CALLS = (
     "sqlite3.Connection.execute",
     "sqlite3.Cursor.execute",
     "sqlite3.Cursor.fetchone",
     "sqlite3.Cursor.fetchall",
-    "sqlite3.Cursor.fetchmany",
 )
 # Whether the files of the open database are still in their place: two looks at its folder.
 OWN_FILES = ("vskill_platform/database/open_files.py", {"_number"})

@@ -57,9 +57,9 @@ LONG_READ_S = 0.1
 
 class ReadersFirst:
     """Makes work give way to whoever reads in the same process, so that a page does not wait behind a backlog. Steps of
-    the work begin one in each turn of the event loop: thirty in one turn kept a reader waiting
-    for all of them. As long as it has waited, the work then goes on beside readers, so it waits for them at most half
-    of the time however many they are; in the other half it takes its turns among theirs."""
+    the work begin one in each turn of the event loop: thirty in one turn kept a reader waiting for all of them. As long
+    as it has waited, the work then goes on beside readers, so it waits for them at most half of the time however many
+    they are; in the other half it takes its turns among theirs."""
 
     def __init__(
         self,

@@ -62,7 +62,8 @@ async def look_again(
     entries = (readable(settled.found.get(key), audiences_of(reader)) for key in records)
     found = [decode(entry, PublishedSkill) for entry in entries if entry is not None]
     shown: Sequence[PublishedSkill] = [one for one in found if one.listing is not None]
-    if known is not None and control is not None and known.version == control.version:
+    # Each entry raises the version, so without one there was never an entry.
+    if control is not None and known is not None and known.version == control.version:
         shown = [one for one in shown if not known.hits_skill(one)]
     elif control is not None:
         shown = without_hits(shown, await _get_all(services, block_keys(shown)))

@@ -136,12 +136,12 @@ class SqliteDatabase:
         """Once there is a row, we end it ourselves: Python compiles a statement anew for each later run after SQLite
         has ended it between two rows."""
         patience, rows = self._patience, []
-        patience.begin(1)
+        patience.begin()
         with closing(self._point.execute(statement, parameters)) as cursor:
-            patience.most = _MOST_CALLS
+            patience.wait_for_rows()
             for row in cursor:
                 rows.append(row)
-                if len(rows) > _SOON_ROWS or patience.calls > 1:
+                if len(rows) > _SOON_ROWS or patience.is_long:
                     raise _LongRead
         return rows
 
@@ -223,15 +223,25 @@ class _Patience:
     runs of a statement, so the first of its calls says nothing."""
 
     def __init__(self) -> None:
-        self.calls = self.most = 0
+        self._calls = 0
+        self._most = 1
 
-    def begin(self, most: int) -> None:
-        """A statement that may take so many calls."""
-        self.calls, self.most = 0, most
+    def begin(self) -> None:
+        """With a statement: SQLite ends it where it is long before its first row."""
+        self._calls, self._most = 0, 1
+
+    def wait_for_rows(self) -> None:
+        """There is a row: whoever reads looks whether it is long."""
+        self._most = _MOST_CALLS
+
+    @property
+    def is_long(self) -> bool:
+        return self._calls > 1
 
     def is_over(self) -> bool:
-        self.calls += 1
-        return self.calls > self.most
+        """What SQLite asks: whether to end the statement."""
+        self._calls += 1
+        return self._calls > self._most
 
 
 class _LongRead(Exception):
