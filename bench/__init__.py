@@ -8,7 +8,8 @@ Each serves a sentence that the project says elsewhere; one that no sentence nee
 - `queue` (with `queue_peers`), `counts`, `context`, `scanner` (with `skills`, `skill_scanner`): the README's figures.
 - `path` (with `path_child`): sizing, what a repository adds to a job; the only one with git.
 - `reads` (with `driver_reads`) and `engine_reads`: decision record 0002, how records are read on each engine.
-- `door` (with `door_server`) and `backlog`: decision records 0019 and 0017, crowds, and a kill with a backlog.
+- `door` (with `door_server`): decision record 0019, crowds.
+- `backlog` (with `backlog_processes`): decision record 0017, a kill while thousands wait.
 - `web` (with `web_store`): the marketplace is fast with hundreds of thousands of skills (US-002).
 - `search` (with `search_texts`): decision record 0021, what a search takes as a registry grows.
 - `scaling` and `postgres_scale` (with the other `postgres_` modules): sizing and query plans.

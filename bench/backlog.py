@@ -3,24 +3,17 @@ ones wait for their next worker, who overtakes them, and how long reads take mea
 process that serves, works and schedules, and a process for each role, as the units in `deploy/systemd` run them."""
 
 import asyncio
-import configparser
-import http.client
 import math
-import os
 import signal
-import socket
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import click
 import msgspec
 
+from bench.backlog_processes import ONE_PROCESS, UP_S, Shape, read, roles, serving
 from bench.command import end, measured
 from bench.consuming import from_clients
 from bench.results import Figure, Report, at_most
@@ -40,7 +33,6 @@ from vskill_platform.worker_context import require_env, run_with_worker_env
 
 T = TypeVar("T")
 
-ROOT = Path(__file__).parent.parent
 #: What a person or a client reads, in turn.
 PATHS = ("/", "/queue", "/skills", "/api/v1/skills?limit=30", "/api/v1/queue/health")
 #: Submissions that wait in a full run, and how long reads are measured.
@@ -50,44 +42,8 @@ READ_S = 10.0
 PUBLISHED = 100
 #: Clients that submit at the same time.
 SUBMITTERS = 16
-UP_S = 60.0
 #: A claim's end, a round of recovery, and a free slot.
 MOST_WAIT_S = 8.0
-UNITS = ROOT / "deploy" / "systemd"
-
-
-class Role(msgspec.Struct, frozen=True):
-    """One process of the platform."""
-
-    arguments: tuple[str, ...]
-    nice: int = 0
-    #: Of the scheduler, as systemd calls it; empty: the usual one.
-    policy: str = ""
-
-    @classmethod
-    def of_unit(cls, name: str) -> "Role":
-        """As its unit runs it."""
-        parser = configparser.ConfigParser(interpolation=None)
-        parser.read(UNITS / name)
-        service = parser["Service"]
-        _, *arguments = service["ExecStart"].split()
-        return cls(tuple(arguments), service.getint("Nice", 0), service.get("CPUSchedulingPolicy", ""))
-
-
-class Shape(msgspec.Struct, frozen=True):
-    """Which processes run; the first one answers, and the last one works."""
-
-    name: str
-    roles: tuple[Role, ...]
-    #: How many times as long as when idle a round of reads may take, and as when idle and written to.
-    most_slower: float
-    most_slower_than_changed: float
-
-
-ONE_PROCESS = Shape(
-    "one process", (Role(("serve", "--port", "%i")),), most_slower=2.0, most_slower_than_changed=1.75
-)
-UNITS_OF_ROLES = ("vskill-web@.service", "vskill-schedule.service", "vskill-worker@.service")
 
 
 class Times(msgspec.Struct, frozen=True):
@@ -135,10 +91,7 @@ def run_one_process(workshop: Workshop) -> Report:
 
 
 def run_roles(workshop: Workshop) -> Report:
-    roles = tuple(map(Role.of_unit, UNITS_OF_ROLES))
-    return _run(
-        workshop, Shape("a process for each role", roles, most_slower=1.4, most_slower_than_changed=1.25)
-    )
+    return _run(workshop, roles())
 
 
 def _run(workshop: Workshop, shape: Shape) -> Report:
@@ -146,20 +99,20 @@ def _run(workshop: Workshop, shape: Shape) -> Report:
     folder = workshop.new_file().with_suffix("")
     settings = Settings(data_dir=str(folder), log_level="error", rate_limits="off")
     _in_env(workshop, settings, lambda: _submit(PUBLISHED, "early"))
-    with _serving(shape, settings, folder) as (port, _):
+    with serving(shape, settings, folder) as (port, _):
         _in_env(workshop, settings, _until_idle)
         idle = _read_for(port, READ_S)
         changed = _in_env(workshop, settings, lambda: _read_changed(port, READ_S))
     workshop.say(f"submitting {waiting:,}")
     _in_env(workshop, settings, lambda: _submit(waiting, "waits"))
-    with _serving(shape, settings, folder) as (port, worker):
+    with serving(shape, settings, folder) as (port, worker):
         before, began = _until_working(port), time.monotonic()
         busy = _read_for(port, READ_S)
         worker.send_signal(signal.SIGKILL)
         worker.wait()
         worked_s = time.monotonic() - began
     ended, held = _in_env(workshop, settings, _ended), _in_env(workshop, settings, _held)
-    with _serving(shape, settings, folder) as (port, _):
+    with serving(shape, settings, folder) as (port, _):
         _until_working(port)
         again = _read_for(port, CLAIM_MS / 1000 + MOST_WAIT_S)
         found = _in_env(workshop, settings, lambda: _look_at(held))
@@ -282,61 +235,6 @@ def _first_taken(record: Submission) -> int:
     return next((event.at for event in record.history if event.to is State.TIER1_SCANNING), 0)
 
 
-@contextmanager
-def _serving(
-    shape: Shape, settings: Settings, folder: Path
-) -> Iterator[tuple[int, "subprocess.Popen[bytes]"]]:
-    """The platform on this folder, once it answers: its port, and the process that works."""
-    port = _free_port()
-    with ExitStack() as stack:
-        processes = [stack.enter_context(_running(role, settings, folder, port)) for role in shape.roles]
-        _until_up(port)
-        yield port, processes[-1]
-
-
-@contextmanager
-def _running(role: Role, settings: Settings, folder: Path, port: int) -> Iterator["subprocess.Popen[bytes]"]:
-    environ = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("VSKILL_")},
-        "VSKILL_DATA_DIR": str(folder),
-        "VSKILL_LOG_LEVEL": "error",
-        "VSKILL_RATE_LIMITS": settings.rate_limits,
-    }
-    arguments = [str(port) if one == "%i" else one for one in role.arguments]
-    command = [sys.executable, "-m", "vskill_platform", *arguments]
-    with subprocess.Popen(command, env=environ, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
-        try:
-            # Before it has begun any thread or process: each gets these from the one that begins it.
-            if role.nice:
-                os.setpriority(os.PRIO_PROCESS, process.pid, role.nice)
-            if role.policy:
-                policy = getattr(os, f"SCHED_{role.policy.upper()}")
-                os.sched_setscheduler(process.pid, policy, os.sched_param(0))
-            yield process
-        finally:
-            if process.poll() is None:
-                process.terminate()
-            process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
-def _until_up(port: int) -> None:
-    deadline = time.monotonic() + UP_S
-    while time.monotonic() < deadline:
-        try:
-            _read(port, "/healthz")
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    raise TimeoutError("the server did not start")
-
-
 def _until_working(port: int) -> int:
     """Wait until a submission more has ended than had, or none is left; how many have, by then."""
     deadline = time.monotonic() + UP_S
@@ -351,7 +249,7 @@ def _until_working(port: int) -> int:
 
 def _look_at_counts(port: int) -> tuple[int, int]:
     """How many have ended, and how many have not."""
-    counts = msgspec.json.decode(_read(port, "/api/v1/queue/health"))["counts"]
+    counts = msgspec.json.decode(read(port, "/api/v1/queue/health"))["counts"]
     return counts["total"] - counts["active"], counts["active"]
 
 
@@ -365,7 +263,7 @@ def _read_for(port: int, seconds: float) -> Times:
 
 
 def _read_round(port: int) -> tuple[float, ...]:
-    return tuple(_time_read(port, path) for path in PATHS)
+    return tuple(_timeread(port, path) for path in PATHS)
 
 
 async def _read_changed(port: int, seconds: float) -> Times:
@@ -375,30 +273,17 @@ async def _read_changed(port: int, seconds: float) -> Times:
         times = []
         for path in PATHS:
             await kv.put("bench:change", str(time.monotonic_ns()).encode())
-            times.append(_time_read(port, path))
+            times.append(_timeread(port, path))
         rounds.append(tuple(times))
     return Times(tuple(rounds))
 
 
-def _time_read(port: int, path: str) -> float:
+def _timeread(port: int, path: str) -> float:
     """Milliseconds, after a pause as of somebody who looks at the page before."""
     time.sleep(0.02)
     began = time.perf_counter()
-    _read(port, path)
+    read(port, path)
     return (time.perf_counter() - began) * 1000
-
-
-def _read(port: int, path: str) -> bytes:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        body = answer.read()
-        if answer.status != 200:
-            raise OSError(f"{path} answered {answer.status}")
-        return body
-    finally:
-        connection.close()
 
 
 @click.command()
