@@ -7,6 +7,8 @@ import asyncio
 import contextvars
 import errno
 import functools
+import os
+import signal
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 import structlog
 
 from tests.support.acting import cancel
+from tests.support.compiled_rules import keep_compiled_rules
 from tests.support.damage import lose
 from tests.support.faults import DeafBroker, HookedKV, state_written
 from tests.support.git_server import GitServer, git_server, skill_md
@@ -31,11 +34,14 @@ from vskill_platform.domain.scan import StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import CLAIM_MS, MAX_INTERRUPTED, UNAVAILABLE_END_MS, Submission
 from vskill_platform.env import Env, Pace
+from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.intake.submit import submit_repository, submit_upload
 from vskill_platform.queue import consumer
 from vskill_platform.queue.consumer import handle_submission_queue, run_consumer
 from vskill_platform.queue.control import pause_queue, resume_queue
 from vskill_platform.queue.recovery import recover_stuck_submissions
+from vskill_platform.scan.limits import Limits
+from vskill_platform.scan.pool import PooledScanner
 from vskill_platform.settings import Settings
 from vskill_platform.sources.contract import Fetched
 from vskill_platform.store.claims import HeldClaim, claim_submission
@@ -356,6 +362,40 @@ async def test_what_this_machine_lacks_is_not_the_contents_fault(clock, error):
         clock.advance(record.next_attempt_at - clock.now())
     await work(env)
     assert (await read(env, submission)).state is State.PUBLISHED
+
+
+async def test_a_scan_that_the_machine_starves_is_tried_again_and_not_sent_to_review(clock, tmp_path):
+    """A process that is stopped gets nothing of the processor, as on a machine that is far too busy."""
+    await asyncio.to_thread(keep_compiled_rules, tmp_path)
+    scanner = await PooledScanner.open(
+        read_manifest, processes=1, limits=Limits(wall_s=3.0), cache=tmp_path / "scanner"
+    )
+    env = memory_env(clock, scanner=scanner)
+    try:
+        await scanner.scan(skill_files("other"))
+        submission = await submit(env, "demo")
+        (child,) = scanner._children
+        assert child.pid is not None
+        stop_process(child.pid)
+        await work(env)
+        record = await read(env, submission)
+        assert (record.state, record.claim) == (State.RECEIVED, None)
+        assert (record.attempts.failed, record.attempts.waiting_for) == (0, "the scanner")
+        assert "too little of the processor" in record.history[-1].reason
+        async with asyncio.timeout(PATIENCE_S):
+            while record.state.active:
+                clock.advance(record.next_attempt_at - clock.now())
+                await work(env)
+                record = await read(env, submission)
+    finally:
+        await scanner.close()
+    assert (record.state, record.attempts.failed) == (State.PUBLISHED, 0)
+
+
+def stop_process(pid: int) -> None:
+    """Until it is killed."""
+    os.kill(pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, pid, os.WSTOPPED)
 
 
 async def test_an_unavailable_source_is_not_an_attempt_and_backs_off_to_15_minutes_until_a_day_is_over(clock):

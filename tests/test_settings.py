@@ -5,6 +5,7 @@ import re
 import pytest
 
 from vskill_platform.domain.errors import InvalidSettings
+from vskill_platform.scan.limits import DEFAULT_LIMITS
 from vskill_platform.settings import (
     SECRETS,
     Settings,
@@ -111,6 +112,12 @@ def test_budgets_that_nest_are_accepted():
         "VSKILL_STUCK_THRESHOLD_MS": "3",
     }
     assert load_settings(given).stuck_threshold_ms == 3
+
+
+def test_a_starved_scan_ends_before_its_submission_even_after_the_longest_fetch():
+    """Otherwise the submission's budget would end it, as a failure that counts against the content."""
+    settings = Settings()
+    assert settings.fetch_budget_ms + DEFAULT_LIMITS.wall_s * 1000 < settings.submission_budget_ms
 
 
 @pytest.mark.parametrize(

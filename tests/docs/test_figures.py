@@ -16,7 +16,8 @@ from vskill_platform.external_scan import callback, contract
 from vskill_platform.notifications import post
 from vskill_platform.queue import alerts, control, jobs, tasks
 from vskill_platform.queue.jobs import JOBS
-from vskill_platform.scan import judge
+from vskill_platform.scan import judge, pool
+from vskill_platform.scan.limits import DEFAULT_LIMITS
 from vskill_platform.store import setup
 from vskill_platform.web import routing, subscription
 
@@ -24,6 +25,7 @@ S, MIN, H = 1_000, 60_000, 3_600_000
 TROUBLESHOOT = "docs/how-to/troubleshoot.md"
 WHY = "docs/discussions/why-nothing-gets-stuck.md"
 SCORING = "docs/discussions/scoring.md"
+RULES = "docs/reference/rules.md"
 EVENTS = "docs/reference/events.md"
 ANALYSERS = "docs/reference/external-analysers.md"
 DELIVERY = next(kind for kind in tasks.KINDS if kind.name == "delivery")
@@ -65,6 +67,10 @@ SAID: tuple[tuple[str, str, object, object], ...] = (
         [scan.PENALTY[one] for one in (Severity.CRITICAL, Severity.HIGH, Severity.MEDIUM, Severity.LOW)],
         [25, 15, 8, 3],
     ),
+    (RULES, "at most 2 s of processor time", DEFAULT_LIMITS.cpu_s, 2),
+    (RULES, "too little of the processor to end within 30 s", DEFAULT_LIMITS.wall_s, 30),
+    (RULES, "only the third time", pool.MOST_CUT_OFFS, 3),
+    (TROUBLESHOOT, "too little of the processor to end within 30 s", DEFAULT_LIMITS.wall_s, 30),
     (EVENTS, "after 256 KB wait", subscription.DEFAULT_LIMITS.most_waiting_bytes, 256 * 1024),
     (EVENTS, "every 15 seconds", subscription.DEFAULT_LIMITS.heartbeat_s, 15),
     (EVENTS, "changes of seven days are kept", jobs.CHANGES_KEPT_MS, 7 * 24 * H),

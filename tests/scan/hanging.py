@@ -4,6 +4,7 @@ Children of the pool import it by name, so it cannot be a function inside a test
 """
 
 import os
+import signal
 import time
 
 from vskill_platform.intake.manifest import Manifest, read_manifest
@@ -12,6 +13,8 @@ from vskill_platform.intake.manifest import Manifest, read_manifest
 def misbehave(data: bytes) -> Manifest:
     if b"hang" in data:
         time.sleep(600)
+    if b"stop" in data:
+        os.kill(os.getpid(), signal.SIGSTOP)
     if b"spin" in data:
         while True:
             pass

@@ -31,7 +31,7 @@ CODE, INSTRUCTION, LINK = CapabilityContext
 
 @pytest.fixture(scope="module")
 def engine():
-    return bundled_engine(Limits(cpu_s=60, wall_s=600))
+    return bundled_engine(Limits(cpu_s=60))
 
 
 @pytest.fixture
@@ -306,7 +306,7 @@ def test_a_scan_that_did_not_end_says_that_nothing_was_read():
         SkillFile("SKILL.md", "100644", FRONT.encode()),
         SkillFile("a.sh", "100644", b"curl a.example.dev\n"),
     ]
-    report = bundled_engine(Limits(wall_s=0)).scan(files)
+    report = bundled_engine(Limits(cpu_s=0)).scan(files)
     assert report.status is ScanStatus.TIMED_OUT
     (unread,) = report.capabilities or ()
     assert unread.kind is CapabilityKind.UNREAD
@@ -361,7 +361,7 @@ def test_twice_the_text_takes_about_twice_the_time(path, unit):
     def seconds(size):
         body = "".join(unit.replace("{}", str(number)) for number in range(size // len(unit)))
         layer = segment_file(path, normalise_text(body))
-        budget = Budget(Limits(cpu_s=60, wall_s=600))
+        budget = Budget(Limits(cpu_s=60))
         began = time.thread_time()
         capabilities_of([layer], budget, Reading(budget))
         return time.thread_time() - began

@@ -155,11 +155,15 @@ def test_a_skill_over_its_bytes_is_incomplete():
     assert report.coverage.files_scanned < report.coverage.files_total
 
 
-@pytest.mark.parametrize("limits", [Limits(cpu_s=0), Limits(wall_s=0)])
-def test_a_budget_that_is_used_up_is_timed_out(limits):
-    report = scan(text("a.md", "x"), limits=limits)
+def test_a_budget_that_is_used_up_is_timed_out():
+    report = scan(text("a.md", "x"), limits=Limits(cpu_s=0))
     assert report.status is ScanStatus.TIMED_OUT
-    assert "the scan took more than 0 s" in report.problem
+    assert "the scan took more than 0 s of processor time" in report.problem
+
+
+def test_time_on_the_wall_is_not_counted():
+    """A scan that took long without using the processor was starved, which is not the skill's fault."""
+    assert scan(text("a.md", "x"), limits=Limits(wall_s=0)).status is ScanStatus.COMPLETE
 
 
 def test_an_error_of_its_own_is_a_report():
@@ -181,7 +185,7 @@ def test_the_same_files_give_the_same_report():
 )
 def test_a_file_full_of_what_rules_look_for_is_read_to_its_end(unit):
     """100 KB of the words that most patterns begin with: within the budget of processor time, and never given up."""
-    engine = bundled_engine(Limits(wall_s=600))
+    engine = bundled_engine()
     report = engine.scan([SKILL_MD, text("a.md", unit * (100_000 // len(unit)))])
     assert (report.status, report.problem) == (ScanStatus.COMPLETE, "")
 

@@ -30,7 +30,7 @@ BEARABLE = 14
 
 @pytest.fixture(scope="module")
 def engine():
-    return bundled_engine(Limits(cpu_s=60, wall_s=600))
+    return bundled_engine(Limits(cpu_s=60))
 
 
 def scan_in_time(engine, path, body):

@@ -19,7 +19,7 @@ SKILL_MD = SkillFile("SKILL.md", "100644", b"---\nname: tidy\ndescription: Tidie
 
 
 #: These tests are about content; how long a busy machine takes for it must not change their outcome.
-PATIENT = Limits(cpu_s=300, wall_s=3000)
+PATIENT = Limits(cpu_s=300)
 
 
 async def findings(*files: SkillFile, known_bad=()):

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(scope="module")
 def scanner() -> InlineScanner:
-    return InlineScanner(bundled_engine(Limits(cpu_s=60, wall_s=600)))
+    return InlineScanner(bundled_engine(Limits(cpu_s=60)))
 
 
 @pytest.fixture

@@ -350,7 +350,7 @@ class SourceUnavailable(PlatformError):
 
 
 class Shortage(SourceUnavailable):
-    """This machine has too few resources at the moment: memory, open files, processes or disk space."""
+    """This machine has too few resources at the moment: memory, processor time, open files, processes or disk space."""
 
     code = "shortage"
 

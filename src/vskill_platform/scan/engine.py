@@ -10,8 +10,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 
-import yara_x
-
 from vskill_platform.domain.capability import LONGEST_VALUE, CapabilityKind, SkillCapability, make_card
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.form import FormNote
@@ -67,7 +65,7 @@ class Engine:
         compiled: Mapping[str, bytes] | None = None,
     ) -> None:
         self.ruleset = ruleset
-        self.matcher = Matcher(ruleset, compiled, limits.wall_s)
+        self.matcher = Matcher(ruleset, compiled)
         self._check_manifest = check_manifest
         self._known_bad = ruleset.known_skills | frozenset(known_bad_digests)
         self._limits = limits
@@ -89,8 +87,6 @@ class Engine:
             card = scan.card(files)
         except Exceeded as error:
             status, problem = ScanStatus.TIMED_OUT, scan.at(str(error))
-        except yara_x.TimeoutError:
-            status, problem = ScanStatus.TIMED_OUT, scan.at("the search for patterns took too long")
         except Exception as error:  # noqa: BLE001 - whatever it is, the content was not looked at
             status, problem = ScanStatus.ERROR, scan.at(f"the scanner failed: {error!r}")
         if status is ScanStatus.COMPLETE and scan.reading.unread:

@@ -9,12 +9,10 @@ to use, and belongs to one thread at a time.
 
 import hashlib
 import io
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import yara_x
 
-from vskill_platform.scan.limits import DEFAULT_LIMITS
 from vskill_platform.scan.lowering import lower_pattern
 from vskill_platform.scan.model import TextRole
 from vskill_platform.scan.ruleset import InvalidRule, Leaf, Ruleset
@@ -45,20 +43,16 @@ _PROSE = frozenset({TextRole.FOLLOW, TextRole.COMMAND, TextRole.LOAD, TextRole.C
 class Matcher:
     """Searches texts for the patterns of one rule set."""
 
-    def __init__(
-        self,
-        ruleset: Ruleset,
-        compiled: Mapping[str, bytes] | None = None,
-        slowest_s: float = DEFAULT_LIMITS.wall_s,
-    ) -> None:
+    def __init__(self, ruleset: Ruleset, compiled: Mapping[str, bytes] | None = None) -> None:
         """`compiled` is what `serialised` of a matcher of the same rule set gave: compiling takes a
-        second or more. One search takes at most `slowest_s` on the wall's clock: as long as a whole scan may take."""
+        second or more. A search has no time limit of its own: YARA's is on the wall's clock, which a busy machine uses
+        up, and the system ends a process that exceeds its processor time."""
         given = compiled or {}
         # Compiling takes time even where there is nothing to compile.
         groups = {name: leaves for name, leaves in _group_leaves(ruleset).items() if leaves}
         self._file_names = {name: _file_name(name, leaves) for name, leaves in groups.items()}
         self._by_name = {
-            name: _Group(ruleset, leaves, given.get(self._file_names[name]), slowest_s)
+            name: _Group(ruleset, leaves, given.get(self._file_names[name]))
             for name, leaves in groups.items()
         }
 
@@ -139,10 +133,7 @@ def _group(leaf: Leaf) -> str:
 class _Group:
     """Patterns that are compiled together; one that several leaves share is searched for once."""
 
-    def __init__(
-        self, ruleset: Ruleset, leaves: Iterable[Leaf], compiled: bytes | None, slowest_s: float
-    ) -> None:
-        self._slowest_s = slowest_s
+    def __init__(self, ruleset: Ruleset, leaves: Iterable[Leaf], compiled: bytes | None) -> None:
         sharing: dict[str, list[Leaf]] = {}
         for leaf in leaves:
             sharing.setdefault(body(leaf), []).append(leaf)
@@ -161,7 +152,6 @@ class _Group:
         if self._scanner is None:
             self._scanner = yara_x.Scanner(self._rules)
             self._scanner.max_matches_per_pattern(MOST_MATCHES)
-            self._scanner.set_timeout(math.ceil(self._slowest_s))
         return self._scanner
 
     def serialised(self) -> bytes:

@@ -1,11 +1,11 @@
 """The scanner of the workers: child processes, each with one skill at a time, so that a scan that runs wild costs one
 child and not the worker. Waiting for a free child does not count against a skill's budget.
 
-A child that exceeds its time or memory, or breaks, is replaced, and the skill's report says so: it is timed out, or an
-error, and never clean. A child that could not start, or that somebody else killed below its limits (as the system does
-when memory is short), or that broke with less memory than it is due, says nothing about the skill: Shortage asks for
-another try. The third time over one skill, while others are scanned, it is an error too. The event loop only ever waits
-for sockets.
+A child that exceeds its processor time or memory, or breaks, is replaced, and the skill's report says so: it is timed
+out, or an error, and never clean. A child that could not start, or that somebody else killed below its limits (as the
+system does when memory is short), or that broke with less memory than it is due, or that got too little of the
+processor to end, says nothing about the skill: Shortage asks for another try. The third time that a scan of one skill
+is cut off, while others are scanned, its report says so too. The event loop only ever waits for sockets.
 """
 
 import asyncio
@@ -33,8 +33,6 @@ from vskill_platform.shortages import has_memory_for, lack
 
 #: Address space of a child. The rules and the interpreter take a quarter of it.
 MEMORY_BYTES = 1024 * 1024 * 1024
-#: The engine ends a scan at its budget; the pool ends the child this much later.
-GRACE_S = 2.0
 #: For a child to read and compile the rules on a busy machine: less than a submission's time, which it must not cost.
 START_S = 30.0
 #: A scan waits this long for a child that runs before one more is started, which takes as long as hundreds of scans.
@@ -44,18 +42,18 @@ REAP_S, DYING_S = 0.2, 10.0
 CHILD = "vskill_platform.scan.child"
 #: What a skill waits for that could not be scanned.
 SCANNER = "the scanner"
-#: A skill over which children were killed this often, while others were scanned, is a person's.
-MOST_KILLS = 3
-#: Skills whose kills are remembered.
-MOST_KILLED = 1_000
+#: A skill whose scans were cut off this often, while others were scanned, is a person's.
+MOST_CUT_OFFS = 3
+#: Skills whose cut-offs are remembered.
+MOST_REMEMBERED = 1_000
 
 
 class ChildDied(Exception):
     """The child ended in the middle of something."""
 
 
-class _Kills(msgspec.Struct):
-    """How often children were killed over one skill."""
+class _CutOffs(msgspec.Struct):
+    """How often children were killed or starved over one skill."""
 
     times: int
     #: Scans that the pool had completed before the first of them.
@@ -80,7 +78,7 @@ class PooledScanner:
         self._starting = self._starts = 0
         self._closed = False
         #: By the digest of the skill.
-        self._kills: dict[str, _Kills] = {}
+        self._cut_offs: dict[str, _CutOffs] = {}
         self._completed = 0
 
     @classmethod
@@ -144,11 +142,14 @@ class PooledScanner:
         limits = self._setup.limits
         await self._await_start(child)
         try:
-            async with asyncio.timeout(limits.wall_s + GRACE_S):
+            async with asyncio.timeout(limits.wall_s):
                 answer = await child.ask(frame(files))
             report = msgspec.msgpack.decode(answer, type=StaticReport)
         except TimeoutError:
             await asyncio.shield(child.end())
+            if self._may_be_ours(files):
+                problem = f"it got too little of the processor to end within {limits.wall_s:g} s"
+                raise Shortage(f"The scan was cut off: {problem}.", host=SCANNER) from None
             return self._report_failure(ScanStatus.TIMED_OUT, f"the scan took more than {limits.wall_s:g} s")
         except (ChildDied, OSError):
             return await self._report_death(child, files)
@@ -212,15 +213,15 @@ class PooledScanner:
         return self._report_failure(ScanStatus.ERROR, problem)
 
     def _may_be_ours(self, files: Sequence[SkillFile]) -> bool:
-        """Count one more kill over this skill; False once it looks like the skill's own doing."""
+        """Count one more cut-off of this skill; False once it looks like the skill's own doing."""
         digest = digest_of_files(files)
-        kills = self._kills.pop(digest, _Kills(0, self._completed))
-        kills.times += 1
-        if kills.times >= MOST_KILLS and self._completed > kills.completed_before:
+        cut_offs = self._cut_offs.pop(digest, _CutOffs(0, self._completed))
+        cut_offs.times += 1
+        if cut_offs.times >= MOST_CUT_OFFS and self._completed > cut_offs.completed_before:
             return False
-        self._kills[digest] = kills
-        while len(self._kills) > MOST_KILLED:
-            del self._kills[next(iter(self._kills))]
+        self._cut_offs[digest] = cut_offs
+        while len(self._cut_offs) > MOST_REMEMBERED:
+            del self._cut_offs[next(iter(self._cut_offs))]
         return True
 
     def _report_failure(self, status: ScanStatus, problem: str) -> StaticReport:
