@@ -844,11 +844,14 @@ async def test_dead_letters_are_listed_in_pages_oldest_first(broker: Broker, clo
     assert listed == [b"4", b"3", b"2", b"1", b"0"]
     whole = await broker.dead_letters(limit=5)
     assert (len(whole.items), whole.after) == (5, None)
+    await broker.send(b"waits")
+    assert await broker.dead_letter_count() == 5
 
 
 async def test_no_dead_letters_are_an_empty_page(broker: Broker):
     page = await broker.dead_letters()
     assert (page.items, page.after) == ((), None)
+    assert await broker.dead_letter_count() == 0
 
 
 async def bury(broker: Broker, body: bytes, key: str | None) -> int:
@@ -882,6 +885,7 @@ async def test_a_discarded_dead_letter_is_gone(broker: Broker):
     assert await broker.discard(gone) is False
     assert await broker.replay(gone) is False
     assert [letter.id for letter in (await broker.dead_letters()).items] == [kept]
+    assert await broker.dead_letter_count() == 1
 
 
 @needs(BrokerCapability.DEAD_LETTER_COPIES)

@@ -74,7 +74,7 @@ class LetterReplayed(Wire, frozen=True):
 
 async def list_letters(services: Services, _actor: Principal, request: ListLetters) -> LetterList:
     page = await services.broker.dead_letters(after=request.after, limit=request.limit)
-    total = (await services.broker.depth()).dead
+    total = await services.broker.dead_letter_count()
     return LetterList(tuple(map(_letter_view, page.items)), page.after, total)
 
 

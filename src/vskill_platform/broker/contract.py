@@ -314,6 +314,10 @@ class Broker(ABC):
     async def depth(self) -> Depth:
         """How much is queued."""
 
+    async def dead_letter_count(self) -> int:
+        """How many dead letters there are: asked for by every look at the queue's health, whatever waits."""
+        return (await self.depth()).dead
+
     @abstractmethod
     async def dead_letters(self, *, after: int | None = None, limit: int = 100) -> DeadLetterPage:
         """Dead letters, oldest first."""

@@ -278,6 +278,9 @@ class PostgresBroker(Broker):
     async def depth(self) -> Depth:
         return Depth(*await self.database.fetchrow(_DEPTH, self.database.now()))
 
+    async def dead_letter_count(self) -> int:
+        return int(await self.database.fetchval("SELECT count(*) FROM dead_letters"))
+
     async def dead_letters(self, *, after: int | None = None, limit: int = 100) -> DeadLetterPage:
         async with self.database.connection() as connection:
             found = await read_dead_letters(connection, after=after or 0, limit=limit + 1)

@@ -111,6 +111,7 @@ SELECT count(*) FILTER (WHERE visible_at <= ?1),
     (SELECT count(*) FROM dead_letters)
 FROM messages
 """
+_DEAD = "SELECT count(*) FROM dead_letters"
 _DEAD_LETTERS = """
 SELECT id, body, key, reason, deliveries, sent_at, died_at FROM dead_letters WHERE id > ? ORDER BY id LIMIT ?
 """
@@ -270,6 +271,10 @@ class SqliteBroker(Broker):
             lambda connection: connection.execute(_DEPTH, (now,)).fetchone()
         )
         return Depth(ready, delayed, leased, dead)
+
+    async def dead_letter_count(self) -> int:
+        ((count,),) = await self.database.read_soon(lambda read: read(_DEAD, ()))
+        return int(count)
 
     async def dead_letters(self, *, after: int | None = None, limit: int = 100) -> DeadLetterPage:
         found = await self.database.read(

@@ -135,7 +135,7 @@ async def count_dead_letters(audiences: Audiences) -> DeadLetters:
     """All of them by the queue's own count, the recent ones one by one. For who may not read everything, those that are
     about a submission that they may read."""
     env = require_env("broker")
-    total = (await env.broker.depth()).dead
+    total = await env.broker.dead_letter_count()
     if not total:
         return DeadLetters(0, 0)
     since = env.kv.now() - RECENT_MS

@@ -103,7 +103,7 @@ class Activity(msgspec.Struct, frozen=True, dict=True):
         span_ms = self.at - start
         return worked * 60_000 / span_ms if worked and span_ms > 0 else None
 
-    @property
+    @cached_property
     def ms_each(self) -> float | None:
         """How fast the line moves: the time in which anybody worked in the last ten minutes, for each run that ended in
         it. Idle times and pauses do not count. None where none ended."""
