@@ -6,6 +6,7 @@ import pytest
 
 from vskill_platform.domain.errors import InvalidSettings
 from vskill_platform.scan.limits import DEFAULT_LIMITS
+from vskill_platform.scan.pool import WAIT_S
 from vskill_platform.settings import (
     SECRETS,
     Settings,
@@ -118,6 +119,7 @@ def test_a_starved_scan_ends_before_its_submission_even_after_the_longest_fetch(
     """Otherwise the submission's budget would end it, as a failure that counts against the content."""
     settings = Settings()
     assert settings.fetch_budget_ms + DEFAULT_LIMITS.wall_s * 1000 < settings.submission_budget_ms
+    assert (WAIT_S + DEFAULT_LIMITS.wall_s) * 1000 < settings.submission_budget_ms
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ class Limits(msgspec.Struct, frozen=True):
     cpu_s: float = 2.0
     #: A scan computes and waits for nothing, so one that takes this long was starved by the machine. Only the pool
     #: counts it: it is not the skill's fault.
-    wall_s: float = 30.0
+    wall_s: float = 15.0
     #: how much of the processor time reading code may take; the rest is for the rules
     code_share: float = 0.6
     #: archives inside: members, bytes of all of them, how much larger than packed, and how deep

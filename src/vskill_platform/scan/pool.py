@@ -35,6 +35,9 @@ from vskill_platform.shortages import has_memory_for, lack
 MEMORY_BYTES = 1024 * 1024 * 1024
 #: For a child to read and compile the rules on a busy machine: less than a submission's time, which it must not cost.
 START_S = 30.0
+#: A scan waits this long for a child to be free. Behind scans that are starved it would otherwise wait until its
+#: submission has no time left, which would count against the content.
+WAIT_S = 30.0
 #: A scan waits this long for a child that runs before one more is started, which takes as long as hundreds of scans.
 SOON_S = 0.5
 #: For a child that we took the socket from to end by itself, and for one that let go of its own, which is its last act.
@@ -64,12 +67,13 @@ class PooledScanner:
     """Scans in child processes; they are started when they are needed, the next one when the others are busy."""
 
     def __init__(
-        self, ruleset: str, setup: Setup, processes: int, cache: Path | None = None, soon_s: float = SOON_S
+        self, ruleset: str, setup: Setup, processes: int, cache: Path | None, soon_s: float, wait_s: float
     ) -> None:
         self._ruleset = ruleset
         self._setup = setup
         self._cache = cache
         self._soon_s = soon_s
+        self._wait_s = wait_s
         self._children = [_Child() for _ in range(processes)]
         #: Those that were never started.
         self._spare = [*self._children]
@@ -93,24 +97,29 @@ class PooledScanner:
         memory_bytes: int = MEMORY_BYTES,
         cache: Path | None = None,
         soon_s: float = SOON_S,
+        wait_s: float = WAIT_S,
     ) -> "PooledScanner":
         """`check_manifest` must be a function of a module, which children import; 0 processes allows one per core.
 
         `cache` is a folder in which compiled patterns are kept from one start to the next. `soon_s` is how long a
-        scan waits for a child that runs before one more is started.
+        scan waits for a child that runs before one more is started, `wait_s` for any child at all.
         """
         version = (await asyncio.to_thread(lambda: with_indicators(bundled_rules(), indicators))).version
         compiled = await asyncio.to_thread(load_compiled, cache, version) if cache is not None else None
         name = f"{check_manifest.__module__}:{check_manifest.__qualname__}"
         setup = Setup(name, tuple(known_bad_digests), indicators, limits, memory_bytes, compiled)
-        return cls(version, setup, processes or os.cpu_count() or 1, cache, soon_s)
+        return cls(version, setup, processes or os.cpu_count() or 1, cache, soon_s, wait_s)
 
     @property
     def ruleset(self) -> str:
         return self._ruleset
 
     async def scan(self, files: Sequence[SkillFile]) -> StaticReport:
-        child = await self._take()
+        try:
+            async with asyncio.timeout(self._wait_s):
+                child = await self._take()
+        except TimeoutError:
+            raise Shortage(f"No scanner was free within {self._wait_s:g} s.", host=SCANNER) from None
         try:
             if self._closed:
                 return self._report_failure(ScanStatus.ERROR, "the scanner is closed")
