@@ -1,10 +1,9 @@
 """A registry with many submissions waiting, and whoever works killed in the middle of them: how long the interrupted
-ones wait for their next worker, who overtakes them, and how long reads take meanwhile. On SQLite, in two shapes: one
-process that serves, works and schedules, and a process for each role, as the units in `deploy/systemd` run them."""
+ones wait for their next worker, who overtakes them, and how long reads take meanwhile. What `serve` starts, on SQLite.
+"""
 
 import asyncio
 import math
-import signal
 import statistics
 import time
 from collections.abc import Awaitable, Callable
@@ -13,7 +12,7 @@ from typing import TypeVar
 import click
 import msgspec
 
-from bench.backlog_processes import ONE_PROCESS, UP_S, Shape, read, roles, serving
+from bench.backlog_processes import UP_S, read, serving
 from bench.command import end, measured
 from bench.consuming import from_clients
 from bench.results import Figure, Report, at_most
@@ -44,6 +43,8 @@ PUBLISHED = 100
 SUBMITTERS = 16
 #: A claim's end, a round of recovery, and a free slot.
 MOST_WAIT_S = 8.0
+#: How many times as long as when idle a round of reads may take, and as when idle and written to.
+MOST_SLOWER, MOST_SLOWER_THAN_CHANGED = 1.3, 1.2
 
 
 class Times(msgspec.Struct, frozen=True):
@@ -86,42 +87,33 @@ class Interrupted(msgspec.Struct, frozen=True):
     overtaken: int
 
 
-def run_one_process(workshop: Workshop) -> Report:
-    return _run(workshop, ONE_PROCESS)
-
-
-def run_roles(workshop: Workshop) -> Report:
-    return _run(workshop, roles())
-
-
-def _run(workshop: Workshop, shape: Shape) -> Report:
+def run(workshop: Workshop) -> Report:
     waiting = WAITING if workshop.scale.name == "full" else workshop.scale.submissions
     folder = workshop.new_file().with_suffix("")
     settings = Settings(data_dir=str(folder), log_level="error", rate_limits="off")
     _in_env(workshop, settings, lambda: _submit(PUBLISHED, "early"))
-    with serving(shape, settings, folder) as (port, _):
+    with serving(settings, folder) as platform:
         _in_env(workshop, settings, _until_idle)
-        idle = _read_for(port, READ_S)
-        changed = _in_env(workshop, settings, lambda: _read_changed(port, READ_S))
+        idle = _read_for(platform.port, READ_S)
+        changed = _in_env(workshop, settings, lambda: _read_changed(platform.port, READ_S))
     workshop.say(f"submitting {waiting:,}")
     _in_env(workshop, settings, lambda: _submit(waiting, "waits"))
-    with serving(shape, settings, folder) as (port, worker):
-        before, began = _until_working(port), time.monotonic()
-        busy = _read_for(port, READ_S)
-        worker.send_signal(signal.SIGKILL)
-        worker.wait()
+    with serving(settings, folder) as platform:
+        before, began = _until_working(platform.port), time.monotonic()
+        busy = _read_for(platform.port, READ_S)
+        platform.kill_worker()
         worked_s = time.monotonic() - began
     ended, held = _in_env(workshop, settings, _ended), _in_env(workshop, settings, _held)
-    with serving(shape, settings, folder) as (port, _):
-        _until_working(port)
-        again = _read_for(port, CLAIM_MS / 1000 + MOST_WAIT_S)
+    with serving(settings, folder) as platform:
+        _until_working(platform.port)
+        again = _read_for(platform.port, CLAIM_MS / 1000 + MOST_WAIT_S)
         found = _in_env(workshop, settings, lambda: _look_at(held))
     per_s = (ended - before) / worked_s
     reads = Reads(idle, changed, Times((*busy.rounds, *again.rounds)))
-    return _report(shape, waiting, reads, per_s, found)
+    return _report(waiting, reads, per_s, found)
 
 
-def _report(shape: Shape, waiting: int, reads: Reads, per_s: float, found: Interrupted) -> Report:
+def _report(waiting: int, reads: Reads, per_s: float, found: Interrupted) -> Report:
     named = (("idle", reads.idle), ("idle, written to", reads.changed), (f"{waiting:,} waiting", reads.busy))
     figures = [Figure.of(f"all five, {name}", "ms", times.in_all) for name, times in named]
     figures += [Figure.of(f"{path}, {name}", "ms", times.of(path)) for path in PATHS for name, times in named]
@@ -132,8 +124,8 @@ def _report(shape: Shape, waiting: int, reads: Reads, per_s: float, found: Inter
     waits = found.waits or (0.0,)
     figures.append(Figure.of("interrupted: from the end of its claim to the next", "s", waits))
     return Report(
-        name=f"backlog, {shape.name}",
-        title=f"{waiting:,} submissions wait and whoever works is killed: {shape.name}, SQLite",
+        name="backlog",
+        title=f"{waiting:,} submissions wait and whoever works is killed: `serve` on SQLite",
         figures=tuple(figures),
         goals=(
             at_most("interrupted: longest wait for the next worker", max(waits), MOST_WAIT_S, unit=" s"),
@@ -141,12 +133,12 @@ def _report(shape: Shape, waiting: int, reads: Reads, per_s: float, found: Inter
             at_most(
                 f"reads, all five: {waiting:,} waiting ÷ idle",
                 reads.busy.median / reads.idle.median,
-                shape.most_slower,
+                MOST_SLOWER,
             ),
             at_most(
                 f"reads, all five: {waiting:,} waiting ÷ idle, written to",
                 reads.busy.median / reads.changed.median,
-                shape.most_slower_than_changed,
+                MOST_SLOWER_THAN_CHANGED,
             ),
         ),
         notes=(
@@ -290,8 +282,7 @@ def _timeread(port: int, path: str) -> float:
 @click.option("--quick", is_flag=True, help="150 submissions wait, not 10,000.")
 def main(*, quick: bool) -> None:
     """Measure what waits, what was interrupted, and reads beside it."""
-    shapes = {"one process": run_one_process, "roles": run_roles}
-    end(measured(shapes, QUICK if quick else FULL), quick=quick)
+    end(measured({"backlog": run}, QUICK if quick else FULL), quick=quick)
 
 
 if __name__ == "__main__":

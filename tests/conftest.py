@@ -48,7 +48,7 @@ LOG_LINE_CALLS = ("os.write", "threading.Lock.acquire")
 CONNECTING = ("asyncpg/connect_utils.py", {"_parse_connect_dsn_and_args"})
 CONNECTING_CALLS = ("os.stat", "os.path.abspath", "io.BufferedReader.read", "io.TextIOWrapper.read")
 # Starting a program waits until the kernel has loaded it: half a millisecond, where a copy of this process takes seven.
-STARTING = ("vskill_platform/child_processes.py", "start_program")
+STARTING = ("vskill_platform/child_processes.py", {"start_program", "start_own"})
 # A measurement of coverage guards its own data for the moment that a thread's first line takes.
 COVERAGE = ("coverage/collector.py", {"lock_data"})
 # Blocking calls that blockbuster does not know of.

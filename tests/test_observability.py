@@ -13,7 +13,7 @@ from tests.support.envs import active_env, open_test_env, run_until_quiet, submi
 from tests.support.faults import TroubledScanner
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain.errors import PlatformError
-from vskill_platform.observability import Metrics, configure_logging
+from vskill_platform.observability import Metrics, add_counts, configure_logging, without_gauges
 from vskill_platform.queue.jobs import Job
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.settings import Settings
@@ -117,6 +117,44 @@ def test_two_environments_count_for_themselves():
     one.transitions.labels("PUBLISHED").inc()
     assert b'vskill_transitions_total{to="PUBLISHED"} 1.0' in one.render()
     assert b"PUBLISHED" not in two.render()
+
+
+def test_what_the_process_beside_counted_is_added_up():
+    own, beside = Metrics(), Metrics()
+    for metrics in (own, beside):
+        metrics.transitions.labels("RECEIVED").inc(2)
+        metrics.stage_duration.labels("RECEIVED").observe(0.2)
+    beside.transitions.labels("PUBLISHED").inc()
+    beside.batch_in_flight.set(3)
+    own.connections_open.set(5)
+    # What the store and the disk say, whoever asks them, is the answer of the one that was asked.
+    own.queue_violations.set(0)
+    beside.queue_violations.set(7)
+    beside.disk_free.labels("data").set(9)
+    shown = own.render(beside.counts()).decode().splitlines()
+    for line in (
+        'vskill_transitions_total{to="RECEIVED"} 4.0',
+        'vskill_transitions_total{to="PUBLISHED"} 1.0',
+        'vskill_stage_duration_seconds_bucket{le="0.1",state="RECEIVED"} 0.0',
+        'vskill_stage_duration_seconds_bucket{le="0.25",state="RECEIVED"} 2.0',
+        'vskill_stage_duration_seconds_count{state="RECEIVED"} 2.0',
+        "vskill_batches_in_flight 3.0",
+        "vskill_connections_open 5.0",
+        "vskill_queue_violations 0.0",
+    ):
+        assert line in shown
+    assert "disk_free_bytes{" not in "".join(shown)
+
+
+def test_a_process_that_ended_leaves_what_it_counted_and_nothing_of_what_it_was():
+    ended, present = Metrics(), Metrics()
+    ended.transitions.labels("PUBLISHED").inc(2)
+    ended.batch_in_flight.set(3)
+    present.transitions.labels("PUBLISHED").inc()
+    kept = without_gauges(ended.counts())
+    shown = Metrics().render(add_counts(kept, present.counts()))
+    assert b'vskill_transitions_total{to="PUBLISHED"} 3.0' in shown
+    assert b"vskill_batches_in_flight 0.0" in shown
 
 
 def test_C4_counts_that_are_unknown_are_absent_and_not_zero():

@@ -19,6 +19,7 @@ from bench.scaling.sizes import database_bytes, folder_bytes, free_port, most_co
 from tests.processes.workers import REAL_WORKER, WorkerProcess, Workers, workers_on
 from tests.support import nats, postgres
 from tests.support.envs import active_env
+from tests.support.worker_process import worker_of
 from vskill_platform.bootstrap import env_for
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.env import Env
@@ -92,7 +93,7 @@ async def _measure(env: Env, servers: Servers, processes: Workers, setup: Setup,
         )
         await _until_told(told, jobs)
     known = table()
-    first = family(workers[0].pid, known)
+    first, beside = family(workers[0].pid, known), worker_of(workers[0].pid)
     return Sample(
         jobs,
         (warm + jobs - already) / seconds,
@@ -100,7 +101,7 @@ async def _measure(env: Env, servers: Servers, processes: Workers, setup: Setup,
         web_cpu,
         postgres_cpu,
         nats_cpu,
-        worker_mb=memory_mb(workers[0].pid),
+        worker_mb=memory_mb(workers[0].pid) + (memory_mb(beside) if beside else 0.0),
         worker_family_mb=sum(map(memory_mb, first)),
         web_mb=memory_mb(webs[0].pid) if webs else 0.0,
         connections=await most_connections(env, (*webs, *workers)),
@@ -113,11 +114,15 @@ async def _warm_up(workers: Sequence[WorkerProcess]) -> int:
     """Until every worker has a scanning process; how many jobs that took. It starts more only if scans wait for one."""
     done = 0
     async with asyncio.timeout(PATIENCE_S):
-        while done == 0 or any(len(family(one.pid, table())) == 1 for one in workers):
+        while done == 0 or not all(map(_has_scanner, workers)):
             await _submit(done, _WARM_JOBS * len(workers))
             done += _WARM_JOBS * len(workers)
             await until_published(done, _LOOK_EVERY_S)
     return done
+
+
+def _has_scanner(worker: WorkerProcess) -> bool:
+    return len(family(worker_of(worker.pid) or worker.pid, table())) > 1
 
 
 async def _submit(first: int, count: int) -> None:

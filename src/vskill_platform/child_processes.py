@@ -1,7 +1,8 @@
 """Other people's programs beside us: what they print is read within limits, and what does not end by itself is killed
 with its group. git (`sources.command`), the analysers (`external_scan.sandbox`) and what colours code run this way,
 each in a session of its own, so that its processes form a group. Not found by this is what left the group, and what a
-program that ended by itself left running with its pipes closed.
+program that ended by itself left running with its pipes closed. Processes of our own (`scan.pool`,
+`cli.worker_process`) begin by `start_own`.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -43,13 +45,14 @@ class RunningProgram:
         return self._process.returncode
 
     async def connect(self, pipes: Mapping[str, socket.socket]) -> None:
-        self._watch_for_end()
+        self.watch_for_end()
         for name, ours in pipes.items():
             reader, writer = await asyncio.open_unix_connection(sock=ours, limit=CHUNK)
             self._writers.append(writer)
             setattr(self, name, writer if name == "stdin" else reader)
 
-    def _watch_for_end(self) -> None:
+    def watch_for_end(self) -> None:
+        """Without it, nobody learns of its end; once for each program."""
         try:
             watch = os.pidfd_open(self.pid)
         except (AttributeError, OSError):
@@ -66,6 +69,10 @@ class RunningProgram:
             self._over.set()
 
         loop.add_reader(watch, reap)
+
+    def kill(self) -> None:
+        """The program alone; `end_group` ends what it started as well."""
+        self._process.kill()
 
     def close(self) -> None:
         """Let go of its pipes."""
@@ -113,6 +120,32 @@ async def start_program(
         await asyncio.shield(end_group(program, kill=True))
         raise
     return program
+
+
+def start_own(
+    module: str, theirs: socket.socket, *arguments: str, process_group: int | None = None
+) -> subprocess.Popen[bytes]:
+    """Start a module of ours with the other end of a pair of sockets, whose number is its first argument. What lies in
+    the working folder is not ours, and not imported."""
+    # A closed socket has no number, while the number that it had may be somebody else's by then.
+    descriptor = theirs.fileno()
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", module, str(descriptor), *arguments],
+        pass_fds=(descriptor,),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        process_group=process_group,
+    )
+
+
+def describe_ending(code: int) -> str:
+    """An exit code as of `subprocess`, in words."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
 
 
 def pipe_of(pipe: asyncio.StreamReader | None) -> asyncio.StreamReader:

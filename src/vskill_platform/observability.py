@@ -6,12 +6,13 @@ batch, job or request is bound with `structlog.contextvars`, so that it ends wit
 
 import functools
 import io
+import itertools
 import logging
 import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TextIO, TypeVar, cast
 
 import msgspec
@@ -24,6 +25,9 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 from structlog.typing import FilteringBoundLogger, Processor
 
 from vskill_platform.settings import Settings
@@ -82,6 +86,65 @@ class MetricFacts(msgspec.Struct, frozen=True):
     sentence: str
 
 
+class Count(msgspec.Struct, frozen=True, array_like=True):
+    """One number that a process has counted, as the process beside it adds it to its own."""
+
+    family: str
+    name: str
+    labels: tuple[tuple[str, str], ...]
+    value: float
+    #: Whether it tells of the process as it is now; otherwise it only grows.
+    is_gauge: bool
+
+
+def add_counts(*several: Iterable[Count]) -> tuple[Count, ...]:
+    """One of each: what grows is added up, and of what holds now it is the greater."""
+    found: dict[tuple[str, tuple[tuple[str, str], ...]], Count] = {}
+    for count in itertools.chain.from_iterable(several):
+        key = count.name, count.labels
+        if (other := found.get(key)) is None:
+            found[key] = count
+        else:
+            value = max(other.value, count.value) if count.is_gauge else other.value + count.value
+            found[key] = msgspec.structs.replace(count, value=value)
+    return tuple(found.values())
+
+
+def without_gauges(counts: Iterable[Count]) -> tuple[Count, ...]:
+    """What is left of a process that has ended."""
+    return tuple(count for count in counts if not count.is_gauge)
+
+
+class _Together(Collector):
+    """The metrics of a process with the counts of the one beside it."""
+
+    def __init__(self, registry: CollectorRegistry, beside: Iterable[Count]) -> None:
+        self._registry = registry
+        self._beside = tuple(beside)
+
+    def collect(self) -> Iterator[Metric]:
+        by_family: dict[str, list[Count]] = {}
+        for count in self._beside:
+            by_family.setdefault(count.family, []).append(count)
+        for metric in self._registry.collect():
+            if (added := by_family.get(metric.name)) is not None:
+                metric.samples = [
+                    Sample(one.name, dict(one.labels), one.value)
+                    for one in add_counts(_counts_of(metric), added)
+                ]
+            yield metric
+
+
+def _counts_of(metric: Metric) -> Iterator[Count]:
+    for sample in metric.samples:
+        labels = tuple(sorted(sample.labels.items()))
+        yield Count(metric.name, sample.name, labels, sample.value, metric.type == "gauge")
+
+
+async def _read_nothing() -> Sequence[Count]:
+    return ()
+
+
 class Metrics:
     """Every metric of a process, in one registry that no other process or test shares. Each is declared here once:
     name, sentence, labels. `/metrics` and `docs/reference/metrics.md` say what stands here."""
@@ -91,6 +154,10 @@ class Metrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         self.facts: list[MetricFacts] = []
+        #: Gauges that tell of one process; the others tell of the store or the disk, whoever is asked.
+        self._of_process: set[str] = set()
+        #: What the process beside this one has counted, where there is one.
+        self.read_beside: Callable[[], Awaitable[Sequence[Count]]] = _read_nothing
         self.records_skipped = self._counter(
             "records_skipped",
             "Records that a read left out, by operation and reason (failed, missing, malformed).",
@@ -155,7 +222,7 @@ class Metrics:
             "Submissions by state, counted at each scrape; absent while the store cannot be read.",
             "state",
         )
-        self.batch_in_flight = self._gauge(
+        self.batch_in_flight = self._gauge_of_process(
             "batches_in_flight", "Batches that this worker process is handling."
         )
         self.scans = Labelled(
@@ -173,12 +240,12 @@ class Metrics:
             "judge",
             "kind",
         )
-        self.judge_last_success = self._gauge(
+        self.judge_last_success = self._gauge_of_process(
             "judge_last_success_timestamp_seconds",
             "Unix time of a judge's last valid answer to this process; absent before the first.",
             "judge",
         )
-        self.judge_circuit_open = self._gauge(
+        self.judge_circuit_open = self._gauge_of_process(
             "judge_circuit_open",
             "1 while this process does not ask a judge (first or second) after repeated failures.",
             "judge",
@@ -283,13 +350,26 @@ class Metrics:
         for job, at in shown.job_successes.items():
             self.job_last_success.labels(job).set(at)
 
-    def render(self) -> bytes:
-        """Everything, in the text format that Prometheus scrapes."""
-        return generate_latest(self.registry)
+    def counts(self) -> tuple[Count, ...]:
+        """What this process knows and no other one."""
+        return tuple(
+            count
+            for metric in self.registry.collect()
+            if metric.type != "gauge" or metric.name in self._of_process
+            for count in _counts_of(metric)
+        )
+
+    def render(self, beside: Iterable[Count] = ()) -> bytes:
+        """Everything, with what the process beside this one has counted, in the text format that Prometheus scrapes."""
+        return generate_latest(_Together(self.registry, beside))
 
     def _counter(self, name: str, sentence: str, *labels: str) -> Counter:
         self._declare(f"{name}_total", "counter", labels, sentence)
         return Counter(f"vskill_{name}", sentence, labels, registry=self.registry)
+
+    def _gauge_of_process(self, name: str, sentence: str, *labels: str) -> Gauge:
+        self._of_process.add(f"vskill_{name}")
+        return self._gauge(name, sentence, *labels)
 
     def _gauge(self, name: str, sentence: str, *labels: str) -> Gauge:
         self._declare(name, "gauge", labels, sentence)

@@ -66,6 +66,7 @@ Port = Annotated[int, msgspec.Meta(ge=0, le=65535, description="a port number fr
 Count = Annotated[int, _whole(1, 1000)]
 Connections = Annotated[int, _whole(0, 65_000)]
 Processes = Annotated[int, _whole(0, 256)]
+Niceness = Annotated[int, _whole(0, 19)]
 Milliseconds = Annotated[int, _whole(1, 86_400_000, "milliseconds")]
 Drain = Annotated[int, _whole(0, 600_000, "milliseconds")]
 FreeMebibytes = Annotated[int, _whole(0, 104_857_600, "mebibytes")]
@@ -202,6 +203,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_batch_size: Count = 3
     #: Batches that one worker process handles at once.
     max_concurrency: Count = 10
+    #: Niceness of the process in which `serve` works the queue: how far its priority is below that of the pages.
+    worker_nice: Niceness = 10
     #: Judge timeout per skill; must be below VSKILL_SUBMISSION_BUDGET_MS.
     judge_budget_ms: Milliseconds = 30_000
     #: Timeout of one attempt at a submission; must be below VSKILL_STUCK_THRESHOLD_MS.

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.cli.role_processes import SOURCE
+from tests.support.compiled_rules import keep_compiled_rules
 from tests.support.envs import open_test_env
 from tests.support.people import make_account, token_of
 from tests.support.streams import serving
@@ -47,6 +49,18 @@ def skill(tmp_path):
     folder.mkdir()
     (folder / "SKILL.md").write_text(SKILL_MD)
     return folder
+
+
+@pytest.fixture
+def environment(data_dir):
+    """What a process of ours needs, and no setting but the data folder."""
+    keep_compiled_rules(data_dir)
+    return {
+        **os.environ,
+        "PYTHONPATH": str(SOURCE),
+        "VSKILL_DATA_DIR": str(data_dir),
+        "PYTHONUNBUFFERED": "1",
+    }
 
 
 @pytest.fixture

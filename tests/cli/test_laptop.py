@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import re2
 
-from tests.cli.test_roles import announced, stop
+from tests.cli.role_processes import announced, stop
 from tests.support.compiled_rules import keep_compiled_rules
 from tests.support.envs import open_test_env
 from tests.support.lifetimes import running

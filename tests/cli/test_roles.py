@@ -6,14 +6,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
 import pytest
 
-from tests.support.compiled_rules import keep_compiled_rules
+from tests.cli.role_processes import COMMAND, announced, started, stop, submit, wait_for
 from tests.support.lifetimes import running
 from tests.support.patience import PATIENCE_S
 from vskill_platform.cli.local_skills import read_folder
@@ -21,51 +19,11 @@ from vskill_platform.domain.content import digest_of_files
 
 pytestmark = pytest.mark.outside
 
-SOURCE = Path(__file__).parents[2] / "src"
-COMMAND = [sys.executable, "-m", "vskill_platform"]
-
-
-@pytest.fixture
-def environment(data_dir):
-    """What a process of ours needs, and no setting but the data folder."""
-    keep_compiled_rules(data_dir)
-    return {
-        **os.environ,
-        "PYTHONPATH": str(SOURCE),
-        "VSKILL_DATA_DIR": str(data_dir),
-        "PYTHONUNBUFFERED": "1",
-    }
-
-
-@contextmanager
-def started(environment, *arguments):
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with running([*COMMAND, *arguments], env=environment, **pipes) as process:
-        yield process
-
-
-def announced(process) -> dict[str, str]:
-    """The box that a role prints, by the first words of its lines."""
-    lines = {}
-    for line in process.stdout:
-        words = [part.strip() for part in line.strip(" │\n").split("  ") if part.strip()]
-        if len(words) == 2:
-            lines[words[0]] = words[1]
-        if "stops it" in line:
-            return lines
-    raise AssertionError(process.stderr.read())
-
 
 def processor_s(pid: int) -> float:
     """The processor time that a process has used until now."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def stop(process, number=signal.SIGTERM) -> tuple[int, str]:
-    process.send_signal(number)
-    _, errors = process.communicate(timeout=PATIENCE_S)
-    return process.returncode, errors
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -87,14 +45,7 @@ def test_serve_is_soon_up_says_where_to_look_and_stops_cleanly(environment, numb
 def test_a_skill_submitted_beside_a_running_server_is_published_and_watched_to_its_end(environment, skill):
     with started(environment, "serve", "--port", "0") as process:
         address = announced(process)["Address"]
-        watch = subprocess.run(
-            [*COMMAND, "submit", str(skill), "--watch"],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        watch = submit(environment, skill, "--watch")
         assert watch.returncode == 0, watch.stdout + watch.stderr
         states = [
             word for word in watch.stdout.split() if word in {"RECEIVED", "TIER1_SCANNING", "PUBLISHED"}
@@ -108,14 +59,7 @@ def test_watching_a_skill_that_is_not_published_ends_with_exit_code_1_and_the_re
     bad = {**environment, "VSKILL_KNOWN_BAD_DIGESTS": digest_of_files(read_folder(skill))}
     with started(bad, "serve", "--port", "0") as process:
         announced(process)
-        watch = subprocess.run(
-            [*COMMAND, "submit", str(skill), "--watch", "--json"],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        watch = submit(environment, skill, "--watch", "--json")
         assert watch.returncode == 1, watch.stderr
         (result,) = json.loads(watch.stdout)
         assert result["submission"]["state"] == "BLOCKED"
@@ -128,13 +72,7 @@ def test_roles_can_run_apart(environment, skill):
     with started(environment, "serve", "--port", "0", "--web-only") as web:
         places = announced(web)
         assert places["Runs"] == "web"
-        subprocess.run(
-            [*COMMAND, "submit", str(skill)],
-            env=environment,
-            capture_output=True,
-            check=True,
-            timeout=PATIENCE_S,
-        )
+        assert submit(environment, skill).returncode == 0
         stats = f"{places['Address']}/api/v1/submissions/stats"
         assert httpx2.get(stats).json()["byState"]["RECEIVED"] == 1
         with started(environment, "worker") as worker, started(environment, "schedule") as schedule:
@@ -155,13 +93,6 @@ def test_a_process_without_a_web_side_shows_its_metrics_if_a_port_is_set(environ
         assert "vskill_batches_in_flight" in httpx2.get(places["Metrics"]).text
         assert httpx2.get(f"http://127.0.0.1:{port}/queue").status_code == 404
         assert stop(process)[0] == 0
-
-
-def wait_for(condition) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def test_a_port_in_use_is_one_line_that_names_it_with_exit_code_1(environment):

@@ -131,7 +131,8 @@ def _open_standard_descriptors() -> None:
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            # The lowest number that is free; for the processes that this one starts as well.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
 
 
 def main() -> None:

@@ -68,6 +68,11 @@ async def _in_env(settings: "Settings", work: Callable[[], Awaitable[T]]) -> T:
         return await run_with_worker_env(env, work)
 
 
+def is_shared(settings: "Settings") -> bool:
+    """Whether another process sees the same records and content."""
+    return "memory:" not in (settings.store, settings.blobs)
+
+
 def check_shared(settings: "Settings") -> None:
     """A command beside the server needs a store that both can see."""
     from vskill_platform.domain.errors import InvalidSettings
@@ -91,6 +96,14 @@ def stop_on_signals() -> Iterator[asyncio.Event]:
     finally:
         for number in STOP_SIGNALS:
             loop.remove_signal_handler(number)
+
+
+async def ending_all(role: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
+    """A role that ends, for whatever reason, ends the process: half a server is worse than a restart."""
+    try:
+        await role
+    finally:
+        stop.set()
 
 
 def _first_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:

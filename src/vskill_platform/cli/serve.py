@@ -1,4 +1,5 @@
-"""The roles of the executable: `serve` runs everything in one process; `worker` and `schedule` run alone."""
+"""The roles of the executable: `serve` runs them all, its worker and schedule in a process of their own; `worker` and
+`schedule` run alone."""
 
 import asyncio
 import socket
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Roles(msgspec.Struct, frozen=True):
-    """What one process does."""
+    """What a command runs."""
 
     web: bool = False
     work: bool = False
@@ -34,7 +35,11 @@ class Roles(msgspec.Struct, frozen=True):
 @click.option("--no-workers", is_flag=True, help="Do not process the queue.")
 @click.option("--demo", is_flag=True, help="Submit the bundled examples if the store is empty.")
 def serve(*, host: str | None, port: int | None, web_only: bool, no_workers: bool, demo: bool) -> None:
-    """Run web server, workers and schedule in this process; Ctrl-C stops it."""
+    """Run web server, workers and schedule; Ctrl-C stops them.
+
+    Workers and schedule run in a process of their own, which is started again when it ends. It has a lower priority
+    (VSKILL_WORKER_NICE), so that pages do not wait for the work.
+    """
     roles = Roles(web=True, work=not (web_only or no_workers), schedule=not web_only, demo=demo)
     _run_roles(roles, host, port)
 
@@ -71,7 +76,7 @@ def _run_roles(roles: Roles, host: str | None = None, port: int | None = None) -
 async def _until_stopped(settings: "Settings", roles: Roles) -> None:
     """Open, announce, run every role until a signal or a role's own end, then close in reverse order."""
     from vskill_platform.bootstrap import bring_up_to_date, env_for, report_start
-    from vskill_platform.cli.process import stop_on_signals
+    from vskill_platform.cli.process import ending_all, stop_on_signals
     from vskill_platform.observability import configure_logging
     from vskill_platform.web.server import bind
 
@@ -86,7 +91,7 @@ async def _until_stopped(settings: "Settings", roles: Roles) -> None:
             await _announce(env, roles, listener)
             async with asyncio.TaskGroup() as group:
                 for name, role in _running(env, roles, listener, stop):
-                    group.create_task(_ending_all(role, stop), name=name)
+                    group.create_task(ending_all(role, stop), name=name)
                 if roles.demo:
                     group.create_task(_with_examples(env, stop), name="demo")
                 await stop.wait()
@@ -104,6 +109,8 @@ def _listens_at(settings: "Settings", roles: Roles) -> "Settings | None":
 def _running(
     env: "Env", roles: Roles, listener: socket.socket | None, stop: asyncio.Event
 ) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+    from vskill_platform.cli.process import is_shared
+    from vskill_platform.cli.worker_process import WorkerProcess
     from vskill_platform.queue.consumer import run_consumer
     from vskill_platform.queue.schedule import run_schedule
     from vskill_platform.web import operations
@@ -111,6 +118,11 @@ def _running(
     from vskill_platform.web.hub import Hub
     from vskill_platform.web.server import serve as serve_web
 
+    if roles.web and roles.work and is_shared(env.settings):
+        beside = WorkerProcess(env.settings, env.log)
+        env.metrics.read_beside = beside.counts
+        yield "worker process", beside.run(stop)
+        roles = Roles(web=True)
     if roles.web and listener is not None:
         hub = Hub(env)
         app = create_app(env, hub=hub, stop=stop)
@@ -137,14 +149,6 @@ async def _with_examples(env: "Env", stop: asyncio.Event) -> None:
     for task in (loading, stopping):
         task.cancel()
     await asyncio.wait({loading, stopping})
-
-
-async def _ending_all(role: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
-    """A role that ends, for whatever reason, ends the process: half a server is worse than a restart."""
-    try:
-        await role
-    finally:
-        stop.set()
 
 
 async def _announce(env: "Env", roles: Roles, listener: socket.socket | None) -> None:

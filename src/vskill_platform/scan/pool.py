@@ -14,12 +14,12 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
 
+from vskill_platform.child_processes import describe_ending, start_own
 from vskill_platform.domain.content import SkillFile, digest_of_files
 from vskill_platform.domain.errors import Shortage
 from vskill_platform.domain.scan import ScanStatus, StaticReport
@@ -257,7 +257,8 @@ class _Child:
 
     async def start(self, setup: Setup) -> ChildReady:
         ours, theirs = socket.socketpair()
-        spawning = asyncio.ensure_future(asyncio.to_thread(_spawn, theirs))
+        # Where no thread can be started at once, this may begin long after its caller gave up.
+        spawning = asyncio.ensure_future(asyncio.to_thread(start_own, CHILD, theirs))
         try:
             try:
                 self._process = await asyncio.shield(spawning)
@@ -297,18 +298,6 @@ class _Child:
         return await asyncio.to_thread(_reap, process, DYING_S if dying else REAP_S)
 
 
-def _spawn(theirs: socket.socket) -> subprocess.Popen[bytes]:
-    # Where no thread could be started, this may run long after its caller gave up: a closed socket has no number,
-    # while the number that it had may be somebody else's by then.
-    descriptor = theirs.fileno()
-    return subprocess.Popen(
-        [sys.executable, "-m", CHILD, str(descriptor)],
-        pass_fds=(descriptor,),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-    )
-
-
 def _reap(process: subprocess.Popen[bytes], within_s: float) -> int | None:
     """A child that died says how; one that hangs is killed, and None says so."""
     try:
@@ -320,6 +309,4 @@ def _reap(process: subprocess.Popen[bytes], within_s: float) -> int | None:
 
 
 def _ending(code: int | None) -> str:
-    if code is None:
-        return "it did not end by itself"
-    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    return "it did not end by itself" if code is None else describe_ending(code)

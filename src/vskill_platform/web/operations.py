@@ -91,6 +91,8 @@ async def _require_this_machine(request: Request) -> None:
 async def metrics(_request: Request) -> Response:
     """Everything in Prometheus's text format; what the store knows is asked for this answer."""
     env = require_env("metrics")
+    # Before anything is set: nobody else's scrape comes in between.
+    beside = await env.metrics.read_beside()
     for disk in await asyncio.to_thread(look_at_disks, env.settings):
         env.metrics.disk_free.labels(disk.kept).set(disk.free_bytes)
         env.metrics.disk_size.labels(disk.kept).set(disk.total_bytes)
@@ -104,7 +106,7 @@ async def metrics(_request: Request) -> Response:
     else:
         env.metrics.show_submissions({state.value: n for state, n in found.counts.by_state.items()})
         env.metrics.show_queue(_figures(found, depth))
-    return Response(env.metrics.render(), media_type=METRICS_TYPE)
+    return Response(env.metrics.render(beside), media_type=METRICS_TYPE)
 
 
 async def _depth() -> Depth | None:
