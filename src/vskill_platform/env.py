@@ -12,7 +12,7 @@ from vskill_platform.broker.contract import Broker
 from vskill_platform.clock import Clock
 from vskill_platform.domain.submission import RENEW_EVERY_MS
 from vskill_platform.domain.token import ActingToken
-from vskill_platform.gate import ReadersFirst, Turns, WorkGate
+from vskill_platform.gate import Turns, WorkGate
 from vskill_platform.keeping import KeptReads
 from vskill_platform.kv.contract import KV
 from vskill_platform.observability import Metrics
@@ -74,8 +74,6 @@ class Env(msgspec.Struct, frozen=True):
     worker_id: str = "local"
     #: Lets a submission that workers died over run alone in this process.
     gate: WorkGate = msgspec.field(default_factory=WorkGate)
-    #: Lets the work of this process give way to its readers.
-    readers: ReadersFirst = msgspec.field(default_factory=ReadersFirst)
     #: Lets the same content be scanned and judged once, however many submissions bring it at the same time.
     turns: Turns = msgspec.field(default_factory=Turns)
     #: What this process keeps of what it has read.

@@ -1,6 +1,5 @@
-"""Concurrency limits of one process: exclusive runs for a submission over which workers have died, work that gives way
-to readers, per-key locks for what would do the same work twice, slots per host for what waits for others, and a bounded
-gather."""
+"""Concurrency limits of one process: exclusive runs for a submission over which workers have died, per-key locks for
+what would do the same work twice, slots per host for what waits for others, and a bounded gather."""
 
 import asyncio
 import math
@@ -47,71 +46,6 @@ class WorkGate:
         self._inside -= 1
         if not self._inside:
             self._empty.set()
-
-
-#: How long one step of the work waits for readers at most: longer than most answers take.
-GIVE_WAY_S = 0.03
-#: Nobody waits for an answer that takes longer than a page.
-LONG_READ_S = 0.1
-
-
-class ReadersFirst:
-    """Makes work give way to whoever reads in the same process, so that a page does not wait behind a backlog. Steps of
-    the work begin one in each turn of the event loop: thirty in one turn kept a reader waiting for all of them. As long
-    as it has waited, the work then goes on beside readers, so it waits for them at most half of the time however many
-    they are; in the other half it takes its turns among theirs."""
-
-    def __init__(
-        self,
-        most_s: float = GIVE_WAY_S,
-        long_s: float = LONG_READ_S,
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._most_s = most_s
-        self._long_s = long_s
-        self._now = now
-        #: Until then the work goes on beside readers.
-        self._free_until = -math.inf
-        #: Whether anybody ever read here: a process that only works has nobody to give way to.
-        self._has_readers = False
-        #: When each began, the last one last.
-        self._reading: dict[object, float] = {}
-        self._ended = asyncio.Event()
-        self._one_step = asyncio.Lock()
-
-    def begin(self, reader: object) -> None:
-        """Somebody came who may read, or whose request has begun."""
-        self._has_readers = True
-        self._reading.pop(reader, None)
-        self._reading[reader] = self._now()
-
-    def end(self, reader: object) -> None:
-        """Their answer was sent, or they do not read."""
-        if self._reading.pop(reader, None) is not None:
-            self._ended.set()
-
-    async def give_way(self) -> None:
-        """Before a step of the work."""
-        if not self._has_readers:
-            return
-        async with self._one_step:
-            began = self._now()
-            if began >= self._free_until and self._reads_shortly():
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(self._most_s):
-                        await self._wait_for_readers()
-                now = self._now()
-                self._free_until = now + (now - began)
-            await asyncio.sleep(0)
-
-    async def _wait_for_readers(self) -> None:
-        while self._reads_shortly():
-            self._ended.clear()
-            await self._ended.wait()
-
-    def _reads_shortly(self) -> bool:
-        last = next(reversed(self._reading.values()), None)
-        return last is not None and self._now() - last < self._long_s
 
 
 class Turns:

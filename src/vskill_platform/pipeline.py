@@ -81,12 +81,9 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
     """Fetch, scan, judge and decide. What is approved is published next, in one commit with its approval; anything
     else ends the run here. The blocklist comes before the scan: what it hits is BLOCKED even where the scanner
     breaks over it."""
-    readers = require_env("readers").readers
-    await readers.give_way()
     content = await _fetch(claim)
     unblocked = await require_unblocked(targets_for(claim.record))
     report = await scan_once(content.files, content.digest)
-    await readers.give_way()
     grounds = await grounds_for(claim.record.identity, content.digest, claim.record.approval, report)
     judge, second = await _judge(claim, content.files, report, grounds)
     evidence = evidence_of(
@@ -116,7 +113,6 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
         await _end(claim, decision.next_state, recorded, decision)
         return None
     approved = Passed(State.AUTO_APPROVED, decision.reason, {"decision": recorded})
-    await readers.give_way()
     verified = msgspec.structs.replace(content, unblocked=unblocked, report=report, marks=marks)
     return VerifiedContent(verified, approved)
 

@@ -57,7 +57,7 @@ async def served(env, *, reset: bool):
     assert config.reset_contextvars, "the one place that configures the server switches it on"
     config.reset_contextvars = reset
     listener = server.bind(settings)
-    running = server._Server(config, settings, env.metrics, env.readers)
+    running = server._Server(config, settings, env.metrics)
     task = asyncio.create_task(running.serve([listener]))
     try:
         yield probe, listener.getsockname()[1]

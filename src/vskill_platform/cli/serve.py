@@ -128,7 +128,7 @@ def _running(
         app = create_app(env, hub=hub, stop=stop)
         yield (
             "web",
-            serve_web(app, env.settings, listener, stop, hub.close, metrics=env.metrics, readers=env.readers),
+            serve_web(app, env.settings, listener, stop, hub.close, metrics=env.metrics),
         )
     elif listener is not None:
         app = create_app(env, operations.OWN_PORT, stop=stop)

@@ -94,7 +94,6 @@ async def _handle(message: Message) -> str:
 
 
 async def _handle_submission(message: Message, body: SubmissionMessage) -> str:
-    await require_env("readers").readers.give_way()
     seen = await read_submission(body.submission_id)
     async with kept_alive(message) as keeper, _place(seen):
         claim = await take_claim(claim_submission(body.submission_id, body.run, seen), _hand_back)

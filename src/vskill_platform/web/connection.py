@@ -45,7 +45,6 @@ LINGER_S, LINGER_BYTES = 2.0, 16 * 1024 * 1024
 #: Whoever watches over this process must hear from it, however busy it is.
 NEVER_WAIT = frozenset({"/healthz", "/readyz"})
 _NEVER = float("inf")
-_READING = frozenset({"GET", "HEAD"})
 
 
 class ClientConnection(HttpToolsProtocol, Visitor):
@@ -78,8 +77,6 @@ class ClientConnection(HttpToolsProtocol, Visitor):
         self._lingers = False
         self._ignored = 0
         if refusal is None:
-            # It reads most probably, and work that began before its request is there would come before the answer.
-            door.readers.begin(self)
             door.enter(self)
             door.rest(self)
 
@@ -111,7 +108,6 @@ class ClientConnection(HttpToolsProtocol, Visitor):
             self._send_away(LARGE_HEADERS)
 
     def leave_door(self) -> None:
-        self._door.readers.end(self)
         self._door.leave(self)
 
     def shutdown(self) -> None:
@@ -124,7 +120,6 @@ class ClientConnection(HttpToolsProtocol, Visitor):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._door.readers.begin(self)
         if self.cycle is not None:
             self._deadline = self.loop.time() + self._door.limits.header_s
 
@@ -149,10 +144,6 @@ class ClientConnection(HttpToolsProtocol, Visitor):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         """Hold the request until its body is there; a large one, or one that waits for our word, begins at once."""
         self._held = (cycle, app)
-        if cycle.scope["method"] in _READING:
-            self._door.readers.begin(self)
-        else:
-            self._door.readers.end(self)
         if not cycle.more_body:
             self._begin(self._door.requests)
             return
@@ -197,7 +188,6 @@ class ClientConnection(HttpToolsProtocol, Visitor):
     def on_response_complete(self) -> None:
         """The next request may come; uvicorn's own timer for that is not needed."""
         self.server_state.total_requests += 1
-        self._door.readers.end(self)
         if self._lingers or self.transport.is_closing():
             return
         self.flow.resume_reading()

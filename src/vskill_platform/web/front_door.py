@@ -20,7 +20,6 @@ import msgspec
 import structlog
 
 from vskill_platform.domain.errors import InvalidSettings
-from vskill_platform.gate import ReadersFirst
 from vskill_platform.observability import Metrics
 from vskill_platform.settings import Settings
 from vskill_platform.shortages import shortage_of
@@ -241,11 +240,8 @@ class Visitor(asyncio.Protocol, ABC):
 class FrontDoor:
     """Everybody who is inside, and the decision about the next."""
 
-    def __init__(
-        self, settings: Settings, limits: DoorLimits, metrics: Metrics, readers: ReadersFirst
-    ) -> None:
+    def __init__(self, settings: Settings, limits: DoorLimits, metrics: Metrics) -> None:
         self.limits = limits
-        self.readers = readers
         self._metrics = metrics
         self._proxies = networks_of(settings)
         self._loop = asyncio.get_running_loop()

@@ -14,7 +14,6 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from vskill_platform.domain.errors import InvalidSettings
-from vskill_platform.gate import ReadersFirst
 from vskill_platform.observability import Metrics
 from vskill_platform.settings import Settings
 from vskill_platform.web.connection import ClientConnection
@@ -68,11 +67,10 @@ async def serve(
     at_stop: Callable[[], None] | None = None,
     *,
     metrics: Metrics,
-    readers: ReadersFirst | None = None,
 ) -> None:
     """Answer until `stop` is set and the drain is over, then let running requests finish within the grace. `at_stop`
-    ends those that would never finish by themselves: event streams. `readers` hears of everybody who reads."""
-    server = _Server(server_config(app, settings), settings, metrics, readers or ReadersFirst())
+    ends those that would never finish by themselves: event streams."""
+    server = _Server(server_config(app, settings), settings, metrics)
     serving = asyncio.create_task(server.serve([listener]))
     stopping = asyncio.create_task(stop.wait())
     try:
@@ -104,17 +102,14 @@ class _Server(uvicorn.Server):
     """Uvicorn's server behind our front door, and without signal handlers: the command line handles signals for every
     role."""
 
-    def __init__(
-        self, config: uvicorn.Config, settings: Settings, metrics: Metrics, readers: ReadersFirst
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, settings: Settings, metrics: Metrics) -> None:
         super().__init__(config)
         self._settings = settings
         self._metrics = metrics
-        self._readers = readers
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         limits = door_limits(self._settings, raise_descriptor_limit())
-        door = FrontDoor(self._settings, limits, self._metrics, self._readers)
+        door = FrontDoor(self._settings, limits, self._metrics)
 
         def make(peer: str, refusal: Refusal | None) -> ClientConnection:
             return ClientConnection(self.config, self.server_state, self.lifespan.state, door, peer, refusal)
