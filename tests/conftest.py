@@ -13,6 +13,7 @@ import logging
 import os
 import signal
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 import structlog
@@ -24,6 +25,9 @@ from vskill_platform.observability import configure_logging
 from vskill_platform.settings import load_settings
 
 guard_runner()
+# Processes of the product import nothing from the working folder; some of those that tests start need our modules.
+_OURS = str(Path(__file__).parents[1])
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (_OURS, os.environ.get("PYTHONPATH"))))
 settings.register_profile("patient", settings.get_profile(settings.get_current_profile_name()), deadline=None)
 settings.load_profile("patient")
 

@@ -14,14 +14,14 @@ LEAST_TOTAL = 0.9
 
 
 class Setup(msgspec.Struct, frozen=True):
-    """How many processes of each role; no web process is one process for everything, on SQLite."""
+    """How many processes of each role; no web process is `serve` for everything, on SQLite."""
 
     web: int
     workers: int
 
     def __str__(self) -> str:
         if not self.web:
-            return "one process on SQLite"
+            return "serve on SQLite"
         return f"{self.web} web, {self.workers} {'worker' if self.workers == 1 else 'workers'}"
 
 
@@ -40,7 +40,7 @@ class Sample(msgspec.Struct, frozen=True):
     web_cpu: float
     postgres_cpu: float
     nats_cpu: float
-    #: Memory in MB: a worker without and with its scanning processes, a web process.
+    #: Memory in MB: a worker, of `serve` its server too, without and with its scanning processes; a web process.
     worker_mb: float
     worker_family_mb: float
     web_mb: float

@@ -46,7 +46,7 @@ def test_every_setup_has_its_figures_and_sqlite_has_no_servers():
     found = report(1_000, {ONE: [SAMPLE], FOUR: [SAMPLE], ALONE: [SAMPLE]})
     medians = {figure.name: figure.median for figure in found.figures}
     assert medians["4 web, 1 worker: CPU of all"] == pytest.approx(20.0)
-    assert medians["one process on SQLite: CPU of the workers"] == pytest.approx(10.0)
+    assert medians["serve on SQLite: CPU of the workers"] == pytest.approx(10.0)
     assert not any("SQLite" in name and "PostgreSQL" in name for name in medians)
 
 
