@@ -29,17 +29,26 @@ _HOST = re.compile("|".join(re.escape(host) for host in REGISTRY_HOSTS), re.IGNO
 _MACHINE_PATH = re.compile(r"(?<![\w.~*}\])>/-])/(?:(?:work|root|home|Users)/[\w.]|tmp/bash)")
 # Files about what attacks look for; such paths are what they are about.
 _ABOUT_ATTACKS = ("src/vskill_platform/scan/", "tests/scan/", "docs/reference/rules.md")
+# Names that are not ours on a public index: whoever registers one runs code where somebody pastes the line.
+# And `vskill` installs a repository's newest commit, not what was verified.
+_FOREIGN_INSTALL = re.compile(
+    r"(?<![\w-])vskill[ ]install\b|\b(?:npx|bunx|npm \S+|pnpm \S+|yarn \S+)(?: -\S+)*[ ]vskill(?![\w-])"
+    r"|\b(?:pip3?|pipx|uvx?)(?: [a-z]+)*(?: -\S+)* ['\"]?vskill[-_]platform(?![\w-])"
+)
 _LOCK_PIN = re.compile(r"^[a-z0-9][a-z0-9.-]*==[^ ]+( ; [^\\]+)? \\$")
 _LOCK_HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}( \\)?$")
 
 
 def check_text(path: str, text: str) -> Iterator[Problem]:
-    """Host names of package registries and paths of a particular machine, in any text file."""
+    """Host names of package registries, paths of a particular machine and installs by a name that is not ours, in any
+    text file."""
     for number, line in enumerate(text.splitlines(), start=1):
         if found := _HOST.search(line):
             yield Problem(path, number, f"names the package server {found[0]}: name the package instead")
         if not path.startswith(_ABOUT_ATTACKS) and (found := _MACHINE_PATH.search(line)):
             yield Problem(path, number, f"holds a path of one machine ({found[0]}...): make it relative")
+        if found := _FOREIGN_INSTALL.search(line):
+            yield Problem(path, number, f"installs a package that is not ours ({found[0]}): name the wheel")
 
 
 def check_lock(path: str, text: str) -> Iterator[Problem]:

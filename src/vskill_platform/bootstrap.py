@@ -166,7 +166,7 @@ async def _open_postgres(
         from vskill_platform.kv.postgres import PostgresKV  # noqa: PLC0415
         from vskill_platform.kv.postgres_fields import derive_again as derive_in_postgres  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        fix = "install the extra: pip install 'vskill-platform[postgres]'"
+        fix = "install the extra `postgres` (docs/how-to/scale-out.md)"
         raise _unknown_engine("store", location.partition(":")[0] + ":", fix) from error
     own_clock = None if isinstance(clock, SystemClock) else clock
     database = await PostgresDatabase.open(location, clock=own_clock, derive=derive_in_postgres)
@@ -187,7 +187,7 @@ async def _open_broker(settings: Settings, stack: AsyncExitStack) -> Broker:
     try:
         from vskill_platform.broker.nats import NatsBroker  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        fix = "install the extra: pip install 'vskill-platform[nats]'"
+        fix = "install the extra `nats` (docs/how-to/scale-out.md)"
         raise _unknown_engine("broker", engine + ":", fix) from error
     broker = await NatsBroker.open(settings.broker)
     stack.push_async_callback(broker.close)

@@ -64,8 +64,7 @@ def _provider(settings: Settings, instance: str) -> "TracerProvider":
     except ImportError as error:
         name = variable("otlp_endpoint")
         raise InvalidSettings(
-            f"{name} is set, and the extra `telemetry` is not installed: install vskill-platform[telemetry], or "
-            f"unset {name}.",
+            f"{name} is set, and the extra `telemetry` is not installed: install it, or unset {name}.",
             setting=name,
         ) from error
     resource = Resource.create(

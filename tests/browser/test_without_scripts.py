@@ -49,7 +49,6 @@ def test_every_install_command_is_there_by_choosing_its_client(page):
         shown += panel.inner_text()
     for words in (
         "npx skills add",
-        "npx vskill install",
         "npx clawhub",
         "/plugin marketplace add",
         "curl -fsSL",

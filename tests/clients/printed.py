@@ -23,12 +23,10 @@ SHORT = ("skills", "clawhub", "vskill")
 
 #: Why a line is not run here, by how it begins.
 NOT_RUN = {
-    "npx vskill": "the package is not to be had without its public service: tests/clients/test_vskill.py replays it",
+    "vskill ": "the package is not to be had without its public service: tests/clients/test_vskill.py replays it",
     "export VSKILL_API_BASE=": "for the package before",
-    "VSKILL_API_BASE=": "the same package",
     "vskill-platform git-credential": "git runs it: tests/clients/test_connect.py",
     "/plugin install SKILL@acme": "needs the settings beside it: tests/clients/test_npm_claude_private.py",
-    "npx vskill auth login": "the same package, and a browser",
     "vskill-platform install": "by the wheel, in an environment of its own: tests/cli/test_laptop.py",
 }
 

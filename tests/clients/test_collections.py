@@ -125,7 +125,6 @@ async def test_the_page_about_clients_names_them_all_with_this_address(shelf):
         "npx clawhub install acme--tools--one",
         "/plugin marketplace add http://platform.test/marketplace.json",
         "/plugin marketplace add http://platform.test/collections/team/marketplace.json",
-        "npx vskill install acme/tools/one",
         "codex plugin add one@vskill-platform",
         "copilot plugin install one@vskill-platform",
         "gemini extensions install http://platform.test/marketplace/acme/tools/one.git",

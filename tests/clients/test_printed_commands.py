@@ -281,9 +281,6 @@ def test_a_fragment_and_a_line_that_nobody_runs_are_found():
     assert is_part(
         "clawhub login --token vsk_…", "npx clawhub --registry http://HOST/clawhub login --token TOKEN"
     )
-    assert (
-        PrintedLine("", "npx vskill install a/b/c").why_not
-        and not PrintedLine("", "codex plugin list").why_not
-    )
+    assert PrintedLine("", "vskill find WORDS").why_not and not PrintedLine("", "codex plugin list").why_not
     (line,) = said_lines("", "Gemini CLI keeps no list: gemini extensions install http://HOST/x.git")
     assert line.text == "gemini extensions install http://HOST/x.git"

@@ -47,6 +47,40 @@ def test_a_path_that_belongs_to_no_machine_passes(text):
     assert messages(text) == []
 
 
+# Joined here, so that this file passes the check.
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("vskill", "install a/b/c"),
+        ("npx", "vskill find x"),
+        ("npx -y", "vskill"),
+        ("npm install", "vskill"),
+        ("pip install", "vskill-platform"),
+        ("pip install", "'vskill-platform[mcp]'"),
+        ("uv tool install", "vskill_platform"),
+        ("uvx", "vskill-platform serve"),
+    ],
+)
+def test_an_install_by_a_name_that_is_not_ours_is_reported(words):
+    (message,) = messages(f"type `{' '.join(words)}`")
+    assert "not ours" in message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "vskill-platform install NAME",
+        "pip install --no-deps vskill_platform-*.whl",
+        "pip install './vskill_platform-1.0.0-py3-none-any.whl[mcp]'",
+        "pip install --require-hashes -r requirements.lock",
+        "npx skills add http://vskill.example.org",
+        "vskill find WORDS",
+    ],
+)
+def test_an_install_of_our_own_passes(text):
+    assert messages(text) == []
+
+
 def lock_messages(*lines: str) -> list[str]:
     return [problem.message for problem in hygiene.check_lock("requirements.lock", "\n".join(lines) + "\n")]
 

@@ -209,12 +209,12 @@ async def test_a_skill_page_offers_every_client_and_shows_the_text(site):
     page = await site.page(f"/skills/{canonical}")
     for command in (
         f"npx skills add http://platform.test/{canonical}",
-        f"npx vskill install {canonical}",
         f"npx clawhub --registry http://platform.test/clawhub install {canonical.replace('/', '--')}",
         f"/plugin marketplace add http://platform.test/{canonical}/marketplace.json",
         f"http://platform.test/api/v1/skills/{canonical}/archive",
     ):
         assert command in page.text
+    assert "VSKILL_API_BASE" not in page.text
     assert "Work on a copy" in page.text.replace(" . ", ".")
     assert f"/skills/{canonical}/files/scripts/run.sh" in page.links
 

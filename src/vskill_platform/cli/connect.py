@@ -196,7 +196,7 @@ def _next_steps(client: str, address: ListAddress) -> list[str]:
         "gemini": f"Gemini CLI keeps no list: gemini extensions install {base}/marketplace/OWNER/REPO/SKILL.git",
         "skills": f"skills keeps no settings: npx skills add {base}/OWNER/REPO/SKILL",
         "clawhub": f"clawhub keeps no list: npx clawhub --registry {base}/clawhub install SKILL",
-        "vskill": f"vskill reads two variables: export VSKILL_API_BASE={base} VSKILL_API_URL={base}",
+        "vskill": f"vskill finds and submits, never installs: export VSKILL_API_BASE={base} VSKILL_API_URL={base}",
     }
     return [steps[client]]
 

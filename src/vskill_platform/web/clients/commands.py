@@ -51,7 +51,6 @@ def _for_everybody(base_url: str, canonical: str, name: str, by_list: tuple[Way,
     archive = _word(f"{base_url}/api/v1/skills/{canonical}/archive")
     return (
         Way("skills", "skills", (f"npx skills add {place}",), "The client of skills.sh; needs Node 22."),
-        Way("vskill", "vskill", (_vskill_variables(base_url), f"npx vskill install {_word(canonical)}")),
         Way(
             "clawhub",
             "clawhub",
@@ -94,12 +93,6 @@ def _with_token(base_url: str, canonical: str, name: str, by_list: tuple[Way, ..
             "Needs Node 22, and the token in git's credential helper.",
         ),
         Way(
-            "vskill",
-            "vskill",
-            (_vskill_variables(base_url), "npx vskill auth login", f"npx vskill install {_word(canonical)}"),
-            "It signs in with GitHub, where the registry offers that.",
-        ),
-        Way(
             "clawhub",
             "clawhub",
             (f"{clawhub} login --token TOKEN", f"{clawhub} install {_word(flat_name(canonical))}"),
@@ -113,10 +106,6 @@ def _with_token(base_url: str, canonical: str, name: str, by_list: tuple[Way, ..
         *by_list,
         Way("curl", "curl", (curl, f"unzip {name}.zip -d {name}"), _SAME),
     )
-
-
-def _vskill_variables(base_url: str) -> str:
-    return f"export VSKILL_API_BASE={base_url} VSKILL_API_URL={base_url}"
 
 
 def _word(text: str) -> str:
