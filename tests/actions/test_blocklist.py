@@ -106,11 +106,23 @@ async def test_a_place_that_was_submitted_taints_its_repository(env):
     assert (await current_blocklist(env)).taint(upload_identity("tests", "other"), PUBLIC) is not None
 
 
-async def test_names_and_contents_may_be_blocked_before_they_are_seen(env):
-    for kind, target in ((TargetKind.NAME, "evil"), (TargetKind.DIGEST, "a" * 64)):
-        assert (await BLOCK(env, ROB, place(kind=kind, target=target))).submissions == ()
+@pytest.mark.parametrize(
+    ("kind", "target"),
+    [
+        (TargetKind.NAME, "evil"),
+        (TargetKind.DIGEST, "a" * 64),
+        (TargetKind.REPOSITORY, "github.com/evil/skills"),
+    ],
+)
+async def test_what_hits_nothing_says_so_and_may_be_blocked_ahead(env, kind, target):
+    with pytest.raises(InvalidInput) as refused:
+        await BLOCK(env, ROB, place(kind=kind, target=target))
+    assert target in refused.value.public_message
+    assert "ahead" in str(refused.value.details["fix"])
+    done = await BLOCK(env, ROB, place(kind=kind, target=target, ahead=True))
+    assert (done.submissions, done.skills) == ((), ())
     listed = (await BLOCKS(env, ROB, ListBlocks())).entries
-    assert {(one.kind, one.target) for one in listed} == {("name", "evil"), ("digest", "a" * 64)}
+    assert [(one.kind, one.target) for one in listed] == [(kind.value, target)]
 
 
 async def test_lifting_brings_back_every_version_and_has_it_judged_again(env):

@@ -8,7 +8,15 @@ import pytest
 from tests.support.acting import create_token
 from tests.support.envs import make_submission, open_test_env, put_record, run_until_quiet, submit_skill
 from tests.support.namespaces import manage, set_mode
-from vskill_platform.actions.blocklist import BLOCK, BLOCKS, BlockReach, BlockSomething, ListBlocks
+from vskill_platform.actions.blocklist import (
+    BLOCK,
+    BLOCKS,
+    LIFT,
+    BlockReach,
+    BlockSomething,
+    LiftBlock,
+    ListBlocks,
+)
 from vskill_platform.actions.blocklist_reads import (
     CHECK_BLOCKLIST,
     READ_BLOCKLIST,
@@ -29,7 +37,7 @@ from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.actions.reports import FILE, UPHOLD, FileReport, UpholdReport
 from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC, SEVERAL
-from vskill_platform.domain.blocklist import TargetKind, digest_target
+from vskill_platform.domain.blocklist import BlockEntry, TargetKind, digest_target, name_target
 from vskill_platform.domain.errors import InvalidInput, NotFound, SourceGone
 from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.namespace import RegistryMode, Visibility
@@ -39,7 +47,7 @@ from vskill_platform.domain.states import State
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import SubmittedBy
 from vskill_platform.store.accounts import Role, create_user
-from vskill_platform.store.blocklist import find_hits, list_blocks, reapply_blocklist
+from vskill_platform.store.blocklist import add_block, find_hits, list_blocks, reapply_blocklist
 from vskill_platform.store.skills import get_skill
 from vskill_platform.web.app import create_app
 
@@ -104,6 +112,38 @@ async def test_a_block_ahead_is_for_members_of_the_namespace(env: Env, kind: Tar
     assert entry.audience == "ns:acme:team"
     await block(env, kind, "https://github.com/other/open")
     assert len(await listed(env, ANYBODY)) == 1
+
+
+@pytest.mark.parametrize("name", ["upload~acme/skills/canary", "Upload~Acme/canary"])
+async def test_a_full_name_of_a_hidden_skill_blocks_that_skill_for_its_readers(env: Env, name: str):
+    hidden = await publish(env, "canary", "acme")
+    request = BlockSomething(kind=TargetKind.NAME, target=name, reason="it is bad")
+    done = await BLOCK(env, EVE, request)
+    assert (done.entry.kind, done.skills) == ("place", (hidden.canonical,))
+    assert (await get_skill(hidden.canonical)).current_version is None
+    for who in (ANYBODY, BOB):
+        assert await listed(env, who) == []
+        assert await check(env, who, name=name) == await check(env, who, name="upload~acme/skills/nothing")
+    lifted = await LIFT(env, EVE, LiftBlock(kind=TargetKind.NAME, target=name, reason="a mistake"))
+    assert lifted.skills == (hidden.canonical,)
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+async def test_a_full_name_that_no_skill_has_is_refused(env: Env, ahead: bool):
+    request = BlockSomething(
+        kind=TargetKind.NAME, target="upload~acme/skills/soon", reason="it is bad", ahead=ahead
+    )
+    with pytest.raises(InvalidInput, match="No skill has the name upload~acme/skills/soon"):
+        await BLOCK(env, EVE, request)
+    assert await list_blocks() == []
+
+
+async def test_a_full_name_that_was_blocked_by_an_older_release_is_hidden_by_the_next_pass(env: Env):
+    for namespace in ("acme", "tests"):
+        name = f"upload~{namespace}/skills/canary"
+        await add_block(BlockEntry(name_target(name), Severity.HIGH, "it is bad", "admin:eve", env.kv.now()))
+    await reapply_blocklist()
+    assert await listed(env, ANYBODY) == ["upload~tests/skills/canary"]
 
 
 async def test_a_block_of_content_is_public_as_soon_as_something_public_has_it(env: Env):

@@ -112,7 +112,7 @@ def test_admin_pages_have_no_serious_barrier_and_fit_a_phone(admin, axe):
 
 def test_no_word_on_a_button_is_broken_by_a_narrow_column(admin, server):
     """A digest of 64 digits in the first column leaves the button in the last one its width."""
-    command(server.data, "block", "add", "digest", "ab" * 32, "--reason", "A long target.")
+    command(server.data, "block", "add", "digest", "ab" * 32, "--ahead", "--reason", "A long target.")
     page = admin()
     page.goto("/admin/blocklist")
     lift = page.locator("tbody summary", has_text="Lift").first

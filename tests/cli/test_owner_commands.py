@@ -146,9 +146,15 @@ def test_upholding_without_a_live_version_asks_for_another_target(run, tidy):
     assert "was upheld." in run("report", "uphold", number, "--reason", "true").stdout
 
 
+def test_a_block_that_hits_nothing_fails_and_says_so(run, tidy):
+    refused = run("block", "add", "name", "tydi", "--reason", "malware", code=1).stderr
+    assert "No skill has the name tydi; set `ahead`" in refused
+    assert "entries\": []" in run("block", "list", "--json").stdout
+
+
 def test_the_audit_tells_it_all_latest_first(run, tidy):
     run("skill", "takedown", tidy, "--reason", "complaints")
-    run("block", "add", "name", "evil", "--reason", "malware")
+    run("block", "add", "name", "evil", "--ahead", "--reason", "malware")
     run("block", "remove", "name", "evil", "--reason", "a mistake")
     page = json.loads(run("audit", "list", "--limit", "2", "--json").stdout)
     assert [(one["action"], one["reason"]) for one in page["items"]] == [

@@ -8,12 +8,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from tests.leaks.requests import requests_for
-from tests.leaks.test_routes import ask, leaks_in, without_names, written
-from tests.leaks.world import HIDDEN_OWNER, LeakWorld, open_leak_world
+from tests.leaks.test_routes import ask, check_for_canaries, leaks_in, without_names, written
+from tests.leaks.world import HIDDEN_OWNER, REASON, LeakWorld, open_leak_world
+from tests.support.envs import active_env
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.blocklist import BlockEntry, name_target
 from vskill_platform.domain.errors import NotFound, NotPermitted
+from vskill_platform.domain.scan import Severity
 from vskill_platform.kv.collections import SKILLS
+from vskill_platform.store.blocklist import add_block, remove_block
 from vskill_platform.web.app import ENDPOINTS
 from vskill_platform.web.routing import Endpoint, NoQuery, get
 from vskill_platform.worker_context import require_env
@@ -117,6 +121,20 @@ async def test_a_planted_read_is_found(world, view):
     first, second, cost, other = await answers(world, view)
     assert first == second
     assert cost != other
+
+
+@pytest.mark.parametrize("path", ["/api/v1/blocklist", "/api/v1/blocklist/check", "/revocations"])
+async def test_a_planted_name_in_a_block_is_found(world, path):
+    """An entry for everybody that names what only some may read; no pass over the blocklist has come by."""
+    endpoint = next(one for one in ENDPOINTS if (one.method, one.path) == ("GET", path))
+    target = name_target(world.hidden.slug)
+    with active_env(world.env):
+        await add_block(BlockEntry(target, Severity.HIGH, REASON, "admin:ada", world.env.kv.now()))
+        try:
+            with pytest.raises(AssertionError):
+                await check_for_canaries(world, endpoint, "anonymous")
+        finally:
+            await remove_block(target)
 
 
 @pytest.mark.parametrize(

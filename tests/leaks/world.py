@@ -28,7 +28,7 @@ from vskill_platform.actions.reports import FILE, FileReport
 from vskill_platform.actions.versions import SkillRequest
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.blocklist import TargetKind
+from vskill_platform.domain.blocklist import BlockEntry, TargetKind, name_target
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.identity import Identity, normalise, submission_id
 from vskill_platform.domain.namespace import Member, Namespace, NamespaceRole, Visibility
@@ -38,6 +38,7 @@ from vskill_platform.env import Env
 from vskill_platform.intake.submit import SubmittedBy, submit_repository
 from vskill_platform.sources.contract import Place, Survey, no_repository
 from vskill_platform.store.accounts import Role
+from vskill_platform.store.blocklist import add_block, reapply_blocklist
 from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_namespace
 from vskill_platform.store.skills import get_skill
 from vskill_platform.web.app import ENDPOINTS, create_app
@@ -253,6 +254,12 @@ async def _around(world: LeakWorld, secret: PublishedSkill, repo: str) -> None:
     # What was collected, reported and blocked in public is a secret from here on, and so is what comes.
     hide = ChangeVisibility(name=HIDDEN_OWNER, to=Visibility.TEAM, reason="a test")
     await CHANGE_VISIBILITY(env, ADMIN, hide)
+    # By the name that pages show, and as an older release stored that name.
+    full_name = f"{HIDDEN_OWNER}/{HIDDEN_REPO}/bad"
+    by_name = BlockSomething(kind=TargetKind.NAME, target=full_name, reason=REASON)
+    await BLOCK(env, ADMIN, by_name)
+    await add_block(BlockEntry(name_target(full_name), Severity.HIGH, REASON, "admin:ada", env.kv.now()))
+    await reapply_blocklist()
     world.sources.put(repo, "skills/queued", skill_files("queued", f"{WORD} is queued."))
     await submit_repository(repo, "skills/queued", by=INSIDER)
 

@@ -575,7 +575,8 @@ async def test_a_block_needs_a_confirmation_takes_effect_and_is_lifted(env, rob)
 
 
 @pytest.mark.parametrize(
-    ("kind", "target"), [("digest", "xyz"), ("place", "not an address"), ("name", " "), ("galaxy", "x")]
+    ("kind", "target"),
+    [("digest", "xyz"), ("place", "not an address"), ("name", " "), ("name", "tydi"), ("galaxy", "x")],
 )
 async def test_a_target_that_makes_no_sense_is_told(env, rob, kind, target):
     text = await rob.do(

@@ -407,7 +407,7 @@ async def revoke_token_call(shelf: Shelf) -> Ask:
 
 
 async def block_form(_shelf: Shelf) -> Ask:
-    form = {"kind": "name", "target": "evil", "severity": "high", "reason": "malware", "confirm": "yes"}
+    form = {"kind": "name", "target": "evil", "ahead": "1", "reason": "malware", "confirm": "yes"}
     return sends("POST", "/admin/blocklist/add", data=form)
 
 

@@ -10,6 +10,7 @@ from vskill_platform.actions.action import Action, Missing, Services
 from vskill_platform.actions.checks import ActionRequest, Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
+from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.domain.blocklist import (
     BlockEntry,
@@ -20,7 +21,7 @@ from vskill_platform.domain.blocklist import (
     parse_target,
     place_target,
 )
-from vskill_platform.domain.errors import InvalidInput, NotFound
+from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import PublishedSkill, VersionRef
 from vskill_platform.domain.token import TokenScope
@@ -63,15 +64,16 @@ class BlockSomething(ActionRequest, frozen=True, kw_only=True):
 
     #: how far the block reaches
     kind: TargetKind
-    #: an address for a place or a repository, 64 hexadecimal digits for a content, or a name
+    #: an address for a place or a repository, 64 hexadecimal digits for a content, or a name; the full name of a skill
+    #: blocks its place
     target: TargetText
-    #: why; everybody sees it
+    #: why; everybody sees it who may read something that the block hits
     reason: Reason
     #: how dangerous it is
     severity: Severity = DEFAULT_SEVERITY
     #: what kind of danger it is, such as credential-theft
     threat_type: ThreatType = ""
-    #: block a place that nobody has submitted yet
+    #: block what nobody has submitted yet
     ahead: bool = False
 
 
@@ -132,7 +134,10 @@ class BlockLifted(Wire, frozen=True):
 async def block(services: Services, actor: Principal, request: BlockSomething) -> BlockAdded:
     target = parse_target(request.kind.value, request.target)
     hits = await find_hit_by(target)
-    if request.kind is TargetKind.PLACE and hits.nothing and not request.ahead:
+    if hits.nothing and _is_full_name(target):
+        target = await _place_named(services, actor, target)
+        hits = await find_hit_by(target)
+    if hits.nothing and not request.ahead:
         raise _hits_nothing(target, hits)
     now = services.kv.now()
     entry = BlockEntry(
@@ -174,18 +179,42 @@ async def reached_target(
             return digest_target((await get_version(published.canonical, number)).digest)
 
 
+def _is_full_name(target: BlockTarget) -> bool:
+    return target.kind is TargetKind.NAME and "/" in target.value
+
+
+async def _place_named(services: Services, actor: Principal, target: BlockTarget) -> BlockTarget:
+    """The place of the skill that has this full name. Without one there is nothing that the block could ever hit."""
+    try:
+        return place_target((await find_skill(services, actor, target.value)).identity)
+    except (NotFound, Ambiguous) as error:
+        raise InvalidInput(
+            f"No skill has the name {target.value[:200]}.",
+            field="target",
+            fix="give the name without its owner and repository, or block the place by its address",
+        ) from error
+
+
+_NOTHING_HIT = {
+    TargetKind.PLACE: "No skill was ever submitted from {}.",
+    TargetKind.REPOSITORY: "No skill was ever submitted from {}.",
+    TargetKind.DIGEST: "No submission has the content {}.",
+    TargetKind.NAME: "No skill has the name {}.",
+}
+
+
 def _hits_nothing(target: BlockTarget, hits: BlockHits) -> InvalidInput:
     near = f"use one of {', '.join(hits.near)}; or " if hits.near else ""
     return InvalidInput(
-        f"No skill was ever submitted from {target.value}.",
+        _NOTHING_HIT[target.kind].format(target.value[:200]),
         field="target",
         fix=f"{near}set `ahead` to block it in advance",
         near=list(hits.near),
     )
 
 
-async def lift(_services: Services, actor: Principal, request: LiftBlock) -> BlockLifted:
-    target = await _listed_target(request)
+async def lift(services: Services, actor: Principal, request: LiftBlock) -> BlockLifted:
+    target = await _listed_target(services, actor, request)
     if target is None or not await remove_block(target, by=actor.actor, reason=request.reason):
         message = f"There is no blocklist entry for the {request.kind.value} {request.target[:200]}."
         raise NotFound(message, field="target", fix="choose one that the list shows")
@@ -199,12 +228,14 @@ async def lift(_services: Services, actor: Principal, request: LiftBlock) -> Blo
     return BlockLifted(target.kind.value, target.value, tuple(dict.fromkeys(back)), len(back))
 
 
-async def _listed_target(request: LiftBlock) -> BlockTarget | None:
+async def _listed_target(services: Services, actor: Principal, request: LiftBlock) -> BlockTarget | None:
     """The stored target, by its own text or by what a person writes for it; None where neither is listed."""
     exact = BlockTarget(request.kind, request.target)
     if await find_hits((exact,)):
         return exact
     written = parse_target(request.kind.value, request.target)
+    if _is_full_name(written) and not await find_hits((written,)):
+        written = await _place_named(services, actor, written)
     return written if await find_hits((written,)) else None
 
 
@@ -235,8 +266,8 @@ BLOCK = Action(
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     summary="Block a place, a repository, a content or a name",
-    about="It is effective at once: what is queued ends as BLOCKED, and live versions are taken down. A place that was "
-    "never submitted is refused unless `ahead` is set; such a block taints no other skill.",
+    about="It is effective at once: what is queued ends as BLOCKED, and live versions are taken down. A block that hits "
+    "nothing is refused unless `ahead` is set; such a block taints no other skill.",
     tag="blocklist",
     page="/admin/blocklist/add",
     command="block add",

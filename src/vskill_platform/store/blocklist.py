@@ -24,7 +24,7 @@ from vskill_platform.domain.blocklist import (
 )
 from vskill_platform.domain.errors import Blocked, PlatformError
 from vskill_platform.domain.identity import Identity, submission_id_at
-from vskill_platform.domain.namespace import Visibility
+from vskill_platform.domain.namespace import Visibility, audience_for
 from vskill_platform.domain.skill import PublishedSkill, StatusRole, VersionRef, VersionStatus, name_of
 from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import Step, Submission
@@ -35,7 +35,7 @@ from vskill_platform.kv.entries import ABSENT, Add, Assert, Delete, Operation, P
 from vskill_platform.kv.query import Is
 from vskill_platform.records import Skips, audience_of, decode, persist
 from vskill_platform.store.audit import record_audit, was_audited
-from vskill_platform.store.namespaces import belonging_of
+from vskill_platform.store.namespaces import belonging_of, read_directory
 from vskill_platform.store.skills import require_skill, skill_writes
 from vskill_platform.submission_store import (
     RecordChange,
@@ -235,13 +235,18 @@ async def audience_of_block(target: BlockTarget, known: str) -> str:
 
 
 async def _audience_ahead(target: BlockTarget) -> str | None:
-    """The audience of an entry that hits nothing: for a place, the narrowest of its namespace. None where the target
-    does not say whose it is."""
-    if target.kind not in _OF_ONE_PLACE:
+    """The audience of an entry that hits nothing: for a place or a full name, the narrowest of its namespace. None
+    where the target does not say whose it is."""
+    if target.kind in _OF_ONE_PLACE:
+        host, owner, repo = _repository_of(target).split("/")
+        place = Identity(host.replace("_", ":"), owner, repo)
+        return (await belonging_of(place, Visibility.TEAM)).audience
+    owner, slash, _ = target.value.partition("/")
+    if not slash:
         return None
-    host, owner, repo = _repository_of(target).split("/")
-    place = Identity(host.replace("_", ":"), owner, repo)
-    return (await belonging_of(place, Visibility.TEAM)).audience
+    managed = (await read_directory()).namespaces.items()
+    found = ((name, namespace) for name, namespace in managed if name.casefold() == owner)
+    return next((audience_for(namespace, name, Visibility.TEAM) for name, namespace in found), None)
 
 
 def _near(target: BlockTarget, places: set[str]) -> tuple[str, ...]:
