@@ -142,15 +142,16 @@ WHY = {"reason": "looked at it"}
 REASON = ("--reason", "looked at it")
 YES = {"confirm": "yes"}
 DECISION = {"digest": DIGEST, **WHY}
+SEEN = ("--run", "1", "--digest", DIGEST)
 
 VERBS = {
     "approve": Verb(
         submitted(State.NEEDS_REVIEW), "rob", "/admin/review/{id}/approve", "/api/v1/review/{id}/approve",
-        ("review", "approve", "{id}", *REASON), DECISION, {"run": "1"}, {"run": 1},
+        ("review", "approve", "{id}", *SEEN, *REASON), DECISION, {"run": "1"}, {"run": 1},
     ),
     "reject": Verb(
         submitted(State.NEEDS_REVIEW), "rob", "/admin/review/{id}/reject", "/api/v1/review/{id}/reject",
-        ("review", "reject", "{id}", *REASON), DECISION, {"run": "1"}, {"run": 1},
+        ("review", "reject", "{id}", *SEEN, *REASON), DECISION, {"run": "1"}, {"run": 1},
     ),
     "look again": Verb(
         submitted(State.TIER1_FAILED), "rob", "/admin/review/{id}/again", "/api/v1/review/{id}/again",
@@ -158,7 +159,7 @@ VERBS = {
     ),
     "suppress": Verb(
         submitted(State.NEEDS_REVIEW), "rob", "/admin/suppressions/add", f"/api/v1/suppressions/{DIGEST}/{RULE}",
-        ("review", "suppress", "{id}", RULE, *REASON), WHY, {"digest": DIGEST, "rule": RULE},
+        ("review", "suppress", DIGEST, RULE, *REASON), WHY, {"digest": DIGEST, "rule": RULE},
     ),
     "unsuppress": Verb(
         suppressed, "rob", "/admin/suppressions/remove", f"/api/v1/suppressions/{DIGEST}/{RULE}/remove",

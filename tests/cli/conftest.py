@@ -34,8 +34,9 @@ def data_dir(tmp_path, monkeypatch):
 def run(data_dir):
     """Calls a command as a person would."""
 
-    def call(*arguments: object, code: int = 0) -> Result:
-        result = CliRunner().invoke(cli, [str(one) for one in arguments], prog_name="vskill-platform")
+    def call(*arguments: object, code: int = 0, typed: str = "") -> Result:
+        words = [str(one) for one in arguments]
+        result = CliRunner().invoke(cli, words, input=typed, prog_name="vskill-platform")
         assert result.exit_code == code, result.output
         return result
 

@@ -149,7 +149,7 @@ def test_upholding_without_a_live_version_asks_for_another_target(run, tidy):
 def test_a_block_that_hits_nothing_fails_and_says_so(run, tidy):
     refused = run("block", "add", "name", "tydi", "--reason", "malware", code=1).stderr
     assert "No skill has the name tydi; set `ahead`" in refused
-    assert "entries\": []" in run("block", "list", "--json").stdout
+    assert 'entries": []' in run("block", "list", "--json").stdout
 
 
 def test_the_audit_tells_it_all_latest_first(run, tidy):

@@ -301,14 +301,20 @@ async def test_those_ticked_are_previewed_and_then_decided_with_one_reason(env, 
     first, second = await waiting(env, "first"), await waiting(env, "second")
     lost = make_submission("lost", state=State.NEEDS_REVIEW, at=env.kv.now(), digest="f" * 64)
     await put_record(env, lost)
-    ticks = [first.id, second.id, lost.id]
+    listed = Page((await rob.get("/admin/review")).text).all("input")
+    ticks = [one["value"] for one in listed if one.get("name") == "tick"]
+    assert set(ticks) == {f"{one.id} 1 {one.digest}" for one in (first, second, lost)}
+    changed = f"{second.id} 1 {'e' * 64}"
+    seen_before = _text((await rob.send("/admin/review/ticked", verb="approve", tick=[changed])).text)
+    assert "1 of those ticked changed or no longer waits and is left alone" in seen_before
+    assert "Nothing can be approved" in seen_before
     shown = await rob.send("/admin/review/ticked", verb="approve", tick=ticks)
     page = _text(shown.text)
     assert page.count("Version 1.0.0 is published as ") == 2
     assert "It is left out: " in page and "are missing" in page
     assert (await get_submission(first.id)).state is State.NEEDS_REVIEW
     items = [one["value"] for one in Page(shown.text).all("input") if one.get("name") == "item"]
-    assert items == [f"{one.id} 1 {one.digest}" for one in (first, second)]
+    assert set(items) == {f"{one.id} 1 {one.digest}" for one in (first, second)}
     told = await rob.do("/admin/bulk", verb="approve", reason="both read", item=items, confirm="yes")
     assert told == "Applied to 2 submissions."
     assert (await get_submission(second.id)).history[-1].reason == "both read"

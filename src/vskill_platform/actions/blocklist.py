@@ -266,8 +266,8 @@ BLOCK = Action(
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     summary="Block a place, a repository, a content or a name",
-    about="It is effective at once: what is queued ends as BLOCKED, and live versions are taken down. A block that hits "
-    "nothing is refused unless `ahead` is set; such a block taints no other skill.",
+    about="It is effective at once: what is queued ends as BLOCKED, and live versions are taken down. A block that "
+    "hits nothing is refused unless `ahead` is set; such a block taints no other skill.",
     tag="blocklist",
     page="/admin/blocklist/add",
     command="block add",

@@ -27,9 +27,10 @@ def show_preview(found: AccessPreview) -> None:
     show_reach(found.reach)
 
 
-async def foretell(caller: Caller, given: dict[str, Any]) -> None:
+async def foretell(caller: Caller, given: dict[str, Any]) -> dict[str, Any]:
     if given["mode"] is not None:
         show_preview(await caller.call(PREVIEW_ACCESS, PreviewAccess(mode=RegistryMode(given["mode"]))))
+    return {}
 
 
 COMMANDS = (

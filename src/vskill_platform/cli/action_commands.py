@@ -20,8 +20,8 @@ from vskill_platform.cli.output import print_json
 Show = Callable[[Any], None]
 #: How a shell completes an argument, by its field.
 _COMPLETED = {"submission_id": complete_submission, "skill": complete_skill}
-#: Tells what would change, before that is confirmed.
-Foretell = Callable[[Caller, dict[str, Any]], Awaitable[None]]
+#: Tells what would change, before that is confirmed. What it returns is added to the request.
+Foretell = Callable[[Caller, dict[str, Any]], Awaitable[dict[str, Any]]]
 
 #: Completes what the command line did not give, by asking the registry first.
 Fill = Callable[[Caller, dict[str, Any]], Awaitable[dict[str, Any]]]
@@ -32,6 +32,8 @@ class ForetoldQuestion(msgspec.Struct, frozen=True):
 
     question: str
     foretell: Foretell
+    #: Whether the command line says enough; None: `--yes` does.
+    answered: Callable[[dict[str, Any]], bool] | None = None
 
 
 def command_for(
@@ -40,17 +42,16 @@ def command_for(
     *,
     arguments: tuple[str, ...] = (),
     fill: Fill | None = None,
-    filled: tuple[str, ...] = (),
     optional: tuple[str, ...] = (),
     metavars: Mapping[str, str] = MappingProxyType({}),
     about: str = "",
     confirm: str | ForetoldQuestion = "",
     options: Mapping[str, click.Option] = MappingProxyType({}),
 ) -> click.Command:
-    """The command of an action. `arguments` are given by position beside the parts of the path; `filled` fields are
-    looked up by `fill` and cannot be given, `optional` ones are completed by it; `metavars` name arguments in the
-    help, and `about` explains them; `confirm` is asked before anything is done. `options` are fields that the command
-    line writes in a way of its own. The command's callback gives the answer back."""
+    """The command of an action. `arguments` are given by position beside the parts of the path; `optional` fields are
+    completed by `fill` or `confirm`; `metavars` name arguments in the help, and `about` explains them; `confirm` is
+    asked before anything is done. `options` are fields that the command line writes in a way of its own. The
+    command's callback gives the answer back."""
     wire = dict(zip(action.request.__struct_fields__, action.request.__struct_encode_fields__, strict=True))
     texts = field_texts(action.request)
     by_position = (*action.path_fields, *arguments)
@@ -61,15 +62,15 @@ def command_for(
         if field.name in by_position
         else _option(field, texts.get(wire[field.name], ""), optional=field.name in optional)
         for field in sorted(msgspec.structs.fields(action.request), key=_position(by_position))
-        if field.name not in filled
     ]
     params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON instead of text."))
-    if confirm:
+    answered = confirm.answered if isinstance(confirm, ForetoldQuestion) else None
+    if confirm and answered is None:
         params.append(click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation."))
 
     def callback(*, as_json: bool, yes: bool = True, **given: Any) -> Any:
-        if not yes:
-            _ask(confirm, given)
+        if not (yes if answered is None else answered(given)):
+            given |= _ask(confirm, given)
 
         async def act(caller: Caller) -> Any:
             values = given if fill is None else await fill(caller, given)
@@ -86,10 +87,13 @@ def command_for(
     return click.Command(action.command_words[-1], callback=callback, params=params, help=help_text)
 
 
-def _ask(confirm: str | ForetoldQuestion, given: dict[str, Any]) -> None:
-    if isinstance(confirm, ForetoldQuestion):
-        run_with_caller(lambda caller: confirm.foretell(caller, given))
-    click.confirm(confirm.question if isinstance(confirm, ForetoldQuestion) else confirm, abort=True)
+def _ask(confirm: str | ForetoldQuestion, given: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(confirm, ForetoldQuestion):
+        click.confirm(confirm, abort=True)
+        return {}
+    told = run_with_caller(lambda caller: confirm.foretell(caller, given))
+    click.confirm(confirm.question, abort=True)
+    return told
 
 
 def _position(by_position: tuple[str, ...]) -> Callable[[Any], int]:

@@ -95,13 +95,14 @@ def _show_change(readers: str, verb: str, change: ReachChange) -> None:
         click.echo(f"  and {change.skills - MOST_NAMES} more")
 
 
-async def foretell_visibility(caller: Caller, given: dict[str, Any]) -> None:
+async def foretell_visibility(caller: Caller, given: dict[str, Any]) -> dict[str, Any]:
     request = PreviewVisibility(name=given["name"], to=Visibility(given["to"]))
     show_preview(await caller.call(PREVIEW_VISIBILITY, request))
+    return {}
 
 
-async def foretell_public(caller: Caller, given: dict[str, Any]) -> None:
-    await foretell_visibility(caller, {**given, "to": "public"})
+async def foretell_public(caller: Caller, given: dict[str, Any]) -> dict[str, Any]:
+    return await foretell_visibility(caller, {**given, "to": "public"})
 
 
 COMMANDS = (

@@ -1,10 +1,11 @@
-"""The commands of a reviewer: decisions about what waits. What is decided about is what the registry shows now: the
-run and the bytes are looked up first, and where they change before the decision arrives, it is refused."""
+"""The commands of a reviewer: decisions about what waits. A decision names the run and the bytes that were looked at;
+without them the command shows what waits, and asks. Where either has changed since, the decision is refused."""
 
 from typing import Any
 
 import click
 
+from vskill_platform.actions.findings import FINDINGS, RunFindings
 from vskill_platform.actions.review import APPROVE, LOOK_AGAIN, REJECT
 from vskill_platform.actions.review_queue import WAITING, WaitingPage
 from vskill_platform.actions.rule_figures import RULE_FIGURES, RuleFiguresAnswer
@@ -16,32 +17,50 @@ from vskill_platform.actions.suppressions import (
     SuppressionChange,
     SuppressionList,
 )
-from vskill_platform.cli.action_commands import command_for
+from vskill_platform.cli.action_commands import ForetoldQuestion, command_for
 from vskill_platform.cli.caller import Caller
-from vskill_platform.cli.output import print_table
-from vskill_platform.cli.submission_commands import show_rerun, show_state
+from vskill_platform.cli.output import plain, print_table
+from vskill_platform.cli.submission_commands import show_findings, show_rerun, show_state
 from vskill_platform.domain.errors import InvalidInput
 
 
-async def look_up_run(caller: Caller, given: dict[str, Any]) -> dict[str, Any]:
-    """The run and the digest that wait now."""
+async def show_what_waits(caller: Caller, given: dict[str, Any]) -> dict[str, Any]:
+    """Print a submission as it is now; the run and the digest that were shown."""
     seen = await caller.call(SHOW, SubmissionRequest(submission_id=given["submission_id"]))
-    return {**given, "run": seen.run, "digest": seen.digest}
+    click.echo(plain(f"{seen.skill_name} ({seen.repo_url} {seen.skill_path})").plain)
+    show_findings(await caller.call(FINDINGS, RunFindings(submission_id=seen.id, run=seen.run)))
+    content = f" --digest {seen.digest}" if seen.digest else ""
+    click.echo(f"Read its files first: {caller.pages}/admin/review/{seen.id}")
+    click.echo(f"To decide without this question: --run {seen.run}{content}")
+    return {"run": seen.run, "digest": seen.digest}
+
+
+async def show_content(caller: Caller, given: dict[str, Any]) -> dict[str, Any]:
+    """The same where a submission was given for its content."""
+    seen = await show_what_waits(caller, {"submission_id": given["digest"]})
+    return {"digest": _require_fetched(given["digest"], seen["digest"])}
 
 
 async def look_up_digest(caller: Caller, given: dict[str, Any]) -> dict[str, Any]:
     """The digest of a submission's content, where the submission was given instead."""
-    named = given["digest"]
-    if not named or not named.startswith("sub_"):
+    if _names_content(given):
         return given
-    seen = await caller.call(SHOW, SubmissionRequest(submission_id=named))
-    if seen.digest is None:
+    seen = await caller.call(SHOW, SubmissionRequest(submission_id=given["digest"]))
+    return {**given, "digest": _require_fetched(seen.id, seen.digest)}
+
+
+def _names_content(given: dict[str, Any]) -> bool:
+    return not (given["digest"] or "").startswith("sub_")
+
+
+def _require_fetched(submission_id: str, digest: str | None) -> str:
+    if digest is None:
         raise InvalidInput(
-            f"{named} has not been fetched yet, so there is no content.",
+            f"{submission_id} has not been fetched yet, so there is no content.",
             field="CONTENT",
             fix="wait until it has been scanned",
         )
-    return {**given, "digest": seen.digest}
+    return digest
 
 
 def show_waiting(found: WaitingPage) -> None:
@@ -90,9 +109,14 @@ def show_suppressions(found: SuppressionList) -> None:
     print_table(f"{len(rows)} suppressions{'; there are more' if found.after else ''}", columns, rows)
 
 
-_LOOKED_UP = ("run", "digest")
+_DECISION: dict[str, Any] = {
+    "optional": ("run",),
+    "confirm": ForetoldQuestion(
+        "Decide about exactly this?", show_what_waits, lambda given: given["run"] is not None
+    ),
+    "about": "Without --run it shows what waits now, and asks.",
+}
 _CONTENT: dict[str, Any] = {
-    "fill": look_up_digest,
     "metavars": {"digest": "CONTENT"},
     "about": "CONTENT is a digest, or the id of a submission that has the content.",
 }
@@ -100,11 +124,16 @@ _CONTENT: dict[str, Any] = {
 COMMANDS = (
     command_for(WAITING, show_waiting),
     command_for(RULE_FIGURES, show_rules),
-    command_for(APPROVE, show_state, fill=look_up_run, filled=_LOOKED_UP),
-    command_for(REJECT, show_state, fill=look_up_run, filled=_LOOKED_UP),
+    command_for(APPROVE, show_state, **_DECISION),
+    command_for(REJECT, show_state, **_DECISION),
     command_for(CANCEL, show_state),
     command_for(LOOK_AGAIN, show_rerun),
-    command_for(SUPPRESS, show_suppression, **_CONTENT),
-    command_for(UNSUPPRESS, show_suppression, **_CONTENT),
-    command_for(SUPPRESSED, show_suppressions, arguments=("digest",), **_CONTENT),
+    command_for(
+        SUPPRESS,
+        show_suppression,
+        confirm=ForetoldQuestion("Suppress the rule for exactly this content?", show_content, _names_content),
+        **_CONTENT,
+    ),
+    command_for(UNSUPPRESS, show_suppression, fill=look_up_digest, **_CONTENT),
+    command_for(SUPPRESSED, show_suppressions, arguments=("digest",), fill=look_up_digest, **_CONTENT),
 )

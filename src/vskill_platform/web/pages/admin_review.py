@@ -119,20 +119,24 @@ def _lead_on(
 
 @acting(LIST)
 async def preview_ticked(request: Request) -> Response:
-    """What a decision about those that are ticked would do; nothing is changed."""
+    """What a decision about those that are ticked would do, where they are as the list showed them; nothing is
+    changed."""
     verb = await text_of(request, "verb", 20)
     if verb not in (BulkVerb.APPROVE, BulkVerb.REJECT):
         raise InvalidInput("Nothing was chosen to be done.", field="verb", fix="choose approve or reject")
-    ids = [value for value in await values_of(request, "tick") if value][:MOST_TICKED]
-    if not ids:
+    ticked = [value for value in await values_of(request, "tick") if value][:MOST_TICKED]
+    if not ticked:
         raise InvalidInput("Nothing is ticked.", field="tick", fix="tick at least one submission")
     services, reader = services_of(request), principal_of(request)
     BULK.admit(reader)
-    found = await preview_many(services, reader, ids)
-    previews = [(record, risk_of(record), preview) for record, preview in found]
-    return admin_page(
-        request, "ticked.html", verb=BulkVerb(verb), previews=previews, gone=len(ids) - len(found)
-    )
+    found = await preview_many(services, reader, [value.partition(" ")[0] for value in ticked])
+    previews = [
+        (record, risk_of(record), preview)
+        for record, preview in found
+        if " ".join(filter(None, (record.id, str(record.run), record.digest))) in ticked
+    ]
+    gone = len(ticked) - len(previews)
+    return admin_page(request, "ticked.html", verb=BulkVerb(verb), previews=previews, gone=gone)
 
 
 @acting(LIST)

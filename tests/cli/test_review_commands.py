@@ -1,4 +1,5 @@
-"""A reviewer's word about a rule and one content, from the command line."""
+"""A reviewer's decisions from the command line: about a submission as it was looked at, and about a rule and one
+content."""
 
 import asyncio
 import json
@@ -46,10 +47,43 @@ def waiting(run, skill):
     return number
 
 
+def seen(run, number) -> tuple[str, ...]:
+    shown = json.loads(run("status", number, "--json").stdout)
+    return ("--run", str(shown["run"]), "--digest", shown["digest"])
+
+
+def submit_other_content(run, skill, number) -> None:
+    (skill / "SKILL.md").write_text(DOUBTFUL + "pip install pandsa\n")
+    run("submit", skill)
+    work_the_queue()
+    assert json.loads(run("status", number, "--json").stdout)["state"] == "NEEDS_REVIEW"
+
+
+@pytest.mark.parametrize(("verb", "state"), [("approve", "AUTO_APPROVED"), ("reject", "REJECTED")])
+def test_a_decision_names_what_was_looked_at(run, skill, waiting, verb, state):
+    looked_at = seen(run, waiting)
+    submit_other_content(run, skill, waiting)
+    refused = run("review", verb, waiting, *looked_at, "--reason", "I read it", code=1).stderr
+    assert "changed since you opened it" in refused
+    assert state in run("review", verb, waiting, *seen(run, waiting), "--reason", "I read it").stdout
+
+
+@pytest.mark.parametrize(
+    "words", [("approve",), ("reject",), ("suppress", "DR-009")], ids=lambda words: words[0]
+)
+def test_without_that_it_shows_what_waits_and_asks(run, waiting, words):
+    verb, *rest = words
+    shown = run("review", verb, waiting, *rest, "--reason", "I read it", code=1).stdout
+    run_and_content = " ".join(seen(run, waiting))
+    assert run_and_content in shown and "DR-009" in shown and f"/admin/review/{waiting}" in shown
+    assert json.loads(run("status", waiting, "--json").stdout)["state"] == "NEEDS_REVIEW"
+    run("review", verb, waiting, *rest, "--reason", "I read it", typed="y\n")
+    assert json.loads(run("status", waiting, "--json").stdout)["state"] != "NEEDS_REVIEW"
+
+
 def test_a_rule_that_is_wrong_about_a_content_no_longer_keeps_it_back(run, waiting):
-    assert (
-        "no longer counts" in run("review", "suppress", waiting, "DR-009", "--reason", "a real name").stdout
-    )
+    digest = seen(run, waiting)[-1]
+    assert "no longer counts" in run("review", "suppress", digest, "DR-009", "--reason", "a real name").stdout
     work_the_queue()
     assert json.loads(run("status", waiting, "--json").stdout)["state"] == "PUBLISHED"
     listed = run("review", "suppressions", waiting).stdout
@@ -60,7 +94,7 @@ def test_a_rule_that_is_wrong_about_a_content_no_longer_keeps_it_back(run, waiti
 
 
 def test_a_misspelt_rule_is_refused_with_those_that_there_are(run, waiting):
-    said = run("review", "suppress", waiting, "DR-999", "--reason", "x", code=1).stderr
+    said = run("review", "suppress", waiting, "DR-999", "--reason", "x", code=1, typed="y\n").stderr
     assert "use one of DR-009" in said
     assert (
         "is not suppressed" in run("review", "unsuppress", waiting, "DR-009", "--reason", "x", code=1).stderr
