@@ -1,16 +1,20 @@
-"""Time and ids, from one place that tests and the simulator can own. Deadlines are not set by this clock but by
-the store's (`KV.now`), which all workers share."""
+"""Time and ids, from one place that tests and the simulator can own, and time limits that do not count sleep.
+Deadlines are not set by this clock but by the store's (`KV.now`), which all workers share."""
 
+import asyncio
 import os
 import threading
 import time
 from functools import lru_cache
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
 #: Characters of an id that are random: 16 of 5 bits each.
 _RANDOM_LENGTH = 16
 #: Clocks further apart than this make deadlines look wrong to people.
 MAX_SKEW_MS = 2_000
+#: A time limit counts in ticks of this length. One that comes later than this after its time was slept through.
+TICK_S = 1.0
 
 
 class Clock(Protocol):
@@ -51,6 +55,49 @@ class SystemClock:
             if not self._random:
                 self._random = _random_parts(128)
             return self._random.pop()
+
+
+class TimeLimit:
+    """As `asyncio.timeout`, but time in which this process did not run (a suspended laptop, a paused virtual machine,
+    SIGSTOP) does not count: nobody can answer a process that sleeps."""
+
+    def __init__(self, seconds: float) -> None:
+        self._left = seconds
+        self._timer = asyncio.timeout(None)
+        self._tick: asyncio.TimerHandle | None = None
+        #: Whether this process did not run for a while.
+        self.slept = False
+
+    async def __aenter__(self) -> Self:
+        await self._timer.__aenter__()
+        self._schedule()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._tick is not None:
+            self._tick.cancel()
+        await self._timer.__aexit__(kind, error, trace)
+
+    def expired(self) -> bool:
+        return self._timer.expired()
+
+    def _schedule(self) -> None:
+        loop = asyncio.get_running_loop()
+        length = min(self._left, TICK_S)
+        self._tick = loop.call_later(length, self._count, length, loop.time() + length)
+
+    def _count(self, length: float, due: float) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - due > TICK_S:
+            self.slept = True
+        else:
+            self._left -= length
+        if self._left > 0:
+            self._schedule()
+        else:
+            self._timer.reschedule(now)
 
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"

@@ -288,10 +288,14 @@ def test_what_is_unavailable_counts_as_no_attempt_and_a_later_failure_forgets_it
     failed = domain.record_failure(claim_again(record, 3), step(4))
     assert (failed.attempts.unavailable, failed.attempts.waiting_for) == (0, None)
     late = step(5, at=NOW + UNAVAILABLE_END_MS)
+    slept = domain.record_unavailable(claim_again(record, 5), late, "github.com")
+    assert (slept.state, slept.attempts.unavailable) == (State.RECEIVED, 2), "two looks are not a day"
+    for number in range(101):
+        record = domain.record_unavailable(claim_again(record, number), step(number), "github.com")
     given_up = domain.record_unavailable(claim_again(record, 5), late, "github.com")
     assert given_up.state is State.NEEDS_REVIEW
     assert given_up.attempts == Attempts(
-        started=2, unavailable=2, unavailable_since=NOW, waiting_for="github.com", last_error="because"
+        started=103, unavailable=103, unavailable_since=NOW, waiting_for="github.com", last_error="because"
     )
     last = given_up.history[-1]
     assert (last.id, last.reason) == (

@@ -110,17 +110,20 @@ def test_an_outage_is_asked_about_less_and_less_often_until_a_day_is_over():
         started=1, unavailable=9, unavailable_since=NOW, waiting_for="host", last_error="no route"
     )
     over = NOW + UNAVAILABLE_END_MS
+    assert domain.record_unavailable(task, "no route", "host", over).state is TaskState.ACTIVE, "it slept"
+    for _ in range(93):
+        task = domain.record_unavailable(task, "no route", "host", NOW)
     assert domain.record_unavailable(task, "no route", "host", over - 1).state is TaskState.ACTIVE
     given_up = domain.record_unavailable(task, "no route", "host", over)
     assert (given_up.state, given_up.outcome) == (
         TaskState.FAILED,
         "host was unavailable for 24 hours: no route",
     )
-    assert given_up.attempts.unavailable == 10
+    assert given_up.attempts.unavailable == 103
 
 
 def test_handing_back_counts_nowhere():
-    assert domain.hand_back(held(), NOW + 3) == replaced(
+    assert domain.hand_back(held(), "its worker stopped", NOW + 3) == replaced(
         held(), claim=None, next_attempt_at=NOW + 3, outcome="its worker stopped", updated_at=NOW + 3
     )
 

@@ -6,6 +6,7 @@ Children of the pool import it by name, so it cannot be a function inside a test
 import os
 import signal
 import time
+from pathlib import Path
 
 from vskill_platform.intake.manifest import Manifest, read_manifest
 
@@ -26,4 +27,13 @@ def misbehave(data: bytes) -> Manifest:
         bytearray(8 * 1024**3)
     if b"slow" in data:
         time.sleep(0.3)
+    return read_manifest(data)
+
+
+def wait_for_file(data: bytes) -> Manifest:
+    """Say in one file that it waits, until there is the other: the text names both."""
+    waits, go_on = data.partition(b"wait: ")[2].decode().split()[:2]
+    Path(waits).touch()
+    while not Path(go_on).exists():
+        time.sleep(0.02)
     return read_manifest(data)

@@ -398,13 +398,24 @@ def record_unavailable(record: Submission, step: Step, waiting_for: str) -> Subm
         waiting_for=waiting_for,
         last_error=step.reason,
     )
-    if step.at - since >= UNAVAILABLE_END_MS:
+    if is_given_up(before, step.at - since):
         reason = f"{waiting_for} was unavailable for 24 hours; the last error: {step.reason}"
         return move(
             record, State.NEEDS_REVIEW, msgspec.structs.replace(step, reason=reason), attempts=attempts
         )
-    delay = min(UNAVAILABLE_FIRST_MS << before.unavailable, UNAVAILABLE_MOST_MS)
-    return _back(record, step, attempts, delay)
+    return _back(record, step, attempts, unavailable_delay(before.unavailable))
+
+
+def unavailable_delay(times: int) -> int:
+    """Before the next look at a dependency that was down so often already."""
+    return min(UNAVAILABLE_FIRST_MS << times, UNAVAILABLE_MOST_MS)
+
+
+def is_given_up(before: Attempts, waited_ms: int) -> bool:
+    """Whether a dependency was down for a day in which this registry looked: the delays between its looks add up to a
+    day too. The time in which a machine slept is not among them."""
+    delays = sum(unavailable_delay(times) for times in range(before.unavailable))
+    return min(waited_ms, delays) >= UNAVAILABLE_END_MS
 
 
 def hand_back(record: Submission, step: Step) -> Submission:

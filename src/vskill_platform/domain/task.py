@@ -14,9 +14,6 @@ from vskill_platform.domain.submission import (
     CLAIM_MS,
     CLOCK_SLACK_MS,
     MAX_INTERRUPTED,
-    UNAVAILABLE_END_MS,
-    UNAVAILABLE_FIRST_MS,
-    UNAVAILABLE_MOST_MS,
     Attempts,
     Claim,
 )
@@ -140,10 +137,9 @@ def record_unavailable(task: Task, reason: str, waiting_for: str, now: int) -> T
         last_error=reason,
     )
     task = msgspec.structs.replace(task, attempts=attempts)
-    if now - since >= UNAVAILABLE_END_MS:
+    if submission.is_given_up(before, now - since):
         return _end(task, TaskState.FAILED, f"{waiting_for} was unavailable for 24 hours: {reason}", now)
-    delay = min(UNAVAILABLE_FIRST_MS << before.unavailable, UNAVAILABLE_MOST_MS)
-    return _later(task, reason, now + delay, now)
+    return _later(task, reason, now + submission.unavailable_delay(before.unavailable), now)
 
 
 def put_off(task: Task, outcome: str, at: int, now: int) -> Task:
@@ -151,9 +147,9 @@ def put_off(task: Task, outcome: str, at: int, now: int) -> Task:
     return _later(task, outcome, min(at, now + LONGEST_DELAY_MS), now)
 
 
-def hand_back(task: Task, now: int) -> Task:
-    """The worker stops: counted nowhere, due now."""
-    return _later(task, "its worker stopped", now, now)
+def hand_back(task: Task, reason: str, now: int) -> Task:
+    """The worker stops, or its claim ran out: counted nowhere, due now."""
+    return _later(task, reason, now, now)
 
 
 def _later(task: Task, outcome: str, at: int, now: int) -> Task:

@@ -40,6 +40,8 @@ ANALYSERS: tuple[type[Analyser], ...] = (Bandit, Semgrep)
 TASK_BUDGET_MS = 900_000
 #: An analyser that broke is tried once more; after that, that it broke is its report.
 DELAYS_MS = (10_000,)
+#: A look at a remote analyser's deadline that comes this much too late.
+LATE_MS = 60_000
 #: How long asking for a version may take.
 VERSION_S = 20.0
 
@@ -112,7 +114,7 @@ async def scan(task: Task) -> TaskEnd:
     """Produce the report of one analyser on one content."""
     digest, provider = task.subject["digest"], task.subject["provider"]
     if "until" in task.subject:
-        return await _look_for_callback(digest, provider, int(task.subject["until"]))
+        return await _look_for_callback(task, digest, provider)
     analyser = await find_analyser(provider)
     if analyser is None:
         return _finish(digest, _unavailable(provider))
@@ -143,13 +145,18 @@ def _finish(digest: str, report: ExternalReport) -> TaskEnd:
     return TaskEnd(f"{report.status}{verdict}", (report_write(digest, report),))
 
 
-async def _look_for_callback(digest: str, provider: str, until: int) -> TaskEnd:
-    """Whoever was to call back and has not by the deadline is timed out: nothing waits for ever."""
+async def _look_for_callback(task: Task, digest: str, provider: str) -> TaskEnd:
+    """Whoever was to call back and has not by the deadline is timed out: nothing waits for ever. Where the first look
+    comes long after it, as when this machine slept, nobody could call, and the analyser has as long again."""
     if await get_external_scan(digest, provider) is not None:
         return TaskEnd("the analyser has reported")
     env = require_env("kv")
+    until = int(task.subject["until"])
     if env.kv.now() < until:
         raise SourceUnavailable(f"{provider} has not called back yet", host=provider)
+    if task.attempts.started == 1 and env.kv.now() > until + LATE_MS:
+        again_at = env.kv.now() + env.settings.external_scan_callback_ms
+        return TaskEnd(f"{provider} could not call back in time", again_at=again_at)
     problem = "it did not call back in time"
     now = env.clock.now()
     report = ExternalReport(provider, ExternalStatus.TIMED_OUT, now, now, problem=problem)

@@ -26,6 +26,7 @@ from vskill_platform.child_processes import (
     read_up_to,
     start_program,
 )
+from vskill_platform.clock import TimeLimit
 from vskill_platform.external_scan import launch
 
 LAUNCHER = str(Path(launch.__file__).absolute())
@@ -151,7 +152,7 @@ async def _finish(process: RunningProgram, limits: SandboxLimits) -> EndedProces
     """Read both pipes to their ends; who takes too long or prints too much is not waited for."""
     errors = asyncio.create_task(read_last(pipe_of(process.stderr)))
     try:
-        async with asyncio.timeout(limits.seconds):
+        async with TimeLimit(limits.seconds):
             out, cut = await read_up_to(pipe_of(process.stdout), limits.out_bytes)
             if cut:
                 return EndedProcess(Ending.TOO_MUCH_OUTPUT)

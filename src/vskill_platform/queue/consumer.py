@@ -15,6 +15,7 @@ import msgspec
 import structlog
 
 from vskill_platform.broker.contract import Batch, Message
+from vskill_platform.clock import TimeLimit
 from vskill_platform.domain.errors import (
     BlobUnavailable,
     ClaimLost,
@@ -125,7 +126,7 @@ async def _attempt(claim: HeldClaim) -> None:
     """Run the pipeline within its budget, and write to the record how the attempt ended."""
     env = require_env("kv")
     budget = env.settings.submission_budget_ms
-    timer = asyncio.timeout(budget / 1000)
+    timer = TimeLimit(budget / 1000)
     try:
         async with timer:
             await process_submission(claim)

@@ -8,6 +8,7 @@ from contextvars import Context
 
 import structlog
 
+from vskill_platform.clock import TimeLimit
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.env import Env
 from vskill_platform.queue.jobs import JOBS, Job
@@ -28,7 +29,7 @@ async def run_job(job: Job, *, forced: bool = False) -> bool:
     state, error = dict(taken.state), None
     with structlog.contextvars.bound_contextvars(job=job.name), env.tracing.span("job", job=job.name):
         try:
-            async with asyncio.timeout(job.budget_ms / 1000), _keep_renewing(taken):
+            async with TimeLimit(job.budget_ms / 1000), _keep_renewing(taken):
                 state = await job.run(state)
         except asyncio.CancelledError:
             await asyncio.shield(finish_tick(taken, duration_ms=0, error="its schedule stopped", state=state))

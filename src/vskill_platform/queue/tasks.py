@@ -6,6 +6,7 @@ Every kind of task stands in one visible list, `KINDS`, with its budget and its 
 import asyncio
 
 from vskill_platform.broker.contract import Message
+from vskill_platform.clock import TimeLimit
 from vskill_platform.domain import task as domain
 from vskill_platform.domain.errors import (
     BlobUnavailable,
@@ -86,7 +87,7 @@ async def _work(kind: TaskKind, held: HeldTask) -> None:
 
 async def _attempt(kind: TaskKind, held: HeldTask) -> None:
     env = require_env("kv")
-    timer = asyncio.timeout(kind.budget_ms / 1000)
+    timer = TimeLimit(kind.budget_ms / 1000)
     try:
         async with timer:
             result = await kind.run(held.task)
@@ -131,7 +132,9 @@ async def _record_failure(kind: TaskKind, held: HeldTask, reason: str) -> None:
 
 async def _hand_back(held: HeldTask) -> None:
     try:
-        await held.write(lambda task: domain.hand_back(task, require_env("kv").kv.now()))
+        await held.write(
+            lambda task: domain.hand_back(task, "its worker stopped", require_env("kv").kv.now())
+        )
     except (ClaimLost, StoreUnavailable) as error:
         require_env("log").log.info("task not handed back; its claim will end", reason=str(error))
 

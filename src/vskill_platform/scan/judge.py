@@ -18,13 +18,15 @@ import httpx2
 import msgspec
 from structlog.typing import FilteringBoundLogger
 
-from vskill_platform.clock import Clock
+from vskill_platform.clock import Clock, TimeLimit
 from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.errors import Shortage
 from vskill_platform.domain.scan import JUDGE_DOWN, JudgeReport, StaticReport
 from vskill_platform.observability import Metrics
 from vskill_platform.scan.judge_answer import AnswerRefused, read_answer
 from vskill_platform.scan.rubric import RUBRIC, Question, make_question, too_many_criticals
 from vskill_platform.settings import Settings
+from vskill_platform.shortages import MACHINE
 
 #: An answer larger than this is none.
 MAX_ANSWER_BYTES = 256 * 1024
@@ -47,7 +49,7 @@ REFUSES_FORM = frozenset(
     }
 )
 #: The connection broke: asking once more may help.
-CONNECTION_ERRORS = (httpx2.NetworkError, httpx2.RemoteProtocolError)
+CONNECTION_ERRORS = (httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.ConnectTimeout)
 
 
 class ServiceFailed(Exception):
@@ -178,7 +180,7 @@ class HttpJudge:
         self._plain = False
 
     async def review(self, files: Sequence[SkillFile], report: StaticReport) -> JudgeReport:
-        """The judge's report, or `JUDGE_DOWN`; it never raises for what the judge does."""
+        """The judge's report, or `JUDGE_DOWN`; it never raises for what the judge does, but Shortage where we slept."""
         return (await self.ask(files, report)).report
 
     async def ask(self, files: Sequence[SkillFile], report: StaticReport) -> JudgeReply:
@@ -228,11 +230,17 @@ class HttpJudge:
         self, files: Sequence[SkillFile], report: StaticReport, tokens: TokenCount
     ) -> JudgeReport:
         budget_ms = self._settings.judge_budget_ms
+        limit = TimeLimit(budget_ms / 1000)
         try:
-            async with asyncio.timeout(budget_ms / 1000):
+            async with limit:
                 return await self._ask(files, report, tokens)
         except TimeoutError:
-            raise ServiceFailed("timeout", f"no answer within {budget_ms} ms") from None
+            failed = ServiceFailed("timeout", f"no answer within {budget_ms} ms")
+        except ServiceFailed as error:
+            failed = error
+        if limit.slept:
+            raise Shortage("This machine slept while the judge was asked.", host=MACHINE)
+        raise failed
 
     async def _ask(self, files: Sequence[SkillFile], report: StaticReport, tokens: TokenCount) -> JudgeReport:
         # Up to a megabyte of text is cut and compared: not on the event loop.
@@ -293,8 +301,6 @@ class HttpJudge:
                 data = await _read_limited(response)
         except CONNECTION_ERRORS:
             raise
-        except httpx2.TimeoutException as error:
-            raise ServiceFailed("timeout", f"the connection timed out: {type(error).__name__}") from error
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             raise ServiceFailed("unreachable", f"the request failed: {type(error).__name__}") from error
         return _content(data, tokens)
@@ -318,7 +324,8 @@ def make_client(url: str, settings: Settings) -> httpx2.AsyncClient:
         verify=ssl.create_default_context() if secure else False,
         follow_redirects=False,
         trust_env=False,
-        timeout=httpx2.Timeout(budget_s, connect=min(CONNECT_TIMEOUT_S, budget_s)),
+        # The budget limits the whole question, and does not count sleep.
+        timeout=httpx2.Timeout(None, connect=min(CONNECT_TIMEOUT_S, budget_s)),
         limits=httpx2.Limits(max_connections=CONNECTIONS),
     )
 

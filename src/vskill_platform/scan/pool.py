@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 
 from vskill_platform.child_processes import describe_ending, start_own
+from vskill_platform.clock import TimeLimit
 from vskill_platform.domain.content import SkillFile, digest_of_files
 from vskill_platform.domain.errors import Shortage
 from vskill_platform.domain.scan import ScanStatus, StaticReport
@@ -116,7 +117,7 @@ class PooledScanner:
 
     async def scan(self, files: Sequence[SkillFile]) -> StaticReport:
         try:
-            async with asyncio.timeout(self._wait_s):
+            async with TimeLimit(self._wait_s):
                 child = await self._take()
         except TimeoutError:
             raise Shortage(f"No scanner was free within {self._wait_s:g} s.", host=SCANNER) from None
@@ -151,7 +152,7 @@ class PooledScanner:
         limits = self._setup.limits
         await self._await_start(child)
         try:
-            async with asyncio.timeout(limits.wall_s):
+            async with TimeLimit(limits.wall_s):
                 answer = await child.ask(frame(files))
             report = msgspec.msgpack.decode(answer, type=StaticReport)
         except TimeoutError:
@@ -182,7 +183,7 @@ class PooledScanner:
         is_first, child.was_started = not child.was_started, True
         self._starting += is_first
         try:
-            async with asyncio.timeout(START_S):
+            async with TimeLimit(START_S):
                 ready = await child.start(self._setup)
         except (TimeoutError, ChildDied, OSError) as error:
             code = await asyncio.shield(child.end(dying=isinstance(error, ChildDied)))

@@ -27,6 +27,7 @@ from vskill_platform.child_processes import (
     read_up_to,
     start_program,
 )
+from vskill_platform.clock import TimeLimit
 from vskill_platform.domain.errors import LimitExceeded, Shortage, Unsupported
 from vskill_platform.shortages import MACHINE, has_memory_for, lack
 from vskill_platform.sources.addresses import Route
@@ -89,7 +90,8 @@ class CommandLimits(msgspec.Struct, frozen=True):
 
 
 class TimedOut(Exception):
-    """The call took longer than it may, and its processes are gone."""
+    """The call took longer than it may, and its processes are gone. It says nothing about the content: a call that
+    computes too much ends before that, by its limit of processor time."""
 
 
 class CutOff(Exception):
@@ -108,7 +110,7 @@ class Git:
         """One call to its end. Raises TimedOut or LimitExceeded after killing it, Shortage where others killed it."""
         async with self._process(arguments, folder, limits, route) as process:
             try:
-                async with asyncio.timeout(limits.seconds), _watch_size(folder, limits, route):
+                async with TimeLimit(limits.seconds), _watch_size(folder, limits, route):
                     done = await _finish(process, limits)
             except TimeoutError:
                 raise TimedOut from None
@@ -122,7 +124,7 @@ class Git:
         arguments = ("cat-file", "--batch-command", "--buffer")
         async with self._process(arguments, folder, limits, None) as process:
             try:
-                async with asyncio.timeout(limits.seconds):
+                async with TimeLimit(limits.seconds):
                     try:
                         yield ObjectReader(process)
                     except (asyncio.IncompleteReadError, ConnectionError):

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from vskill_platform.clock import TimeLimit
 from vskill_platform.domain.content import DEFAULT_LIMITS, ContentLimits
 from vskill_platform.domain.errors import NoSkillFound, PlatformError, SourceUnavailable
 from vskill_platform.domain.identity import Identity
@@ -131,7 +132,7 @@ class GitSource:
         ends them: that would count as the content's failure."""
         arrived = time.monotonic()
         try:
-            async with asyncio.timeout(2 * self._settings.seconds), self._turns.turn(identity.repo_key):
+            async with TimeLimit(2 * self._settings.seconds), self._turns.turn(identity.repo_key):
                 return await self._obtain(identity, commit, arrived)
         except TimeoutError:
             message = f"{identity.host} did not deliver the repository in time."

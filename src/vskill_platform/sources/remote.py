@@ -15,6 +15,7 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
+from vskill_platform.clock import TimeLimit
 from vskill_platform.domain.errors import (
     InvalidInput,
     LimitExceeded,
@@ -171,7 +172,7 @@ class Remote:
         """The target of the redirect, read from the pinned address without following it."""
         url = f"{route.url}{_INFO_REFS}?service=git-upload-pack"
         try:
-            async with asyncio.timeout(self._limits.seconds):
+            async with TimeLimit(self._limits.seconds):
                 head = await _response_head(route, urlsplit(url).netloc, url)
         except (
             OSError,

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from vskill_platform.domain.content import MODES, ContentLimits, SkillFile, check_files
-from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NoSkillFound
+from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NoSkillFound, Shortage
 from vskill_platform.domain.identity import SKILL_FILE
+from vskill_platform.shortages import MACHINE
 from vskill_platform.sources.command import CommandLimits, CutOff, Git, TimedOut, check_ending, size_of
 from vskill_platform.sources.listing import (
     TreeEntry,
@@ -221,7 +222,7 @@ class Snapshot:
         try:
             done = await self._git.run(*arguments, folder=self._here(), limits=self._cost)
         except TimedOut:
-            raise too_much from None
+            raise self._starved() from None
         if done.code != 0 and b"Not a valid object name" in done.err:
             return [], False
         if done.code != 0:
@@ -278,8 +279,17 @@ class Snapshot:
         try:
             async with self._git.objects(self._here(), self._cost) as reader:
                 yield reader
-        except (CutOff, TimedOut):
+        except TimedOut:
+            raise self._starved() from None
+        except CutOff:
             raise LimitExceeded("The repository's files cannot be unpacked within the limits.") from None
+
+    def _starved(self) -> Shortage:
+        seconds = self._cost.seconds
+        message = (
+            f"git got too little of the processor or the disk to read the repository within {seconds:g} s."
+        )
+        return Shortage(message, host=MACHINE)
 
     def _here(self) -> Path:
         if self._folder is None:

@@ -25,6 +25,9 @@ from vskill_platform.submission_store import (
 )
 from vskill_platform.worker_context import require_env
 
+#: Why work whose claim ended before it did is done again.
+RAN_OUT = "its claim ran out, as when this machine slept"
+
 
 class NotClaimed(msgspec.Struct, frozen=True):
     """Why there is nothing to do now."""
@@ -186,7 +189,18 @@ class HeldClaim:
         async with self._lock:
             if self.over:
                 raise ClaimLost("this claim was already released", submission=self.record.id)
+            if self._has_expired():
+                # Whatever was found out took too long to be believed, and another worker may be at it.
+                await self._hand_back_expired()
+                raise ClaimLost(RAN_OUT, submission=self.record.id)
             await self._write(build, event_id)
+
+    async def _hand_back_expired(self) -> None:
+        async def build(record: Submission) -> RecordChange:
+            return RecordChange(domain.hand_back(record, self._step(event_id, RAN_OUT)))
+
+        event_id = self._new_event_id()
+        await self._write(build, event_id)
 
     async def _renewal(self, record: Submission) -> RecordChange:
         return RecordChange(domain.renew(record, self._token, require_env("kv").kv.now()))

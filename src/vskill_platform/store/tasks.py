@@ -10,7 +10,7 @@ from vskill_platform.domain.messages import Send, task_send
 from vskill_platform.domain.task import Task, TaskState, task_key
 from vskill_platform.kv.entries import ABSENT, Operation, Put
 from vskill_platform.records import decode, persist
-from vskill_platform.store.claims import NotClaimed
+from vskill_platform.store.claims import RAN_OUT, NotClaimed
 from vskill_platform.worker_context import require_env
 
 
@@ -94,7 +94,12 @@ class HeldTask:
     async def write(
         self, change: Callable[[Task], Task], operations: tuple[Operation, ...] = (), *, quiet: bool = False
     ) -> None:
-        """Change the record, together with what the task found. Raises ClaimLost."""
+        """Change the record, together with what the task found. Raises ClaimLost, also where the claim ran out: then
+        the task is handed back instead."""
+        now = require_env("kv").kv.now()
+        has_run_out = not quiet and self.task.claim is not None and self.task.claim.until <= now
+        if has_run_out:
+            change, operations = (lambda task: domain.hand_back(task, RAN_OUT, now)), ()
 
         async def attempt() -> None:
             changed = change(self.task)
@@ -110,6 +115,8 @@ class HeldTask:
             self.task = changed
 
         await persist(attempt)
+        if has_run_out:
+            raise ClaimLost(RAN_OUT, task=self.task.key)
 
     async def _read_again(self) -> None:
         task, version = await read_task(self.task.kind, self.task.id)
