@@ -121,6 +121,7 @@ TEMPLATES = f"{PACKAGE}web/templates/"
 _IN_TEMPLATE = re.compile(r"principal\.(is_admin|is_reviewer|role|scopes)\b")
 BANNED_METHODS = {
     "run_in_executor": "it loses the context: use asyncio.to_thread, or copy_context().run in an executor",
+    "cookies": "some versions of Python parse them in quadratic time: use web.browser.cookie_of",
 }
 #: Whose files patch nothing inside the product.
 PLAYED = (TESTS, "simulator/")

@@ -25,6 +25,7 @@ from vskill_platform.web.browser import (
     VISITOR_COOKIE,
     Browser,
     browser_of,
+    cookie_of,
     set_cookie,
 )
 from vskill_platform.web.principal import principal_of, services_of
@@ -39,6 +40,10 @@ BAD_TOKEN = "The token is not valid, has expired, or was revoked."  # noqa: S105
 #: A token has some 50 characters.
 _MOST_AUTHORIZATION = 1_000
 _OWN_SITE = frozenset({"same-origin", "none"})
+#: A boundary has some 70.
+MOST_CONTENT_TYPE = 500
+#: Characters of an address that signing in leads back to.
+MOST_NEXT = 2_000
 _FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
@@ -87,7 +92,7 @@ async def _by_token(request: Request, secret: str) -> Principal:
 
 
 async def _by_session(request: Request) -> Principal:
-    cookie = request.cookies.get(SESSION_COOKIE)
+    cookie = cookie_of(request, SESSION_COOKIE)
     if not cookie or len(cookie) > MOST_COOKIE:
         return ANYBODY
     found = await find_session(cookie)
@@ -111,8 +116,10 @@ async def check_csrf(request: Request, *, is_form: bool = True) -> None:
         return
     _check_origin(request)
     expected = browser_of(request).known_csrf
+    if expected is None:
+        raise CrossSite
     given = request.headers.get(CSRF_HEADER) or (await _field(request) if is_form else "")
-    if expected is None or not hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode()):
+    if not hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode()):
         raise CrossSite
 
 
@@ -142,8 +149,9 @@ async def _field(request: Request) -> str:
 
 async def form_of(request: Request) -> dict[str, str | UploadFile]:
     """What a form sent; of a field that came more than once, the last. Use `values_of` for several."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in _FORM_TYPES:
+    given = request.headers.get("content-type", "")
+    kind = given.partition(";")[0].strip().lower()
+    if kind not in _FORM_TYPES or len(given) > MOST_CONTENT_TYPE:
         raise InvalidInput(
             "This address accepts only form data.", field="content-type", fix=f"send {_FORM_TYPES[0]}"
         )
@@ -174,7 +182,8 @@ def to_sign_in(request: Request) -> Response:
     """Where a page sends somebody who must sign in first."""
     query = request.url.query
     wanted = request.url.path + (f"?{query}" if query else "")
-    return RedirectResponse(f"/signin?next={quote(wanted, safe='/')}", 303, {"cache-control": "no-store"})
+    way = f"/signin?next={quote(wanted, safe='/')}" if len(wanted) <= MOST_NEXT else "/signin"
+    return RedirectResponse(way, 303, {"cache-control": "no-store"})
 
 
 def set_form_cookie(request: Request, response: Response) -> Response:
@@ -187,7 +196,12 @@ def set_form_cookie(request: Request, response: Response) -> Response:
 
 def safe_next(wanted: str | None, default: str = "/account") -> str:
     """An address of this site: a link to the sign-in page must not redirect elsewhere."""
-    if not wanted or len(wanted) > 2_000 or not wanted.startswith("/") or wanted.startswith(("//", "/\\")):
+    if (
+        not wanted
+        or len(wanted) > MOST_NEXT
+        or not wanted.startswith("/")
+        or wanted.startswith(("//", "/\\"))
+    ):
         return default
     if has_control_characters(wanted) or "\\" in wanted:
         return default

@@ -26,15 +26,20 @@ from uvicorn.server import ServerState
 from vskill_platform.web.front_door import MOST_LINGERING, FrontDoor, RequestSlots, Turn, Visitor
 from vskill_platform.web.limits import share_of
 from vskill_platform.web.refusals import (
+    BAD_HOST,
+    BAD_REQUEST,
     LARGE_HEADERS,
+    LONG_ADDRESS,
     SLOW_BODY,
     SLOW_HEADERS,
     SLOW_READER,
     Refusal,
 )
 
-#: Bytes of a request's line and headers; the parser itself knows no limit.
-MOST_HEADERS = 65_536
+#: Bytes of a request's address, of its headers, and their number; the parser itself knows no limits.
+MOST_TARGET, MOST_HEADERS, MOST_HEADER_LINES = 8_192, 65_536, 100
+#: Characters of a `Host` (RFC 3986), without the comma: a proxy joins two headers with it.
+_HOST = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~%!$&'()*+;=:[]")
 #: A body that comes slower than this is not waited for.
 BODY_BYTES_PER_S = 16_384
 #: How long a client may take to read this much of its answer.
@@ -66,8 +71,12 @@ class ClientConnection(HttpToolsProtocol, Visitor):
         self._refusal = refusal
         #: When its client must have sent what is missing.
         self._deadline = self.loop.time() + door.limits.header_s
-        #: Bytes of the request's line and headers so far.
+        #: Bytes since the last head or body ended: those of a head that is not whole.
         self._head = 0
+        #: Bytes of the headers that are whole.
+        self._header_bytes = 0
+        #: What is wrong with a request that the parser gives up.
+        self._fault = BAD_REQUEST
         #: A request whose body is not all there: neither begun nor answered.
         self._held: tuple[RequestResponseCycle, ASGI3Application] | None = None
         self._body_bytes = 0
@@ -107,6 +116,9 @@ class ClientConnection(HttpToolsProtocol, Visitor):
         if self._head > MOST_HEADERS and not self._lingers and not self.transport.is_closing():
             self._send_away(LARGE_HEADERS)
 
+    def send_400_response(self, msg: str) -> None:
+        self._send_away(self._fault)
+
     def leave_door(self) -> None:
         self._door.leave(self)
 
@@ -120,13 +132,34 @@ class ClientConnection(HttpToolsProtocol, Visitor):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._header_bytes = 0
         if self.cycle is not None:
             self._deadline = self.loop.time() + self._door.limits.header_s
 
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        if len(self.url) > MOST_TARGET:
+            self._stop_parsing(LONG_ADDRESS)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        self._header_bytes += len(name) + len(value)
+        if self._header_bytes > MOST_HEADERS or len(self.headers) > MOST_HEADER_LINES:
+            self._stop_parsing(LARGE_HEADERS)
+
     def on_headers_complete(self) -> None:
+        hosts = [value for name, value in self.headers if name == b"host"]
+        is_missing = not hosts and self.parser.get_http_version() != "1.0"
+        if len(hosts) > 1 or is_missing or not all(map(_HOST.issuperset, hosts)):
+            self._stop_parsing(BAD_HOST)
         self._head = 0
         self._body_bytes = 0
         super().on_headers_complete()
+
+    def _stop_parsing(self, reason: Refusal) -> None:
+        """Make the parser give up: it calls `send_400_response`."""
+        self._fault = reason
+        raise ValueError(reason.code)
 
     def on_body(self, body: bytes) -> None:
         super().on_body(body)
@@ -242,6 +275,10 @@ class ClientConnection(HttpToolsProtocol, Visitor):
         """Answer in place of the view, and hang up once the client has read it."""
         self._door.count_refusal(reason)
         self._held = None
+        if self.pipeline:
+            # Answers to earlier requests are still due, so this one cannot have its place.
+            self.transport.abort()
+            return
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True
             self.cycle.message_event.set()

@@ -9,7 +9,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from vskill_platform.web.browser import browser_of, drop_cookie, set_cookie
+from vskill_platform.web.browser import browser_of, cookie_of, drop_cookie, set_cookie
 
 FLASH_COOKIE = "vskill_flash"
 MOST_TEXT = 500
@@ -38,7 +38,7 @@ def see_other(request: Request, where: str, text: str = "", kind: str = "good") 
 
 def flash_of(request: Request) -> Flash | None:
     """The message for this page; None without a valid signature."""
-    body, _, mac = request.cookies.get(FLASH_COOKIE, "").partition(".")
+    body, _, mac = (cookie_of(request, FLASH_COOKIE) or "").partition(".")
     if not body or not hmac.compare_digest(mac.encode("utf-8", "replace"), _mac(request, body).encode()):
         return None
     try:
@@ -50,7 +50,7 @@ def flash_of(request: Request) -> Flash | None:
 
 def clear_flash(request: Request, response: Response) -> Response:
     """Drop the message after the page that shows it."""
-    if FLASH_COOKIE in request.cookies:
+    if cookie_of(request, FLASH_COOKIE) is not None:
         drop_cookie(request, response, FLASH_COOKIE)
     return response
 

@@ -21,7 +21,7 @@ from vskill_platform.domain.errors import InvalidInput, NotSignedIn
 from vskill_platform.store.credentials import Credential
 from vskill_platform.store.sessions import session_key
 from vskill_platform.store.tokens import find_token_hash
-from vskill_platform.web.browser import SESSION_COOKIE
+from vskill_platform.web.browser import SESSION_COOKIE, cookie_of
 from vskill_platform.web.channels import Skills, Submissions
 from vskill_platform.web.cursors import MOST_CURSOR
 from vskill_platform.web.hub import Hub
@@ -125,7 +125,7 @@ async def _credential_of(request: Request, reader: Principal) -> Credential | No
     if reader.token is not None:
         token_hash, _ = await find_token_hash(reader.account, reader.token.id)
         return Credential(keys.token(token_hash), reader.account)
-    return Credential(session_key(request.cookies[SESSION_COOKIE]), reader.account)
+    return Credential(session_key(cookie_of(request, SESSION_COOKIE) or ""), reader.account)
 
 
 async def sealed_cursor(request: Request, position: str) -> str:

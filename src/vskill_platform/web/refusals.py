@@ -85,7 +85,22 @@ SLOW_BODY = _refusal(
 LARGE_HEADERS = _refusal(
     "headers_too_large",
     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-    "The request's headers are larger than 65,536 bytes; send fewer or shorter ones.",
+    "The request's headers are larger than 65,536 bytes or more than 100; send fewer or shorter ones.",
+)
+LONG_ADDRESS = _refusal(
+    "address_too_long",
+    HTTPStatus.REQUEST_URI_TOO_LONG,
+    "The request's address is longer than 8,192 bytes; send a shorter one.",
+)
+BAD_HOST = _refusal(
+    "bad_host",
+    HTTPStatus.BAD_REQUEST,
+    "The request needs exactly one Host header, with a host name and nothing else; send it so.",
+)
+BAD_REQUEST = _refusal(
+    "bad_request",
+    HTTPStatus.BAD_REQUEST,
+    "This is not a valid HTTP/1.1 request; send one.",
 )
 SLOW_READER = _refusal(
     "answer_not_read",

@@ -6,7 +6,7 @@ never looks like an empty answer (E4). Only pages ignore it: links to them are p
 (`utm_source`). Admin's pages do not, where a misspelt filter would select more than was meant.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -39,6 +39,8 @@ T = TypeVar("T")
 
 #: What a request may carry, unless the route says otherwise.
 MOST_BODY = 1_000_000
+#: No address of ours takes half as many.
+MOST_PARAMETERS = 50
 
 
 class NoQuery(Asked, frozen=True):
@@ -302,17 +304,23 @@ def parse_query(
 ) -> T:
     """The parameters as the struct; each name at most once, none that the struct does not know. `skip_empty`: what a
     form on a page leaves empty is left out; `ignore_unknown`: so is what the struct does not know."""
-    if not request.scope["query_string"]:
+    sent: bytes = request.scope["query_string"]
+    if not sent:
         return _convert({}, kind)
+    if sent.count(b"&") >= MOST_PARAMETERS:
+        raise InvalidInput(
+            f"The address has more than {MOST_PARAMETERS} query parameters.", field="query", fix="give fewer"
+        )
     known = getattr(kind, "__struct_encode_fields__", ())
     pairs = [pair for pair in request.query_params.multi_items() if not ignore_unknown or pair[0] in known]
-    given = dict(pairs)
-    if len(given) != len(pairs):
-        names = [name for name, _ in pairs]
-        double = next(name for name in names if names.count(name) > 1)[:80]
+    double = repeated_name(name for name, _ in pairs)
+    if double is not None:
         raise InvalidInput(
-            f"The query parameter {double!r} is given more than once.", field=double, fix="give it once"
+            f"The query parameter {double[:80]!r} is given more than once.",
+            field=double[:80],
+            fix="give it once",
         )
+    given = dict(pairs)
     for name in given:
         if name not in known:
             fix = f"use only {', '.join(known)}" if known else "leave it out: this address takes none"
@@ -322,6 +330,16 @@ def parse_query(
     if skip_empty:
         given = {name: value for name, value in given.items() if value.strip()}
     return _convert(given, kind)
+
+
+def repeated_name(names: Iterable[str]) -> str | None:
+    """The first name that came before."""
+    seen = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def _convert(given: dict[str, str], kind: type[T]) -> T:

@@ -16,7 +16,7 @@ from vskill_platform.store.github_accounts import account_of_github
 from vskill_platform.store.sessions import LONGEST_MS, close_session, open_session, sign_in
 from vskill_platform.store.setup import check_setup, make_first_admin
 from vskill_platform.web.auth import form_of, safe_next, text_of
-from vskill_platform.web.browser import SESSION_COOKIE, drop_cookie, set_cookie
+from vskill_platform.web.browser import SESSION_COOKIE, cookie_of, drop_cookie, set_cookie
 from vskill_platform.web.flash import FLASH_COOKIE
 from vskill_platform.web.github import CALLBACK, authorize_url, require_github, user_of_code
 from vskill_platform.web.limits import client_of
@@ -82,7 +82,7 @@ async def do_sign_in(request: Request) -> Response:
 
 async def signed_in(request: Request, user: User, how: str, wanted: str) -> Response:
     """A fresh session under a fresh token: what the browser brought before is worth nothing any more."""
-    before = request.cookies.get(SESSION_COOKIE)
+    before = cookie_of(request, SESSION_COOKIE)
     if before:
         await close_session(before)
     response = RedirectResponse(wanted, 303, {"cache-control": "no-store"})
@@ -96,7 +96,7 @@ async def sign_in_again(request: Request, name: str, wanted: str) -> Response:
 
 
 async def sign_out(request: Request) -> Response:
-    cookie = request.cookies.get(SESSION_COOKIE)
+    cookie = cookie_of(request, SESSION_COOKIE)
     if cookie:
         await close_session(cookie)
     response = RedirectResponse("/", 303, {"cache-control": "no-store"})
@@ -198,7 +198,7 @@ async def end_github(request: Request) -> Response:
 
 def _journey(request: Request) -> _Journey | None:
     try:
-        kept = base64.urlsafe_b64decode(request.cookies.get(OAUTH_COOKIE, ""))
+        kept = base64.urlsafe_b64decode(cookie_of(request, OAUTH_COOKIE) or "")
         journey = msgspec.json.decode(kept, type=_Journey)
     except (ValueError, msgspec.DecodeError):
         return None
