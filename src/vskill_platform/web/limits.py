@@ -40,7 +40,8 @@ QUOTAS: dict[Allowance, Quota] = {
     Allowance.SUBMISSIONS: Quota(10, 30),
     Allowance.DISCOVERIES: Quota(30, 60),
     Allowance.INSTALLS: Quota(60, 60),
-    Allowance.UPDATES: Quota(60, 60),
+    # A company may be one address: a thousand machines that ask six times an hour. A check reads at most 100 records.
+    Allowance.UPDATES: Quota(6_000, 6_000),
     Allowance.REPORTS: Quota(10, 30),
 }
 HOUR_S = 3600
