@@ -148,6 +148,33 @@ async def test_a_part_that_fails_takes_nothing_from_the_others_and_goes_on_later
     assert await told(env) == [3] * len(REVIEWERS)
 
 
+@pytest.mark.parametrize("release", ["this", "an earlier one"])
+async def test_what_no_cursor_leads_back_to_is_told_by_the_records(env, release):
+    """The store was moved, or nobody looked for longer than changes are kept: nothing is missed, nothing is repeated."""
+    await add_webhook("https://hooks.test/", new_secret(), ("review.waiting",), by="admin:eve")
+    await run_notices(env)
+    await wait_for_review(env, "known")
+    assert await run_notices(env)
+    env.clock.advance(8 * 24 * 3_600_000)
+    waiting = STEP + 3
+    await wait_for_review(env, *(f"skill-{number}" for number in range(waiting)))
+    record, _ = await read_job(NOTICES.name)
+    state = {**record.state, "cursor": "of another store", "reports": "of another store"}
+    if release != "this":
+        del state["told_until"]
+    await env.kv.put(
+        keys.job(NOTICES.name), msgspec.json.encode(msgspec.structs.replace(record, state=state))
+    )
+    assert await run_notices(env)
+    assert await told(env) == [1 + waiting] * len(REVIEWERS)
+    assert await count_below(env, f"task:{DELIVERY}:") == 1 + waiting
+    record, _ = await read_job(NOTICES.name)
+    assert "owed_since" not in record.state and record.state["told_until"] == record.last_start
+    await wait_for_review(env, "later")
+    assert await run_notices(env)
+    assert await told(env) == [2 + waiting] * len(REVIEWERS)
+
+
 async def test_records_that_cannot_be_read_are_left_out_and_keep_nobody_from_hearing(env):
     cursor = await find_notices(None)
     await add_webhook("https://hooks.test/", new_secret(), ("submission.decided",), by="admin:eve")

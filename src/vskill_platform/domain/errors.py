@@ -281,7 +281,7 @@ class RecordMalformed(StoreError):
 
 
 class CursorGone(StoreError):
-    """The position in the list of changes is older than what is kept; start again from the records."""
+    """The position in the list of changes is too old or belongs to another store; start again from the records."""
 
     code = "cursor_gone"
     status = 410

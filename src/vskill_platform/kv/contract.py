@@ -279,8 +279,8 @@ class KV(ABC):
     async def changes(self, prefix: str, *, after: str | None = None, limit: int = PAGE) -> Page[Change]:
         """Changes after a cursor, in an order in which none is ever skipped; None is the oldest one kept.
 
-        `after` of the page is always set: the cursor to go on from. Raises CursorGone for a cursor older
-        than what is kept.
+        `after` of the page is always set: the cursor to go on from. Raises CursorGone for one that this
+        store did not give, or that is older than what is kept.
         """
         raise Unsupported(capability=Capability.CHANGES.value, engine=self.engine)
 

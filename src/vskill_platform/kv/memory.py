@@ -271,7 +271,7 @@ class MemoryKV(KV):
         try:
             return int(cursor)
         except ValueError as error:
-            raise InvalidInput(f"{cursor!r} is not a cursor of this store", field="after") from error
+            raise CursorGone(cursor=cursor) from error
 
     # Everything at once.
 

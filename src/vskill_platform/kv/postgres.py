@@ -114,6 +114,8 @@ WITH folded AS (
 )
 SELECT count(*) FROM folded
 """
+#: Above these bits, a change's number says which store gave it.
+_STORE_BITS = 40
 #: Below this transaction everything has ended, so nothing can appear there any more.
 _HORIZON = "pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
 _CHANGES = """
@@ -376,7 +378,8 @@ class PostgresKV(KV):
             swept = tuple(await connection.fetchrow("SELECT xid, seq FROM changes_swept"))
             last = tuple(await connection.fetchrow(_LAST))
             start = swept if place is None else place
-            if not swept <= start <= last:
+            # A place of another store has another number in its upper bits (0017_change_numbers.sql).
+            if not swept <= start <= last or start[1] >> _STORE_BITS != swept[1] >> _STORE_BITS:
                 raise CursorGone(cursor=after)
             rows = await connection.fetch(_CHANGES, *start, *last, prefix, end_of(prefix), limit)
         items = tuple(
@@ -580,5 +583,5 @@ def _place(cursor: str) -> tuple[int, int]:
         not (xid.isascii() and xid.isdigit() and seq.isascii() and seq.isdigit())
         or max(len(xid), len(seq)) > 19
     ):
-        raise InvalidInput(f"{cursor!r} is not a cursor of this store", field="after")
+        raise CursorGone(cursor=cursor)
     return int(xid), int(seq)

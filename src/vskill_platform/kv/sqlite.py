@@ -403,7 +403,7 @@ def _place(cursor: str) -> int:
     try:
         return int(cursor)
     except ValueError as error:
-        raise InvalidInput(f"{cursor!r} is not a cursor of this store", field="after") from error
+        raise CursorGone(cursor=cursor) from error
 
 
 def _read_changes(connection: sqlite3.Connection, prefix: str, after: int | None, limit: int) -> Page[Change]:

@@ -12,13 +12,17 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 import msgspec
 
 from vskill_platform.domain.audience import Audiences, Everything
-from vskill_platform.domain.errors import CursorGone, InvalidInput, NotFound
+from vskill_platform.domain.errors import InvalidInput, NotFound
 from vskill_platform.domain.keys import REPORT, SUB, SUBRUN
 from vskill_platform.domain.revocation import Revocation, steps_by_kind
+from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.task import Task
 from vskill_platform.gate import some_at_a_time
-from vskill_platform.kv.entries import Entry
+from vskill_platform.kv.collections import SUBMISSIONS
+from vskill_platform.kv.contract import iterate_pages
+from vskill_platform.kv.entries import Entry, EntryPage
+from vskill_platform.kv.query import Between, In
 from vskill_platform.notifications.mail import ask_for_mail, ask_for_operator_mail
 from vskill_platform.notifications.notices import (
     AlertNotice,
@@ -59,7 +63,7 @@ _GONE = 410
 async def find_notices(cursor: str | None) -> str:
     """Tell of the next decisions after the cursor, and of what began to wait; where the next look goes on.
 
-    None begins now: what was decided before nobody subscribed is nobody's news.
+    None begins now: earlier decisions are not told. CursorGone: `find_owed` tells of what the changes do not tell.
     """
     return await _follow("sub", (SUB, SUBRUN), cursor, _tell_of_submissions)
 
@@ -79,11 +83,7 @@ async def _follow(
     kv = require_env("kv").kv
     if cursor is None:
         return await kv.change_cursor()
-    try:
-        page = await kv.changes(prefix, after=cursor, limit=STEP)
-    except CursorGone:
-        require_env("log").log.error("notices were missed: nobody looked for longer than changes are kept")
-        return await kv.change_cursor()
+    page = await kv.changes(prefix, after=cursor, limit=STEP)
     keys = {change.key for change in page.items if change.key.startswith(wanted) and not change.deleted}
     if keys:
         settled = await kv.get_many(sorted(keys))
@@ -91,6 +91,35 @@ async def _follow(
             raise error
         await tell(list(settled.found.values()))
     return page.after or cursor
+
+
+async def find_owed(since: int, after: str | None) -> str | None:
+    """Tell of the next decisions and reports since a time, by the records themselves; where the next look goes on, None
+    at the end. For a store whose changes cannot be followed from where the last look ended."""
+    kv = require_env("kv").kv
+    if after is None:
+        async for reports in iterate_pages(kv, REPORT):
+            await _tell_of_reports(_all_of(reports), since)
+    page = await kv.select(
+        SUBMISSIONS.prefix,
+        audiences=await audiences_of_actor(OPERATOR),
+        where={"state": In(tuple(State)), "updated_at": Between(least=since)},
+        order_by="updated_at",
+        after=after,
+        limit=STEP,
+    )
+    entries = _all_of(page)
+    for entry in page.items:
+        # A run that has ended since may have been followed by another one.
+        entries += _all_of(await kv.scan(f"{SUBRUN}{entry.key.removeprefix(SUB)}:"))
+    await _tell_of_submissions(entries, since)
+    return page.after
+
+
+def _all_of(page: EntryPage) -> list[Entry]:
+    for error in page.failed.values():
+        raise error
+    return list(page.items)
 
 
 async def find_recalls(serial: int | None) -> int:
@@ -123,12 +152,13 @@ async def tell_of_alerts(notices: Sequence[AlertNotice]) -> None:
     await tell_accounts([_news_of_alert(notice) for notice in notices])
 
 
-async def _tell_of_submissions(entries: Sequence[Entry]) -> None:
+async def _tell_of_submissions(entries: Sequence[Entry], since: int = 0) -> None:
     hooks = await list_webhooks()
     skips = Skips("find_notices")
     records = [skips.decode(entry, Submission) for entry in entries]
     skips.report(require_env("kv"))
-    noted = [(notice, record) for record in records if record for notice in notices_of(record)]
+    every = ((notice, record) for record in records if record for notice in notices_of(record))
+    noted = [(notice, record) for notice, record in every if notice.at >= since]
 
     async def ask(one: tuple[Notice, Submission]) -> None:
         notice, record = one
@@ -139,12 +169,13 @@ async def _tell_of_submissions(entries: Sequence[Entry]) -> None:
     await tell_accounts([_news_of_submission(notice, record) for notice, record in noted])
 
 
-async def _tell_of_reports(entries: Sequence[Entry]) -> None:
+async def _tell_of_reports(entries: Sequence[Entry], since: int = 0) -> None:
     hooks = await list_webhooks()
     skips = Skips("find_reports")
     reports = [report for entry in entries if (report := skips.decode(entry, Report))]
     skips.report(require_env("kv"))
-    noted = [(notice, report) for report in reports for notice in report_notices(report)]
+    every = ((notice, report) for report in reports for notice in report_notices(report))
+    noted = [(notice, report) for notice, report in every if notice.at >= since]
 
     async def ask(one: tuple[ReportNotice, Report]) -> None:
         notice, report = one

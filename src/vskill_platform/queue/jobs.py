@@ -7,14 +7,16 @@ from typing import TypeVar
 
 import msgspec
 
+from vskill_platform.domain.errors import CursorGone
 from vskill_platform.external_scan.due import LookPosition, request_due_scans
-from vskill_platform.notifications.deliveries import find_notices, find_recalls, find_reports
+from vskill_platform.notifications.deliveries import find_notices, find_owed, find_recalls, find_reports
 from vskill_platform.queue.firings import look_at_alerts
 from vskill_platform.queue.job_specs import JOB_SPECS
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
 from vskill_platform.repo_check import RepoCheckProgress, ask_for_checks
 from vskill_platform.rescan import release_take_downs, request_due_rescans, request_rescan
 from vskill_platform.store.blocklist import reapply_blocklist
+from vskill_platform.store.jobs import read_job
 from vskill_platform.store.names import follow_changes
 from vskill_platform.store.preparing import finish_preparations
 from vskill_platform.store.standing import follow_installs, refresh_standing
@@ -25,6 +27,8 @@ from vskill_platform.worker_context import require_env
 
 #: How long changes can be followed back.
 CHANGES_KEPT_MS = 7 * 24 * 3_600_000
+#: A commit can be later than the times in it, by less than this. A notice that is found twice is delivered once.
+OWED_SLACK_MS = 600_000
 #: Steps that each part of the notices takes in one run; the next run goes on.
 NOTICE_STEPS = 10
 
@@ -78,29 +82,63 @@ async def notify(state: JobState) -> JobState:
 
     Each part goes on by itself: neither another's error nor the end of the budget takes back what it reached.
     """
-    serial = state.get("serial")
-    ended = await asyncio.gather(
+    began, serial = require_env("kv").kv.now(), state.get("serial")
+    parts = await asyncio.gather(
         _take_steps(state, "cursor", _text(state.get("cursor")), find_notices),
         _take_steps(state, "serial", serial if isinstance(serial, int) else None, find_recalls),
         _take_steps(state, "reports", _text(state.get("reports")), find_reports),
         return_exceptions=True,
     )
-    errors = [error for error in ended if error is not None]
+    # After the others, each of which may find that its cursor is gone: what is owed is read after their new ones.
+    ended = (*parts, *await asyncio.gather(_tell_owed(state), return_exceptions=True))
+    errors = [error for error in ended if isinstance(error, BaseException)]
     for error in errors[1:]:
         require_env("log").log.error("another part of the notices failed", error=str(error))
     for error in errors:
         raise error
+    if all(ended):
+        state["told_until"] = began
     return state
 
 
 async def _take_steps(
     state: JobState, name: str, place: Place | None, look: Callable[[Place | None], Awaitable[Place]]
-) -> None:
+) -> bool:
+    """Whether nothing is left. A place that the store does not know, because it is one of another store or too old,
+    begins now; what was written since the last look is owed."""
     for _ in range(NOTICE_STEPS):
-        before, place = place, await look(place)
+        before = place
+        try:
+            place = await look(place)
+        except CursorGone:
+            place = await look(None)
+            await _owe(state)
         state[name] = place
         if place == before:
-            return
+            return True
+    return False
+
+
+async def _owe(state: JobState) -> None:
+    told_until = state.get("told_until")
+    if told_until is None:
+        # Earlier releases did not write it.
+        told_until = (await read_job("notices"))[0].last_success
+    if isinstance(told_until, int):
+        require_env("log").log.info("notices go on by the records", told_until=told_until)
+        state |= {"owed_since": told_until - OWED_SLACK_MS, "owed_after": None}
+
+
+async def _tell_owed(state: JobState) -> bool:
+    """Whether nothing is left."""
+    for _ in range(NOTICE_STEPS):
+        since = state.get("owed_since")
+        if not isinstance(since, int):
+            return True
+        state["owed_after"] = await find_owed(since, _text(state.get("owed_after")))
+        if state["owed_after"] is None:
+            del state["owed_since"], state["owed_after"]
+    return False
 
 
 async def watch_alerts(state: JobState) -> JobState:
