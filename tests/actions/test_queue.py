@@ -1,6 +1,7 @@
 """The queue: everybody sees whether it is well, admins pause, resume and recover it and run its jobs; each leaves its
 audit entry, the same at every entry point."""
 
+import msgspec
 import pytest
 
 from tests.support.acting import principal_for
@@ -22,8 +23,9 @@ from vskill_platform.actions.queue import (
     WholeQueue,
 )
 from vskill_platform.broker.contract import DeliveryEnd, Settlement
+from vskill_platform.domain import keys
 from vskill_platform.domain.brake import HeldTakeDown
-from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
+from vskill_platform.domain.errors import InvalidInput, JobFailed, NotFound, NotPermitted, NotSignedIn
 from vskill_platform.domain.messages import task_send
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.queue.control import LONGEST_PAUSE_MS, current_pause
@@ -32,6 +34,7 @@ from vskill_platform.queue.recovery import recover_everything
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.brake import hold_take_down, stop_rescans
+from vskill_platform.store.jobs import JobRecord
 from vskill_platform.store.tasks import ask_for
 
 pytestmark = pytest.mark.anyio
@@ -165,6 +168,15 @@ async def test_a_job_runs_now_and_the_list_says_how_it_went(env):
         await RUN_JOB(env, ADA, RunJob(job="none"))
     assert "sweep" in str(missing.value.details["fix"])
     assert await audited() == [("job run", "sweep", "admin:ada", "asked for it")]
+
+
+async def test_a_job_that_fails_says_so(env):
+    broken = JobRecord("alerts", state={"firing": "{"})
+    await env.kv.put(keys.job("alerts"), msgspec.json.encode(broken))
+    with pytest.raises(JobFailed, match="The job alerts failed: "):
+        await RUN_JOB(env, ADA, RunJob(job="alerts"))
+    (failed,) = (job for job in (await LIST_JOBS(env, ADA, EveryJob())).jobs if job.name == "alerts")
+    assert failed.last_error and failed.last_success is None
 
 
 async def nothing(_env) -> dict[str, str]:

@@ -244,6 +244,14 @@ def test_queue_health_is_0_without_violations_and_1_with_one(run, skill):
     assert json.loads(run("queue", "health", "--json", code=1).stdout)["healthy"] is False
 
 
+def test_a_job_that_fails_is_exit_code_1_with_its_error(run):
+    assert "sweep has run." in run("queue", "jobs", "run", "sweep").stdout
+    broken = b'{"name": "alerts", "state": {"firing": "{"}}'
+    in_env(lambda env: env.kv.put("job:alerts", broken))
+    failed = run("queue", "jobs", "run", "alerts", code=1)
+    assert "The job alerts failed: " in failed.stderr and "has run" not in failed.stdout
+
+
 # Dead letters.
 
 

@@ -491,6 +491,9 @@ async def test_a_job_runs_now_and_its_success_is_shown(env, ada):
     row = page.split("<code>recovery</code>")[1].split("</tr>")[0]
     assert "OK" in row
     assert "no job" in await ada.do("/admin/jobs/run", job="<x>")
+    await env.kv.put(keys.job("alerts"), b'{"name": "alerts", "state": {"firing": "{"}}')
+    page = await ada.do("/admin/jobs/run", job="alerts")
+    assert "The job alerts failed: " in page and "has run" not in page
 
 
 # Many at once.

@@ -10,7 +10,7 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.queue import ADMIN_QUEUE, JobView, job_view
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.wire import Wire
-from vskill_platform.domain.errors import NotFound
+from vskill_platform.domain.errors import JobFailed, NotFound
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.queue.job_health import job_health
 from vskill_platform.queue.jobs import JOBS
@@ -57,9 +57,11 @@ async def run(_services: Services, actor: Principal, request: RunJob) -> JobRun:
         known = ", ".join(job.name for job in JOBS)
         raise NotFound(f"There is no job {request.job!r}.", job=request.job, fix=f"choose one of {known}")
     await note("job run", job.name, by=actor.actor, reason="asked for it")
-    ran = await run_job(job, forced=True)
+    outcome = await run_job(job, forced=True)
+    if outcome is not None and outcome.error is not None:
+        raise JobFailed(f"The job {job.name} failed: {outcome.error}", job=job.name)
     (health,) = await job_health((job,))
-    return JobRun(ran, job_view(health))
+    return JobRun(outcome is not None, job_view(health))
 
 
 _NO_TOOL = Missing("operators look after the jobs")
@@ -87,7 +89,7 @@ RUN_JOB = Action(
     path=f"{JOBS_PATH}/{{job}}/run",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
-    errors=(NotFound,),
+    errors=(NotFound, JobFailed),
     summary="Run a job now",
     about="It runs in the process that gets the request, within its time budget. Nothing happens if it already runs.",
     tag="queue",

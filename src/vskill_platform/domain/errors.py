@@ -192,6 +192,12 @@ class BudgetExceeded(PlatformError):
     status = 504
 
 
+class JobFailed(PlatformError):
+    """The scheduled job failed; the list of jobs shows its error."""
+
+    code = "job_failed"
+
+
 # The record store.
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from contextvars import Context
 
+import msgspec
 import structlog
 
 from vskill_platform.clock import TimeLimit
@@ -19,12 +20,19 @@ from vskill_platform.worker_context import require_env, run_with_worker_env
 RENEW_EVERY_S = 5.0
 
 
-async def run_job(job: Job, *, forced: bool = False) -> bool:
-    """Run the job if its tick can be taken (`forced`: though it is not due yet); whether it ran."""
+class JobOutcome(msgspec.Struct, frozen=True):
+    """How a run of a job ended."""
+
+    #: None where it succeeded.
+    error: str | None
+
+
+async def run_job(job: Job, *, forced: bool = False) -> JobOutcome | None:
+    """Run the job if its tick can be taken (`forced`: though it is not due yet); None where it cannot."""
     env = require_env("kv")
     taken = await take_tick(job.name, every_ms=job.every_ms, now_forced=forced)
     if taken is None:
-        return False
+        return None
     started = env.clock.monotonic()
     state, error = dict(taken.state), None
     with structlog.contextvars.bound_contextvars(job=job.name), env.tracing.span("job", job=job.name):
@@ -41,7 +49,7 @@ async def run_job(job: Job, *, forced: bool = False) -> bool:
         _count(env, job, error)
         duration_ms = int((env.clock.monotonic() - started) * 1000)
         await finish_tick(taken, duration_ms=duration_ms, error=error, state=state)
-    return True
+    return JobOutcome(error)
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ from vskill_platform.actions.dead_letters import DISCARD, LIST_LETTERS, REPLAY, 
 from vskill_platform.actions.jobs import LIST_JOBS, RUN_JOB, EveryJob
 from vskill_platform.actions.queue import PAUSE, RECOVER, RESUME, STATUS, STUCK, ListStuck, WholeQueue
 from vskill_platform.actions.rescans import CONTINUE_RESCANS, SHOW_RESCANS, StoppedRescans
+from vskill_platform.domain.errors import JobFailed
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import (
     act_by_form,
@@ -84,9 +85,11 @@ async def jobs(request: Request) -> Response:
 
 @acting(JOBS_PLACE)
 async def run_now(request: Request) -> Response:
-    done = await act_by_form(request, RUN_JOB)
-    name = done.job.name
-    text = f"{name} has run; see the table for the result." if done.ran else f"{name} is running already."
+    try:
+        done = await act_by_form(request, RUN_JOB)
+    except JobFailed as error:
+        return see_other(request, JOBS_PLACE, error.in_words, "bad")
+    text = f"{done.job.name} has run." if done.ran else f"{done.job.name} is running already."
     return see_other(request, JOBS_PLACE, text)
 
 
