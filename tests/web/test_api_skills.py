@@ -407,6 +407,23 @@ async def test_installs_are_counted_by_day_for_the_skill_that_is_meant(shelf):
     assert (await shelf.client.get(DETAIL)).json()["skill"]["vskillInstalls"] == 3
 
 
+@pytest.mark.parametrize("name", ["acme/tools/lint", "lint", "notes", "acme/notes"])
+async def test_an_install_from_another_repository_counts_for_nobody_here(shelf, name):
+    """`notes` is the only skill of its name, `lint` is one of two."""
+    for skill in ("lint", "notes"):
+        await shelf.publish(skill)
+    await shelf.publish("lint", repo="https://github.com/other/tools")
+    foreign = {"repoUrl": "https://github.com/somebody/else"}
+    one = {"skillName": name, **foreign}
+    assert (await shelf.client.post("/api/v1/skills/installs", json=one)).status_code == 404
+    answer = (await shelf.client.post("/api/v1/skills/installs", json={"skills": [one]})).json()
+    assert (answer["counted"], answer["unknown"]) == ([], [name])
+    with active_env(shelf.env):
+        assert await installs_by_skill() == {}
+    own = {"skillName": name, "repoUrl": "acme/tools"}
+    assert (await shelf.client.post("/api/v1/skills/installs", json=own)).status_code == 201
+
+
 async def test_a_skill_shows_the_installs_of_now_and_lists_follow_by_a_job(shelf):
     await shelf.publish("lint")
 

@@ -222,10 +222,9 @@ async def _find_meant_skill(
     if is_bare and len(await list_flat(name, audiences=audiences_of(reader))) > 1:
         return None
     try:
-        skill = await find_skill(services, reader, name, repo_url)
+        return await find_skill(services, reader, name, repo_url)
     except (NotFound, Ambiguous):
         return None
-    return None if repo_url and skill.identity.repo_key != normalise(repo_url).repo_key else skill
 
 
 def _hits(

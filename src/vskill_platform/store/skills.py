@@ -10,7 +10,7 @@ import msgspec
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.errors import Ambiguous, Conflict, NotFound
-from vskill_platform.domain.identity import Identity, normalise
+from vskill_platform.domain.identity import Identity, parse_place
 from vskill_platform.domain.names import holder_for
 from vskill_platform.domain.naming import canonical_name, clash_slug, slug_of
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion, newest_under_review
@@ -46,21 +46,22 @@ async def get_skill(canonical: str) -> PublishedSkill:
 
 
 async def find_by_name(name: str, repo_url: str | None = None, *, audiences: Audiences) -> PublishedSkill:
-    """By canonical name, by `owner/slug`, or by short name: the one way to resolve names. `repo_url` may name one of
-    several skills of a slug. What a name means to a reader never changes by what others publish; where nobody
+    """By canonical name, by `owner/slug`, or by short name: the one way to resolve names. With `repo_url` only a skill
+    of that repository is meant. What a name means to a reader never changes by what others publish; where nobody
     holds it, several skills are an error that lists them. Skills of other audiences are not there."""
+    place = parse_place(repo_url) if repo_url else None
     if name.count("/") == 2:
-        return (await find_by_full_name(name, audiences=audiences))[0]
+        skill, _ = await find_by_full_name(name, audiences=audiences)
+        return _only(name, [skill] if place is None or skill.identity.repo_key == place.repo_key else [])
     owner, _, flat = name.rpartition("/")
     flat = flat.lower()
     if not flat:
         raise NotFound(f"There is no skill {name[:200]}.", skill=name[:200])
-    if repo_url and not owner:
-        place = normalise(repo_url)
-        known = await _of_flat(flat, audiences)
+    if place is not None:
+        known = await _of_flat(flat, audiences, owner.lower())
         found = [one for one in known if one.identity.repo_key == place.repo_key]
-        # Of several, none is meant that lies elsewhere, nor the holder.
-        if len(found) == 1 or (len(known) > 1 and not found):
+        # Of several in one repository, the holder is meant.
+        if len(found) <= 1:
             return _only(name, found)
     held = await read_name(flat)
     holder = holder_for(held, audiences)
