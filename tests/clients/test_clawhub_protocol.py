@@ -12,12 +12,16 @@ from tests.clients.test_discovery import block
 from tests.support.envs import active_env, run_until_quiet
 from tests.support.records import put_copies
 from tests.support.shelf import open_shelf
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.takedowns import TAKE_DOWN, TakeDownSkill
 from vskill_platform.domain.skill import StatusChange, StatusRole, take_down, yank
+from vskill_platform.store.accounts import Role
 from vskill_platform.store.skills import get_skill, update_skill
 
 pytestmark = pytest.mark.anyio
 
 API = "/clawhub/api/v1"
+ADMIN = Principal("ada", Role.ADMIN)
 SKILL_MD = b"---\nname: sent\ndescription: A skill that was sent.\n---\n# Sent\n"
 
 
@@ -98,6 +102,21 @@ async def test_a_withdrawn_skill_has_no_version_and_install_says_why(shelf):
     assert (await shelf.client.get(f"{API}/download", params={"slug": "gone"})).status_code == 410
     assert (await shelf.client.get(f"{API}/skills/gone/versions/1.0.0")).status_code == 410
     assert (await shelf.client.get(f"{API}/search", params={"q": "gone"})).json()["results"] == []
+
+
+@pytest.mark.parametrize(
+    ("threat_type", "verdict"), [("credential-theft", "malicious"), ("", "suspicious")], ids=["named", "not"]
+)
+async def test_a_skill_that_a_reviewer_took_down_is_not_called_clean(shelf, threat_type, verdict):
+    await shelf.publish("thief")
+    request = TakeDownSkill(skill="thief", reason="it steals tokens", threat_type=threat_type)
+    await TAKE_DOWN(shelf.env, ADMIN, request)
+    for path in ("thief", "thief/moderation"):
+        told = (await shelf.client.get(f"{API}/skills/{path}")).json()["moderation"]
+        assert (told["verdict"], told["isMalwareBlocked"]) == (verdict, bool(threat_type))
+        assert (told["reasonCodes"], told["summary"]) == (["taken-down"], "it steals tokens")
+        # The client would ask whether to install it anyway, and then hear that there is nothing.
+        assert not told["isSuspicious"]
 
 
 async def test_a_blocked_skill_is_marked_and_others_of_its_repository_are_suspicious(shelf):

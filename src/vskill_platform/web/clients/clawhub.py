@@ -236,26 +236,27 @@ async def detail(request: Request, skill: PublishedSkill) -> Response:
 
 
 def _moderation(skill: PublishedSkill, blocklist: Blocklist) -> dict[str, Any]:
-    """Our verdict in this protocol's words."""
+    """Our verdict in this protocol's words. The client refuses what is blocked, asks before it installs what is
+    suspicious, and prints the verdict of everything else."""
+    is_live = skill.current_version is not None
     hits = blocklist.hits_version(skill, _latest(skill)) if skill.versions else ()
-    # What a person took down need not be malicious: for that, `install` says why there is nothing.
-    down = [
-        ref
-        for ref in skill.versions
-        if ref.status is VersionStatus.TAKEN_DOWN and not ref.by.startswith(("admin:", "user:"))
-    ]
-    taint = blocklist.taint(skill.identity, skill.audience)
-    blocked = bool(hits) or (skill.current_version is None and bool(down))
-    reason = hits[0].reason if hits else down[-1].reason if blocked else ""
-    # The client asks about what is suspicious before it hears that there is nothing to install.
-    suspicious = not blocked and taint is not None and skill.current_version is not None
-    if suspicious and taint is not None:
-        reason = f"another skill of this repository is blocked: {taint.reason}"
+    down = [ref for ref in skill.versions if not is_live and ref.status is VersionStatus.TAKEN_DOWN]
+    # What a person took down without naming a danger need not be malicious: `install` says why there is nothing.
+    bad = [ref for ref in down if ref.threat_type or not ref.by.startswith(("admin:", "user:"))]
+    taint = blocklist.taint(skill.identity, skill.audience) if is_live else None
+    code = reason = ""
+    if hits:
+        code, reason = "blocked", hits[0].reason
+    elif down:
+        code, reason = "taken-down", (bad or down)[-1].reason
+    elif taint is not None:
+        code, reason = "tainted", f"another skill of this repository is blocked: {taint.reason}"
+    is_blocked = bool(hits or bad)
     return {
-        "isSuspicious": suspicious,
-        "isMalwareBlocked": blocked,
-        "verdict": "malicious" if blocked else "suspicious" if suspicious else "clean",
-        "reasonCodes": ["blocked"] if blocked else ["tainted"] if suspicious else [],
+        "isSuspicious": code == "tainted",
+        "isMalwareBlocked": is_blocked,
+        "verdict": "malicious" if is_blocked else "suspicious" if code else "clean",
+        "reasonCodes": [code] if code else [],
         "updatedAt": skill.updated_at,
         "summary": reason or None,
     }
