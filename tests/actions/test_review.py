@@ -303,4 +303,7 @@ async def test_a_decision_says_beforehand_what_it_will_do(env):
     told = await preview_decision(env, await resolve(ROB), record)
     assert "are missing" in told.problem and told.approve == ()
     assert told.reject[0].startswith("ann is told your reason")
-    assert "DR-009 counts as right about it." in told.reject and told.reject[-1] == "Nothing is published."
+    assert (
+        "The statistics count DR-009 as right here." in told.reject
+        and told.reject[-1] == "Nothing is published."
+    )

@@ -128,7 +128,7 @@ def test_the_classes_of_hosts_differ_by_the_shell():
 def test_the_sentence_counts_nothing_where_all_are_named():
     found = [host(f"{letter}.example", 4) for letter in "abc"]
     assert describe_gains(found, "1.0.0") == (
-        "new since version 1.0.0: it addresses a host "
+        "unlike version 1.0.0, it addresses a host "
         "(a.example at run.sh:4, b.example at run.sh:4, c.example at run.sh:4)"
     )
 
@@ -138,6 +138,6 @@ def test_the_sentence_names_each_thing_with_its_place_and_counts_the_rest():
     secret = SkillCapability(CapabilityKind.SECRET, "SSH keys", "run.py", 12)
     said = describe_gains([*found, secret], "1.2.0")
     assert said == (
-        "new since version 1.2.0: it reads a secret (SSH keys at run.py:12), and it runs shell commands with a host "
+        "unlike version 1.2.0, it reads a secret (SSH keys at run.py:12), and runs shell commands that use a host "
         "(a.example at run.sh:4, b.example at run.sh:4, c.example at run.sh:4, 2 more)"
     )

@@ -339,7 +339,7 @@ async def test_cancelling_approving_and_rejecting_are_each_one_step_with_a_reaso
     record = await submitted()
     with pytest.raises(InvalidInput, match="reason"):
         await cancel(record.id, by="user:me", reason=" ")
-    with pytest.raises(TransitionError, match="only one that waits"):
+    with pytest.raises(TransitionError, match="Only a submission that waits"):
         await approve(record.id, by="admin:me", reason="fine")
     await cancel(record.id, by="user:me", reason="a mistake")
     with pytest.raises(TransitionError, match="nothing to cancel"):

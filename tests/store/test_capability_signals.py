@@ -55,8 +55,9 @@ async def test_an_update_with_a_shell_and_a_new_host_waits_and_says_which_host_a
     assert first.state is State.PUBLISHED
     second = await published(env, extra=script(LOUD))
     assert second.state is State.NEEDS_REVIEW
-    said = "it runs shell commands with a host (stats.collector-example.dev at run.sh:3)"
-    assert f"new since version 1.0.0: {said}" in second.why
+    said = "it runs shell commands that use a host (stats.collector-example.dev at run.sh:3)"
+    passed = "otherwise it passed the static scan; no judge is configured"
+    assert second.why == f"unlike version 1.0.0, {said}; {passed}"
 
 
 async def test_an_update_with_only_a_link_in_its_text_is_published(env):
@@ -149,7 +150,7 @@ async def test_a_live_version_whose_files_are_gone_sends_the_update_to_a_reviewe
             file.unlink()
         second = await published(env, "Other words.", extra=script(QUIET))
     assert second.state is State.NEEDS_REVIEW
-    assert "its files are gone or damaged" in second.why
+    assert "whose files are missing or damaged" in second.why
 
 
 #: Made-up histories of honest skills: what changes, and whether a person must look.

@@ -352,7 +352,7 @@ async def test_D7_a_second_decision_is_refused_and_told(env, rob, ada):
     text = await ada.do(
         f"/admin/review/{record.id}/approve", reason="yes", run=record.run, digest=record.digest
     )
-    assert "only one that waits for a reviewer can be approved" in text
+    assert "Only a submission that waits for a reviewer can be approved" in text
     assert (await get_submission(record.id)).state is State.REJECTED
 
 

@@ -40,7 +40,7 @@ class AppealSubmission(SubmissionRequest, frozen=True, kw_only=True):
 def why_no_appeal(record: Submission) -> str | None:
     """Why this run cannot be appealed, as a sentence with what to do instead; None where it can."""
     if record.state not in APPEALABLE:
-        return f"It is {record.state.label.lower()}; only a refused submission can be appealed."
+        return f"Only a refused submission can be appealed. The state of this one is: {record.state.label}."
     if record.appeal is not None:
         return "A reviewer has already decided an appeal about this content. Change the skill and submit it again."
     if record.state is State.BLOCKED:

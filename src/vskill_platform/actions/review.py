@@ -61,7 +61,8 @@ async def approve(services: Services, actor: Principal, request: DecideSubmissio
     async def decide(record: Submission, step: Step) -> RecordChange:
         if record.state is not State.NEEDS_REVIEW:
             message = (
-                f"It is {record.state.label.lower()}; only one that waits for a reviewer can be approved."
+                "Only a submission that waits for a reviewer can be approved. "
+                f"The state of this one is: {record.state.label}."
             )
             raise TransitionError(message, submission=record.id)
         require_same(record, request)

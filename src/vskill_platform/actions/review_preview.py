@@ -68,7 +68,7 @@ def _preview_live(record: Submission, live: LiveReview, rejected: tuple[str, ...
     others = [ref for ref in live.skill.versions if ref.status is VersionStatus.LIVE and ref.number != number]
     left = f"Version {others[-1].number} is the newest then." if others else "Nobody can install it any more."
     down = f"Version {number} is taken down; {_count_installs(live.skill, 'has', 'have')} the skill. {left}"
-    return DecisionPreview((kept, *_tell_rules(record, "wrong")), "", (*rejected, down))
+    return DecisionPreview((kept, *_tell_rules(record, "wrong here")), "", (*rejected, down))
 
 
 def _tell_approval(
@@ -86,20 +86,19 @@ def _tell_approval(
             f"Version {number} becomes the newest after {before.current_version}; {reached} it as an update."
         )
     certified = "It is marked as certified: a person approved exactly these bytes."
-    return (told, certified, *_tell_rules(record, "wrong"))
+    return (told, certified, *_tell_rules(record, "wrong here"))
 
 
 def _tell_rejection(record: Submission) -> tuple[str, ...]:
     who = record.submitter or "The author"
     told = f"{who} is told your reason; it stands in the public history, without your name."
     block = ("The block stays as it is.",) if record.appeals_block else ()
-    return (told, *block, *_tell_rules(record, "right"))
+    return (told, *block, *_tell_rules(record, "right here"))
 
 
 def _tell_rules(record: Submission, what: str) -> tuple[str, ...]:
     held = rules_that_held(record)
-    verb = "counts" if len(held) == 1 else "count"
-    return (f"{', '.join(held)} {verb} as {what} about it.",) if held else ()
+    return (f"The statistics count {', '.join(held)} as {what}.",) if held else ()
 
 
 def _count_installs(skill: PublishedSkill, one: str, many: str) -> str:

@@ -144,7 +144,7 @@ async def cancel(services: Services, actor: Principal, request: CancelSubmission
 
     async def decide(record: Submission, step: Step) -> RecordChange:
         if record.state.terminal:
-            message = f"The submission is already {record.state.label.lower()}; there is nothing to cancel."
+            message = f"There is nothing to cancel. The state of the submission is: {record.state.label}."
             raise TransitionError(message, submission=record.id)
         return RecordChange(submission.move(submission.cancel_rerun(record), State.DEQUEUED, step))
 

@@ -155,7 +155,7 @@ def needing_review(
 MOST_NAMED = 3
 _GAINS = {
     CapabilityClass.SECRET: "reads a secret",
-    CapabilityClass.SHELL_HOST: "runs shell commands with a host",
+    CapabilityClass.SHELL_HOST: "runs shell commands that use a host",
     CapabilityClass.PERSISTENCE: "changes what outlives the session",
     CapabilityClass.INSTALL: "installs something",
     CapabilityClass.HOST: "addresses a host",
@@ -168,8 +168,8 @@ def describe_gains(found: Iterable[SkillCapability], version: str) -> str:
     for one in found:
         if one.review_class is not None:
             by_class.setdefault(one.review_class, []).append(one)
-    parts = [f"it {_GAINS[name]} ({_named(by_class[name])})" for name in CapabilityClass if name in by_class]
-    return f"new since version {version}: {', and '.join(parts)}"
+    parts = [f"{_GAINS[name]} ({_named(by_class[name])})" for name in CapabilityClass if name in by_class]
+    return f"unlike version {version}, it {', and '.join(parts)}"
 
 
 def _named(found: list[SkillCapability]) -> str:

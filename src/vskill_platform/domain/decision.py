@@ -405,7 +405,7 @@ def _raise_to_review(case: _Case, decision: Decision) -> Decision:
         case,
         doubts[0][0],
         State.NEEDS_REVIEW,
-        f"{reasons} ({decision.reason})",
+        f"{reasons}; otherwise it {decision.reason}",
         findings=(*strong, *cleared),
     )
 

@@ -36,7 +36,7 @@ async def capability_signals(identity: Identity, digest: str, report: StaticRepo
         return ()
     before = await live_card(live.digest)
     if before is None:
-        reason = f"what is new since version {live.number} cannot be told: its files are gone or damaged"
+        reason = f"it cannot be compared with version {live.number}, whose files are missing or damaged"
         return (Signal(SignalKind.NEW_CAPABILITY, reason),)
     gained = needing_review(new_capabilities(before, card), classes)
     if not gained:
