@@ -7,11 +7,13 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.leaks.requests import requests_for
-from tests.leaks.test_routes import READS, ask, name_of
+from tests.leaks.test_routes import READS, ask
 from tests.leaks.world import LeakWorld, open_leak_world
+from tests.support.walking import walk
 from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.records import audience_of
+from vskill_platform.web.routing import Endpoint
 
 pytestmark = pytest.mark.anyio
 
@@ -49,14 +51,16 @@ def malformed(world: LeakWorld) -> float:
     )
 
 
-@pytest.mark.parametrize("endpoint", READS, ids=name_of)
-async def test_no_answer_decodes_a_record_outside_its_audiences(damaged, endpoint):
-    before = malformed(damaged)
-    for asker in ("anonymous", "zoe by token"):
+@pytest.mark.parametrize("asker", ["anonymous", "zoe by token"])
+async def test_no_answer_decodes_a_record_outside_its_audiences(damaged, asker):
+    async def check(endpoint: Endpoint) -> None:
+        before = malformed(damaged)
         for asked in requests_for(endpoint, damaged.visible):
             answer = await ask(damaged, damaged.askers[asker], asked)
             assert answer.status_code < 500, (asked.label, answer.text)
             assert malformed(damaged) == before, asked.label
+
+    await walk(READS, check)
 
 
 @pytest.mark.parametrize("path", ["/api/v1/skills", "/api/v1/submissions"])

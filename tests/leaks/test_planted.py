@@ -132,7 +132,7 @@ async def test_a_planted_name_in_a_block_is_found(world, path):
         await add_block(BlockEntry(target, Severity.HIGH, REASON, "admin:ada", world.env.kv.now()))
         try:
             with pytest.raises(AssertionError):
-                await check_for_canaries(world, endpoint, "anonymous")
+                await check_for_canaries(world, "anonymous", (world.visible, world.hidden), endpoint)
         finally:
             await remove_block(target)
 

@@ -1,24 +1,28 @@
 """The leak test: every route is asked about a secret, as everybody who may not know it. No byte and no header of any
 answer holds a canary that the request did not bring along; what is hidden and what is not there are answered alike,
-after the same reads."""
+after the same reads.
+
+Each test has registries of its own: answers are kept for whoever asks next, and somebody who has claimed a repository
+may be told its name."""
 
 import base64
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
+from functools import partial
 
 import httpx2
 import pytest
 
 from tests.leaks.requests import Asked, requests_for
 from tests.leaks.world import Asker, Facts, LeakWorld, open_leak_world
+from tests.support.walking import walk
 from vskill_platform.web.app import ENDPOINTS
 from vskill_platform.web.routing import Endpoint
 
 pytestmark = pytest.mark.anyio
 
 OUTSIDERS = ("anonymous", "zoe by token", "zoe by basic", "zoe by session", "a foreign token")
-#: They differ from request to request, whatever is asked.
-#: Secrets that are made for one answer, and the time.
+#: They differ from request to request, whatever is asked: secrets that are made for one answer, and the time.
 _FRESH = (
     re.compile(r"vskill_visitor=[^;]+"),
     re.compile(r'name="csrf" value="[^"]+"'),
@@ -31,27 +35,28 @@ _FRESH = (
 #: What a page says after a form, in the clear, and its signature.
 _FLASH = re.compile(r'vskill_flash="?([\w-]+)\.[0-9a-f]+"?')
 OWN_HEADERS = frozenset({"date", "x-request-id"})
-_REQUEST_ID = re.compile(r"[0-9a-hjkmnp-tv-z]{26}", re.IGNORECASE)
 
 ROUTES = [endpoint for endpoint in ENDPOINTS if not endpoint.is_stream]
-#: Asked in a registry of their own: somebody who has just claimed a repository may be told its name.
 READS = [endpoint for endpoint in ROUTES if endpoint.method == "GET"]
 WRITES = [endpoint for endpoint in ROUTES if endpoint.method != "GET"]
+#: What is walked by each asker.
+BY_EVERY_OUTSIDER = [
+    pytest.param(routes, asker, id=f"{kind}-{asker}")
+    for kind, routes in (("reads", READS), ("writes", WRITES))
+    for asker in OUTSIDERS
+]
 
 
-def name_of(endpoint: Endpoint) -> str:
-    return f"{endpoint.method} {endpoint.path}"
-
-
-@pytest.fixture(scope="module")
-async def reading(tmp_path_factory) -> AsyncIterator[LeakWorld]:
-    async with open_leak_world(tmp_path_factory.mktemp("reading")) as opened:
+@pytest.fixture
+async def world(tmp_path) -> AsyncIterator[LeakWorld]:
+    async with open_leak_world(tmp_path) as opened:
         yield opened
 
 
-@pytest.fixture(scope="module")
-async def writing(tmp_path_factory) -> AsyncIterator[LeakWorld]:
-    async with open_leak_world(tmp_path_factory.mktemp("writing")) as opened:
+@pytest.fixture
+async def twin(tmp_path_factory, world) -> AsyncIterator[LeakWorld]:
+    """A registry that is equal to `world` in everything."""
+    async with open_leak_world(tmp_path_factory.mktemp("twin"), signing=world.env.signing) as opened:
         yield opened
 
 
@@ -95,55 +100,32 @@ def without_names(text: str, facts: Facts) -> str:
     return text
 
 
-async def check_for_canaries(world: LeakWorld, endpoint: Endpoint, asker: str) -> None:
-    for facts in (world.hidden, world.visible):
+async def check_for_canaries(
+    world: LeakWorld, asker: str, about: tuple[Facts, ...], endpoint: Endpoint
+) -> None:
+    for facts in about:
         for asked in requests_for(endpoint, facts):
             text = written(await ask(world, world.askers[asker], asked))
             assert not leaks_in(world, asked, text), (asked.label, text[:3000])
 
 
-async def check_for_differences(world: LeakWorld, endpoint: Endpoint, asker: str) -> None:
-    who = world.askers[asker]
-    for hidden, absent, other in trios(world, endpoint):
-        # What everybody shares is made by the first who asks.
-        await ask(world, who, other)
-        first = without_names(written(await ask(world, who, hidden)), world.hidden)
-        cost = _cost_of(world)
-        second = without_names(written(await ask(world, who, absent)), world.absent)
+async def check_for_differences(world: LeakWorld, twin: LeakWorld, asker: str, endpoint: Endpoint) -> None:
+    """One registry is only ever asked about what is hidden, its twin about what is not there; requests that name
+    nothing are left out."""
+    about = requests_for(endpoint, world.hidden), requests_for(endpoint, twin.absent)
+    for hidden, absent in (pair for pair in zip(*about, strict=True) if pair[0] != pair[1]):
+        first = without_names(written(await ask(world, world.askers[asker], hidden)), world.hidden)
+        second = without_names(written(await ask(twin, twin.askers[asker], absent)), twin.absent)
         assert first == second, hidden.label
-        assert cost == _cost_of(world), hidden.label
+        assert world.probe.cost == twin.probe.cost, hidden.label
 
 
-def _cost_of(world: LeakWorld) -> dict[str, int]:
-    """What a request has read; how many tokens the asker has grows with each one that is made."""
-    return {kind: count for kind, count in world.probe.cost.items() if kind != "get_many token"}
+@pytest.mark.parametrize(("routes", "asker"), BY_EVERY_OUTSIDER)
+async def test_no_answer_holds_a_canary(world, routes, asker):
+    for facts in (world.visible, world.hidden):
+        await walk(routes, partial(check_for_canaries, world, asker, (facts,)))
 
 
-@pytest.mark.parametrize("asker", OUTSIDERS)
-@pytest.mark.parametrize("endpoint", READS, ids=name_of)
-async def test_no_answer_holds_a_canary(reading, endpoint, asker):
-    await check_for_canaries(reading, endpoint, asker)
-
-
-@pytest.mark.parametrize("asker", OUTSIDERS)
-@pytest.mark.parametrize("endpoint", READS, ids=name_of)
-async def test_what_is_hidden_is_answered_as_what_is_not_there(reading, endpoint, asker):
-    await check_for_differences(reading, endpoint, asker)
-
-
-@pytest.mark.parametrize("asker", OUTSIDERS)
-@pytest.mark.parametrize("endpoint", WRITES, ids=name_of)
-async def test_nothing_that_is_sent_leads_to_a_canary(writing, endpoint, asker):
-    await check_for_canaries(writing, endpoint, asker)
-
-
-@pytest.mark.parametrize("asker", OUTSIDERS)
-@pytest.mark.parametrize("endpoint", WRITES, ids=name_of)
-async def test_what_is_sent_about_a_secret_meets_what_is_not_there(writing, endpoint, asker):
-    await check_for_differences(writing, endpoint, asker)
-
-
-def trios(world: LeakWorld, endpoint: Endpoint) -> Iterator[tuple[Asked, Asked, Asked]]:
-    """Requests about what is hidden, and about two things that are not there; those that name nothing are left out."""
-    about = (requests_for(endpoint, facts) for facts in (world.hidden, world.absent, world.other))
-    return (found for found in zip(*about, strict=True) if found[0] != found[1])
+@pytest.mark.parametrize(("routes", "asker"), BY_EVERY_OUTSIDER)
+async def test_what_is_hidden_is_answered_as_what_is_not_there(world, twin, routes, asker):
+    await walk(routes, partial(check_for_differences, world, twin, asker))

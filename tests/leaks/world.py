@@ -5,11 +5,13 @@ import base64
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import msgspec
 
 from tests.support.envs import active_env, run_until_quiet, skill_files
+from tests.support.manual_clock import ManualClock
 from tests.support.people import make_account, session_of, token_of
 from tests.support.probe import Probe
 from tests.support.shelf import ListedRepositories, open_shelf
@@ -122,7 +124,6 @@ class LeakWorld:
         self.client = client
         self.hidden: Facts
         self.absent: Facts
-        self.other: Facts
         self.visible: Facts
         self.sources: ListedRepositories
         self.askers: dict[str, Asker] = {}
@@ -136,10 +137,12 @@ class LeakWorld:
 
 @asynccontextmanager
 async def open_leak_world(
-    folder: Path, engine: str = "memory", endpoints: tuple[Endpoint, ...] = ENDPOINTS
+    folder: Path, engine: str = "memory", endpoints: tuple[Endpoint, ...] = ENDPOINTS, **parts: Any
 ) -> AsyncIterator[LeakWorld]:
+    """`parts` are those of the environment that another registry has too."""
     # An owner whose place is blocked waits for a reviewer with everything else, and streams would tell of nothing.
-    async with open_shelf(folder, engine, rate_limits="off", review_signals=("look-alike",)) as shelf:
+    settings = {"rate_limits": "off", "review_signals": ("look-alike",)}
+    async with open_shelf(folder, engine, clock=ManualClock(), **settings, **parts) as shelf:
         probe = Probe(shelf.env.kv, shelf.env.blobs)
         sources = HostedRepositories(probe.blobs)
         env = msgspec.structs.replace(shelf.env, kv=probe.kv, blobs=probe.blobs, sources=sources)
@@ -204,14 +207,6 @@ async def _furnish(world: LeakWorld) -> None:
         "e" * 64,
         "f" * len(world.hidden.content_hash),
         "01nobodyreport00000000000x",
-    )
-    world.other = facts_of(
-        "no-one-here",
-        "no-one-at-",
-        "no-one-too",
-        "d" * 64,
-        "c" * len(world.hidden.content_hash),
-        "01no-onereport00000000000x",
     )
     world.visible = facts_of(
         "openhouse",

@@ -8,6 +8,7 @@ import pytest
 from tests.support.acting import sign_out_everywhere
 from tests.support.envs import open_product_env
 from tests.support.people import ADDRESS, browser, make_account, session_of, signed_in, token_of
+from tests.support.walking import name_of, walk
 from vskill_platform.actions.principal import ANYBODY, Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.settings import Settings
@@ -92,10 +93,6 @@ def guard_of(endpoint: Endpoint) -> Guard:
     return Guard.PUBLIC if endpoint.action is None else GUARDS.get(endpoint.action.right, Guard.AUTHOR)
 
 
-def name_of(endpoint: Endpoint) -> str:
-    return f"{endpoint.method} {endpoint.path}"
-
-
 def address_of(endpoint: Endpoint) -> str:
     path = endpoint.path
     while "{" in path:
@@ -104,13 +101,13 @@ def address_of(endpoint: Endpoint) -> str:
     return path
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 async def env():
     async with open_product_env(Settings(store="memory:", rate_limits="off")) as opened:
         yield opened
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 async def app(env):
     for guard, name in NAMES.items():
         await make_account(env, name, Role(guard.value))
@@ -134,41 +131,45 @@ async def lets_in(client: httpx2.AsyncClient, endpoint: Endpoint) -> bool:
 WALKED = [one for one in ENDPOINTS if not one.is_stream]
 
 
-@pytest.mark.parametrize("endpoint", WALKED, ids=name_of)
-async def test_E10_anybody_is_let_in_only_where_it_is_public(app, endpoint):
-    async with browser(app) as client:
-        status, code = await code_of(client, endpoint)
-    if guard_of(endpoint) is Guard.PUBLIC:
-        assert code != "not_permitted"
-        # What an archive's address does not find may be hidden, so the client is asked for a token.
-        if endpoint.method == "GET" and code == "not_signed_in" and not endpoint.challenges:
-            pytest.fail("a public address asks to sign in")
-    elif endpoint.method == "GET" and endpoint.media == "text/html":
-        assert status == 303
-    else:
-        assert (status, code) == (401, "not_signed_in")
+async def test_E10_anybody_is_let_in_only_where_it_is_public(app):
+    async def check(endpoint: Endpoint) -> None:
+        async with browser(app) as client:
+            status, code = await code_of(client, endpoint)
+        if guard_of(endpoint) is Guard.PUBLIC:
+            assert code != "not_permitted"
+            # What an archive's address does not find may be hidden, so the client is asked for a token.
+            asks = endpoint.method == "GET" and code == "not_signed_in" and not endpoint.challenges
+            assert not asks, "a public address asks to sign in"
+        elif endpoint.method == "GET" and endpoint.media == "text/html":
+            assert status == 303
+        else:
+            assert (status, code) == (401, "not_signed_in")
+
+    await walk(WALKED, check)
 
 
 @pytest.mark.parametrize("role", list(NAMES))
-@pytest.mark.parametrize("endpoint", WALKED, ids=name_of)
-async def test_E10_a_session_is_let_in_up_to_its_role(app, env, role, endpoint):
-    async with browser(app) as client:
-        client.cookies.set(SESSION_COOKIE, await session_of(env, NAMES[role]))
-        assert await lets_in(client, endpoint) is (RANKS[role] >= RANKS[guard_of(endpoint)])
+async def test_E10_a_session_is_let_in_up_to_its_role(app, env, role):
+    async def check(endpoint: Endpoint) -> None:
+        async with browser(app) as client:
+            client.cookies.set(SESSION_COOKIE, await session_of(env, NAMES[role]))
+            assert await lets_in(client, endpoint) is (RANKS[role] >= RANKS[guard_of(endpoint)])
+
+    await walk(WALKED, check)
 
 
-@pytest.mark.parametrize(
-    "endpoint", [one for one in WALKED if guard_of(one) is not Guard.PUBLIC], ids=name_of
-)
-async def test_E10_a_token_without_the_admin_scope_is_an_authors_whoever_holds_it(app, env, endpoint):
-    await make_account(env, "tom", Role.ADMIN)
-    token = await token_of(env, "tom", "read")
-    headers = {"authorization": f"Bearer {token}"}
-    transport = httpx2.ASGITransport(app)
-    async with httpx2.AsyncClient(transport=transport, base_url=ADDRESS, headers=headers) as client:
-        allowed = guard_of(endpoint) is Guard.AUTHOR and endpoint.token_scope in {None, "read"}
-        assert await lets_in(client, endpoint) is allowed
-    await run_with_worker_env(env, lambda: sign_out_everywhere("tom"))
+async def test_E10_a_token_without_the_admin_scope_is_an_authors_whoever_holds_it(app, env):
+    async def check(endpoint: Endpoint) -> None:
+        await make_account(env, "tom", Role.ADMIN)
+        token = await token_of(env, "tom", "read")
+        headers = {"authorization": f"Bearer {token}"}
+        transport = httpx2.ASGITransport(app)
+        async with httpx2.AsyncClient(transport=transport, base_url=ADDRESS, headers=headers) as client:
+            allowed = guard_of(endpoint) is Guard.AUTHOR and endpoint.token_scope in {None, "read"}
+            assert await lets_in(client, endpoint) is allowed
+        await run_with_worker_env(env, lambda: sign_out_everywhere("tom"))
+
+    await walk([one for one in WALKED if guard_of(one) is not Guard.PUBLIC], check)
 
 
 def test_E10_what_anybody_may_change_is_a_short_list_with_reasons():
@@ -205,16 +206,15 @@ def test_every_form_is_checked_for_its_sender():
             assert one.is_form, name_of(one)
 
 
-@pytest.mark.parametrize(
-    "endpoint", [one for one in ENDPOINTS if one.method != "GET" and not one.is_form], ids=name_of
-)
-async def test_no_route_that_changes_something_trusts_a_cookie_alone(app, env, endpoint):
+async def test_no_route_that_changes_something_trusts_a_cookie_alone(app, env):
     """Whatever a signed-in browser is made to send by another site is refused before the view runs."""
-    async with signed_in(app, env, NAMES[Guard.ADMIN], Role.ADMIN) as ada:
-        status, code = await code_of(ada.client, endpoint)
-    assert (status, code) == (403, "cross_site")
+
+    async def check(endpoint: Endpoint) -> None:
+        async with signed_in(app, env, NAMES[Guard.ADMIN], Role.ADMIN) as ada:
+            assert await code_of(ada.client, endpoint) == (403, "cross_site")
+
+    await walk([one for one in ENDPOINTS if one.method != "GET" and not one.is_form], check)
 
 
-@pytest.mark.parametrize("endpoint", [one for one in ENDPOINTS if one.is_stream], ids=name_of)
-def test_a_stream_is_public_and_filters_what_it_tells(endpoint):
-    assert guard_of(endpoint) is Guard.PUBLIC
+def test_a_stream_is_public_and_filters_what_it_tells():
+    assert {guard_of(one) for one in ENDPOINTS if one.is_stream} == {Guard.PUBLIC}

@@ -163,9 +163,10 @@ async def test_E4_every_route_refuses_what_it_does_not_know(env, path):
     assert (answer.status_code, answer.json()["field"]) == (400, "surprise")
 
 
-async def test_a_request_id_is_made_where_none_is_given(client):
-    ids = {(await client.get("/list")).headers["x-request-id"] for _ in range(3)}
-    assert len(ids) == 3
+async def test_a_request_id_is_made_where_none_is_given_and_all_have_one_length(client):
+    ids = {(await client.get("/list")).headers["x-request-id"] for _ in range(17)}
+    assert len(ids) == 17
+    assert len({len(one) for one in ids}) == 1
 
 
 @pytest.mark.parametrize("given", ["a b", "x" * 65, "a;b", 'a"b'])

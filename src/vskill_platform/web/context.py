@@ -59,9 +59,10 @@ class RequestContext:
         self._env = env
         self._headers = list(security_headers(env.settings))
         self._counts = _Counts(env)
-        #: Told apart from those of other processes by its beginning.
+        #: Told apart from those of other processes by its beginning. All have one length: what is hidden and what is
+        #: absent must be answered in equally many bytes.
         beginning = secrets.token_hex(5)
-        self._ids = (f"{beginning}-{number:x}" for number in itertools.count(1))
+        self._ids = (f"{beginning}-{number:08x}" for number in itertools.count(1))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
