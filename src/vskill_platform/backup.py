@@ -32,17 +32,20 @@ from vskill_platform.domain.errors import (
     ContentDamaged,
     InvalidInput,
     NotFound,
+    SchemaUnknown,
     StoreCorrupt,
     StoreUnavailable,
 )
 from vskill_platform.kv.contract import SNAPSHOT_PAGE, StoreSnapshot
 from vskill_platform.kv.entries import StoredRecord
 from vskill_platform.settings import Settings, keys_folder, shown_location
-from vskill_platform.snapshot import Tally, Totals, count_totals, open_target, puts
+from vskill_platform.snapshot import Progress, Tally, Totals, count_totals, open_target, puts, tell_nobody
 
 T = TypeVar("T")
 
-FORMAT = 1
+#: Raised by a release whose records, or file, mean something that an earlier release would get wrong. Format 1 knows of
+#: nobody's private skills: a release that reads no other would make them public.
+FORMAT = 2
 RECORDS, LETTERS, MANIFEST = "records.jsonl", "dead_letters.jsonl", "manifest.json"
 BLOBS, KEYS = "blobs/", "keys/"
 
@@ -59,7 +62,9 @@ class DamagedPiece(msgspec.Struct, frozen=True):
 class BackupManifest(msgspec.Struct, frozen=True):
     """What the file holds, written last."""
 
+    #: What a release must know to restore it.
     format: int
+    #: Which release wrote it.
     release: str
     #: Where it came from, without a password.
     store: str
@@ -134,7 +139,9 @@ class _LetterLine(msgspec.Struct, frozen=True, array_like=True):
         return DeadLetter(0, self.body, self.key, self.reason, self.deliveries, self.sent_at, self.died_at)
 
 
-async def back_up(settings: Settings, file: Path, *, with_keys: bool = False) -> BackupManifest:
+async def back_up(
+    settings: Settings, file: Path, *, with_keys: bool = False, progress: Progress = tell_nobody
+) -> BackupManifest:
     """Write a backup. The file appears under its name only when it is whole, and only its owner may read it."""
     if await asyncio.to_thread(file.exists):
         raise Conflict(f"{file} already exists: give another name, or move the file away", file=str(file))
@@ -143,9 +150,9 @@ async def back_up(settings: Settings, file: Path, *, with_keys: bool = False) ->
         try:
             names = _ContentNames()
             async with open_snapshot(settings.store) as snapshot:
-                totals = await _add_records(writer, snapshot, names)
+                totals = await _add_records(writer, snapshot, names, progress)
             async with _opened_blobs(settings) as content:
-                blobs = await _add_content(writer, content, names)
+                blobs = await _add_content(writer, content, names, progress)
             keys = await asyncio.to_thread(writer.add_keys, keys_folder(settings)) if with_keys else 0
             place = shown_location(settings.store)
             manifest = BackupManifest(FORMAT, __version__, place, totals, blobs, keys, names.damaged())
@@ -157,7 +164,7 @@ async def back_up(settings: Settings, file: Path, *, with_keys: bool = False) ->
     return manifest
 
 
-async def restore(settings: Settings, file: Path) -> BackupManifest:
+async def restore(settings: Settings, file: Path, progress: Progress = tell_nobody) -> BackupManifest:
     """Fill an empty store and its folders from a backup; then compare what is there with what was backed up. The
     manifest that is returned names what is not whole."""
     manifest = await asyncio.to_thread(read_manifest, file)
@@ -166,13 +173,16 @@ async def restore(settings: Settings, file: Path) -> BackupManifest:
             place = shown_location(settings.store)
             raise Conflict(f"{place} already holds records: restore into an empty store", store=place)
         # Content first, as always: no record ever names what is not there.
-        damaged = await _restore_files(settings, file, manifest)
+        damaged = await _restore_files(settings, file, manifest, progress)
+        written = 0
         async for records in _in_thread(_pages(file, RECORDS, StoredRecord)):
             await kv.commit(puts(records, kv.now()))
+            written += len(records)
+            progress("records written", written, manifest.totals.records)
         async for lines in _in_thread(_pages(file, LETTERS, _LetterLine)):
             await broker.add_dead_letters([line.letter() for line in lines])
         async with kv.snapshot() as snapshot:
-            found = await count_totals(snapshot)
+            found = await count_totals(snapshot, progress)
     if found != manifest.totals:
         raise StoreCorrupt(
             f"the restored store differs from the backup: {found} instead of {manifest.totals}",
@@ -181,12 +191,14 @@ async def restore(settings: Settings, file: Path) -> BackupManifest:
     return msgspec.structs.replace(manifest, damaged=damaged)
 
 
-async def verify(file: Path, known: tuple[DamagedPiece, ...] = ()) -> BackupManifest:
+async def verify(
+    file: Path, known: tuple[DamagedPiece, ...] = (), progress: Progress = tell_nobody
+) -> BackupManifest:
     """Restore into a fresh store beside the file, compare, and throw it away. What was `known` to be damaged when the
     file was written is named as it was then."""
     folder = await asyncio.to_thread(tempfile.mkdtemp, prefix="vskill-verify-", dir=file.parent)
     try:
-        manifest = await restore(Settings(data_dir=folder), file)
+        manifest = await restore(Settings(data_dir=folder), file, progress)
     finally:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
     before = {piece.digest: piece for piece in known}
@@ -240,12 +252,15 @@ class _Writer:
         self._partial.unlink(missing_ok=True)
 
 
-async def _add_records(writer: _Writer, snapshot: StoreSnapshot, names: _ContentNames) -> Totals:
+async def _add_records(
+    writer: _Writer, snapshot: StoreSnapshot, names: _ContentNames, progress: Progress
+) -> Totals:
     tally = Tally()
     async for page in snapshot.pages():
         tally.add(page)
         names.add(page)
         await asyncio.to_thread(writer.spool, page)
+        progress("records read", tally.records, None)
     await asyncio.to_thread(writer.add_spooled, RECORDS)
     letters = await snapshot.dead_letters()
     lines = b"".join(msgspec.json.encode(_LetterLine.of(letter)) + b"\n" for letter in letters)
@@ -253,14 +268,15 @@ async def _add_records(writer: _Writer, snapshot: StoreSnapshot, names: _Content
     return tally.totals(len(letters))
 
 
-async def _add_content(writer: _Writer, blobs: Blobs, names: _ContentNames) -> int:
+async def _add_content(writer: _Writer, blobs: Blobs, names: _ContentNames, progress: Progress) -> int:
     """All that the records name and that is whole; how much that is."""
-    added = 0
-    for address in names.addresses:
+    added, addresses = 0, names.addresses
+    for done, address in enumerate(addresses, start=1):
         data = await blobs.get(address)
         if await asyncio.to_thread(names.take, address, data) and data is not None:
             await asyncio.to_thread(writer.add, BLOBS + address, data)
             added += 1
+        progress("content read", done, len(addresses))
     return added
 
 
@@ -287,18 +303,25 @@ def read_manifest(file: Path) -> BackupManifest:
         with tarfile.open(file, "r:") as archive:
             found = archive.extractfile(MANIFEST)
             manifest = msgspec.json.decode(found.read() if found else b"", type=BackupManifest)
+            needs_newer = manifest.format > FORMAT or _series(manifest.release) > _series(__version__)
     except FileNotFoundError:
         raise NotFound(f"There is no file {file}.", file=str(file)) from None
-    except (tarfile.TarError, KeyError, msgspec.DecodeError, OSError) as error:
+    except (tarfile.TarError, KeyError, ValueError, OSError) as error:
         raise StoreCorrupt(
             f"{file} is not a complete backup of this platform: {error}", file=str(file)
         ) from error
-    if manifest.format != FORMAT:
-        raise StoreCorrupt(
-            f"{file} has format {manifest.format}, by release {manifest.release}; this release reads {FORMAT}",
+    if needs_newer:
+        raise SchemaUnknown(
+            f"{file} needs release {manifest.release} or a newer one: it has format {manifest.format}. This is release "
+            f"{__version__}, which reads formats up to {FORMAT}. Nothing was written.",
             file=str(file),
         )
     return manifest
+
+
+def _series(release: str) -> tuple[int, ...]:
+    """Major and minor number: releases that differ in neither read each other's backups."""
+    return tuple(map(int, release.split(".")[:2]))
 
 
 def _pages(file: Path, name: str, kind: type[T]) -> Iterator[list[T]]:
@@ -317,7 +340,7 @@ async def _in_thread(items: Iterator[T]) -> AsyncIterator[T]:
 
 
 async def _restore_files(
-    settings: Settings, file: Path, manifest: BackupManifest
+    settings: Settings, file: Path, manifest: BackupManifest, progress: Progress
 ) -> tuple[DamagedPiece, ...]:
     """Content and keys; what is not whole is left out and named."""
     names, seen = _ContentNames(), 0
@@ -327,6 +350,7 @@ async def _restore_files(
         async for name, data in _in_thread(_files(file)):
             if name.startswith(BLOBS):
                 seen += 1
+                progress("content written", seen, manifest.blobs)
                 address = check_address(name.removeprefix(BLOBS))
                 if await asyncio.to_thread(names.take, address, data):
                     await blobs.put(address, data)

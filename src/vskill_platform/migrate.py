@@ -7,8 +7,6 @@ nor such a copy is refused. The record goes when both are found equal, by count 
 its files serve either engine.
 """
 
-from collections.abc import Callable
-
 import msgspec
 
 from vskill_platform.bootstrap import open_snapshot
@@ -17,10 +15,7 @@ from vskill_platform.domain.errors import Conflict, InvalidInput
 from vskill_platform.kv.contract import KV, StoreSnapshot
 from vskill_platform.kv.entries import Delete, Operation, Put, StoredRecord
 from vskill_platform.settings import shown_location
-from vskill_platform.snapshot import MARKER, Totals, count_totals, open_target, puts
-
-#: Told after each page: records looked at, records written.
-Progress = Callable[[int, int], None]
+from vskill_platform.snapshot import MARKER, Progress, Totals, count_totals, open_target, puts, tell_nobody
 
 
 class Marker(msgspec.Struct, frozen=True):
@@ -43,9 +38,7 @@ class Migrated(msgspec.Struct, frozen=True):
     equal: bool
 
 
-async def migrate(
-    source: str, target: str, progress: Progress = lambda _compared, _written: None
-) -> Migrated:
+async def migrate(source: str, target: str, progress: Progress = tell_nobody) -> Migrated:
     """Copy what differs, then compare the whole."""
     if source == target:
         raise InvalidInput("the source and the target are the same store", field="to")
@@ -82,7 +75,7 @@ class _Run:
             await self._bring_into_line({record.key: record for record in page}, after, page[-1].key)
             after = page[-1].key
             self.compared += len(page)
-            self._progress(self.compared, self.written)
+            self._progress("records compared", self.compared, None)
         await self._bring_into_line({}, after, None)
 
     async def _bring_into_line(self, wanted: dict[str, StoredRecord], after: str, until: str | None) -> None:

@@ -5,7 +5,7 @@ Messages are hints and are left behind: recovery sends them again from the recor
 """
 
 import hashlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import msgspec
@@ -16,6 +16,14 @@ from vskill_platform.clock import SystemClock
 from vskill_platform.kv.contract import KV, StoreSnapshot
 from vskill_platform.kv.entries import Operation, Put, StoredRecord
 from vskill_platform.settings import Settings
+
+#: Told what is being done, how much of it is done and, where that is known, how much there is.
+Progress = Callable[[str, int, int | None], None]
+
+
+def tell_nobody(_stage: str, _done: int, _total: int | None) -> None:
+    """Nobody watches."""
+
 
 _SYSTEM_CLOCK = SystemClock()
 #: A record that says that this store is being filled from another one; never copied.
@@ -49,10 +57,11 @@ class Tally:
         return Totals(self.records, self._hash.hexdigest(), dead_letters)
 
 
-async def count_totals(snapshot: StoreSnapshot) -> Totals:
+async def count_totals(snapshot: StoreSnapshot, progress: Progress = tell_nobody) -> Totals:
     tally = Tally()
     async for page in snapshot.pages():
         tally.add(page)
+        progress("records compared", tally.records, None)
     return tally.totals(len(await snapshot.dead_letters()))
 
 

@@ -2,8 +2,12 @@
 
 import io
 import json
+import sys
+
+import pytest
 
 from vskill_platform.cli.output import print_document
+from vskill_platform.cli.progress import Stages
 
 
 class Interrupted(io.RawIOBase):
@@ -23,3 +27,18 @@ def test_a_document_is_written_whole_where_writes_are_cut_short():
     document = json.dumps({"skills": list(range(100))}).encode()
     print_document(document, pipe)  # type: ignore[arg-type]  # raw, as stdout is with PYTHONUNBUFFERED
     assert pipe.written == document + b"\n"
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_stages_of_long_work_are_shown_where_somebody_watches(monkeypatch, watched: bool):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return watched
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with Stages() as stages:
+        stages("records read", 500)
+        stages("content read", 3, 7)
+    shown = terminal.getvalue()
+    assert ("records read" in shown and "500/?" in shown and "3/7" in shown) if watched else shown == ""

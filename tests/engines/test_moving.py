@@ -1,6 +1,7 @@
 """Moving an installation to another engine, and backing it up: nothing is lost on the way, an interrupted copy goes on,
 what is there already is never overwritten, and every copy is compared before anyone relies on it."""
 
+import io
 import json
 import tarfile
 from itertools import product
@@ -12,11 +13,11 @@ import pytest
 from tests.support.damage import BREAKS
 from tests.support.envs import active_env, make_submission, submit_skill
 from vskill_platform import migrate as moving
-from vskill_platform.backup import MANIFEST, RECORDS, back_up, restore, verify
+from vskill_platform.backup import FORMAT, MANIFEST, RECORDS, back_up, restore, verify
 from vskill_platform.bootstrap import env_for, open_snapshot
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.damage import DamageKind
-from vskill_platform.domain.errors import Conflict, InvalidSettings, NotFound, StoreCorrupt
+from vskill_platform.domain.errors import Conflict, InvalidSettings, NotFound, SchemaUnknown, StoreCorrupt
 from vskill_platform.domain.states import State
 from vskill_platform.env import Env
 from vskill_platform.kv.contract import SNAPSHOT_PAGE
@@ -128,7 +129,7 @@ async def test_an_interrupted_run_goes_on_behind_its_last_page(new_store, tmp_pa
     old, new = await new_store("sqlite"), await new_store("postgresql")
     await fill(settings_of(old, tmp_path))
 
-    def interrupt(compared: int, _written: int) -> None:
+    def interrupt(_stage: str, compared: int, _total: int | None) -> None:
         if compared >= SNAPSHOT_PAGE * 2:
             raise Interrupted
 
@@ -203,6 +204,48 @@ async def test_a_backup_taken_beside_a_running_process_restores_to_the_same(
     assert [path.name for path in tmp_path.glob("vskill-verify-*")] == []
     async with env_for(new) as env:
         await check_usable(env)
+
+
+async def test_whoever_watches_is_told_how_far_it_is(new_store, tmp_path):
+    old = settings_of(await new_store("sqlite"), tmp_path / "old")
+    await fill(old, many=3)
+    told: dict[str, tuple[int, int | None]] = {}
+
+    def watch(stage: str, done: int, total: int | None) -> None:
+        told[stage] = done, total
+
+    manifest = await back_up(old, tmp_path / "b.tar", progress=watch)
+    records, blobs = manifest.totals.records, manifest.blobs
+    assert told == {"records read": (records, None), "content read": (blobs, blobs)}
+    told.clear()
+    await restore(settings_of(await new_store("sqlite"), tmp_path / "new"), tmp_path / "b.tar", watch)
+    (cache,) = {told.pop("records written")[0] - records}
+    assert cache == 1, "caches are written and not counted"
+    assert told == {"content written": (blobs, blobs), "records compared": (records, None)}
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"release": "9.9.9"}, "needs release 9.9.9 or a newer one"),
+        ({"format": FORMAT + 1, "release": "0.3.1"}, "needs release 0.3.1 or a newer one"),
+    ],
+)
+async def test_a_backup_that_needs_a_newer_release_is_refused_and_nothing_is_written(
+    new_store, tmp_path, change, says
+):
+    old = settings_of(await new_store("sqlite"), tmp_path / "old")
+    await fill(old, many=1)
+    manifest = await back_up(old, tmp_path / "b.tar", with_keys=True)
+    newer = msgspec.json.encode(msgspec.structs.replace(manifest, **change))
+    with tarfile.open(tmp_path / "b.tar", "a") as archive:
+        member = tarfile.TarInfo(MANIFEST)
+        member.size = len(newer)
+        archive.addfile(member, io.BytesIO(newer))
+    new = settings_of(await new_store("sqlite"), tmp_path / "new")
+    with pytest.raises(SchemaUnknown, match=says):
+        await restore(new, tmp_path / "b.tar")
+    assert not Path(new.store.removeprefix("sqlite:")).exists() and not (tmp_path / "new").exists()
 
 
 def keys(settings: Settings) -> dict[str, bytes]:

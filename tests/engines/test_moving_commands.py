@@ -72,6 +72,15 @@ def test_a_backup_is_verified_and_restored_elsewhere(run, filled, tmp_path):
     assert answer["totals"] == first["totals"]
 
 
+def test_a_backup_of_a_newer_release_is_refused_by_name(run, filled, tmp_path):
+    run("backup", tmp_path / "a.tar")
+    whole = (tmp_path / "a.tar").read_bytes()
+    (tmp_path / "a.tar").write_bytes(whole.replace(b'"release":"0.', b'"release":"9.'))
+    told = run("restore", tmp_path / "a.tar", code=1, data_dir=str(tmp_path / "elsewhere")).output
+    assert "needs release 9." in told and "Nothing was written" in told
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_backup_restore_and_doctor_name_damaged_content_and_exit_1(run, filled, tmp_path):
     (piece,) = (tmp_path / "data" / "blobs").glob("??/??/*")
     assert "1 pieces verified" in run("doctor", "--all-content").output

@@ -32,12 +32,14 @@ def backup(*, file: Path, with_keys: bool, verify: bool, as_json: bool) -> None:
     what is missing or damaged is named, and the exit code is 1.
     """
     import vskill_platform.backup as keeping
+    from vskill_platform.cli.progress import Stages
 
-    async def work() -> "BackupManifest":
-        manifest = await keeping.back_up(_settings(), file, with_keys=with_keys)
-        return await keeping.verify(file, manifest.damaged) if verify else manifest
+    async def work(stages: Stages) -> "BackupManifest":
+        manifest = await keeping.back_up(_settings(), file, with_keys=with_keys, progress=stages)
+        return await keeping.verify(file, manifest.damaged, stages) if verify else manifest
 
-    manifest = run_async(work())
+    with Stages() as stages:
+        manifest = run_async(work(stages))
     _tell(manifest, "backed up", as_json=as_json)
     if verify and not as_json:
         equal = "its records are equal, its content is not whole" if manifest.damaged else "found equal"
@@ -55,8 +57,10 @@ def restore(*, file: Path, as_json: bool) -> None:
     is named, and the exit code is 1.
     """
     import vskill_platform.backup as keeping
+    from vskill_platform.cli.progress import Stages
 
-    manifest = run_async(keeping.restore(_settings(), file))
+    with Stages() as stages:
+        manifest = run_async(keeping.restore(_settings(), file, stages))
     _tell(manifest, "restored" if manifest.damaged else "restored and found equal", as_json=as_json)
     _exit_if_damaged(manifest)
 

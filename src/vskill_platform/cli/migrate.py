@@ -22,12 +22,10 @@ def migrate(*, source: str, target: str, as_json: bool) -> None:
     interrupted run is taken up where it stopped. Exit code 1 says that the stores differ. Content stays where it is.
     """
     import vskill_platform.migrate as moving
+    from vskill_platform.cli.progress import Stages
 
-    def told(compared: int, written: int) -> None:
-        if not as_json:
-            click.echo(f"\r{compared} records compared, {written} written", nl=False, err=True)
-
-    done = run_async(moving.migrate(source, target, told))
+    with Stages() as stages:
+        done = run_async(moving.migrate(source, target, stages))
     if as_json:
         print_json(done)
     else:
@@ -37,7 +35,6 @@ def migrate(*, source: str, target: str, as_json: bool) -> None:
 
 
 def _show(done: "Migrated") -> None:
-    click.echo("", err=True)
     click.echo(f"{done.compared} records compared, {done.written} written, {done.removed} removed.")
     if done.equal:
         letters = done.target.dead_letters
