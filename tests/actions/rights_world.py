@@ -33,6 +33,7 @@ from vskill_platform.domain.token import SCOPES, SCOPES_OF
 from vskill_platform.env import Env
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.collections import create_collection
+from vskill_platform.store.github_accounts import account_of_github
 from vskill_platform.store.hand_ins import HandedIn, keep_hand_in
 from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_namespace
 from vskill_platform.store.owners import Owner, Ownership
@@ -45,6 +46,8 @@ REPO = "https://github.com/acme/tools"
 PEOPLE = {
     "author": ("ann", Role.AUTHOR),
     "other": ("bob", Role.AUTHOR),
+    #: Signs in with GitHub as the namespace is called, which an admin gave to olga before.
+    "namesake": ("acme", Role.AUTHOR),
     "owner": ("olga", Role.AUTHOR),
     "reviewer": ("rob", Role.REVIEWER),
     "admin": ("ada", Role.ADMIN),
@@ -186,7 +189,8 @@ async def open_rights_world(folder: Path) -> AsyncIterator[RightsWorld]:
     """A registry on a file and a socket, because commands are processes of their own elsewhere."""
     async with open_shelf(folder, "sqlite", rate_limits="off") as shelf, serving(shelf.env) as address:
         for name, role in (*PEOPLE.values(), ("carl", Role.AUTHOR), ("eve", Role.ADMIN)):
-            await make_account(shelf.env, name, role)
+            if name != "acme":
+                await make_account(shelf.env, name, role)
         with active_env(shelf.env):
             facts = await _furnish(shelf)
         tokens = {
@@ -205,6 +209,7 @@ async def _furnish(shelf: Shelf) -> dict[str, str]:
     ownership = Ownership(repo.repo_key, REPO, (Owner("olga", env.kv.now(), "file"),))
     await env.kv.put(keys.owner(repo), msgspec.json.encode(ownership))
     await _manage(env)
+    assert (await account_of_github("4711", "acme")).name == "acme"
     digest = skill.versions[0].digest
     finding = Finding(
         RULE,

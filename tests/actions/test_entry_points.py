@@ -113,6 +113,7 @@ async def owned(env: Env) -> dict[str, str]:
 
 async def managed(env: Env) -> dict[str, str]:
     """Ann's own namespace, for its members only, with a member and a narrower skill."""
+    await make_account(env, "ann", Role.AUTHOR)
     await published(env)
     change = ChangeVisibility(name=OWN, to=Visibility.TEAM, reason="first")
     await CHANGE_VISIBILITY(env, principal_for("user:ann"), change)

@@ -20,10 +20,10 @@ from vskill_platform.kv.contract import iterate_pages
 
 pytestmark = pytest.mark.anyio
 
-WHO = ("anonymous", "author", "other", "owner", "reviewer", "admin", "operator")
+WHO = ("anonymous", "author", "other", "namesake", "owner", "reviewer", "admin", "operator")
 
-EVERYBODY = "anonymous author other owner reviewer admin operator"
-ACCOUNTS = "author other owner reviewer admin operator"
+EVERYBODY = "anonymous author other namesake owner reviewer admin operator"
+ACCOUNTS = "author other namesake owner reviewer admin operator"
 SUBMITTER = "author owner reviewer admin operator"
 OWNER = "owner operator"
 #: Olga owns the namespace too.

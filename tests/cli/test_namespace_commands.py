@@ -35,6 +35,9 @@ def test_members_teams_quotas_and_narrower_skills(run, tidy):
     run("admin", "create", "mia", "--role", "author", "--generate")
     run("team", "create", "crew", *WHY)
     assert run("team", "add", "crew", "mia", *WHY).stdout == "crew: mia\n"
+    run("admin", "create", "bob", "--role", "author", "--generate")
+    assert run("team", "add", "crew", "mia, bob", *WHY).stdout == "crew: bob, mia\n"
+    assert run("team", "remove", "crew", "bob,", *WHY).stdout == "crew: mia\n"
     assert "team:crew" in run("namespace", "add", OWN, "team:crew", "author", *WHY).stdout
     assert f"It is a member of {OWN}." in run("team", "show", "crew").stdout
     assert "remove it there first" in run("team", "delete", "crew", *WHY, code=1).output

@@ -77,11 +77,11 @@ def without_names(text: str) -> str:
 def running_private(folder: Path, **variables: str) -> Iterator[PrivateRegistry]:
     """A server where mia's namespace is read by a team that bob is in, and zoe's by zoe alone."""
     with running(folder, **variables) as registry:
+        registry.token("mia")
+        member, another = registry.token("bob"), registry.token("zoe")
         registry.publish("open", {"SKILL.md": skill_md("open")})
         registry.publish(SLUG, FILES, namespace="mia")
         registry.publish("hers", {"SKILL.md": skill_md("hers")}, namespace="zoe")
-        registry.token("mia")
-        member, another = registry.token("bob"), registry.token("zoe")
         registry.command("team", "create", "platform", *WHY)
         registry.command("team", "add", "platform", "bob", *WHY)
         registry.command("namespace", "add", OWNER, "team:platform", "reader", *WHY)

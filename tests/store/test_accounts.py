@@ -42,7 +42,7 @@ from vskill_platform.store.accounts import (
     read_user,
 )
 from vskill_platform.store.audit import list_audit
-from vskill_platform.store.github_accounts import PROOF_MS, account_of_github, controls_by_sign_in
+from vskill_platform.store.github_accounts import PROOF_MS, account_of_github
 from vskill_platform.store.sessions import (
     IDLE_MS,
     LONGEST_MS,
@@ -723,24 +723,35 @@ async def test_a_disabled_account_does_not_come_back_by_github(env):
 async def test_signing_in_proves_control_of_the_owners_repositories_for_a_while(env):
     await account_of_github("1", "octo")
     assert await controls("octo", REPO)
-    assert not await controls_by_sign_in("octo", normalise("https://gitlab.com/octo/tools"))
-    assert not await controls_by_sign_in("octo", normalise("https://github.com/other/tools"))
+    assert not await controls("octo", normalise("https://gitlab.com/octo/tools"))
+    assert not await controls("octo", normalise("https://github.com/other/tools"))
     env.clock.advance(PROOF_MS + 1)
     assert not await controls("octo", REPO)
 
 
-async def test_a_login_that_changed_hands_belongs_to_who_proved_it_last(env):
+GHE = "https://ghe.example.org"
+
+
+async def test_a_number_is_worth_something_only_to_the_server_that_gave_it_out(env):
     await account_of_github("1", "octo")
-    await account_of_github("1", "old-octo")
-    thief = await account_of_github("2", "octo")
-    assert thief.name == "octo-2"
-    assert await controls_by_sign_in("octo-2", REPO)
-    assert not await controls_by_sign_in("octo", REPO)
+    with active_env(env, settings=msgspec.structs.replace(env.settings, github_url=GHE)):
+        assert (await account_of_github("1", "somebody")).name == "somebody"
+        assert await controls("somebody", normalise(f"{GHE}/somebody/tools"))
+        assert not await controls("somebody", normalise("https://github.com/somebody/tools"))
+    assert (await account_of_github("1", "octo")).name == "octo"
+
+
+async def test_an_account_of_an_enterprise_server_from_before_issuers_were_kept_is_found(env):
+    await account_of_github("1", "Octo")
+    with active_env(env, settings=msgspec.structs.replace(env.settings, github_url=GHE)):
+        assert [(await account_of_github("1", "octo")).name for _ in range(2)] == ["octo", "octo"]
+        assert (await account_of_github("1", "renamed")).name == "octo"
+    assert (await account_of_github("1", "octo")).name == "octo-1", "the number of another server"
 
 
 async def test_a_local_account_of_the_same_name_proves_nothing(env):
     await make("octo")
-    assert not await controls_by_sign_in("octo", REPO)
+    assert not await controls("octo", REPO)
 
 
 # Old and broken records.

@@ -74,7 +74,7 @@ async def test_signing_in_makes_an_author_who_controls_its_repositories(env, cli
     user = await run_with_worker_env(env, lambda: get_user("octo-cat"))
     assert user.role is Role.AUTHOR and user.github is not None and user.github.id == "583231"
     assert (await client.get("/account", headers=HTML)).status_code == 200
-    repo = normalise("https://github.com/octo-cat/tools")
+    repo = normalise(f"{github.address}/octo-cat/tools")
     assert await run_with_worker_env(env, lambda: controls("octo-cat", repo))
 
 

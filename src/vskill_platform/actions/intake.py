@@ -29,6 +29,7 @@ from vskill_platform.domain.errors import (
     Unsupported,
 )
 from vskill_platform.domain.identity import upload_identity
+from vskill_platform.domain.namespace import Namespace, NamespaceRole, upload_namespace
 from vskill_platform.domain.naming import name_note, slugify
 from vskill_platform.domain.submission import EntryPoint
 from vskill_platform.domain.token import TokenScope
@@ -43,7 +44,10 @@ from vskill_platform.intake.submit import (
     submit_upload,
 )
 from vskill_platform.sources.archive import read_archive
+from vskill_platform.store.accounts import read_user
 from vskill_platform.store.hand_ins import HandedIn
+from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_namespace
+from vskill_platform.store.owners import role_in
 
 MOST_BULK = 200
 #: The namespace of what an operator uploads without naming one.
@@ -235,7 +239,7 @@ async def discover(_services: Services, actor: Principal, request: DiscoverSkill
 async def upload(services: Services, actor: Principal, request: UploadSkill) -> PlaceOutcome:
     if not request.archive:
         raise InvalidInput("The archive is missing.", field="archive", fix="send a .zip or .tar.gz")
-    namespace = _own_namespace(actor, request.namespace)
+    namespace = await _upload_namespace(actor, request.namespace)
     files = await asyncio.to_thread(read_archive, request.archive)
     slug = request.name or _declared_slug(files)
     source = source_of(request.source)
@@ -265,20 +269,42 @@ async def upload_files(
     UPLOAD.admit(actor)
     return await submit_upload(
         files,
-        namespace=_own_namespace(actor, namespace),
+        namespace=await _upload_namespace(actor, namespace),
         slug=slug,
         source=source,
         by=submitted_by(actor),
     )
 
 
-def _own_namespace(actor: Principal, wanted: str) -> str:
-    """The namespace of an upload: the account's own; only the operator may choose another."""
+async def _upload_namespace(actor: Principal, wanted: str) -> str:
+    """Where an upload goes: into the account's own namespace; the operator chooses one."""
     namespace = wanted or actor.account or LOCAL_NAMESPACE
-    if namespace != actor.account and not actor.operator:
+    if actor.operator:
+        await _hold_name(actor, upload_identity(namespace, "any").owner)
+        return namespace
+    if namespace != actor.account:
         message = f"The account {actor.account} cannot upload into the namespace {namespace}."
         raise NotPermitted(message, namespace=namespace, fix="leave the namespace out")
+    name = upload_namespace(namespace)
+    role = await role_in(namespace, name)
+    if role is None or role.rank < NamespaceRole.AUTHOR.rank:
+        message = f"Only authors of the namespace {name} may upload into it."
+        raise NotPermitted(message, namespace=name, fix=f"ask an owner of {name} to make you an author")
     return namespace
+
+
+async def _hold_name(actor: Principal, namespace: str) -> None:
+    """Give an upload namespace that is nobody's a record, so that nobody can become the account of its name."""
+    if namespace == LOCAL_NAMESPACE or (await read_user(namespace))[0] is not None:
+        return
+
+    async def decide(known: Namespace) -> NamespaceChange | None:
+        return None if known.released else NamespaceChange(msgspec.structs.replace(known, released=True))
+
+    name = upload_namespace(namespace)
+    await change_namespace(
+        name, decide, AuditNote("namespace made", name, actor.actor, "the operator uploads there")
+    )
 
 
 async def _path_of(repo_url: str, name: str, by: SubmittedBy) -> str:

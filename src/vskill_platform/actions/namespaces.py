@@ -25,6 +25,7 @@ from vskill_platform.domain.namespace import (
     Visibility,
     owners_in,
     upload_namespace,
+    uploader_of,
     with_member,
     with_namespace,
     without_member,
@@ -40,7 +41,7 @@ from vskill_platform.store.namespaces import (
     read_directory,
     read_namespace,
 )
-from vskill_platform.store.owners import namespace_by_sign_in, role_in
+from vskill_platform.store.owners import find_owner_by_name, namespace_by_sign_in, role_in
 from vskill_platform.store.preparing import finish_preparing
 from vskill_platform.store.quotas import NamespaceUsage, read_usage
 
@@ -124,7 +125,7 @@ class MemberView(Wire, frozen=True):
     member: str
     role: NamespaceRole
     since: str
-    #: `file`, `sign-in`, `transfer` or `added`
+    #: `file`, `sign-in`, `upload`, `transfer` or `added`
     how: str
     #: the repository that the role is limited to; null: the whole namespace
     repo: str | None
@@ -160,6 +161,8 @@ class NamespaceView(Wire, frozen=True):
     preparing_since: str | None
     #: your role; null for reviewers and admins who are no members
     your_role: NamespaceRole | None
+    #: the account that owns it by its name, until its members say who owns it
+    owner_by_name: str | None
     members: tuple[MemberView, ...]
     quotas: QuotaView
     #: null: not counted, because it is unmanaged
@@ -272,20 +275,21 @@ async def _set_visibility(
     may_go_public: bool,
 ) -> NamespaceView:
     name = written(request.name)
-    role = None if actor.account is None else await role_in(actor.account, name)
 
     async def decide(known: Namespace) -> NamespaceChange | None:
         if _goes_public(known, to) and not may_go_public:
             raise _not_yours_to_publish(name)
         if known.preparing is to or (known.preparing is None and known.visibility is to):
             return None
+        released = await _release(services, known)
         if known.managed and known.preparing is None:
-            return NamespaceChange(msgspec.structs.replace(known, visibility=to))
+            return NamespaceChange(msgspec.structs.replace(released, visibility=to))
         began = known.preparing_since or services.kv.now()
-        changed = msgspec.structs.replace(
-            known, visibility=Visibility.PUBLIC, preparing=to, preparing_since=began
+        return NamespaceChange(
+            msgspec.structs.replace(
+                released, visibility=Visibility.PUBLIC, preparing=to, preparing_since=began
+            )
         )
-        return NamespaceChange(_with_explicit_owner(services, changed, actor, role))
 
     note = AuditNote("namespace visibility", name, actor.actor, request.reason, {"visibility": to.value})
     await change_namespace(name, decide, note)
@@ -300,21 +304,15 @@ def _not_yours_to_publish(name: str) -> NotPermitted:
     return NotPermitted(message, needs="reviewer", fix="ask a reviewer of this registry")
 
 
-def _with_explicit_owner(
-    services: Services, namespace: Namespace, actor: Principal, role: NamespaceRole | None
-) -> Namespace:
-    """A sign-in proves an owner for a month only, and the namespace needs one for longer."""
-    if (
-        actor.account is None
-        or role is not NamespaceRole.OWNER
-        or namespace.name == upload_namespace(actor.account)
-    ):
-        return namespace
-    principal = f"user:{actor.account}"
-    if any(one.principal == principal for one in owners_in(namespace.members)):
-        return namespace
-    owner = Member(principal, NamespaceRole.OWNER, services.kv.now(), "sign-in")
-    return with_member(namespace, owner)
+async def _release(services: Services, namespace: Namespace) -> Namespace:
+    """The namespace with its owner by name as a member. From then on its members alone say who owns it, so that a
+    sign-in that ran out, or somebody else with the name, changes nothing."""
+    owner = None if namespace.released else await find_owner_by_name(namespace)
+    released = msgspec.structs.replace(namespace, released=True)
+    if owner is None or any(one.principal == f"user:{owner}" for one in owners_in(namespace.members)):
+        return released
+    how = "sign-in" if uploader_of(namespace.name) is None else "upload"
+    return with_member(released, Member(f"user:{owner}", NamespaceRole.OWNER, services.kv.now(), how))
 
 
 # Members.
@@ -328,12 +326,13 @@ async def add_member(services: Services, actor: Principal, request: AddMember) -
 
     async def decide(known: Namespace) -> NamespaceChange | None:
         await _require_existing(actor, principal)
-        held = next((one for one in known.members if (one.principal, one.repo) == (principal, "")), None)
+        released = await _release(services, known)
+        held = next((one for one in released.members if (one.principal, one.repo) == (principal, "")), None)
         if held is not None and held.role is request.role:
-            return None
+            return None if released == known else NamespaceChange(released)
         if held is not None and request.role is not NamespaceRole.OWNER:
-            _keep_an_owner(known, principal)
-        return NamespaceChange(with_member(known, member))
+            _keep_an_owner(released, principal)
+        return NamespaceChange(with_member(released, member))
 
     details = {"member": principal, "role": request.role.value}
     note = AuditNote("namespace member added", name, actor.actor, request.reason, details)
@@ -421,6 +420,7 @@ async def _view(actor: Principal, namespace: Namespace) -> NamespaceView:
         namespace.preparing,
         iso_time(namespace.preparing_since) if namespace.preparing else None,
         role,
+        await find_owner_by_name(namespace),
         tuple(map(_member_view, sorted(namespace.members, key=_order))),
         QuotaView(**msgspec.structs.asdict(namespace.quotas)),
         None if usage is None else _usage_view(usage),

@@ -26,12 +26,13 @@ from vskill_platform.domain.errors import (
     Unsupported,
 )
 from vskill_platform.domain.identity import MAX_URL, Identity, parse_place
+from vskill_platform.domain.namespace import NamespaceRole
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.kv.entries import Delete
 from vskill_platform.sources.contract import Watchable
 from vskill_platform.store.accounts import find_enabled, read_user
 from vskill_platform.store.github_accounts import PROOF_MS as SIGN_IN_MS
-from vskill_platform.store.github_accounts import controls_by_sign_in
+from vskill_platform.store.github_accounts import find_signed_in
 from vskill_platform.store.owners import (
     Owner,
     Ownership,
@@ -39,9 +40,11 @@ from vskill_platform.store.owners import (
     change_ownership,
     list_owners,
     list_proofs,
+    namespace_by_sign_in,
     ownership_of,
     put_proof,
     read_proof,
+    role_in,
 )
 
 OWNERS = "/api/v1/owners"
@@ -213,7 +216,7 @@ async def transfer(services: Services, actor: Principal, request: TransferReposi
         raise InvalidInput(message, field="to", fix="name an account of this registry")
     if user.name == account:
         raise InvalidInput(f"{account} is already an owner.", field="to", fix="name another account")
-    by_sign_in = await controls_by_sign_in(account, repo)
+    by_sign_in = await find_signed_in(repo) == account
     new = Owner(user.name, services.kv.now(), "transfer", handed_over_by=account, reason=request.reason)
 
     def hand_over(known: Ownership) -> Ownership:
@@ -272,6 +275,8 @@ class Owned(msgspec.Struct, frozen=True):
     github_login: str | None = None
     github_until: int | None = None
     unreadable: int = 0
+    #: It has lately signed in with a login that others proved first, or whose namespace is others'.
+    is_login_of_others: bool = False
 
 
 async def list_owned(services: Services, actor: Principal, request: ListOwned) -> OwnedAnswer:
@@ -293,18 +298,19 @@ async def read_owned(services: Services, account: str | None) -> Owned:
     found = await list_owners(account)
     if account is None:
         return Owned(found.items, unreadable=found.skipped)
+    proofs = await list_proofs(account)
     user, _ = await read_user(account)
-    link = None if user is None else user.github
-    until = None if link is None else link.verified_at + SIGN_IN_MS
-    # Somebody else may have taken the login since, and a sign-in is good for a limited time.
-    proved = link is not None and await controls_by_sign_in(account, _of_login(link.login))
-    if link is None or not proved or until is None or until <= services.kv.now():
-        return Owned(found.items, await list_proofs(account), unreadable=found.skipped)
-    return Owned(found.items, await list_proofs(account), link.login, until, found.skipped)
-
-
-def _of_login(login: str) -> Identity:
-    return Identity(host="github.com", owner=login, repo="any")
+    name = await namespace_by_sign_in(account)
+    until = 0 if user is None or user.github is None else user.github.verified_at + SIGN_IN_MS
+    if (
+        name is None
+        or user is None
+        or user.github is None
+        or await role_in(account, name) is not NamespaceRole.OWNER
+    ):
+        is_others = until > services.kv.now()
+        return Owned(found.items, proofs, unreadable=found.skipped, is_login_of_others=is_others)
+    return Owned(found.items, proofs, user.github.login, until, found.skipped)
 
 
 def _view(known: Ownership) -> OwnedRepository:

@@ -13,7 +13,7 @@ from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound
 from vskill_platform.domain.namespace import MOST_TEAM, Team
 from vskill_platform.domain.token import TokenScope
-from vskill_platform.store.accounts import check_name, find_enabled
+from vskill_platform.store.accounts import check_name, find_enabled, read_user
 from vskill_platform.store.namespaces import AuditNote, change_team, read_directory
 
 TEAMS = "/api/v1/teams"
@@ -43,7 +43,7 @@ class ExplainedTeam(TeamRequest, frozen=True, kw_only=True):
 class ChangeTeam(ExplainedTeam, frozen=True, kw_only=True):
     """Accounts to add to a team, or to remove from it."""
 
-    #: names of accounts
+    #: names of accounts, with spaces or commas between them
     accounts: Accounts
 
 
@@ -96,6 +96,11 @@ async def create(services: Services, actor: Principal, request: ExplainedTeam) -
     async def make(known: Team | None) -> Team:
         if known is not None:
             raise _TeamExists(f"The team {request.name!r} already exists.", team=request.name)
+        if (await read_user(request.name))[0] is not None:
+            message = (
+                f"The account {request.name!r} already exists, and teams and accounts share their names."
+            )
+            raise _TeamExists(message, field="name", fix="choose another name")
         return Team(request.name, created_at=services.kv.now())
 
     return await _changed(await change_team(request.name, make, _note("team created", actor, request)))
@@ -108,33 +113,36 @@ class _TeamExists(InvalidInput):
 
 
 async def add(_services: Services, actor: Principal, request: ChangeTeam) -> TeamView:
-    for account in request.accounts:
+    accounts = split_names(*request.accounts)
+    for account in accounts:
         if await find_enabled(account) is None:
             message = f"There is no account {account!r}."
             raise InvalidInput(message, field="accounts", fix="name accounts of this registry")
 
     async def grow(known: Team | None) -> Team:
         team = _require(known, request.name)
-        members = tuple(sorted({*team.members, *request.accounts}))
+        members = tuple(sorted({*team.members, *accounts}))
         if len(members) > MOST_TEAM:
             message = f"A team has at most {MOST_TEAM:,} members."
             raise InvalidInput(message, field="accounts", fix="make another team")
         return msgspec.structs.replace(team, members=members)
 
-    note = _note("team: members added", actor, request, ", ".join(request.accounts))
+    note = _note("team: members added", actor, request, ", ".join(accounts))
     return await _changed(await change_team(request.name, grow, note))
 
 
 async def remove(_services: Services, actor: Principal, request: ChangeTeam) -> TeamView:
+    accounts = split_names(*request.accounts)
+
     async def shrink(known: Team | None) -> Team:
         team = _require(known, request.name)
-        for account in request.accounts:
+        for account in accounts:
             if account not in team.members:
                 raise NotFound(f"{account} is no member of the team {team.name}.", team=team.name)
-        left = tuple(one for one in team.members if one not in request.accounts)
+        left = tuple(one for one in team.members if one not in accounts)
         return msgspec.structs.replace(team, members=left)
 
-    note = _note("team: members removed", actor, request, ", ".join(request.accounts))
+    note = _note("team: members removed", actor, request, ", ".join(accounts))
     return await _changed(await change_team(request.name, shrink, note))
 
 
@@ -155,6 +163,11 @@ class _InUse(InvalidInput):
     """A namespace names the team."""
 
     status = 409
+
+
+def split_names(*texts: str) -> list[str]:
+    """Names of accounts as people write them: with spaces, commas or lines between them."""
+    return [name for text in texts for name in text.replace(",", " ").split()]
 
 
 def _require(team: Team | None, name: str) -> Team:

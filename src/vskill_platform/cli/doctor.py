@@ -104,6 +104,8 @@ async def _look(env: "Env", content_within_s: float | None) -> AsyncIterator[Che
     skew = abs(env.kv.now() - env.clock.now())
     detail = f"the store's clock is {skew} ms from this machine's"
     yield Check("clocks", ok=skew <= MAX_SKEW_MS, detail=detail)
+    if writable.ok:
+        yield await _check_names(env)
     yield await asyncio.to_thread(_git)
     models = [one for one in (env.settings.judge_model, env.settings.second_judge_model) if one]
     judges = " and ".join(models) or "none: degraded mode, SCANNED at most"
@@ -167,6 +169,16 @@ def _required_analyser(name: str, settings: "Settings") -> Check:
     where = "remote" if name in remote_secrets(settings) else find_program(name, settings)
     missing = "not installed here, and required: without it every skill waits for a reviewer"
     return Check(f"analyser {name}", ok=where is not None, detail=where or missing)
+
+
+async def _check_names(env: "Env") -> Check:
+    """Whether somebody has the name of a team, or of others' uploads."""
+    from vskill_platform.actions.access import find_name_clashes
+    from vskill_platform.worker_context import run_with_worker_env
+
+    clashes = await run_with_worker_env(env, find_name_clashes)
+    detail = "; ".join(clashes) or "accounts, teams and upload namespaces have different names"
+    return Check("names", ok=True, detail=detail, warning=bool(clashes))
 
 
 def _git() -> Check:

@@ -49,6 +49,8 @@ def show_namespace(found: NamespaceView) -> None:
         for one in found.members
     ]
     print_table(f"{len(rows)} members", ("member", "role", "of", "how", "since (UTC)"), rows)
+    if found.owner_by_name is not None:
+        click.echo(f"{found.owner_by_name} owns the namespace because of its name.")
     if found.usage is not None:
         for what, used, quota in (
             ("skills", found.usage.skills, found.quotas.skills),

@@ -52,7 +52,7 @@ def show_owned(owned: OwnedAnswer) -> None:
     if owned.github_login is not None:
         until = _time(owned.github_until or "")
         click.echo(
-            f"Everything of github.com/{owned.github_login}, by signing in with GitHub; until {until} UTC."
+            f"Every repository of {owned.github_login} on GitHub, by signing in with GitHub; until {until} UTC."
         )
     for claim in owned.claims:
         click.echo(f"Claimed, not proved yet: {claim.url}; until {_time(claim.expires_at)} UTC.")

@@ -24,6 +24,7 @@ from vskill_platform.domain.errors import InvalidInput
 UPLOAD_HOST = "upload"
 #: the one repository of every upload namespace
 UPLOAD_REPO = "skills"
+GITHUB_HOST = "github.com"
 SKILL_FILE = "SKILL.md"
 
 #: hosts that compare owner and repository without case

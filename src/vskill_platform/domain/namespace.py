@@ -75,7 +75,7 @@ class Member(msgspec.Struct, frozen=True, omit_defaults=True):
     principal: str
     role: NamespaceRole
     since: int
-    #: `file`, `sign-in`, `transfer`, or `added` by somebody who may.
+    #: `file`, `sign-in`, `upload`, `transfer`, or `added` by somebody who may.
     how: str
     #: The repository's key, `host/owner/repo`; empty: the whole namespace.
     repo: str = ""
@@ -108,6 +108,8 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=True):
     quotas: Quotas = Quotas()
     #: When preparing began; 0 where it does not.
     preparing_since: int = 0
+    #: Its members alone say who owns it: nobody owns it by its name.
+    released: bool = False
 
     @property
     def managed(self) -> bool:
@@ -170,6 +172,12 @@ def namespace_in(canonical: str) -> str:
 def upload_namespace(account: str) -> str:
     """The namespace of what an account uploads."""
     return f"{UPLOAD_HOST}~{account.lower()}"
+
+
+def uploader_of(name: str) -> str | None:
+    """The account whose uploads a namespace holds, if there is one of that name; None for other namespaces."""
+    prefix = upload_namespace("")
+    return name.removeprefix(prefix) if name.startswith(prefix) else None
 
 
 # Audiences.
@@ -271,7 +279,7 @@ def role_of(
     namespace: Namespace, account: str, principals: frozenset[str], repo: str = ""
 ) -> NamespaceRole | None:
     """The highest role that an account has in a namespace, and in one of its repositories if that is named."""
-    if namespace.name == upload_namespace(account):
+    if not namespace.released and namespace.name == upload_namespace(account):
         return NamespaceRole.OWNER
     held = [
         member.role
@@ -292,8 +300,16 @@ def maintainers_in(directory: Directory, name: str, repo: str) -> set[str]:
     }
     teams = (team.members for team in directory.teams.values() if f"team:{team.name}" in found)
     accounts = {one.removeprefix("user:") for one in found if one.startswith("user:")}.union(*teams)
-    uploader = name.removeprefix(upload_namespace(""))
-    return accounts if uploader == name else accounts | {uploader}
+    uploader = uploader_of(name)
+    return accounts if uploader is None or namespace.released else accounts | {uploader}
+
+
+def is_taken_from(namespace: Namespace, account: str) -> bool:
+    """Whether others than this account have taken a namespace in hand: it has a visibility, or a member of the whole
+    namespace whom the account did not add. Then proving its name gives no right to it."""
+    own = {f"user:{account}", f"admin:{account}"}
+    others = (one for one in namespace.members if not one.repo and one.by not in own)
+    return namespace.released or namespace.managed or any(others)
 
 
 def with_member(namespace: Namespace, member: Member) -> Namespace:

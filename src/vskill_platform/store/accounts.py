@@ -12,8 +12,9 @@ import msgspec
 
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound
+from vskill_platform.domain.namespace import upload_namespace
 from vskill_platform.kv.contract import iterate_pages
-from vskill_platform.kv.entries import ABSENT, Delete, Operation, Put
+from vskill_platform.kv.entries import ABSENT, Assert, Delete, Operation, Put
 from vskill_platform.records import Skips, decode, persist
 from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.passwords import check_password, hash_password
@@ -34,7 +35,11 @@ class Role(enum.StrEnum):
     ADMIN = "admin"
 
 
-class GitHubLink(msgspec.Struct, frozen=True):
+class NameTaken(InvalidInput):
+    """An account, a team or an upload namespace has this name."""
+
+
+class GitHubLink(msgspec.Struct, frozen=True, omit_defaults=True):
     """The GitHub account that signs in as this one."""
 
     #: GitHub's number of it, which never changes.
@@ -42,6 +47,8 @@ class GitHubLink(msgspec.Struct, frozen=True):
     #: The login that it had when it last signed in.
     login: str
     verified_at: int
+    #: The host that gave out the number.
+    issuer: str = "github.com"
 
 
 class User(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -167,11 +174,11 @@ async def create_user(
     reason: str,
     password: str | None = None,
     github: GitHubLink | None = None,
-    operations: tuple[Operation, ...] = (),
+    operations: Callable[[], Awaitable[tuple[Operation, ...]]] | None = None,
     setup_version: int | None = None,
 ) -> User:
-    """A new account; InvalidInput where the name is taken. An admin ends the one-time link, which is asserted to be
-    at `setup_version` where that is given."""
+    """A new account; NameTaken where an account, a team or an upload namespace has the name. An admin ends the one-time
+    link, which is asserted to be at `setup_version` where that is given."""
     check_name(name)
     require_reason(reason)
     env = require_env("kv")
@@ -187,15 +194,27 @@ async def create_user(
     async def write() -> User:
         if await was_audited(entry_id):
             return user
-        if (await read_user(name))[0] is not None:
-            raise InvalidInput(
-                f"The account {name!r} already exists.", field="name", fix="choose another name"
-            )
+        free = await _assert_free(name)
         put = Put(keys.user(name), msgspec.json.encode(user), ABSENT)
-        await env.kv.commit([put, audit, *operations, *ended])
+        brought = () if operations is None else await operations()
+        await env.kv.commit([put, audit, *free, *brought, *ended])
         return user
 
     return await persist(write)
+
+
+async def _assert_free(name: str) -> list[Assert]:
+    """That no team and no upload namespace has the name of a new account; NameTaken where one has it, or an account."""
+    kv = require_env("kv").kv
+    others = {
+        keys.user(name): f"account {name!r}",
+        keys.team(name): f"team {name!r}",
+        keys.namespace(upload_namespace(name)): f"namespace {upload_namespace(name)!r}",
+    }
+    for key, holder in others.items():
+        if await kv.get(key) is not None:
+            raise NameTaken(f"The {holder} already exists.", field="name", fix="choose another name")
+    return [Assert(key, ABSENT) for key in others if key != keys.user(name)]
 
 
 async def renew_hash(user: User, version: int, password: str) -> None:

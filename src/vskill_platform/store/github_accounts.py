@@ -1,19 +1,24 @@
 """Accounts that sign in with GitHub, and what that proves: whoever signs in as a login controls its repositories.
 
-GitHub's number is the identity, kept at `github:id:{number}`. A login can be given up and taken by somebody else, so
-`github:login:{login}` names the one who proved it last, and the proof is good for a limited time.
+The identity is the issuer, which is the server's host, and the number that it gave out; its account is kept at
+`github:id:{number}`. A login can be given up and taken by somebody else, so `github:login:{login}` names the identity
+that proved it first, for ever. The proof is good while that identity has lately signed in, whatever its login is now.
 """
+
+from urllib.parse import urlsplit
 
 import msgspec
 
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import InvalidInput, NotPermitted
-from vskill_platform.domain.identity import Identity
-from vskill_platform.kv.entries import ABSENT, Put
+from vskill_platform.domain.identity import GITHUB_HOST, Identity
+from vskill_platform.kv.entries import ABSENT, Delete, Operation, Put
 from vskill_platform.records import decode
+from vskill_platform.settings import Settings
 from vskill_platform.store.accounts import (
     MOST_NAME,
     GitHubLink,
+    NameTaken,
     Role,
     User,
     UserChange,
@@ -24,7 +29,6 @@ from vskill_platform.store.accounts import (
 )
 from vskill_platform.worker_context import require_env
 
-GITHUB_HOST = "github.com"
 #: How long a sign-in proves control; signing in again renews it.
 PROOF_MS = 30 * 86_400_000
 
@@ -39,74 +43,125 @@ class ProvedLogin(msgspec.Struct, frozen=True):
     """The record at `github:login:{login}`."""
 
     account: str
-    #: GitHub's number of whoever proved it.
+    #: GitHub's number of whoever proved it first.
     id: str
     at: int
 
 
+def issuer_of(settings: Settings) -> str:
+    """The host that people sign in at, as places name it."""
+    return urlsplit(settings.github_url).netloc.lower().removesuffix(":443")
+
+
+def _id_key(link: GitHubLink) -> str:
+    return keys.github_id(_at(link.issuer, link.id))
+
+
+def _login_key(login: str, issuer: str) -> str:
+    return keys.github_login(_at(issuer, login))
+
+
+def _at(issuer: str, name: str) -> str:
+    """Numbers and logins are an issuer's own: any other server than github.com stands before its own."""
+    return name if issuer == GITHUB_HOST else f"{issuer}/{name}"
+
+
 async def account_of_github(number: str, login: str) -> User:
     """The account of a GitHub account that has just proved who it is; made at its first time."""
-    link = GitHubLink(number, login, require_env("kv").kv.now())
-    entry = await require_env("kv").kv.get(keys.github_id(number))
-    if entry is None:
-        return await _create(link)
-    account = decode(entry, GitHubAccount).account
+    env = require_env("kv")
+    link = GitHubLink(number, login, env.kv.now(), issuer_of(env.settings))
+    for name in _names_for(link):
+        account, adoption = await _find_account(link)
+        if account is not None:
+            return await _renew(account, link, adoption)
+        try:
+            return await _create(name, link)
+        except NameTaken:
+            # By somebody else, who keeps it; or by the same person's other browser.
+            continue
+    message = f"The names that an account of the login {login} could have are taken; ask an admin."
+    raise NotPermitted(message, login=login)
+
+
+def _names_for(link: GitHubLink) -> tuple[str, ...]:
+    """The login, and the login with the number behind it."""
+    wanted = link.login.lower()
+    try:
+        check_name(wanted)
+    except InvalidInput:
+        return (f"github-{link.id}",)
+    return wanted, f"{wanted[: MOST_NAME - len(link.id) - 1].rstrip('-')}-{link.id}"
+
+
+async def _find_account(link: GitHubLink) -> tuple[str | None, tuple[Operation, ...]]:
+    """The account of an identity, and what notes its issuer. Earlier releases kept the number alone, whichever server
+    it was of: where the login fits too, such a record is this identity's."""
+    kv = require_env("kv").kv
+    entry = await kv.get(_id_key(link))
+    if entry is not None:
+        return decode(entry, GitHubAccount).account, ()
+    old = await kv.get(keys.github_id(link.id))
+    if old is None:
+        return None, ()
+    account = decode(old, GitHubAccount).account
+    user, _ = await read_user(account)
+    if user is None or user.github is None or user.github.login.lower() != link.login.lower():
+        return None, ()
+    moved = Put(_id_key(link), old.value, ABSENT)
+    return account, (Delete(keys.github_id(link.id), old.version), moved)
+
+
+async def _renew(account: str, link: GitHubLink, adoption: tuple[Operation, ...]) -> User:
     user, _ = await read_user(account)
     if user is None or user.disabled:
         raise NotPermitted(f"The account {account} is disabled; ask an admin.", account=account)
 
     async def renew(known: User) -> UserChange:
-        return UserChange(msgspec.structs.replace(known, github=link), (_proof(account, link),))
+        return UserChange(
+            msgspec.structs.replace(known, github=link), (*adoption, *await _bind(account, link))
+        )
 
     return await change_user(
         account,
         renew,
         action="github sign-in",
         by=f"user:{account}",
-        reason=f"signed in as {login}",
-        details={"login": login, "id": number},
+        reason=f"signed in as {link.login}",
+        details={"login": link.login, "id": link.id},
     )
 
 
-async def controls_by_sign_in(account: str, repo: Identity) -> bool:
-    """Whether this account has lately signed in as the owner of a repository on GitHub, and nobody else since."""
-    return await find_signed_in(repo) == account
+async def _create(name: str, link: GitHubLink) -> User:
+    async def bring() -> tuple[Operation, ...]:
+        known = Put(_id_key(link), msgspec.json.encode(GitHubAccount(name)), ABSENT)
+        return known, *await _bind(name, link)
+
+    reason = f"signed in with GitHub as {link.login}"
+    return await create_user(
+        name, Role.AUTHOR, by=f"user:{name}", reason=reason, github=link, operations=bring
+    )
+
+
+async def _bind(account: str, link: GitHubLink) -> tuple[Operation, ...]:
+    """What binds a login to the identity; nothing where somebody proved it before."""
+    key = _login_key(link.login, link.issuer)
+    if await require_env("kv").kv.get(key) is not None:
+        return ()
+    return (Put(key, msgspec.json.encode(ProvedLogin(account, link.id, link.verified_at)), ABSENT),)
 
 
 async def find_signed_in(repo: Identity) -> str | None:
-    """The account that has lately signed in as the owner of a repository on GitHub, or None."""
-    if repo.host != GITHUB_HOST:
+    """The account whose identity first proved the owner of a repository and has lately signed in, or None."""
+    env = require_env("kv")
+    issuer = issuer_of(env.settings)
+    if repo.host != issuer:
         return None
-    kv = require_env("kv").kv
-    entry = await kv.get(keys.github_login(repo.owner))
-    proved = None if entry is None else decode(entry, ProvedLogin)
-    return proved.account if proved is not None and kv.now() < proved.at + PROOF_MS else None
-
-
-async def _create(link: GitHubLink) -> User:
-    """Under its login; a name that is taken is never taken over, the newcomer's has the number behind it."""
-    name = await _free_name(link)
-    writes = (
-        Put(keys.github_id(link.id), msgspec.json.encode(GitHubAccount(name)), ABSENT),
-        _proof(name, link),
-    )
-    reason = f"signed in with GitHub as {link.login}"
-    return await create_user(
-        name, Role.AUTHOR, by=f"user:{name}", reason=reason, github=link, operations=writes
-    )
-
-
-async def _free_name(link: GitHubLink) -> str:
-    wanted = link.login.lower()
-    try:
-        check_name(wanted)
-    except InvalidInput:
-        return f"github-{link.id}"
-    taken = (await read_user(wanted))[0] is not None
-    numbered = f"{wanted[: MOST_NAME - len(link.id) - 1].rstrip('-')}-{link.id}"
-    return numbered if taken else wanted
-
-
-def _proof(account: str, link: GitHubLink) -> Put:
-    proved = ProvedLogin(account, link.id, link.verified_at)
-    return Put(keys.github_login(link.login), msgspec.json.encode(proved))
+    entry = await env.kv.get(_login_key(repo.owner, issuer))
+    if entry is None:
+        return None
+    proved = decode(entry, ProvedLogin)
+    user, _ = await read_user(proved.account)
+    link = None if user is None else user.github
+    if link is None or (link.issuer, link.id) != (issuer, proved.id):
+        return None
+    return proved.account if env.kv.now() < link.verified_at + PROOF_MS else None

@@ -20,10 +20,12 @@ from vskill_platform.domain.namespace import (
     Visibility,
     audience_for,
     namespace_of,
+    uploader_of,
 )
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Assert, Delete, Operation, Put
 from vskill_platform.records import decode, persist
+from vskill_platform.store.accounts import read_user
 from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.revocations import reader_writes
 from vskill_platform.worker_context import require_env
@@ -73,7 +75,10 @@ async def read_directory() -> Directory:
             # Nothing was ever changed, so there is nothing to read.
             env.kept.directory = (version, Directory())
             return Directory()
-        directory = Directory(access, await _all(keys.NAMESPACE, Namespace), await _all(keys.TEAM, Team))
+        namespaces = {
+            name: await _settle(one) for name, one in (await _all(keys.NAMESPACE, Namespace)).items()
+        }
+        directory = Directory(access, namespaces, await _all(keys.TEAM, Team))
         # Parts of two versions could together give what neither of them gives.
         if (await read_access())[1] == version:
             env.kept.directory = (version, directory)
@@ -89,7 +94,21 @@ async def read_access() -> tuple[Access, int]:
 async def read_namespace(name: str) -> tuple[Namespace, int]:
     """The record and its version; without members and unmanaged where there is none."""
     entry = await require_env("kv").kv.get(keys.namespace(name))
-    return (Namespace(name), ABSENT) if entry is None else (decode(entry, Namespace), entry.version)
+    if entry is None:
+        return Namespace(name), ABSENT
+    return await _settle(decode(entry, Namespace)), entry.version
+
+
+async def _settle(namespace: Namespace) -> Namespace:
+    """An upload namespace whose members are older than the account of its name belongs to its members. Before both were
+    one name space, such an account could be made, and it must not own what was there first."""
+    uploader = uploader_of(namespace.name)
+    first = min((one.since for one in namespace.members), default=None)
+    if uploader is None or first is None or namespace.released:
+        return namespace
+    user, _ = await read_user(uploader)
+    is_older = user is not None and user.created_at <= first
+    return namespace if is_older else msgspec.structs.replace(namespace, released=True)
 
 
 async def read_team(name: str) -> tuple[Team | None, int]:
@@ -135,9 +154,17 @@ async def change_namespace(
             return known, []
         put = Put(keys.namespace(name), msgspec.json.encode(change.namespace), version)
         hides = change.namespace.visibility is not known.visibility
-        return change.namespace, [put, *change.operations, *(await reader_writes() if hides else ())]
+        free = await _assert_no_account(uploader_of(name)) if version == ABSENT else ()
+        return change.namespace, [put, *free, *change.operations, *(await reader_writes() if hides else ())]
 
     return await _commit(write, note)
+
+
+async def _assert_no_account(name: str | None) -> tuple[Assert, ...]:
+    """An upload namespace is made for the account of its name, or for others while there is no such account."""
+    if name is None or (await read_user(name))[0] is not None:
+        return ()
+    return (Assert(keys.user(name), ABSENT),)
 
 
 async def change_team(
@@ -152,7 +179,8 @@ async def change_team(
         changed = await decide(known)
         if changed is None:
             return None, [Delete(keys.team(name), version)]
-        return changed, [Put(keys.team(name), msgspec.json.encode(changed), version)]
+        put = Put(keys.team(name), msgspec.json.encode(changed), version)
+        return changed, [put, Assert(keys.user(name), ABSENT)] if known is None else [put]
 
     return await _commit(write, note)
 

@@ -13,21 +13,23 @@ from collections.abc import Callable
 import msgspec
 
 from vskill_platform.domain import keys
-from vskill_platform.domain.identity import Identity
+from vskill_platform.domain.identity import GITHUB_HOST, Identity
 from vskill_platform.domain.namespace import (
     Directory,
     Member,
     Namespace,
     NamespaceRole,
+    is_taken_from,
     maintainers_in,
     namespace_of,
     role_of,
+    uploader_of,
 )
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Delete, Operation
 from vskill_platform.records import Skips, decode, persist
 from vskill_platform.store.accounts import read_user
-from vskill_platform.store.github_accounts import GITHUB_HOST, controls_by_sign_in, find_signed_in
+from vskill_platform.store.github_accounts import find_signed_in
 from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_namespace, read_directory
 from vskill_platform.worker_context import require_env
 
@@ -86,49 +88,55 @@ async def owners_of(repo: Identity) -> tuple[Owner, ...]:
 async def role_at(account: str, place: Identity) -> NamespaceRole | None:
     """The highest role that an account has at a place: in its namespace, in its repository, or by what it proved."""
     directory = await read_directory()
-    name = namespace_of(place)
-    namespace = directory.namespaces.get(name, Namespace(name))
-    role = role_of(namespace, account, directory.principals(account), place.repo_key)
-    if role is NamespaceRole.OWNER:
+    role = await _role(directory, account, namespace_of(place), place.repo_key)
+    if role in {NamespaceRole.OWNER, NamespaceRole.MAINTAINER}:
         return role
-    if await controls_by_sign_in(account, place):
-        return NamespaceRole.OWNER
-    maintains = role is not NamespaceRole.MAINTAINER and (await _ownership(place, directory)).has(account)
-    return NamespaceRole.MAINTAINER if maintains else role
+    return NamespaceRole.MAINTAINER if (await _ownership(place, directory)).has(account) else role
 
 
 async def find_maintainers(place: Identity) -> list[str]:
     """The accounts that maintain or own a place: those that `role_at` gives one of these roles."""
     directory = await read_directory()
-    accounts = maintainers_in(directory, namespace_of(place), place.repo_key)
+    name = namespace_of(place)
+    accounts = maintainers_in(directory, name, place.repo_key)
     accounts |= {owner.account for owner in (await _ownership(place, directory)).owners}
-    by_sign_in = await find_signed_in(place)
-    return sorted(accounts if by_sign_in is None else accounts | {by_sign_in})
+    by_name = await find_owner_by_name(directory.namespaces.get(name, Namespace(name)))
+    return sorted(accounts if by_name is None else accounts | {by_name})
 
 
 async def role_in(account: str, name: str) -> NamespaceRole | None:
     """The highest role that an account has in a whole namespace."""
-    directory = await read_directory()
+    return await _role(await read_directory(), account, name)
+
+
+async def _role(directory: Directory, account: str, name: str, repo: str = "") -> NamespaceRole | None:
     namespace = directory.namespaces.get(name, Namespace(name))
-    role = role_of(namespace, account, directory.principals(account))
-    if role is not NamespaceRole.OWNER and await controls_by_sign_in(account, _any_of(name)):
-        return NamespaceRole.OWNER
-    return role
+    role = role_of(namespace, account, directory.principals(account), repo)
+    if role is NamespaceRole.OWNER or uploader_of(name) is not None:
+        return role
+    return NamespaceRole.OWNER if await find_owner_by_name(namespace) == account else role
+
+
+async def find_owner_by_name(namespace: Namespace) -> str | None:
+    """The account that owns a namespace because of its name: it uploads there, or first proved the login. Nobody does
+    where others took the namespace in hand before: an admin who made it for a team, say."""
+    uploader = uploader_of(namespace.name)
+    if uploader is not None:
+        is_owned = not namespace.released and (await read_user(uploader))[0] is not None
+        return uploader if is_owned else None
+    host, _, owner = namespace.name.rpartition("~")
+    place = Identity(host.replace("_", ":") or GITHUB_HOST, owner, "any")
+    account = await find_signed_in(place)
+    return None if account is None or is_taken_from(namespace, account) else account
 
 
 async def namespace_by_sign_in(account: str) -> str | None:
-    """The namespace that the account owns because it has lately signed in with GitHub."""
+    """The namespace of the login that the account last signed in with, if it proved that login first."""
     user, _ = await read_user(account)
     if user is None or user.github is None:
         return None
-    place = Identity(host=GITHUB_HOST, owner=user.github.login.lower(), repo="any")
-    return namespace_of(place) if await controls_by_sign_in(account, place) else None
-
-
-def _any_of(name: str) -> Identity:
-    """A repository of a namespace on GitHub; names of other hosts have a `~`, which no login has."""
-    owner = name.removeprefix(f"{GITHUB_HOST}~")
-    return Identity(host=GITHUB_HOST, owner=owner, repo="any")
+    place = Identity(user.github.issuer, user.github.login, "any")
+    return namespace_of(place) if await find_signed_in(place) == account else None
 
 
 def ownership_in(directory: Directory, repo: Identity) -> Ownership | None:

@@ -17,6 +17,7 @@ from vskill_platform.actions.teams import (
     LIST_TEAMS,
     REMOVE_FROM_TEAM,
     ListTeams,
+    split_names,
 )
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.namespace import RegistryMode, Submitters
@@ -71,8 +72,7 @@ async def create(request: Request) -> Response:
 
 @acting(TEAMS)
 async def add(request: Request) -> Response:
-    """Names of accounts, one to a line."""
-    accounts = (await text_of(request, "accounts", MOST_TEXT)).split()
+    accounts = split_names(await text_of(request, "accounts", MOST_TEXT))
     changed = await act_by_form(request, ADD_TO_TEAM, accounts=accounts)
     return see_other(request, TEAMS, f"{changed.name} has {len(changed.members)} members.")
 
