@@ -380,6 +380,8 @@ def _sentences() -> dict[str, str]:
     }
 
 
+#: Where the store is if no setting says it.
+DEFAULT_STORE = Settings().store.removeprefix("sqlite:")
 #: Settings that are of no use without another one, and what they serve.
 TOGETHER = (
     ("judge_url", "judge_model", "a judge"),
@@ -431,6 +433,12 @@ def remote_variables(environ: Mapping[str, str] = os.environ) -> RemoteVariables
         environ.get(TOKEN_VARIABLE) or None,
         Path(home) / "vskill-platform",
     )
+
+
+def has_own_store(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether this machine has a registry of its own: the environment says where, or the default place has one."""
+    named = {variable("store"), variable("data_dir")}
+    return not named.isdisjoint(environ) or Path(DEFAULT_STORE).exists()
 
 
 def variable(field: str) -> str:

@@ -99,3 +99,64 @@ def test_a_command_of_the_servers_machine_never_acts_elsewhere_than_the_command_
     )
     monkeypatch.setenv("VSKILL_PLATFORM_REGISTRY", "https://skills.example.org")
     assert "VSKILL_PLATFORM_REGISTRY" in run("skill", "export", code=1).stderr
+
+
+@pytest.fixture
+def elsewhere(home, tmp_path, monkeypatch):
+    """A folder without a registry, whose environment names none."""
+    monkeypatch.delenv("VSKILL_DATA_DIR")
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("search", "tidy"), ("status",), ("skill", "list"), ("skill", "export"), ("whoami",), ("keys", "list")],
+    ids=" ".join,
+)
+def test_where_there_is_no_registry_a_command_says_what_to_do_and_makes_none(elsewhere, words):
+    said = run(*words, code=1).stderr
+    assert "There is no registry in this folder (data/vskill.db)" in said
+    for way in ("vskill-platform login URL", "--registry URL", "vskill-platform serve"):
+        assert way in said
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_completing_a_name_makes_no_registry(elsewhere):
+    asked = {
+        "_VSKILL_PLATFORM_COMPLETE": "bash_complete",
+        "COMP_WORDS": "vskill-platform status ",
+        "COMP_CWORD": "2",
+    }
+    assert run(env=asked).output.strip() == ""
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_login_sets_the_registry_of_commands_that_name_none(registry, elsewhere):
+    address = registry["address"]
+    said = run("login", address, input=registry["token"] + "\n").output
+    assert f"Commands without --registry act on {address} from now on." in said
+    assert run("whoami").output.startswith("ann (author)")
+    assert "There is no registry in this folder" in run("--as", "ann", "whoami", code=1).stderr
+    assert list(elsewhere.iterdir()) == []
+    run("logout", address)
+    assert "There is no registry in this folder" in run("whoami", code=1).stderr
+
+
+def test_the_registry_of_the_last_login_counts(elsewhere, registry, home):
+    """Of those that one is still signed in to."""
+    folder = home / "registries.json"
+    home.mkdir(parents=True)
+    folder.write_text(
+        json.dumps({registry["address"]: registry["token"], "https://other.example.org": "vsk_x"})
+    )
+    run("login", registry["address"], input=registry["token"] + "\n")
+    assert run("whoami").output.startswith("ann (author)")
+
+
+def test_a_registry_of_ones_own_comes_before_the_one_that_one_signed_in_to(registry, home, data_dir):
+    said = run("login", registry["address"], input=registry["token"] + "\n").output
+    assert f"--registry {registry['address']} search" in said
+    assert "operator of this machine" in run("whoami").output

@@ -106,7 +106,8 @@ class SectionedGroup(PlatformGroup):
 def cli(ctx: click.Context, *, debug: bool, registry: str, account: str | None) -> None:
     """Use and run a registry that verifies agent skills before it lists them.
 
-    Without --registry, commands act on the store of this machine, which VSKILL_* variables describe.
+    Without --registry, commands act on the registry of this machine, which VSKILL_* variables describe; where there is
+    none, on the one that you signed in to last.
     """
     del debug  # read by PlatformGroup
     begin: Callable[[], None] | None = ctx.obj

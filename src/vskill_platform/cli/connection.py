@@ -1,4 +1,5 @@
-"""Which registry a command talks to: the one at `--registry`, or the store of this machine."""
+"""Which registry a command talks to: the one at `--registry`, the store of this machine, or the registry that one
+signed in to last."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
@@ -17,11 +18,15 @@ T = TypeVar("T")
 
 
 def connect(registry: str, account: str | None) -> Connection:
-    """What the command line names, or the environment; the token is the environment's, or the one that `login` kept."""
-    from vskill_platform.settings import remote_variables
+    """What the command line names, or the environment, or where this machine has no store, the last `login`; the token
+    is the environment's, or the one that `login` kept."""
+    from vskill_platform.cli.registries import check_address, read_tokens
+    from vskill_platform.settings import has_own_store, remote_variables
 
     named = remote_variables()
     address = registry or named.registry
+    if not address and account is None and not has_own_store():
+        address = next(reversed(read_tokens(named.folder)), "")
     if not address:
         return Connection(account=account)
     if account is not None:
@@ -31,8 +36,6 @@ def connect(registry: str, account: str | None) -> Connection:
             field="--as",
             fix=fix,
         )
-    from vskill_platform.cli.registries import check_address, read_tokens
-
     address = check_address(address)
     return Connection(address, named.token or read_tokens(named.folder).get(address))
 

@@ -34,7 +34,7 @@ def demo(*, as_json: bool) -> None:
     """
     from vskill_platform.demo import TOUR_URL
 
-    results = run_in_env(_load if as_json else _load_visibly)
+    results = run_in_env(_load if as_json else _load_visibly, creates=True)
     if as_json:
         print_json([_view(one) for one in results])
         return

@@ -7,7 +7,7 @@ import msgspec
 
 from vskill_platform.cli.errors import PlatformGroup
 from vskill_platform.cli.output import json_option, print_json, print_table
-from vskill_platform.cli.process import run_async
+from vskill_platform.cli.process import require_own_store, run_async
 
 if TYPE_CHECKING:
     from vskill_platform.signing.keys import KeyRing
@@ -38,6 +38,7 @@ def list_keys(*, as_json: bool) -> None:
             for number, key in enumerate(found)
         ]
 
+    require_own_store()
     found = run_async(work())
     if as_json:
         print_json(found)
@@ -58,6 +59,7 @@ def rotate() -> None:
         before = (await ring.current()).public.key_id
         return before, (await ring.rotate()).public.key_id
 
+    require_own_store()
     before, after = run_async(work())
     click.echo(f"New attestations are signed by {after}; {before} is retired and stays valid.")
 

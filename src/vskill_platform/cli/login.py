@@ -1,4 +1,4 @@
-"""`login` and `logout`: tokens of registries elsewhere, for commands with `--registry`."""
+"""`login` and `logout`: tokens of registries elsewhere, and where commands act that name none."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -18,23 +18,28 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("registry", metavar="URL")
 def login(*, registry: str) -> None:
-    """Keep a token for the registry at URL.
+    """Keep a token for the registry at URL, and act there from now on.
 
-    Commands with --registry URL then act as its account.
+    Commands with --registry URL act as the token's account. Where this machine has no registry of its own, commands
+    without --registry act on the one that you signed in to last.
 
     The token is asked for, or read from standard input where that is no terminal. Make one on your account page.
     """
     from vskill_platform.cli.registries import check_address, read_tokens, write_tokens
-    from vskill_platform.settings import remote_variables
+    from vskill_platform.settings import has_own_store, remote_variables
 
     address = check_address(registry)
     token = _read_token(address)
     account = run_async(_who_am_i(address, token))
     folder = remote_variables().folder
-    path = write_tokens(folder, {**read_tokens(folder), address: token})
+    others = {other: kept for other, kept in read_tokens(folder).items() if other != address}
+    # The last one is where commands act that name none.
+    path = write_tokens(folder, {**others, address: token})
     scopes = f" with the scopes {', '.join(account.scopes)}" if account.scopes else ""
     click.echo(f"Signed in to {address} as {account.account}{scopes}. The token is in {path}.")
-    click.echo(f"Try: {command_line(address, 'search', 'WORDS')}")
+    if not has_own_store():
+        click.echo(f"Commands without --registry act on {address} from now on.")
+    click.echo(f"Try: {command_line(address if has_own_store() else '', 'search', 'WORDS')}")
 
 
 @click.command()

@@ -38,20 +38,37 @@ def keep_files_private() -> None:
     os.umask(os.umask(0o077) | 0o077)
 
 
-def run_in_env(work: Callable[[], Awaitable[T]]) -> T:
+def run_in_env(work: Callable[[], Awaitable[T]], *, creates: bool = False) -> T:
     """Do the work of a command that only the operator of this machine has, in the environment of the settings."""
     from vskill_platform.cli.destination import require_this_machine
 
     require_this_machine()
-    return open_env_and_run(work)
+    return open_env_and_run(work, creates=creates)
 
 
-def open_env_and_run(work: Callable[[], Awaitable[T]]) -> T:
-    """Open the environment that the settings describe, and do a command's work in it."""
+def require_own_store() -> None:
+    """Raise where a command would make a registry that nobody asked for, and find it empty."""
+    from vskill_platform.domain.errors import InvalidInput
+    from vskill_platform.settings import DEFAULT_STORE, has_own_store
+
+    if not has_own_store():
+        message = f"There is no registry in this folder ({DEFAULT_STORE})."
+        fix = (
+            "sign in to one with 'vskill-platform login URL', name one with --registry URL, "
+            "or start one here with 'vskill-platform serve'"
+        )
+        raise InvalidInput(message, field="--registry", fix=fix)
+
+
+def open_env_and_run(work: Callable[[], Awaitable[T]], *, creates: bool = False) -> T:
+    """Open the environment that the settings describe, and do a command's work in it. Only a command that `creates`
+    may find no registry."""
     # Loaded before the loop runs: an import reads files.
     import vskill_platform.bootstrap  # noqa: F401
     from vskill_platform.settings import process_settings
 
+    if not creates:
+        require_own_store()
     return run_async(_in_env(process_settings(), work))
 
 
