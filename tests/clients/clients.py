@@ -208,6 +208,17 @@ class Claude(Client):
             CLAUDE_CODE_SYNC_PLUGIN_INSTALL="1",
         )
 
+    def ask_model(self, model: "StandInModel") -> str:
+        """What it sends to the model that answers at this address, once what its settings name is installed."""
+        self.run(
+            *("-p", "hello"),
+            code=1,
+            ANTHROPIC_API_KEY="none",
+            ANTHROPIC_BASE_URL=model.url.removesuffix("/v1"),
+            CLAUDE_CODE_SYNC_PLUGIN_INSTALL="1",
+        )
+        return model.take()
+
     def settings(self) -> Path:
         folder = self.home / ".claude"
         folder.mkdir(exist_ok=True)

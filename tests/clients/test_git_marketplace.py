@@ -112,7 +112,7 @@ def test_what_was_withdrawn_is_a_plugin_without_skills_and_its_number_only_grows
     published.command("skill", "takedown", canonical, "1.0.0", "--reason", "it steals tokens")
     folder = clone(tmp_path, address)
     entry = look()
-    assert entry["source"] == "./withdrawn/steps" and "Taken down: it" in entry["description"]
+    assert entry["source"] == "./withdrawn/steps" and "Taken down (high): it" in entry["description"]
     tomb = json.loads((folder / "withdrawn/steps/.claude-plugin/plugin.json").read_bytes())
     assert tomb["version"] == entry["version"] and tomb["description"] == entry["description"]
     assert [one.name for one in (folder / "withdrawn/steps").iterdir()] == [".claude-plugin"]
@@ -123,7 +123,9 @@ def test_what_was_withdrawn_is_a_plugin_without_skills_and_its_number_only_grows
     published.publish("steps", {"SKILL.md": skill_md("steps", "newest")})
     assert "newest" in look_inside(look())
     assert numbers[:3] == ["1.0.0", "1.0.1", "1.0.1"] and numbers[-1] == "1.0.2"
-    assert [bool(re.fullmatch(r"1\.0\.2-0\.\d{13}", one)) for one in numbers[3:-1]] == [True] * 3
+    assert [bool(re.fullmatch(r"1\.0\.2-0\.\d{13}(\.withdrawn)?", one)) for one in numbers[3:-1]] == [
+        True
+    ] * 3
     assert numbers[3:-1] == sorted(set(numbers[3:-1]))
 
 
@@ -133,7 +135,8 @@ def test_a_block_reaches_the_list(published, tmp_path):
     for path in ("marketplace", "upload~stolen"):
         entry = plugins(clone(tmp_path, f"{published.url}/{path}.git"))["stolen"]
         assert entry["source"] == "./withdrawn/stolen"
-        assert entry["description"].startswith("Blocked: ") and "steals tokens" in entry["description"]
+        assert entry["description"].startswith("WITHDRAWN, this plugin is empty. Blocked (critical): ")
+        assert "steals tokens" in entry["description"] and entry["version"].endswith(".withdrawn")
 
 
 def test_nothing_can_be_pushed(published, tmp_path):

@@ -85,7 +85,7 @@ def test_a_blocked_skill_is_a_plugin_without_skills(registry: Registry, copilot:
     assert "A skill called bad" not in copilot.ask_model(model)
     copilot.plugin("marketplace", "update", MARKETPLACE)
     shown = copilot.plugin("marketplace", "browse", MARKETPLACE).text
-    assert "• bad - Blocked: " in shown and "it steals tokens" in shown
+    assert "• bad - WITHDRAWN, this plugin is empty. Blocked" in shown and "it steals tokens" in shown
 
 
 @pytest.mark.shows("copilot", "down")

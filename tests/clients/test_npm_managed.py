@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.clients.clients import Claude, Client, Codex, Copilot, OpenCode
-from tests.clients.printed import ADDRESSES, COMPANY
+from tests.clients.printed import ADDRESSES, COMPANY, block_lines
 from tests.clients.registry import Registry, read_files, skill_md
+from tests.clients.terminal import Terminal
 from tools.blocks import blocks
 from tools.files import ROOT
 
@@ -20,6 +21,13 @@ pytestmark = pytest.mark.node
 TEAM = "team"
 FILES = {"SKILL.md": skill_md("managed"), "notes.txt": b"1\n"}
 WHY = ("--reason", "for a test of clients")
+#: The file of each client, and which block of the page goes into it.
+MANAGED = {
+    "claude": ("claude-code/managed-settings.json", "json", "extraKnownMarketplaces"),
+    "copilot": ("github-copilot/managed-settings.json", "json", "extraKnownMarketplaces"),
+    "codex": ("codex/config.toml", "toml", "marketplaces"),
+    "opencode": ("opencode/opencode.json", "json", '"urls"'),
+}
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +38,7 @@ def published(registry: Registry):
     return registry
 
 
-def give(client: Client, folder: Path, path: str, language: str, words: str) -> None:
+def give(client: Client, folder: Path, path: str, language: str, words: str, slug: str = "managed") -> None:
     """Put the block of the page that has these words into the file that the page names."""
     page = (ROOT / COMPANY).read_text("utf-8")
     assert f"`/etc/{path}`" in page
@@ -41,7 +49,7 @@ def give(client: Client, folder: Path, path: str, language: str, words: str) -> 
     shutil.copytree("/etc", client.etc, symlinks=True, ignore=_unreadable)
     target = client.etc / path
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(shown.replace("SKILL@", "managed@"))
+    target.write_text(shown.replace("SKILL@", f"{slug}@"))
 
 
 def _unreadable(folder: str, names: list[str]) -> list[str]:
@@ -57,7 +65,7 @@ def _is_readable(place: Path) -> bool:
 def test_claude_code_has_the_marketplace_from_its_first_start_and_takes_no_other(
     published, claude: Claude, tmp_path
 ):
-    give(claude, tmp_path, "claude-code/managed-settings.json", "json", "extraKnownMarketplaces")
+    give(claude, tmp_path, *MANAGED["claude"])
     claude.start_session()
     (known,) = json.loads(claude.plugin("marketplace", "list", "--json").text)
     assert known["url"] == f"{published.url}/collections/{TEAM}.git"
@@ -68,7 +76,7 @@ def test_claude_code_has_the_marketplace_from_its_first_start_and_takes_no_other
 
 
 def test_copilot_has_the_marketplace_and_takes_no_other(published, copilot: Copilot, tmp_path):
-    give(copilot, tmp_path, "github-copilot/managed-settings.json", "json", "extraKnownMarketplaces")
+    give(copilot, tmp_path, *MANAGED["copilot"])
     assert TEAM in copilot.plugin("marketplace", "list").text
     copilot.plugin("install", f"managed@{TEAM}")
     assert read_files(copilot.folder(TEAM, "managed")) == FILES
@@ -77,12 +85,56 @@ def test_copilot_has_the_marketplace_and_takes_no_other(published, copilot: Copi
 
 
 def test_codex_has_the_marketplace(published, codex: Codex, tmp_path):
-    give(codex, tmp_path, "codex/config.toml", "toml", "marketplaces")
+    give(codex, tmp_path, *MANAGED["codex"])
     codex.plugin("marketplace", "upgrade", TEAM)
     codex.plugin("add", f"managed@{TEAM}")
     assert read_files(codex.folder(TEAM, "managed")) == FILES
 
 
 def test_opencode_has_the_skills(published, opencode: OpenCode, tmp_path):
-    give(opencode, tmp_path, "opencode/opencode.json", "json", '"urls"')
+    give(opencode, tmp_path, *MANAGED["opencode"])
     assert read_files(opencode.skills()["managed"].parent) == FILES
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "copilot"])
+def test_the_recall_line_of_the_page_takes_a_skill_from_the_model(
+    published, installed, request, model, tmp_path, name
+):
+    """What the managed file turned on, and what a person chose: both are given before, and neither afterwards."""
+    client: Claude | Codex | Copilot = request.getfixturevalue(name)
+    slugs = [f"{word}-{name}" for word in ("on", "chosen")]
+    made = [published.publish(slug, {"SKILL.md": skill_md(slug)}) for slug in slugs]
+    for canonical in made:
+        published.command("collection", "add", TEAM, canonical, *WHY)
+    place, language, words = MANAGED[name]
+    give(client, tmp_path, place, language, words, slugs[0])
+    for _ in range(2):
+        client.ask_model(model)
+    if name == "codex":
+        client.plugin("marketplace", "upgrade", TEAM)
+    for slug in slugs if name == "codex" else slugs[1:]:
+        client.plugin("add" if name == "codex" else "install", f"{slug}@{TEAM}")
+    assert [slug for slug in slugs if f"called {slug}," in client.ask_model(model)] == slugs
+    for canonical in made:
+        published.command("skill", "takedown", canonical, "--reason", "it steals tokens")
+    terminal = Terminal(installed, published, tmp_path)
+    terminal.etc = client.etc
+    (line,) = [one for one in block_lines(COMPANY) if one.client == name]
+    terminal.paste(line.text)
+    assert [slug for slug in slugs if f"called {slug}," in client.ask_model(model)] == []
+    assert client.plugin("list").text.count(".withdrawn") == len(slugs)
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "copilot"])
+def test_a_fresh_install_of_a_recalled_skill_is_listed_as_withdrawn(published, request, name):
+    """Its client says that it is installed. The name cannot say more: Codex refuses a plugin that is called otherwise."""
+    client: Claude | Codex | Copilot = request.getfixturevalue(name)
+    slug = f"late-{name}"
+    published.command(
+        "skill", "takedown", published.publish(slug, {"SKILL.md": skill_md(slug)}), "--reason", "it steals"
+    )
+    client.plugin("marketplace", "add", f"{published.url}/marketplace.git")
+    client.plugin("add" if name == "codex" else "install", f"{slug}@vskill-platform")
+    assert ".withdrawn" in client.plugin("list").text.partition(f"{slug}@")[2]
+    told = [one.read_text() for one in client.home.rglob("plugin.json") if slug in one.read_text()]
+    assert told and all("WITHDRAWN" in one and "it steals" in one for one in told)

@@ -16,6 +16,7 @@ from vskill_platform.domain.git_list import (
     must_check,
     say_withdrawn,
     tombstone,
+    withdrawn_number,
 )
 from vskill_platform.domain.numbering import listed_number, parse_semver
 from vskill_platform.domain.skill import (
@@ -115,17 +116,18 @@ def test_whatever_happens_to_a_skill_its_number_in_lists_only_grows(
         ),
         (
             take_down(published("A"), by(StatusRole.SYSTEM, reason="blocked: bad")),
-            "locked: bad. No version of acme/tools/pdf is offered; remove it.",
+            "locked: bad. No version of acme/tools/pdf is offered, and nothing replaces it: remove this plugin",
         ),
         (yank(published("A"), by(StatusRole.OWNER)), "Withdrawn by its owner: because."),
         (delete(published("A"), by(StatusRole.OWNER)), "Deleted by its owner: because."),
     ],
 )
 def test_a_tombstone_has_no_skills_and_says_why(skill: PublishedSkill, words: str) -> None:
-    assert words in say_withdrawn(skill)
+    assert say_withdrawn(skill).startswith("WITHDRAWN") and words in say_withdrawn(skill)
+    assert withdrawn_number(skill).endswith(".withdrawn")
     file = tombstone("pdf", skill)
     assert (file.path, file.mode) == ("withdrawn/pdf/.claude-plugin/plugin.json", "100644")
-    manifest = {"name": "pdf", "version": listed_version(skill), "description": say_withdrawn(skill)}
+    manifest = {"name": "pdf", "version": withdrawn_number(skill), "description": say_withdrawn(skill)}
     assert json.loads(file.data) == manifest
 
 
@@ -137,7 +139,7 @@ def test_the_last_reason_counts() -> None:
 
 def test_a_reason_that_is_a_sentence_keeps_its_one_full_stop() -> None:
     skill = take_down(published("A"), by(StatusRole.REVIEWER, reason=".env is sent away. "))
-    assert say_withdrawn(skill).startswith("Taken down: .env is sent away. No version of ")
+    assert "Taken down: .env is sent away. No version of " in say_withdrawn(skill)
 
 
 @pytest.mark.parametrize(

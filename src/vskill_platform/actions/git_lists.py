@@ -36,6 +36,7 @@ from vskill_platform.domain.git_list import (
     ServedList,
     say_withdrawn,
     tombstone,
+    withdrawn_number,
 )
 from vskill_platform.domain.namespace import common_audiences, internal_form, namespace_audiences
 from vskill_platform.domain.naming import hyphenate
@@ -212,7 +213,7 @@ def _withdrawn_entry(name: str, skill: PublishedSkill) -> bytes:
     return msgspec.json.encode(
         {
             "name": name,
-            "version": listed_version(skill),
+            "version": withdrawn_number(skill),
             "description": say_withdrawn(skill),
             "source": f"./{WITHDRAWN}/{name}",
         }

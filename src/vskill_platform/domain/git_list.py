@@ -75,14 +75,25 @@ def follow_list(known: GitList | None, served: ServedList, marks: ListMarks, now
 
 def tombstone(name: str, skill: PublishedSkill) -> SkillFile:
     """The manifest of a plugin without skills: whoever updates to it loses the skill."""
-    manifest = {"name": name, "version": listed_version(skill), "description": say_withdrawn(skill)}
+    manifest = {"name": name, "version": withdrawn_number(skill), "description": say_withdrawn(skill)}
     return SkillFile(
         f"{WITHDRAWN}/{name}/.claude-plugin/plugin.json", "100644", msgspec.json.encode(manifest)
     )
+
+
+def withdrawn_number(skill: PublishedSkill) -> str:
+    """The number of a plugin without skills. Clients show it when they install, update and list, and nothing else of a
+    plugin, so it says what it is; it is above the number before it, and below the one after a restore."""
+    return f"{listed_version(skill)}.{WITHDRAWN}"
 
 
 def say_withdrawn(skill: PublishedSkill) -> str:
     """Why no version of a skill can be installed, and what to do."""
     last = revoked_versions(skill)[-1]
     reason = last.reason.strip().rstrip(".")
-    return f"{_WORDS[last.status]}: {reason}. No version of {skill.canonical} is offered; remove it."
+    danger = ", ".join(one for one in (last.threat_type, last.severity) if one)
+    how = f"{_WORDS[last.status]} ({danger})" if danger else _WORDS[last.status]
+    return (
+        f"WITHDRAWN, this plugin is empty. {how}: {reason}. No version of {skill.canonical} is offered, and nothing "
+        "replaces it: remove this plugin, and search the registry for another skill."
+    )
