@@ -18,6 +18,7 @@ from vskill_platform.kv.contract import KV
 from vskill_platform.observability import Metrics
 from vskill_platform.scan.contract import Judge, Scanner
 from vskill_platform.settings import Settings
+from vskill_platform.shortages import ShortagesMet
 from vskill_platform.signing.keys import KeyRing
 from vskill_platform.sources.contract import Sources
 from vskill_platform.telemetry import NoTracing, Tracing
@@ -78,6 +79,8 @@ class Env(msgspec.Struct, frozen=True):
     turns: Turns = msgspec.field(default_factory=Turns)
     #: What this process keeps of what it has read.
     kept: KeptReads = msgspec.field(default_factory=KeptReads)
+    #: What this process has lately lacked.
+    shortages: ShortagesMet = msgspec.field(default_factory=ShortagesMet)
     pace: Pace = Pace()
     hash_cost: HashCost = HashCost()
     #: Spans for whoever collects traces; by default none.

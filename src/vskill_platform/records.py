@@ -97,6 +97,12 @@ class Skips:
             )
 
 
+def note_store_failure() -> None:
+    """Claims that expire now do so for want of the store."""
+    env = require_env("kv")
+    env.shortages.store_failed_at = env.kv.now()
+
+
 async def persist(write: Callable[[], Awaitable[T]]) -> T:
     """Try a write again after a conflict at once, after an unavailable store with a pause."""
     pause = PAUSE_MS
@@ -109,6 +115,7 @@ async def persist(write: Callable[[], Awaitable[T]]) -> T:
             if not tries_left:
                 raise
         except StoreUnavailable:
+            note_store_failure()
             waited_s = clock.monotonic() - began
             if not tries_left or pause > PAUSE_MOST_MS or waited_s > UNAVAILABLE_S:
                 raise

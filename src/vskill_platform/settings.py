@@ -12,6 +12,7 @@ import ipaddress
 import itertools
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -399,6 +400,15 @@ TOGETHER = (
 def process_settings() -> Settings:
     """The settings of this process, from its environment."""
     return load_settings(os.environ)
+
+
+def keep_temporary_files_in(folder: Path) -> None:
+    """Unless the operator has chosen a folder (TMPDIR), let this process and its children put temporary files here: a
+    service often may write nothing but its data. Call it before SQLite is loaded, which looks once. Where the folder
+    cannot be made, temporary files go where the system puts them, and readiness says whether that works."""
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.environ.setdefault("TMPDIR", str(folder.absolute()))
 
 
 def load_settings(environ: Mapping[str, str]) -> Settings:

@@ -6,7 +6,7 @@ A limit that was set for the content is another matter: whoever sets one knows i
 import errno
 import resource
 
-from vskill_platform.domain.errors import Shortage
+from vskill_platform.domain.errors import PlatformError, Shortage
 
 #: What work waits for, in the words of a record.
 MACHINE = "this machine"
@@ -22,6 +22,16 @@ _LACKS = {
 }
 #: All that Python says where a thread cannot be started: it lacks the memory of its stack, or there are too many.
 _NO_THREAD = "can't start new thread"
+
+
+class ShortagesMet:
+    """What one process has lately lacked. Its claims and its signs of life tell of it."""
+
+    def __init__(self) -> None:
+        #: When the record store last failed, by its own clock.
+        self.store_failed_at = 0
+        #: What the last attempt lacked; None where it lacked nothing.
+        self.last: PlatformError | None = None
 
 
 def shortage_of(error: BaseException) -> Shortage | None:

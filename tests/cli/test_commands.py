@@ -310,6 +310,7 @@ def test_a_dead_letter_that_is_no_message_of_ours_cannot_be_replayed(run, letter
 def test_doctor_is_content_with_the_defaults(run):
     checks = json.loads(run("doctor", "--json").stdout)
     assert all(one["ok"] and not one["warning"] for one in checks)
+    assert {"temporary files and child processes", "scanner", "workers"} <= {one["name"] for one in checks}
     text = run("doctor").stdout
     assert "schema version" in text
     assert "degraded mode" in text

@@ -30,7 +30,7 @@ from vskill_platform.notifications.notices import (
     ReportData,
     ReportNotice,
 )
-from vskill_platform.queue.alerts import AlertCode
+from vskill_platform.queue.alerts import Alert, AlertCode
 from vskill_platform.web.app import ENDPOINTS
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -187,7 +187,8 @@ def test_the_example_of_a_delivery_is_one():
 
 @pytest.mark.parametrize("alert", AlertCode)
 def test_every_alert_is_documented_with_what_to_do_about_it(alert):
-    assert f"| `{alert}` |" in page("docs/how-to/operate-the-queue.md")
+    path, _, anchor = Alert(alert, "").remedy.removeprefix("/docs/").partition("#")
+    assert anchor in docs.anchors(page(path))
 
 
 @pytest.mark.parametrize("state", State)

@@ -39,6 +39,7 @@ from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.store.workers import give_sign
 from vskill_platform.web.app import create_app
+from vskill_platform.worker_context import run_with_worker_env
 
 pytestmark = pytest.mark.anyio
 
@@ -67,12 +68,13 @@ async def test_a_healthy_queue_has_no_alert(env: Env):
     assert (await queue_health()).alerts == ()
 
 
-async def test_B7_dead_workers_are_seen_without_any_worker(env: Env):
-    """B7: work waits and nothing ends: both alerts hold, in health and in metrics; a pause silences them."""
+async def test_B7_work_that_waits_while_nothing_ends_is_seen(env: Env):
+    """B7: both alerts hold, in health and in metrics; a pause silences them."""
     await all_jobs_ran(env)
     await submit_skill("waiting")
     assert isinstance(env.clock, ManualClock)
     env.clock.advance(env.settings.stuck_threshold_ms + 60_000)
+    await give_sign()
     health = await queue_health()
     assert {AlertCode.NO_COMPLETION, AlertCode.OLDEST_WAITING} <= codes(health)
     transport = httpx2.ASGITransport(create_app(env))
@@ -87,6 +89,47 @@ async def test_B7_dead_workers_are_seen_without_any_worker(env: Env):
     assert not {AlertCode.NO_COMPLETION, AlertCode.OLDEST_WAITING} & codes(await queue_health())
 
 
+async def test_B7_one_dead_worker_is_one_alarm(env: Env):
+    """It was sixteen: the worker, what waits for it, and every job that ran in its process."""
+    await all_jobs_ran(env)
+    await give_sign()
+    await submit_skill("waiting")
+    assert isinstance(env.clock, ManualClock)
+    env.clock.advance(env.settings.stuck_threshold_ms + 3_600_000)
+    (alert,) = (await queue_health()).alerts
+    assert alert.code is AlertCode.NO_WORKER
+    assert "Scheduled jobs do not run either." in alert.text
+
+
+async def test_jobs_that_nobody_runs_are_one_alarm(env: Env):
+    await all_jobs_ran(env)
+    assert isinstance(env.clock, ManualClock)
+    env.clock.advance(3_600_000)
+    await give_sign()
+    assert [alert.code for alert in (await queue_health()).alerts] == [AlertCode.SCHEDULE_STOPPED]
+
+
+async def test_a_worker_that_cannot_work_is_told_with_what_it_lacks(env: Env):
+    await all_jobs_ran(env)
+    other = msgspec.structs.replace(env, worker_id="other")
+    await give_sign(lacks="No temporary file can be written.")
+    await run_with_worker_env(other, give_sign)
+    health = await queue_health()
+    (alert,) = health.alerts
+    assert alert.code is AlertCode.WORKER_LACKS
+    assert alert.text.startswith("1 of 2 workers") and alert.text.endswith(
+        "No temporary file can be written."
+    )
+    assert health.healthy, "the other one works"
+    await run_with_worker_env(other, lambda: give_sign(lacks="The scanner cannot be started."))
+    health = await queue_health()
+    assert not health.healthy
+    assert [one.key for one in health.violations] == ["workers"]
+    await give_sign()
+    await run_with_worker_env(other, give_sign)
+    assert (await queue_health()).alerts == ()
+
+
 async def test_work_that_ends_while_some_waits_long_is_only_slow(env: Env):
     await put_record(env, make_submission("old", at=NOW - 400_000))
     await put_record(env, make_submission("done", state=State.PUBLISHED, at=NOW - 1_000))
@@ -99,6 +142,7 @@ async def test_C5_a_stale_job_is_an_alert_with_its_name(env: Env):
     await all_jobs_ran(env)
     assert isinstance(env.clock, ManualClock)
     env.clock.advance(3_600_000)
+    assert await run_job(next(job for job in JOBS if job.name == "sweep"), forced=True)
     stale = {alert.subject for alert in (await queue_health()).alerts if alert.code is AlertCode.JOB_STALE}
     assert "recovery" in stale
 

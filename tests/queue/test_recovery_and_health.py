@@ -416,7 +416,7 @@ async def test_where_no_worker_ever_was_work_that_waits_is_a_violation_within_th
     env.clock.advance(26_000)
     health = await queue_health()
     assert [one.problem for one in health.violations] == [
-        "No worker has been here for a day, and work waits. Start one: vskill-platform worker."
+        "No worker is alive, and work waits. Scheduled jobs do not run either. Start one: vskill-platform worker."
     ]
     await pause_queue(60_000, reason="upgrade", by="admin:me")
     assert (await queue_health()).healthy, "somebody wants it to wait"

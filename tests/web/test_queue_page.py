@@ -21,7 +21,10 @@ from vskill_platform.domain.states import State, StateCategory, states_in
 from vskill_platform.domain.submission import Step, move
 from vskill_platform.env import Env, Pace
 from vskill_platform.kv.entries import EntryPage
+from vskill_platform.queue.alerts import Alert, AlertCode
 from vskill_platform.queue.control import pause_queue
+from vskill_platform.queue.jobs import JOBS
+from vskill_platform.queue.schedule import run_job
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.workers import give_sign
 from vskill_platform.web.app import create_app
@@ -188,7 +191,13 @@ async def test_what_is_tried_again_later_has_no_position_but_a_time(env: Env):
     assert "in line" not in line
 
 
+async def all_jobs_ran() -> None:
+    for job in JOBS:
+        assert await run_job(job, forced=True)
+
+
 async def test_the_invariant_is_a_green_line_or_the_list_of_what_breaks_it(env: Env):
+    await all_jobs_ran()
     await put_record(env, make_submission("fine", at=NOW))
     async with browsing(env) as client:
         assert "Nothing is stuck." in (await client.get("/queue")).text
@@ -204,6 +213,7 @@ async def test_the_invariant_is_a_green_line_or_the_list_of_what_breaks_it(env: 
 async def test_B7_with_no_worker_alive_no_page_is_green(env: Env):
     """Four minutes long a green "Nothing is stuck" stood over eight warnings."""
     assert isinstance(env.clock, ManualClock)
+    await all_jobs_ran()
     await give_sign()
     async with signed_in(create_app(env), env, "ada", Role.ADMIN) as ada:
         pages = ("/", "/queue", "/admin", "/admin/queue")
@@ -216,12 +226,24 @@ async def test_B7_with_no_worker_alive_no_page_is_green(env: Env):
             assert page == "/admin/queue" or "o worker is alive" in text, page
 
 
+async def test_nothing_is_green_beside_an_alert_which_leads_to_what_to_do(env: Env):
+    remedy = Alert(AlertCode.SCHEDULE_STOPPED, "").remedy
+    async with signed_in(create_app(env), env, "ada", Role.ADMIN) as ada:
+        for page in ("/queue", "/admin"):
+            text = (await ada.get(page)).text
+            assert "No scheduled job has started" in text, page
+            assert "Nothing is stuck" not in text, page
+            assert f'href="{remedy}"' in text, page
+            assert 'class="invariant"' not in text, page
+        assert 'id="schedule_stopped"' in (await ada.get(remedy)).text
+
+
 async def test_a_pause_and_alerts_are_shown(env: Env):
     await pause_queue(60_000, reason="the disk is being moved", by="admin:eve")
     async with browsing(env) as client:
         text = (await client.get("/queue")).text
     assert "the disk is being moved" in text
-    assert "The job recovery" in text, "no schedule runs here, and the page says so"
+    assert "No scheduled job has started" in text, "no schedule runs here, and the page says so"
 
 
 async def test_a_store_that_does_not_say_who_may_read_is_a_503(env: Env):
@@ -231,6 +253,8 @@ async def test_a_store_that_does_not_say_who_may_read_is_a_503(env: Env):
         answer = await client.get("/queue")
     assert answer.status_code == 503
     assert int(answer.headers["retry-after"]) > 0
+    assert "Nothing is lost" in answer.text
+    assert 'href="/readyz"' in answer.text
 
 
 @pytest.mark.parametrize("operation", ["count_by", "select"])

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from tests.support.counting_kv import CountingKV
-from tests.support.envs import open_product_env, submit_skill
+from tests.support.envs import open_product_env, open_test_env, submit_skill
 from tests.support.lifetimes import start_async
 from tests.support.small_disk import can_mount, fill_disk, small_disk
 from vskill_platform.disk_space import DiskSpace, filling, look_at_disks
@@ -20,6 +20,7 @@ from vskill_platform.env import Pace
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.health import queue_health
 from vskill_platform.settings import Settings
+from vskill_platform.store.workers import give_sign
 from vskill_platform.web.app import create_app
 from vskill_platform.worker_context import run_with_worker_env
 
@@ -29,6 +30,21 @@ pytestmark = pytest.mark.anyio
 def client_of(env):
     env = msgspec.structs.replace(env, pace=Pace(ready_every_s=0))
     return httpx2.AsyncClient(transport=httpx2.ASGITransport(create_app(env)), base_url="http://a.test")
+
+
+async def test_a_process_that_works_is_not_ready_while_no_worker_can(tmp_path):
+    async with open_test_env("memory", tmp_path, pace=Pace(ready_every_s=0)) as env:
+        for works, status in ((True, 503), (False, 200)):
+            app = create_app(env, works=works)
+            async with httpx2.AsyncClient(
+                transport=httpx2.ASGITransport(app), base_url="http://a.test"
+            ) as client:
+                assert (await client.get("/readyz")).status_code == 200
+                await give_sign(lacks="No temporary file can be written.")
+                answer = await client.get("/readyz")
+                assert answer.status_code == status
+                await give_sign()
+                assert (await client.get("/readyz")).status_code == 200
 
 
 async def is_not_ready_and_says_full(tmp_path, full):

@@ -34,7 +34,7 @@ class WholeQueue(ActionRequest, frozen=True, kw_only=True):
 class ViolationView(Wire, frozen=True):
     """What breaks the invariant, and how."""
 
-    #: the record's key, or `workers` (none is alive) or `store` (its file was taken away)
+    #: the record's key, or `workers` (none is alive, or none can work) or `store` (its file was taken away)
     key: str
     problem: str
 
@@ -70,6 +70,8 @@ class AlertView(Wire, frozen=True):
     code: str
     text: str
     subject: str
+    #: the section of this registry's documents that says what to do
+    remedy: str
 
 
 class HealthAnswer(Wire, frozen=True):
@@ -256,7 +258,7 @@ def health_view(found: QueueHealth, viewer: Viewer) -> HealthAnswer:
         jobs=tuple(map(job_view, found.jobs)),
         workers_alive=found.workers.alive,
         last_worker_sign_at=maybe_time(found.workers.last_sign_at),
-        alerts=tuple(AlertView(one.code.value, one.text, one.subject) for one in found.alerts),
+        alerts=tuple(AlertView(one.code.value, one.text, one.subject, one.remedy) for one in found.alerts),
         dead_letters=found.dead_letters.total if found.dead_letters else None,
         at=iso_time(found.at),
     )

@@ -1,4 +1,4 @@
-"""`doctor`: is everything that the settings name there, writable and in step? It starts nothing."""
+"""`doctor`: is everything that the settings name there, writable and in step, and can it do what work needs?"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
@@ -12,6 +12,7 @@ from vskill_platform.cli.process import run_async
 from vskill_platform.clock import MAX_SKEW_MS
 
 if TYPE_CHECKING:
+    from vskill_platform.domain.errors import Shortage
     from vskill_platform.env import Env
     from vskill_platform.settings import Settings
     from vskill_platform.upkeep.scrub import CheckedPiece
@@ -42,7 +43,9 @@ class Check(msgspec.Struct, frozen=True):
 @click.option("--all-content", is_flag=True, help="Verify all stored content, however long that takes.")
 @json_option
 def doctor(*, all_content: bool, as_json: bool) -> None:
-    """Check settings, store, clock and content; exit code 1 if anything is wrong.
+    """Check settings, store, clock, content and what work needs; exit code 1 if anything is wrong.
+
+    A small skill is scanned. What a running worker lacks is told too: it may be allowed less than this command.
 
     Content is verified by its digest, for at most ten seconds unless --all-content is given.
     """
@@ -89,6 +92,8 @@ async def _check_opening(settings: "Settings", env: "Env") -> str:
 
 
 async def _look(env: "Env", content_within_s: float | None) -> AsyncIterator[Check]:
+    from vskill_platform.upkeep.work_needs import find_lack, find_scanner_lack
+
     writable = await check("store can be written", env.kv.check())
     yield writable
     if writable.ok:
@@ -107,6 +112,10 @@ async def _look(env: "Env", content_within_s: float | None) -> AsyncIterator[Che
     if writable.ok:
         yield await _check_names(env)
     yield await asyncio.to_thread(_git)
+    yield _needs("temporary files and child processes", await find_lack())
+    yield _needs("scanner", await find_scanner_lack(env))
+    if writable.ok:
+        yield await _workers(env)
     models = [one for one in (env.settings.judge_model, env.settings.second_judge_model) if one]
     judges = " and ".join(models) or "none: degraded mode, SCANNED at most"
     yield Check("judge", ok=True, detail=judges)
@@ -179,6 +188,18 @@ async def _check_names(env: "Env") -> Check:
     clashes = await run_with_worker_env(env, find_name_clashes)
     detail = "; ".join(clashes) or "accounts, teams and upload namespaces have different names"
     return Check("names", ok=True, detail=detail, warning=bool(clashes))
+
+
+def _needs(name: str, lack: "Shortage | None") -> Check:
+    return Check(name, ok=lack is None, detail=lack.message if lack else "yes")
+
+
+async def _workers(env: "Env") -> Check:
+    """What the running ones say about themselves."""
+    from vskill_platform.upkeep.work_needs import look_at_running
+
+    workers = await look_at_running(env)
+    return Check("workers", ok=not workers.lacks, detail=" ".join(workers.lacks) or f"{workers.alive} alive")
 
 
 def _git() -> Check:

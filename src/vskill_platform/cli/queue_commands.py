@@ -87,7 +87,7 @@ def show_health(found: HealthAnswer) -> None:
     click.echo(f"last run ended at {show_text_time(found.last_ended_at)}")
     show_pause(found.pause)
     for alert in found.alerts:
-        click.echo(f"Alert ({alert.code}): {alert.text}")
+        click.echo(f"Alert ({alert.code}): {alert.text} What to do: {alert.remedy}")
     _print_jobs("\nScheduled jobs", found.jobs)
 
 

@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import Coroutine, Iterator
 from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
@@ -58,7 +59,7 @@ def schedule() -> None:
 
 def _run_roles(roles: Roles, host: str | None = None, port: int | None = None) -> None:
     from vskill_platform.cli.process import check_shared, run_async
-    from vskill_platform.settings import process_settings
+    from vskill_platform.settings import keep_temporary_files_in, process_settings
 
     settings = process_settings()
     settings = msgspec.structs.replace(
@@ -70,6 +71,8 @@ def _run_roles(roles: Roles, host: str | None = None, port: int | None = None) -
     )
     if not (roles.web and roles.work):
         check_shared(settings)
+    if settings.store != "memory:":
+        keep_temporary_files_in(Path(settings.data_dir) / "tmp")
     run_async(_until_stopped(settings, roles))
 
 
@@ -118,6 +121,7 @@ def _running(
     from vskill_platform.web.hub import Hub
     from vskill_platform.web.server import serve as serve_web
 
+    works = roles.work
     if roles.web and roles.work and is_shared(env.settings):
         beside = WorkerProcess(env.settings, env.log)
         env.metrics.read_beside = beside.counts
@@ -125,16 +129,16 @@ def _running(
         roles = Roles(web=True)
     if roles.web and listener is not None:
         hub = Hub(env)
-        app = create_app(env, hub=hub, stop=stop)
+        app = create_app(env, hub=hub, stop=stop, works=works)
         yield (
             "web",
             serve_web(app, env.settings, listener, stop, hub.close, metrics=env.metrics),
         )
     elif listener is not None:
-        app = create_app(env, operations.OWN_PORT, stop=stop)
+        app = create_app(env, operations.OWN_PORT, stop=stop, works=works)
         yield "metrics", serve_web(app, env.settings, listener, stop, metrics=env.metrics)
     if roles.work:
-        yield "worker", run_consumer(env, stop)
+        yield "worker", run_consumer(env, stop, tries_scanner=True)
     if roles.schedule:
         yield "schedule", run_schedule(env, stop)
 

@@ -49,6 +49,8 @@ def translate(error: sqlite3.Error, path: Path) -> PlatformError:
     if code in _PERHAPS_FULL and _is_full(path):
         code = sqlite3.SQLITE_FULL
     kind, meaning = _BY_CODE.get(code, (None, ""))
+    if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_IOERR_GETTEMPPATH:
+        kind, meaning = StoreUnavailable, "no folder for temporary files can be written; set TMPDIR to one"
     details = {"file": str(path), "reason": str(error)}
     if kind is not None:
         return kind(f"{path}: {meaning} ({error})", **details)

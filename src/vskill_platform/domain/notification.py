@@ -81,6 +81,8 @@ class Notification(msgspec.Struct, frozen=True, omit_defaults=True):
     audience: str | None = None
     #: How the account had chosen to hear of it when it was told.
     how_often: HowOften = HowOften.PAGE
+    #: Of an alert, the page that says what to do.
+    remedy: str = ""
 
     def is_unread(self, seen_at: int) -> bool:
         """Whether the account was told after it last marked everything as read."""
@@ -92,7 +94,7 @@ class Notification(msgspec.Struct, frozen=True, omit_defaults=True):
         if self.topic is Topic.REPORTS:
             return f"/admin/reports?skill={quote(self.skill)}"
         if self.topic is Topic.ALERTS:
-            return "/queue"
+            return self.remedy or "/queue"
         return f"/submissions/{self.submission}" if self.submission else f"/skills/{self.skill}"
 
     @property

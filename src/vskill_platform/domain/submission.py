@@ -6,7 +6,7 @@ deadline, or has a next attempt time. `violation` says which record breaks it.
 """
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -339,15 +339,17 @@ def due_at(record: Owed) -> int | None:
     return record.claim.until if record.claim else record.next_attempt_at
 
 
-def claim(record: Submission, *, token: str, worker: str, now: int, event_ids: Sequence[str]) -> Submission:
+def claim(
+    record: Submission, *, token: str, worker: str, now: int, event_ids: Sequence[str], died: bool = True
+) -> Submission:
     """Claim it. Taking over from a dead worker is recorded and counted first; too many end the run.
 
-    The caller checks `claimable`. The answer is claimed by `token`, or NEEDS_REVIEW where it was interrupted too
-    often.
+    The caller checks `claimable`, and knows whether the last worker `died`: where the store failed until the claim
+    expired, nothing is counted. The answer is claimed by `token`, or NEEDS_REVIEW where it was interrupted too often.
     """
     ids = iter(event_ids)
     if record.claim is not None:
-        record = _record_interruption(record, ids, worker, now)
+        record = _record_interruption(record, Step(next(ids), now, f"worker:{worker}", ""), died=died)
         if not record.state.active:
             return record
     attempts = msgspec.structs.replace(record.attempts, started=record.attempts.started + 1)
@@ -527,18 +529,19 @@ def owed_violation(record: Owed, state: str, now: int, grace_ms: int) -> str | N
     return f"its worker's claim expired {seconds} s ago and nobody took it up"
 
 
-def _record_interruption(record: Submission, ids: Iterator[str], worker: str, now: int) -> Submission:
-    count = record.attempts.interrupted + 1
+def _record_interruption(record: Submission, step: Step, *, died: bool) -> Submission:
+    """The step lacks its reason, which is public; which worker it was stands in the step before."""
+    count = record.attempts.interrupted + died
     attempts = msgspec.structs.replace(record.attempts, interrupted=count)
-    # Reasons are public; which worker it was stands in the step before.
     lost = "its worker's claim expired"
-    actor = f"worker:{worker}"
-    if count >= MAX_INTERRUPTED:
+    if died and count >= MAX_INTERRUPTED:
         reason = f"{lost}; its worker died {count} times over this submission, so a reviewer must look at it"
-        return move(record, State.NEEDS_REVIEW, Step(next(ids), now, actor, reason), attempts=attempts)
+        step = msgspec.structs.replace(step, reason=reason)
+        return move(record, State.NEEDS_REVIEW, step, attempts=attempts)
     if record.state is State.AUTO_APPROVED:
         return msgspec.structs.replace(record, attempts=attempts)
-    return move(record, State.RECEIVED, Step(next(ids), now, actor, lost), attempts=attempts)
+    reason = lost if died else f"the record store was unavailable until {lost}"
+    return move(record, State.RECEIVED, msgspec.structs.replace(step, reason=reason), attempts=attempts)
 
 
 def _back(record: Submission, step: Step, attempts: Attempts, delay: int) -> Submission:

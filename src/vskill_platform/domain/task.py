@@ -91,10 +91,10 @@ def is_due(task: Task, now: int) -> bool:
     return went_back or submission.is_due(task, now, LONGEST_DELAY_MS)
 
 
-def claim(task: Task, *, token: str, worker: str, now: int) -> Task:
-    """Take it up; taking over from a dead worker counts. Too many deaths end it."""
+def claim(task: Task, *, token: str, worker: str, now: int, died: bool = True) -> Task:
+    """Take it up; taking over from a worker that `died` counts. Too many deaths end it."""
     attempts = task.attempts
-    if task.claim is not None:
+    if task.claim is not None and died:
         attempts = msgspec.structs.replace(attempts, interrupted=attempts.interrupted + 1)
         if attempts.interrupted >= MAX_INTERRUPTED:
             ended = msgspec.structs.replace(task, attempts=attempts)

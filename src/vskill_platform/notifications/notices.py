@@ -129,6 +129,8 @@ class AlertData(msgspec.Struct, frozen=True):
     subject: str
     text: str
     since: int
+    #: the section of the registry's documents that says what to do, as a path
+    remedy: str = ""
 
 
 class AlertNotice(msgspec.Struct, frozen=True):

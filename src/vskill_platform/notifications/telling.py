@@ -161,8 +161,9 @@ def about_alert(notice: AlertNotice) -> Notification:
     data = notice.data
     minutes = (notice.at - data.since) // 60_000
     ended = f"The alert {data.code} ended after {minutes} min. It said: {data.text}"
-    text = ended if notice.type is NoticeType.ALERT_ENDED else data.text
-    return Notification(notice.id, Topic.ALERTS, notice.type.value, notice.at, text)
+    if notice.type is NoticeType.ALERT_ENDED:
+        return Notification(notice.id, Topic.ALERTS, notice.type.value, notice.at, ended)
+    return Notification(notice.id, Topic.ALERTS, notice.type.value, notice.at, data.text, remedy=data.remedy)
 
 
 def _is_old(at: int) -> bool:

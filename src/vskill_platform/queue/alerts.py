@@ -34,6 +34,8 @@ SLOW_MS = CLAIM_MS // 15
 PREPARING_MS = 600_000
 #: Dead letters that are looked at one by one; there are never many, and beyond it the number is "at least".
 MOST_LETTERS = 1_000
+#: Where the documents say what to do about each alert, in a section with its name.
+REMEDIES = "/docs/docs/how-to/operate-the-queue.md#"
 #: Tasks that tell of one thing each.
 _TELLING = frozenset({DELIVERY, MAIL, TELL})
 
@@ -43,9 +45,11 @@ class AlertCode(enum.StrEnum):
 
     STORE_REPLACED = "store_replaced"
     NO_WORKER = "no_worker"
+    WORKER_LACKS = "worker_lacks"
     QUEUE_AWAY = "queue_away"
     OLDEST_WAITING = "oldest_waiting"
     NO_COMPLETION = "no_completion"
+    SCHEDULE_STOPPED = "schedule_stopped"
     JOB_STALE = "job_stale"
     DEAD_LETTERS_GROWING = "dead_letters_growing"
     JUDGE_STALE = "judge_stale"
@@ -65,9 +69,12 @@ MEANING: dict[AlertCode, str] = {
     AlertCode.STORE_REPLACED: "a file of the record store was deleted or replaced while the web process had it open",
     AlertCode.NO_WORKER: "no worker has given a sign of life for 25 s",
     AlertCode.QUEUE_AWAY: "the queue's server does not answer; submissions are accepted and kept",
-    AlertCode.OLDEST_WAITING: "a submission has waited longer than the stuck threshold, and the queue is not paused",
+    AlertCode.WORKER_LACKS: "a worker lacks temporary files, child processes, git, the scanner or a store",
+    AlertCode.SCHEDULE_STOPPED: "no scheduled job has started for a minute, while workers are alive",
+    AlertCode.OLDEST_WAITING: "a submission has waited longer than the stuck threshold, and the queue is not paused; "
+    "not while no worker can work",
     AlertCode.NO_COMPLETION: "as oldest_waiting, and no run has ended for as long: perhaps no worker is alive",
-    AlertCode.JOB_STALE: "a scheduled job has not succeeded for three intervals and its budget",
+    AlertCode.JOB_STALE: "a scheduled job has not succeeded for three intervals and its budget, while others start",
     AlertCode.DEAD_LETTERS_GROWING: "a message became a dead letter within the last hour, unless it told of an alert",
     AlertCode.NAMESPACE_PREPARING: "a namespace that is to be hidden has waited for its records for ten minutes",
     AlertCode.RESCANS_STOPPED: "new rules would take down more than 1 % of the live skills; an admin must look first",
@@ -86,6 +93,11 @@ class Alert(msgspec.Struct, frozen=True):
     text: str
     #: What it is about, where there can be several: the job's name.
     subject: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """The section of the documents that says what to do, as a path of the registry."""
+        return REMEDIES + self.code
 
 
 class DeadLetters(msgspec.Struct, frozen=True):
@@ -111,6 +123,12 @@ class AlertFacts(msgspec.Struct, frozen=True):
     store_replaced: str | None = None
     #: Why nobody is there to work; None where somebody is.
     deserted: str | None = None
+    #: What keeps workers from working, in a sentence; None where nothing does.
+    lacking: str | None = None
+    #: No worker can work, for one of these two reasons.
+    idle: bool = False
+    #: No scheduled job has started lately, so none of them can have succeeded.
+    schedule_stopped: bool = False
     #: How long the last write took that a worker measured.
     write_ms: int = 0
     #: How long a namespace has been prepared, the longest; None where none is.
@@ -193,7 +211,7 @@ def find_alerts(facts: AlertFacts) -> tuple[Alert, ...]:
         *_of_workers(facts),
         *_of_the_queue(facts),
         *_of_the_line(facts),
-        *_of_jobs(facts.jobs),
+        *_of_jobs(facts),
         *_of_the_judge(facts),
         *_of_namespaces(facts),
         *_of_rescans(facts),
@@ -223,6 +241,8 @@ def _of_content(facts: AlertFacts) -> Iterator[Alert]:
 def _of_workers(facts: AlertFacts) -> Iterator[Alert]:
     if facts.deserted is not None:
         yield Alert(AlertCode.NO_WORKER, facts.deserted)
+    if facts.lacking is not None:
+        yield Alert(AlertCode.WORKER_LACKS, facts.lacking)
 
 
 def _of_disks(facts: AlertFacts) -> Iterator[Alert]:
@@ -235,8 +255,9 @@ def _of_disks(facts: AlertFacts) -> Iterator[Alert]:
 
 
 def _of_the_line(facts: AlertFacts) -> Iterator[Alert]:
+    """Where no worker can work, an alert says that, and this would say it again."""
     waited = facts.oldest_waiting_ms
-    if facts.paused or waited is None:
+    if facts.paused or facts.idle or waited is None:
         return
     minutes = waited // 60_000
     if facts.stalled:
@@ -247,8 +268,14 @@ def _of_the_line(facts: AlertFacts) -> Iterator[Alert]:
         yield Alert(AlertCode.OLDEST_WAITING, text)
 
 
-def _of_jobs(jobs: Sequence[JobHealth]) -> Iterator[Alert]:
-    for job in jobs:
+def _of_jobs(facts: AlertFacts) -> Iterator[Alert]:
+    """One for each job that fails; one alone where nobody runs them, and none beside the worker that ran them too."""
+    if facts.schedule_stopped:
+        if facts.deserted is None:
+            text = "No scheduled job has started for a minute. Start the schedule: vskill-platform schedule."
+            yield Alert(AlertCode.SCHEDULE_STOPPED, text)
+        return
+    for job in facts.jobs:
         if job.stale:
             error = f"; its last error: {job.last_error}" if job.last_error else ""
             never = "has never succeeded" if job.last_success is None else "has not succeeded for too long"

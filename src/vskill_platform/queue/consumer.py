@@ -20,7 +20,10 @@ from vskill_platform.domain.errors import (
     BlobUnavailable,
     ClaimLost,
     PlatformError,
+    QueueUnavailable,
+    Shortage,
     SourceUnavailable,
+    StoreError,
     StoreUnavailable,
 )
 from vskill_platform.domain.messages import SubmissionMessage, TaskMessage, decode_body
@@ -30,10 +33,12 @@ from vskill_platform.pipeline import process_submission
 from vskill_platform.queue.control import current_pause
 from vskill_platform.queue.keeper import kept_alive, take_claim
 from vskill_platform.queue.tasks import handle_task, settle_unclaimed
+from vskill_platform.scan.pool import SCANNER
 from vskill_platform.shortages import shortage_of
 from vskill_platform.store.claims import HeldClaim, NotClaimed, claim_submission
 from vskill_platform.store.workers import give_sign
 from vskill_platform.submission_store import read_submission
+from vskill_platform.upkeep.work_needs import find_lack, find_scanner_lack
 from vskill_platform.worker_context import require_env, run_with_worker_env
 
 #: What a batch is given to; it settles the messages that it wants settled in a way of its own.
@@ -130,10 +135,11 @@ async def _attempt(claim: HeldClaim) -> None:
     try:
         async with timer:
             await process_submission(claim)
+        env.shortages.last = None
     except TimeoutError as error:
         over = f"it took longer than its budget of {budget // 1000} s"
         await _attempt_failed(claim, over if timer.expired() else str(error) or "a step timed out")
-    except (SourceUnavailable, BlobUnavailable, StoreUnavailable) as error:
+    except (SourceUnavailable, BlobUnavailable, StoreError) as error:
         await _attempt_later(claim, error)
     except ClaimLost:
         raise
@@ -147,7 +153,13 @@ async def _attempt(claim: HeldClaim) -> None:
 
 
 async def _attempt_later(claim: HeldClaim, error: PlatformError) -> None:
-    require_env("metrics").metrics.attempts.labels("unavailable").inc()
+    env = require_env("metrics")
+    env.metrics.attempts.labels("unavailable").inc()
+    if isinstance(error, Shortage) or not isinstance(error, SourceUnavailable):
+        env.shortages.last = error
+        env.log.warning(
+            "attempt waits for the registry itself", waiting_for=_dependency(error), error=str(error)
+        )
     await claim.unavailable(_dependency(error), str(error))
 
 
@@ -190,33 +202,40 @@ async def _settle_worked(message: Message, claim: HeldClaim) -> str:
 # The loop.
 
 
-async def run_consumer(env: Env, stop: asyncio.Event, handler: Handler = handle_submission_queue) -> None:
-    """Receive and handle batches until `stop` is set; then let running ones finish, or hand them back."""
-    await _Consumer(env, stop, handler).run()
+async def run_consumer(
+    env: Env, stop: asyncio.Event, handler: Handler = handle_submission_queue, *, tries_scanner: bool = False
+) -> None:
+    """Receive and handle batches until `stop` is set; then let running ones finish, or hand them back. With
+    `tries_scanner`, a scanner that cannot start is known before a submission waits for it."""
+    await _Consumer(env, stop, handler, tries_scanner=tries_scanner).run()
 
 
 class _Consumer:
     """The running batches of one process."""
 
-    def __init__(self, env: Env, stop: asyncio.Event, handler: Handler) -> None:
+    def __init__(self, env: Env, stop: asyncio.Event, handler: Handler, *, tries_scanner: bool) -> None:
         self._env = env
         self._stop = stop
         self._handler = handler
+        self._tries_scanner = tries_scanner
         self._running: set[asyncio.Task[None]] = set()
         self._slot_free = asyncio.Event()
         #: How long the last sign of life took to be written.
         self._write_ms = 0
 
     async def run(self) -> None:
-        signing = asyncio.create_task(self._give_signs(), context=Context())
+        beside = [asyncio.create_task(self._give_signs(), context=Context())]
+        if self._tries_scanner:
+            beside.append(asyncio.create_task(self._try_scanner(), context=Context()))
         try:
             while not self._stop.is_set():
                 for batch in await self._receive():
                     await self._start(batch)
         finally:
             await self._finish()
-            signing.cancel()
-            await asyncio.gather(signing, return_exceptions=True)
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
 
     async def _give_signs(self) -> None:
         """Say that this worker is there, until it is not, and then that it stopped."""
@@ -227,14 +246,27 @@ class _Consumer:
         finally:
             await self._sign(stopped=True)
 
+    async def _try_scanner(self) -> None:
+        """Once at the start, and again while it is what the last attempt lacked."""
+        shortages, tried = self._env.shortages, False
+        while True:
+            if not tried or (isinstance(shortages.last, Shortage) and shortages.last.host == SCANNER):
+                shortages.last = await find_scanner_lack(self._env)
+                tried = True
+            await asyncio.sleep(self._env.pace.sign_every_s)
+
     async def _sign(self, *, stopped: bool) -> None:
         """A store that is slow gets until the next sign is due, and the sign tells how slow; a stop waits less."""
         env = self._env
         within_s = env.pace.ready_within_s if stopped else max(env.pace.sign_every_s, env.pace.ready_within_s)
+        lack = await find_lack() or env.shortages.last
+        lacks = lack.public_message if lack else ""
         began = env.clock.monotonic()
         try:
             async with asyncio.timeout(within_s):
-                await run_with_worker_env(env, lambda: give_sign(stopped=stopped, write_ms=self._write_ms))
+                await run_with_worker_env(
+                    env, lambda: give_sign(stopped=stopped, write_ms=self._write_ms, lacks=lacks)
+                )
         except (PlatformError, TimeoutError) as error:
             env.log.warning("sign of life not written", error=str(error) or "no answer in time")
         self._write_ms = int((env.clock.monotonic() - began) * 1000)
@@ -256,6 +288,8 @@ class _Consumer:
         except TimeoutError:
             return ()
         except PlatformError as error:
+            if isinstance(error, StoreUnavailable) and not isinstance(error, QueueUnavailable):
+                self._env.shortages.store_failed_at = self._env.kv.now()
             self._env.log.error("cannot receive", error=str(error), code=error.code)  # noqa: TRY400 - as above
             await asyncio.sleep(self._env.pace.pause_after_error_s)
             return ()

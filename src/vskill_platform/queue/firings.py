@@ -11,7 +11,7 @@ import msgspec
 
 from vskill_platform.notifications.deliveries import tell_of_alerts
 from vskill_platform.notifications.notices import AlertData, AlertNotice, NoticeType, alert_notice
-from vskill_platform.queue.alerts import Alert
+from vskill_platform.queue.alerts import REMEDIES, Alert
 from vskill_platform.queue.health import queue_health
 
 #: How long an alert must hold before it is told.
@@ -68,7 +68,7 @@ def compare_looks(
 
 
 def _data(firing: Firing) -> AlertData:
-    return AlertData(firing.code, firing.subject, firing.text, firing.since)
+    return AlertData(firing.code, firing.subject, firing.text, firing.since, REMEDIES + firing.code)
 
 
 def _has_passed(duration_ms: int, since: int, now: int) -> bool:

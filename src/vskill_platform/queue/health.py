@@ -39,6 +39,8 @@ from vskill_platform.worker_context import require_env
 
 #: An expired claim is taken up within a recovery interval and a receive; longer than this is a violation.
 EXPIRED_GRACE_MS = 2 * CLAIM_MS
+#: The most frequent job runs every two seconds: where none has started for this long, nobody runs them.
+SCHEDULE_SILENT_MS = 60_000
 #: The list is cut here, and says so.
 MOST_VIOLATIONS = 100
 
@@ -115,8 +117,11 @@ async def queue_health_for(audiences: Audiences) -> QueueHealth:
     violations += [Violation(keys.damage(one.digest), f"its stored files are {one.kind}") for one in damage]
     stalled = pause is None and _is_stalled(oldest, last, now - env.settings.stuck_threshold_ms)
     still = pause is None and _is_stalled(oldest, last, now - silence_ms())
-    deserted = _desertion(workers, stalled=still, now=now)
-    of_processes = {STORE_FILES: replaced, WORKERS: deserted}
+    schedule_stopped = max((job.last_start or 0 for job in jobs), default=0) < now - SCHEDULE_SILENT_MS
+    deserted = _desertion(workers, stalled=still, schedule_stopped=schedule_stopped, now=now)
+    lacking = _lack(workers)
+    idle = deserted is not None or (lacking is not None and len(workers.lacks) == workers.alive)
+    of_processes = {STORE_FILES: replaced, WORKERS: deserted or (lacking if idle else None)}
     violations = [
         *(
             Violation(about, problem, PUBLIC)
@@ -138,6 +143,9 @@ async def queue_health_for(audiences: Audiences) -> QueueHealth:
         stuck_threshold_ms=env.settings.stuck_threshold_ms,
         store_replaced=replaced,
         deserted=deserted,
+        lacking=lacking,
+        idle=idle,
+        schedule_stopped=schedule_stopped,
         write_ms=workers.write_ms,
         oldest_waiting_ms=None if oldest is None else max(now - oldest, 0),
         stalled=stalled,
@@ -178,16 +186,23 @@ async def _find_replacement(env: Env) -> str | None:
     return None
 
 
-def _desertion(workers: WorkersSeen, *, stalled: bool, now: int) -> str | None:
+def _desertion(workers: WorkersSeen, *, stalled: bool, schedule_stopped: bool, now: int) -> str | None:
     """Why work would not be done: nobody is there to do it. Where nobody ever was, only while work waits."""
+    jobs = " Scheduled jobs do not run either." if schedule_stopped else ""
     if workers.gone and workers.last_sign_at is not None:
         seconds = (now - workers.last_sign_at) // 1000
-        return (
-            f"No worker is alive; the last one was there {seconds} s ago. Start one: vskill-platform worker."
-        )
+        return f"No worker is alive; the last one was there {seconds} s ago.{jobs} Start one: vskill-platform worker."
     if stalled and workers.last_sign_at is None:
-        return "No worker has been here for a day, and work waits. Start one: vskill-platform worker."
+        return f"No worker is alive, and work waits.{jobs} Start one: vskill-platform worker."
     return None
+
+
+def _lack(workers: WorkersSeen) -> str | None:
+    """What keeps workers from working."""
+    if not workers.lacks:
+        return None
+    who = f"{len(workers.lacks)} of {workers.alive} workers" if workers.alive > 1 else "The worker"
+    return f"{who} cannot work, and submissions wait. {workers.lacks[0]}"
 
 
 def _is_stalled(oldest_due: int | None, last_ended: int | None, since: int) -> bool:

@@ -82,7 +82,7 @@ JOB_SPECS = (
         "gives short names to skills that a process of an earlier release published",
         5_000,
         600_000,
-        "after a rolling restart, marketplaces and indexes lack what the old processes published",
+        "skills that the earlier release published during an upgrade are missing from marketplaces and indexes",
     ),
     JobSpec(
         "standing",

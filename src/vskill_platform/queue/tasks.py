@@ -13,6 +13,7 @@ from vskill_platform.domain.errors import (
     ClaimLost,
     PlatformError,
     SourceUnavailable,
+    StoreError,
     StoreUnavailable,
 )
 from vskill_platform.domain.messages import TaskMessage
@@ -95,7 +96,7 @@ async def _attempt(kind: TaskKind, held: HeldTask) -> None:
     except TimeoutError as error:
         over = f"it took longer than its budget of {kind.budget_ms // 1000} s"
         await _record_failure(kind, held, over if timer.expired() else str(error) or "a step timed out")
-    except (SourceUnavailable, BlobUnavailable, StoreUnavailable) as error:
+    except (SourceUnavailable, BlobUnavailable, StoreError) as error:
         await _record_unavailable(held, error)
     except ClaimLost:
         raise

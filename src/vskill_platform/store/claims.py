@@ -13,9 +13,9 @@ import msgspec
 from vskill_platform.domain import submission as domain
 from vskill_platform.domain.errors import ClaimLost, Conflict, StoreUnavailable
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Step, Submission
+from vskill_platform.domain.submission import CLAIM_MS, Owed, Step, Submission
 from vskill_platform.kv.entries import Operation, Put
-from vskill_platform.records import PAUSE_MS, persist
+from vskill_platform.records import PAUSE_MS, note_store_failure, persist
 from vskill_platform.submission_store import (
     RecordChange,
     commit_change,
@@ -27,6 +27,8 @@ from vskill_platform.worker_context import require_env
 
 #: Why work whose claim ended before it did is done again.
 RAN_OUT = "its claim ran out, as when this machine slept"
+#: Of a claim, what is left for the record to say that the store refuses another write.
+LEFT_TO_GIVE_UP_MS = CLAIM_MS // 2
 
 
 class NotClaimed(msgspec.Struct, frozen=True):
@@ -78,12 +80,26 @@ async def _claim(record: Submission, version: int, tried: list[str]) -> "HeldCla
     tried.append(token)
     # One for the step that says that a worker died, one for the step that begins the attempt.
     ids = (f"{token}-0", f"{token}-1")
-    claimed = domain.claim(record, token=token, worker=env.worker_id, now=env.kv.now(), event_ids=ids)
+    claimed = domain.claim(
+        record,
+        token=token,
+        worker=env.worker_id,
+        now=env.kv.now(),
+        event_ids=ids,
+        died=not store_failed_under(record),
+    )
     stored, operations = stored_form(RecordChange(claimed), version, token)
     version = await commit_change(operations, record, stored)
     if stored.held_by(token):
         return HeldClaim(stored, version, token)
     return NotClaimed(claimed.history[-1].reason, exhausted=True)
+
+
+def store_failed_under(record: Owed) -> bool:
+    """Whether this process met a failing store since the claim on the record was last renewed: the worker that held it
+    could not renew it either, and need not have died."""
+    claim, failed_at = record.claim, require_env("kv").shortages.store_failed_at
+    return claim is not None and failed_at >= claim.until - CLAIM_MS
 
 
 def _refusal(record: Submission, run: int) -> NotClaimed | None:
@@ -183,17 +199,17 @@ class HeldClaim:
             return RecordChange(change(record, self._step(event_id, reason)))
 
         event_id = self._new_event_id()
-        await self._apply(build, event_id)
+        await self._apply(build, event_id, leave_ms=0)
 
-    async def _apply(self, build: Build, event_id: str | None) -> None:
+    async def _apply(self, build: Build, event_id: str, leave_ms: int = LEFT_TO_GIVE_UP_MS) -> None:
         async with self._lock:
             if self.over:
                 raise ClaimLost("this claim was already released", submission=self.record.id)
-            if self._has_expired():
+            if self._left_ms() <= 0:
                 # Whatever was found out took too long to be believed, and another worker may be at it.
                 await self._hand_back_expired()
                 raise ClaimLost(RAN_OUT, submission=self.record.id)
-            await self._write(build, event_id)
+            await self._write(build, event_id, leave_ms)
 
     async def _hand_back_expired(self) -> None:
         async def build(record: Submission) -> RecordChange:
@@ -205,8 +221,9 @@ class HeldClaim:
     async def _renewal(self, record: Submission) -> RecordChange:
         return RecordChange(domain.renew(record, self._token, require_env("kv").kv.now()))
 
-    async def _write(self, build: Build, event_id: str | None) -> None:
-        """Until it is written or the claim is lost. A store that stays away loses the claim at its end."""
+    async def _write(self, build: Build, event_id: str | None, leave_ms: int = LEFT_TO_GIVE_UP_MS) -> None:
+        """Until it is written or the claim is lost. StoreUnavailable once only `leave_ms` of the claim are left:
+        the store may refuse this write alone, and take a smaller one that says so."""
         pause, stale = PAUSE_MS, False
         while True:
             try:
@@ -218,8 +235,12 @@ class HeldClaim:
             except Conflict:
                 continue
             except StoreUnavailable as error:
-                if self._has_expired():
+                note_store_failure()
+                left_ms = self._left_ms()
+                if left_ms <= 0:
                     raise ClaimLost(f"the store was unavailable until the claim expired: {error}") from error
+                if left_ms <= leave_ms:
+                    raise
                 await asyncio.sleep(pause / 1000)
                 pause = min(pause * 2, 1_000)
 
@@ -255,8 +276,8 @@ class HeldClaim:
     def _with_learnt(self, record: Submission) -> Submission:
         return msgspec.structs.replace(record, **self._learnt)
 
-    def _has_expired(self) -> bool:
-        return self.record.claim is None or self.record.claim.until <= require_env("kv").kv.now()
+    def _left_ms(self) -> int:
+        return 0 if self.record.claim is None else self.record.claim.until - require_env("kv").kv.now()
 
     def _step(self, event_id: str, reason: str) -> Step:
         env = require_env("kv")

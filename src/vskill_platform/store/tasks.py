@@ -10,7 +10,7 @@ from vskill_platform.domain.messages import Send, task_send
 from vskill_platform.domain.task import Task, TaskState, task_key
 from vskill_platform.kv.entries import ABSENT, Operation, Put
 from vskill_platform.records import decode, persist
-from vskill_platform.store.claims import RAN_OUT, NotClaimed
+from vskill_platform.store.claims import RAN_OUT, NotClaimed, store_failed_under
 from vskill_platform.worker_context import require_env
 
 
@@ -69,7 +69,8 @@ async def claim_task(kind: str, task_id: str, run: int) -> "HeldTask | NotClaime
             return NotClaimed("it is held or not due yet", again_in_ms=max((due or now) - now, 0))
         token = env.clock.new_id()
         tried.append(token)
-        claimed = domain.claim(task, token=token, worker=env.worker_id, now=now)
+        died = not store_failed_under(task)
+        claimed = domain.claim(task, token=token, worker=env.worker_id, now=now, died=died)
         version = await env.kv.commit([Put(task.key, msgspec.json.encode(claimed), version)])
         if not claimed.held_by(token):
             return NotClaimed(claimed.outcome, exhausted=True)

@@ -27,6 +27,8 @@ class WorkerSign(msgspec.Struct, frozen=True, omit_defaults=True):
     stopped: bool = False
     #: How long the sign before this one took to be written.
     write_ms: int = 0
+    #: What keeps it from working, in a sentence that everybody may read; empty where nothing does.
+    lacks: str = ""
 
 
 class WorkersSeen(msgspec.Struct, frozen=True):
@@ -39,12 +41,14 @@ class WorkersSeen(msgspec.Struct, frozen=True):
     write_ms: int
     #: Somebody worked here, and nobody has for longer than a worker that lives is silent.
     gone: bool
+    #: What keeps live workers from working, a sentence for each of these.
+    lacks: tuple[str, ...] = ()
 
 
-async def give_sign(*, stopped: bool = False, write_ms: int = 0) -> None:
-    """This worker is there now, and its last sign took so long to be written."""
+async def give_sign(*, stopped: bool = False, write_ms: int = 0, lacks: str = "") -> None:
+    """Say how this worker is now, and how long its last sign took to be written."""
     env = require_env("kv")
-    sign = msgspec.json.encode(WorkerSign(env.kv.now(), stopped, write_ms))
+    sign = msgspec.json.encode(WorkerSign(env.kv.now(), stopped, write_ms, lacks))
     await env.kv.commit([Put(keys.worker(env.worker_id), sign, quiet=True, ttl_ms=KEPT_MS)])
 
 
@@ -71,4 +75,5 @@ def count_workers(signs: Sequence[WorkerSign], now: int, silent_ms: int) -> Work
     since = now - silent_ms
     alive = [sign for sign in known if not sign.stopped and sign.seen_at >= since]
     slowest = max((sign.write_ms for sign in alive), default=0)
-    return WorkersSeen(len(alive), last, slowest, gone=last is not None and last < since)
+    lacks = tuple(sign.lacks for sign in alive if sign.lacks)
+    return WorkersSeen(len(alive), last, slowest, gone=last is not None and last < since, lacks=lacks)

@@ -68,7 +68,9 @@ def create_app(
     endpoints: Sequence[Endpoint] = ENDPOINTS,
     hub: Hub | None = None,
     stop: asyncio.Event | None = None,
+    *,
+    works: bool = False,
 ) -> ASGIApp:
     """The application over one environment. Who stops it closes the hub first, so that no stream holds it up; from
-    `stop` on it says that it is not ready."""
-    return RequestContext(Application(env, endpoints, hub, stop), env)
+    `stop` on it says that it is not ready, and where its process `works` the queue, while no worker can."""
+    return RequestContext(Application(env, endpoints, hub, stop, works=works), env)

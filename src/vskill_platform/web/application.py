@@ -39,13 +39,15 @@ class Application:
         endpoints: Iterable[Endpoint],
         hub: Hub | None = None,
         stop: asyncio.Event | None = None,
+        *,
+        works: bool = False,
     ) -> None:
         self.endpoints = tuple(endpoints)
         self.state = State()
         self.state.limiter = Limiter(env.settings)
         self.state.live = hub or Hub(env)
         self.state.recent = Recent(env.clock)
-        self.state.readiness = ReadinessProbe()
+        self.state.readiness = ReadinessProbe(works=works)
         #: Set when the process has been asked to end.
         self.state.stop = stop or asyncio.Event()
         #: Answers that may be given again; on the way of every request, so no lookup by name.

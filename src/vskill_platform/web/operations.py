@@ -42,7 +42,7 @@ class Up(Wire, frozen=True):
 
 
 class Readiness(Wire, frozen=True):
-    """Records and content can be written."""
+    """Records, content and temporary files can be written, and child processes run."""
 
     status: str
     #: the engine's name
@@ -55,7 +55,7 @@ async def healthz(_request: Request) -> Response:
 
 
 async def readyz(request: Request) -> Response:
-    """Records and content can be written, and the process is not about to end; otherwise 503 with the reason."""
+    """What this process needs can be written and run, and it is not about to end; otherwise 503 with the reason."""
     if request.app.state.stop.is_set():
         raise Stopping
     env = services_of(request)
@@ -149,7 +149,7 @@ _ALWAYS = (
         stays_open=True,
         answer=Readiness,
         tag="operations",
-        summary="Check that records and content can be written",
+        summary="Check that the process can do its work",
     ),
 )
 

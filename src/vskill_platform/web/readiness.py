@@ -1,30 +1,34 @@
-"""Whether this process can do its work now: a real write to the record store and to the content store. Everybody who
-asks within a few seconds gets the same answer, so that asking often costs nothing."""
+"""Whether this process can do its work now: a real write to the record store and to the content store, a temporary file
+and a child process; where it works the queue, also whether a worker could. Everybody who asks within a few seconds gets
+the same answer, so that asking often costs nothing."""
 
 import asyncio
 
-from vskill_platform.domain.errors import BlobUnavailable, StoreTimeout
+from vskill_platform.domain.errors import BlobUnavailable, Shortage, StoreTimeout
 from vskill_platform.env import Env
+from vskill_platform.shortages import MACHINE
+from vskill_platform.upkeep.work_needs import find_lack, look_at_running
 
 
 class ReadinessProbe:
     """The last probe of one process, or the one that is under way."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, works: bool) -> None:
+        self._works = works
         self._probe: asyncio.Task[None] | None = None
         self._began = 0.0
 
     async def check(self, env: Env) -> None:
-        """Raise what keeps records or content from being written."""
+        """Raise what keeps this process from its work."""
         now = env.clock.monotonic()
         probe = self._probe
         if probe is None or (probe.done() and now - self._began >= env.pace.ready_every_s):
-            probe = self._probe = asyncio.create_task(_probe(env))
+            probe = self._probe = asyncio.create_task(_probe(env, works=self._works))
             self._began = now
         await asyncio.shield(probe)
 
 
-async def _probe(env: Env) -> None:
+async def _probe(env: Env, *, works: bool) -> None:
     within_s = env.pace.ready_within_s
     try:
         async with asyncio.timeout(within_s):
@@ -36,3 +40,10 @@ async def _probe(env: Env) -> None:
             await env.blobs.check()
     except TimeoutError:
         raise BlobUnavailable from None
+    lack = await find_lack()
+    if lack is not None:
+        raise lack
+    if works:
+        workers = await look_at_running(env)
+        if workers.alive and len(workers.lacks) == workers.alive:
+            raise Shortage(f"No worker can work: {workers.lacks[0]}", host=MACHINE)

@@ -1,0 +1,69 @@
+"""What work needs of this machine beside its stores, tried: a temporary file, a child process, git, the scanner.
+
+Readiness, `doctor` and the workers' signs of life ask here. The answer is a Shortage that says what is missing and how
+to get it, or None.
+"""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import tempfile
+
+from vskill_platform.domain.content import SkillFile
+from vskill_platform.domain.errors import Shortage
+from vskill_platform.domain.scan import ScanStatus
+from vskill_platform.env import Env
+from vskill_platform.scan.pool import SCANNER
+from vskill_platform.shortages import MACHINE
+from vskill_platform.store.workers import WorkersSeen, look_at_workers
+from vskill_platform.worker_context import run_with_worker_env
+
+_SKILL = SkillFile(
+    "SKILL.md", "100644", b"---\nname: probe\ndescription: A probe of the scanner.\n---\n# Probe\n"
+)
+#: For git to say its version on a busy machine.
+_GIT_S = 30.0
+
+
+async def find_lack() -> Shortage | None:
+    """What keeps this process from working; it costs a temporary file and a child process."""
+    return await asyncio.to_thread(_look)
+
+
+def _look() -> Shortage | None:
+    try:
+        with tempfile.TemporaryFile() as file:
+            file.write(b"probe")
+    except OSError as error:
+        fix = "set TMPDIR to a folder that this account may write"
+        return _lack(f"No temporary file can be written ({os.strerror(error.errno or 0)}): {fix}.", fix)
+    program = shutil.which("git")
+    # Without git, uploads are verified nevertheless: a mode that has a name.
+    try:
+        if program is not None:
+            subprocess.run([program, "--version"], capture_output=True, timeout=_GIT_S, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        fix = "let this account start processes, and look whether git --version works for it"
+        return _lack(f"A child process cannot be run ({error}): {fix}.", fix)
+    return None
+
+
+async def find_scanner_lack(env: Env) -> Shortage | None:
+    """What keeps the scanner from scanning a small skill, in a child process that it starts where none runs."""
+    try:
+        report = await env.scanner.scan((_SKILL,))
+    except Shortage as error:
+        return error
+    if report.status is ScanStatus.COMPLETE:
+        return None
+    return Shortage(f"The scanner does not work: {report.problem}.", host=SCANNER)
+
+
+async def look_at_running(env: Env) -> WorkersSeen:
+    """What the live workers say about themselves: their services may be allowed less than this process."""
+    return await run_with_worker_env(env, look_at_workers)
+
+
+def _lack(message: str, fix: str) -> Shortage:
+    return Shortage(message, host=MACHINE, fix=fix)
