@@ -35,7 +35,7 @@ LOCK_ALONE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --
 LOCK := $(LOCK_ALONE) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup analysers run test test-all test-clients test-judge test-long node browser screenshots check format sim fuzz chaos bench coverage snapshots mutants lock build reference docs audit measures clean
+.PHONY: help setup analysers run test test-all test-clients test-judge test-long node browser nginx screenshots check format sim fuzz chaos bench coverage snapshots mutants lock build reference docs audit measures clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,7 +76,7 @@ test: $(READY) $(ANALYSERS_READY) ## Run every test that looks at us from within
 
 test-all: test test-clients ## Run both
 
-test-clients: node browser ## Run what comes from outside: documents' commands, made-up calls, faults, benchmarks in small, npm clients, Chromium
+test-clients: node browser nginx ## Run what comes from outside: documents' commands, made-up calls, faults, benchmarks in small, npm clients, Chromium
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "outside" $(ARGS)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "node" $(ARGS)
 	@$(BIN)/python -m pytest -m "browser" $(ARGS)
@@ -109,6 +109,9 @@ $(NODE_READY): tests/clients/node/package.json tests/clients/node/package-lock.j
 
 browser: $(READY) ## Get Chromium where that is possible (as root on Debian), or say what is missing
 	@$(BIN)/python -m tools.browser
+
+nginx: $(READY) ## Get an nginx where that is possible (on Debian), or say what is missing
+	@$(BIN)/python -m tools.nginx
 
 screenshots: $(READY) browser ## Make the pictures in docs/images anew
 	@$(BIN)/python -m tools.screenshots

@@ -22,7 +22,7 @@ class TlsProxy:
 
     def __init__(self, folder: Path) -> None:
         self.certificate = folder / "certificate.pem"
-        key = _write_certificate(self.certificate)
+        key = write_certificate(self.certificate)
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.load_cert_chain(self.certificate, key)
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -68,7 +68,7 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
             one.shutdown(socket.SHUT_RDWR)
 
 
-def _write_certificate(path: Path) -> Path:
+def write_certificate(path: Path) -> Path:
     """A certificate of this machine that vouches for itself; where its key is."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "a registry in a test")])

@@ -2,7 +2,9 @@
 more rights than it uses."""
 
 import configparser
+import re
 import subprocess
+import tomllib
 from itertools import takewhile
 from pathlib import Path
 
@@ -10,7 +12,10 @@ import click
 import pytest
 import yaml
 
+from tests.clients.tls import write_certificate
 from tests.support.nats import program
+from tools.blocks import blocks
+from tools.nginx import MISSING, find_nginx
 from vskill_platform.bootstrap import NATS, POSTGRES
 from vskill_platform.cli import cli
 from vskill_platform.settings import PREFIX, load_settings
@@ -18,11 +23,16 @@ from vskill_platform.settings import PREFIX, load_settings
 DEPLOY = Path(__file__).parents[2] / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 ROLES = ("web", "worker", "schedule")
+PUBLIC_URL = "https://skills.example.org"
+PAGE = DEPLOY.parent / "docs" / "how-to" / "self-host.md"
 
 
 @pytest.fixture
 def compose():
-    text = (DEPLOY / "compose.yaml").read_text().replace("${POSTGRES_PASSWORD:?set a password}", "hush")
+    """With what the operator must set, of which the file itself says what it is."""
+    text = (DEPLOY / "compose.yaml").read_text()
+    for name, value in (("POSTGRES_PASSWORD", "hush"), ("VSKILL_PUBLIC_URL", PUBLIC_URL)):
+        text = re.sub(rf"\$\{{{name}:\?[^}}]+\}}", value, text)
     return yaml.safe_load(text)
 
 
@@ -40,6 +50,7 @@ def check_settings(environment: dict[str, str]) -> None:
     ours = {name: str(value) for name, value in environment.items() if name.startswith(PREFIX)}
     settings = load_settings(ours)
     if "VSKILL_STORE" in ours:
+        assert settings.public_url == PUBLIC_URL
         assert settings.store.partition(":")[0] in POSTGRES
         assert settings.broker.partition(":")[0] in NATS
 
@@ -85,6 +96,15 @@ def test_the_image_runs_as_an_ordinary_user_with_settings_that_exist_and_says_wh
     check_command(yaml.safe_load(given["CMD"]))
 
 
+def test_the_image_has_everything_that_goes_into_the_wheel():
+    """Without the documents, a registry in a container had an empty /docs, which alerts link to."""
+    project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())
+    packed = project["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]
+    build, _, _ = (DEPLOY / "Containerfile").read_text().partition("pip wheel")
+    copied = {line.split()[1] for line in build.splitlines() if line.startswith("COPY ")}
+    assert {Path(one).parts[0] for one in packed} <= copied
+
+
 def test_the_servers_configuration_is_where_the_compose_file_looks_and_names_how_often_it_syncs(compose):
     (mounted,) = [one for one in compose["services"]["nats"]["volumes"] if one.startswith("./")]
     file = DEPLOY / mounted.partition(":")[0]
@@ -95,17 +115,48 @@ def test_the_servers_configuration_is_where_the_compose_file_looks_and_names_how
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_each_unit_runs_a_command_that_exists_as_an_ordinary_user_and_stops_in_time(unit):
-    parser = configparser.ConfigParser(interpolation=None, strict=True)
+    # systemd takes a name several times, as `Environment=`.
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
     parser.optionxform = str  # type: ignore[assignment, method-assign] # names keep their case
     parser.read(unit)
     service = parser["Service"]
     program, *arguments = service["ExecStart"].split()
     assert program.endswith("/vskill-platform")
     check_command(arguments)
+    check_settings(dict(re.findall(r"^Environment=(\w+)=(.*)$", unit.read_text(), re.MULTILINE)))
     assert service["User"] == "vskill"
     assert service["Restart"] == "always"
     assert int(service["TimeoutStopSec"]) * 1_000 > load_settings({}).shutdown_grace_ms
-    assert parser["Install"]["WantedBy"] == "vskill-platform.target"
+    assert service["ProtectSystem"] == "strict"
+    assert service["PrivateTmp"] == "yes"
+    assert service["StateDirectory"]
+    whole = unit.name == "vskill-platform.service"
+    assert parser["Install"]["WantedBy"] == ("multi-user.target" if whole else "vskill-platform.target")
+
+
+def test_the_page_shows_the_unit_that_is_in_the_folder():
+    (shown,) = [one.text for one in blocks(PAGE.read_text()) if one.language == "systemd"]
+    assert shown == (DEPLOY / "systemd" / "vskill-platform.service").read_text()
+
+
+@pytest.mark.outside
+def test_nginx_accepts_the_block_on_the_page(tmp_path):
+    nginx = find_nginx()
+    if nginx is None:
+        pytest.skip(MISSING)
+    (shown,) = [one.text for one in blocks(PAGE.read_text()) if one.language == "nginx"]
+    certificate, key = re.findall(r"ssl_certificate(?:_key)? (\S+);", shown)
+    ours = write_certificate(tmp_path / "certificate.pem")
+    shown = shown.replace(key, str(ours)).replace(certificate, str(tmp_path / "certificate.pem"))
+    # Debian's own places are not there.
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    places = "".join(f"{kind}_temp_path {tmp_path}/{kind};\n" for kind in kinds)
+    (tmp_path / "nginx.conf").write_text(
+        f"pid {tmp_path}/pid;\nevents {{}}\nhttp {{\naccess_log off;\n{places}{shown}}}\n"
+    )
+    command = [nginx, "-t", "-q", "-e", "stderr", "-p", tmp_path, "-c", tmp_path / "nginx.conf"]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stderr
 
 
 def test_the_units_settings_exist():
