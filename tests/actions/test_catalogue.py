@@ -69,8 +69,8 @@ async def test_a_block_counts_at_once_in_lists_and_marks_in_search(env):
         services = msgspec.structs.replace(env, kept=kept)
         listed = await list_unblocked(services, VISITOR, sort=Sort.NEWEST)
         assert sorted(one.slug for one in listed.items) == ["test-writer", "theme-picker"]
-        popular, newest = await list_front_page(services, VISITOR, 6)
-        assert "csv-cleaner" not in {one.slug for one in (*popular.items, *newest.items)}
+        shown = [one.slug for found in await list_front_page(services, VISITOR, 6) for one in found]
+        assert shown and "csv-cleaner" not in shown
     assert len((await LIST_SKILLS(env, ANYBODY, ListSkills())).skills) == 2
     (hit,) = (await SEARCH_SKILLS(env, ANYBODY, SearchSkills(q="csv"))).results
     assert hit.is_blocked and hit.severity == "high"

@@ -82,11 +82,29 @@ async def test_home_leaves_out_what_was_blocked_since_it_chose_its_skills(site):
     assert f"/skills/{gone}" not in links and f"/skills/{other}" not in links
 
 
-async def test_home_begins_with_a_search_and_the_command_that_installs(site):
+async def test_home_recommends_no_skill_that_nobody_vouches_for(site):
+    """Anybody can be the newest, and anybody can count installs."""
     canonical = await site.publish("csv-cleaner")
+    await site.client.post(f"/api/v1/skills/{canonical}/installs", json={})
     page = await site.page("/")
-    assert f"npx skills add http://platform.test/{canonical}" in page.text
+    assert f"npx skills add http://platform.test/{canonical}" not in page.text
+    assert "npx skills add http://platform.test/OWNER/REPOSITORY/SKILL" in page.text
     assert page.text.index("Search") < page.text.index("npx skills add") < page.text.index("All new skills")
+
+
+async def test_home_recommends_what_is_certified(tmp_path):
+    async with open_site("sqlite", tmp_path, trusted_owners=("upload/acme",)) as site:
+        certified = await site.publish("tidy-notes", namespace="acme")
+        await site.publish("csv-cleaner")
+        assert f"npx skills add http://platform.test/{certified}" in (await site.page("/")).text
+
+
+async def test_home_recommends_what_an_admin_collected(memory_site):
+    canonical = await memory_site.publish("csv-cleaner")
+    with active_env(memory_site.env):
+        await create_collection("starters", by="root", reason="a test")
+        await add_skills("starters", [canonical], by="root", reason="a test")
+    assert f"npx skills add http://platform.test/{canonical}" in (await memory_site.page("/")).text
 
 
 async def test_home_shows_collections_that_have_a_page_of_their_own(memory_site):
@@ -297,6 +315,15 @@ async def test_files_are_listed_and_shown_with_lines_that_can_be_linked_to(site)
     assert any(attributes.get("id") == "L2" for tag, attributes in shown.elements if tag == "li")
     assert f"/api/v1/skills/{canonical}/file?path=scripts%2Frun.sh&version=1.0.0" in shown.links
     await site.page(f"/skills/{canonical}/files/no/such.txt", 404)
+
+
+async def test_lines_of_prose_wrap_and_lines_of_code_do_not(memory_site):
+    canonical = await memory_site.publish("csv-cleaner", SkillFile("run.py", "100644", b"print(1)\n"))
+    shown = {
+        name: await memory_site.get(f"/skills/{canonical}/files/{name}") for name in ("SKILL.md", "run.py")
+    }
+    assert 'class="lines lines--prose"' in shown["SKILL.md"].text
+    assert 'class="lines"' in shown["run.py"].text
 
 
 async def test_a_long_file_is_shown_in_parts_and_a_line_is_found_in_its_part(memory_site):

@@ -14,7 +14,7 @@ from vskill_platform.actions.skill_views import SkillCard, card
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Wire
 from vskill_platform.domain.catalogue import Facets, Filter, SkillHits, SkillPage, Sort
-from vskill_platform.domain.skill import PublishedSkill, PublishedSkillSummary
+from vskill_platform.domain.skill import Certification, PublishedSkill, PublishedSkillSummary
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.store import catalogue
 from vskill_platform.submission_store import enumerate_published_skills, iter_published_skills
@@ -173,19 +173,20 @@ async def list_unblocked(
     return msgspec.structs.replace(found, items=await leave_out_blocked(services, found.items))
 
 
-async def list_front_page(services: Services, reader: Principal, limit: int) -> tuple[SkillPage, SkillPage]:
-    """What is installed most and what is new, without what was blocked a moment ago: one look for both."""
-    pages = [
-        await list_catalogue(services, reader, sort=sort, limit=limit)
-        for sort in (Sort.INSTALLS, Sort.NEWEST)
-    ]
+async def list_front_page(
+    services: Services, reader: Principal, limit: int
+) -> tuple[tuple[PublishedSkill, ...], ...]:
+    """What is installed most, what is new, and the most installed certified skill, without what was blocked a moment
+    ago: one look for all."""
+    certified = Filter(certification=Certification.CERTIFIED)
+    pages = (
+        await list_catalogue(services, reader, sort=Sort.INSTALLS, limit=limit),
+        await list_catalogue(services, reader, sort=Sort.NEWEST, limit=limit),
+        await list_catalogue(services, reader, certified, sort=Sort.INSTALLS, limit=1),
+    )
     shown = await leave_out_blocked(services, [one for found in pages for one in found.items])
     names = {one.canonical for one in shown}
-    popular, newest = (
-        SkillPage(tuple(one for one in found.items if one.canonical in names), found.after, found.unreadable)
-        for found in pages
-    )
-    return popular, newest
+    return tuple(tuple(one for one in found.items if one.canonical in names) for found in pages)
 
 
 async def list_related(

@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse, Response
 
 from vskill_platform import __version__
 from vskill_platform.actions.system import SHOW_OVERVIEW
+from vskill_platform.domain.plural import counted
 from vskill_platform.domain.ranking import mark_words
 from vskill_platform.domain.states import State, category_of
 from vskill_platform.web.assets import static_address
@@ -77,7 +78,9 @@ def environment() -> jinja2.Environment:
         auto_reload=False,
     )
     found.globals.update(static=static_address, version=__version__, UNKNOWN=UNKNOWN)
-    found.filters.update(number=number, size=size, when=when, iso=iso, day=day, duration=duration)
+    found.filters.update(
+        number=number, counted=counted, size=size, when=when, iso=iso, day=day, duration=duration
+    )
     found.filters.update(as_state=State, category=category_of)
     found.filters.update(
         web_address=web_address,

@@ -1,12 +1,15 @@
 """The first page: a search and how to install, what is popular and new, and what the registry's admins have collected.
+Only a skill that a person vouches for is given as an example to install: anybody can be the newest or count installs.
 One quiet line says whether the queue's promise holds; its figures are on the queue's own page."""
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.action import Services
 from vskill_platform.actions.blocked_skills import look_again
 from vskill_platform.actions.catalogue import list_front_page
 from vskill_platform.actions.collections import read_collected_skills, read_collection, read_collections
+from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.queue import HealthAnswer
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain.errors import PlatformError
@@ -27,45 +30,50 @@ SHOWN = 6
 FRONT_PAGE_AGE_S = 5.0
 #: Fewer are no list.
 LEAST_POPULAR = 3
+#: Stands for a skill's name where there is none to recommend.
+PLACEHOLDER = "OWNER/REPOSITORY/SKILL"
 
 
 async def home(request: Request) -> Response:
     services, reader, base = services_of(request), principal_of(request), public_address(request)
-    popular, newest = await _front_page(request)
+    popular, newest, vouched_for = await _front_page(request)
     counts = await recent_facets(request)
-    collections = (await read_collections(services, reader)).items
+    collections = [one for one in (await read_collections(services, reader)).items if one.skills]
+    example = next(iter(vouched_for), None)
     installed = [one for one in popular if one.listing and one.listing.installs]
-    example = next(iter((*installed, *newest)), None)
-    if len(installed) < LEAST_POPULAR:
-        installed = []
     return render(
         request,
         "home.html",
         base=base,
-        popular=installed,
+        popular=installed if len(installed) >= LEAST_POPULAR else [],
         newest=newest,
         example=example,
-        install_one=f"npx skills add {install_address(base, example.canonical)}" if example else "",
-        collections=[one for one in collections if one.skills][:SHOWN],
+        install_one="npx skills add " + install_address(base, example.canonical if example else PLACEHOLDER),
+        collections=collections[:SHOWN],
         facets=counts,
         categories=sorted(counts.category.items(), key=lambda pair: (pair[0] == OTHER, -pair[1], pair[0])),
         health=await _health(request),
     )
 
 
-async def _front_page(request: Request) -> tuple[list[PublishedSkill], list[PublishedSkill]]:
-    """Which skills are popular and which are new may be a few seconds old; what is shown of them is not."""
+async def _front_page(request: Request) -> tuple[list[PublishedSkill], ...]:
+    """Which skills are popular, new and vouched for may be a few seconds old; what is shown of them is not."""
     recent: Recent = request.app.state.recent
     services, reader = services_of(request), principal_of(request)
-    pages = await recent.get(
-        "front page",
-        audiences_of(reader),
-        FRONT_PAGE_AGE_S,
-        lambda: list_front_page(services, reader, SHOWN),
+    lists = await recent.get(
+        "front page", audiences_of(reader), FRONT_PAGE_AGE_S, lambda: _choose(services, reader)
     )
-    now = await look_again(services, reader, [one for found in pages for one in found.items])
-    popular, newest = ([now[one.canonical] for one in found.items if one.canonical in now] for found in pages)
-    return popular, newest
+    now = await look_again(services, reader, [one for found in lists for one in found])
+    return tuple([now[one.canonical] for one in found if one.canonical in now] for found in lists)
+
+
+async def _choose(services: Services, reader: Principal) -> tuple[tuple[PublishedSkill, ...], ...]:
+    """The popular, the newest, and what admins collected before what is certified."""
+    popular, newest, certified = await list_front_page(services, reader, SHOWN)
+    collections = (one for one in (await read_collections(services, reader)).items if one.skills)
+    first = next(collections, None)
+    curated = await read_collected_skills(services, reader, first) if first else ()
+    return popular, newest, (*curated[:1], *certified)
 
 
 async def collection(request: Request) -> Response:
