@@ -41,8 +41,8 @@ def notes() -> str:
 
 def settings() -> str:
     return table(
-        ("variable", "default", "accepts", "what it is"),
-        ((f"`{one.variable}`", _default(one), one.accepts, _sentence(one)) for one in describe_settings()),
+        ("variable", "what it is", "default", "accepts"),
+        ((f"`{one.variable}`", _sentence(one), _default(one), one.accepts) for one in describe_settings()),
     )
 
 

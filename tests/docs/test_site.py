@@ -10,7 +10,7 @@ import pytest
 from tools.docs import _links
 from tools.files import ROOT
 from tools.site import build, page_of
-from vskill_platform.web.documents import DOCUMENTS, FIRST, sections
+from vskill_platform.web.documents import DOCUMENTS
 from vskill_platform.web.markdown import MOST_CHARACTERS, Style, render_markdown
 from vskill_platform.web.pages.docs import ENDPOINTS
 
@@ -62,15 +62,6 @@ def test_every_link_that_docs_shows_leads_to_a_document(path):
     for link in served(path).links:
         if link.startswith("/docs/"):
             assert unquote(link.removeprefix("/docs/").partition("#")[0]) in DOCUMENTS
-
-
-def test_newcomers_find_the_index_and_the_quickstart_first():
-    title, found = sections()[0]
-    assert title == "Start here"
-    assert tuple(one.path for one in found[:2]) == FIRST
-    assert {"Start here", "How to", "Reference", "Discussions", "Decisions"} <= {
-        name for name, _ in sections()
-    }
 
 
 def test_pages_of_the_project_link_to_addresses_of_docs_that_exist():

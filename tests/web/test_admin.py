@@ -415,7 +415,7 @@ async def test_what_is_stuck_is_listed_and_requeued_one_by_one_and_all(env, ada)
     assert (await env.broker.depth()).ready == 1
     other = make_submission("other", at=env.kv.now() - 1)
     await put_record(env, other)
-    assert "1 messages were missing" in await ada.do("/admin/queue/requeue-all")
+    assert "Missing messages sent: 1" in await ada.do("/admin/queue/requeue-all")
     assert (await env.broker.depth()).ready == 2
 
 

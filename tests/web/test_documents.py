@@ -18,10 +18,30 @@ def test_every_document_is_in_exactly_one_section():
     assert sorted(listed) == sorted(DOCUMENTS)
 
 
-def test_a_folder_that_nobody_named_gets_a_section_of_its_own(tmp_path):
+def test_they_are_grouped_as_the_index_groups_them_with_decisions_last():
+    grouped = sections()
+    assert [title for title, _ in grouped] == [
+        "Tutorial",
+        "Write skills",
+        "Use it",
+        "Run it",
+        "When something is wrong",
+        "Extend it",
+        "Reference",
+        "Discussion",
+        "The project",
+        "Decision records",
+    ]
+    assert [one.path for one in grouped[0][1]] == ["docs/quickstart.md", "docs/tour.md"]
+    assert {one.folder for one in grouped[-1][1]} == {"docs/adr"}
+
+
+def test_a_document_that_the_index_does_not_name_is_listed_all_the_same(tmp_path):
     (tmp_path / "docs" / "tutorials").mkdir(parents=True)
     (tmp_path / "docs" / "tutorials" / "first.md").write_text("# First steps\n")
-    assert [title for title, _ in sections(read_documents(tmp_path))] == ["Tutorials"]
+    assert [(title, len(found)) for title, found in sections(read_documents(tmp_path))] == [
+        ("The project", 1)
+    ]
 
 
 def test_a_wheel_carries_them_and_not_their_pictures(tmp_path, monkeypatch, pytestconfig):

@@ -129,3 +129,13 @@ async def test_an_admin_manages_teams(shelf):
         async with person(shelf, "bob", Role.AUTHOR) as bob:
             assert "crew" in (await bob.get("/namespaces")).text
         assert "was deleted" in await ada.do("/admin/teams/delete", name="crew", confirm="yes", **WHY)
+
+
+async def test_an_admin_is_led_to_every_namespace_also_to_one_without_a_record(shelf):
+    async with person(shelf, "ada", Role.ADMIN) as ada:
+        assert 'href="/namespaces" title=' in (await ada.get("/admin")).text
+        assert 'name="open"' in (await ada.get("/namespaces")).text
+        opened = await ada.get("/namespaces?open=acme")
+        assert (opened.status_code, opened.headers["location"]) == (303, "/namespaces/acme")
+    async with person(shelf, "bob", Role.AUTHOR) as bob:
+        assert 'name="open"' not in (await bob.get("/namespaces")).text

@@ -50,6 +50,20 @@ async def test_areas_are_found_by_what_is_done_there_and_only_by_those_who_may(s
         async with signed_in(app, site.env, role.value, role) as person:
             text = (await person.get("/palette?q=passwords")).text
             assert ('href="/admin/accounts"' in text) is finds, role
+            text = (await person.get("/palette?q=add+user")).text
+            assert ('href="/admin/accounts"' in text) is finds, role
+
+
+@pytest.mark.parametrize(
+    ("words", "document"),
+    [
+        ("backup", "docs/how-to/back-up.md"),
+        ("upgrade", "docs/how-to/self-host.md"),
+        ("restore", "docs/how-to/back-up.md"),
+    ],
+)
+async def test_documents_are_found_by_what_they_say_and_not_by_their_titles_alone(site, words, document):
+    assert f"/docs/{document}" in (await site.page(f"/palette?q={words}")).links
 
 
 async def test_admin_pages_have_one_navigation_with_every_area(site):

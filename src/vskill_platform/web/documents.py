@@ -4,27 +4,23 @@ In a checkout they are where they are written; a wheel carries a copy of `docs/`
 there, the list is empty, and the page says so.
 """
 
-from collections.abc import Mapping
+import posixpath
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 import msgspec
+import re2
 
 PACKAGE = Path(__file__).parents[1]
 #: Where they may be: inside the package, or two folders above it in a checkout.
 PLACES = (PACKAGE / "documents", PACKAGE.parents[1])
 ROOT_FILES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
-#: What newcomers read first, wherever it lies.
-FIRST = ("docs/README.md", "docs/quickstart.md")
-#: Sections of the index, each with the folder that fills it.
-SECTIONS = {
-    "Start here": "",
-    "How to": "docs/how-to",
-    "Reference": "docs/reference",
-    "Discussions": "docs/discussions",
-    "More": "docs",
-    "Decisions": "docs/adr",
-}
+#: The index that people write: its headings and their order group the documents here too.
+INDEX = "docs/README.md"
+#: The last two groups: what the index does not name, and the decision records.
+OTHERS, DECISIONS = "The project", "Decision records"
+_LINK = re2.compile(r"\]\(([^()#]+\.md)")
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -34,6 +30,8 @@ class Document(msgspec.Struct, frozen=True):
     path: str
     title: str
     text: str
+    #: The title, the other headings and the text, as a search compares them.
+    folded: tuple[str, str, str]
 
     @property
     def folder(self) -> str:
@@ -55,10 +53,14 @@ def read_documents(root: Path) -> Mapping[str, Document]:
 
 
 def _document(path: str, text: str) -> Document:
-    heading = next((line[2:].strip() for line in text.splitlines() if line.startswith("# ")), "")
+    heading = next((line[2:].strip() for line in text.splitlines() if line.startswith("# ")), "").replace(
+        "`", ""
+    )
     # Where a generated part begins and ends is for those who write the page.
     shown = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("<!--"))
-    return Document(path, heading or path.rpartition("/")[2].removesuffix(".md"), shown)
+    title = heading or path.rpartition("/")[2].removesuffix(".md")
+    headings = "\n".join(line for line in text.splitlines() if line.startswith("##"))
+    return Document(path, title, shown, (title.casefold(), headings.casefold(), shown.casefold()))
 
 
 def _first(places: tuple[Path, ...]) -> Mapping[str, Document]:
@@ -68,20 +70,36 @@ def _first(places: tuple[Path, ...]) -> Mapping[str, Document]:
 DOCUMENTS = _first(PLACES)
 
 
-def sections(documents: Mapping[str, Document] = DOCUMENTS) -> list[tuple[str, list[Document]]]:
-    """The index; a folder that is not named gets a section of its own."""
-    folders = {**SECTIONS}
-    named = set(folders.values())
-    first = [documents[path] for path in FIRST if path in documents]
-    for one in documents.values():
-        if one.folder not in named:
-            named.add(one.folder)
-            folders[one.folder.rpartition("/")[2].capitalize()] = one.folder
-    grouped = [
-        (title, [one for one in documents.values() if one.folder == folder and one not in first])
-        for title, folder in folders.items()
+def find_documents(words: Sequence[str], documents: Mapping[str, Document] = DOCUMENTS) -> list[Document]:
+    """The documents that have every word, those first that have all in the title or in headings, then by how often."""
+    found = [
+        one for one in documents.values() if all(any(word in part for part in one.folded) for word in words)
     ]
-    if first:
-        title, found = grouped[0]
-        grouped[0] = (title, [*first, *found])
-    return [(title, found) for title, found in grouped if found]
+
+    def rank(one: Document) -> tuple[int, int]:
+        title, headings, text = one.folded
+        places = (all(word in part for word in words) for part in (title, headings))
+        return (next((at for at, is_there in enumerate(places) if is_there), 2), -sum(map(text.count, words)))
+
+    return sorted(found, key=rank)
+
+
+def sections(documents: Mapping[str, Document] = DOCUMENTS) -> list[tuple[str, list[Document]]]:
+    """Every document, grouped as the index groups them."""
+    grouped: dict[str, list[Document]] = {}
+    title, seen = OTHERS, set[str]()
+    for line in documents[INDEX].text.splitlines() if INDEX in documents else ():
+        if line.startswith("## "):
+            title = line.removeprefix("## ").partition(":")[0]
+        elif line.endswith(":") and not line.startswith("- "):
+            title = line.removesuffix(":")
+        for found in _LINK.finditer(line) if line.startswith("- ") else ():
+            path = posixpath.normpath(f"docs/{found[1]}")
+            if path in documents and path not in seen and documents[path].folder != "docs/adr":
+                seen.add(path)
+                grouped.setdefault(title, []).append(documents[path])
+    for one in documents.values():
+        if one.path not in seen:
+            grouped.setdefault(DECISIONS if one.folder == "docs/adr" else OTHERS, []).append(one)
+    last = (OTHERS, DECISIONS)
+    return sorted(grouped.items(), key=lambda group: last.index(group[0]) if group[0] in last else -1)

@@ -13,6 +13,7 @@ from vskill_platform.actions.bulk import BULK
 from vskill_platform.actions.collections import CREATE_COLLECTION
 from vskill_platform.actions.content import SHOW_CONTENT
 from vskill_platform.actions.jobs import LIST_JOBS
+from vskill_platform.actions.namespaces import MAKE_PUBLIC
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.queue import STATUS
 from vskill_platform.actions.reports import FILED
@@ -58,8 +59,13 @@ AREAS: dict[str, tuple[AdminArea, ...]] = {
         AdminArea("/admin/content", "Content", SHOW_CONTENT, "damaged content, scrub and repair"),
     ),
     "People": (
-        AdminArea("/admin/accounts", "Accounts", LIST_ACCOUNTS, "create an account, roles, passwords"),
+        AdminArea(
+            "/admin/accounts", "Accounts", LIST_ACCOUNTS, "add a user, create an account, roles, passwords"
+        ),
         AdminArea("/admin/teams", "Teams", CREATE_TEAM, "members and groups"),
+        AdminArea(
+            "/namespaces", "Namespaces", MAKE_PUBLIC, "members, visibility and quotas of every namespace"
+        ),
         AdminArea("/admin/tokens", "Tokens", LIST_ALL_TOKENS, "revoke a token"),
         AdminArea("/admin/access", "Access", SHOW_ACCESS, "public or internal registry"),
     ),

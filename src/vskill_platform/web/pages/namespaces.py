@@ -1,10 +1,12 @@
 """Pages of namespaces: those that one belongs to, one with its members and quotas, and what another visibility would
 hide and show, which is seen before the button that sets it."""
 
+from typing import Annotated
 from urllib.parse import quote
 
+import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from vskill_platform.actions.namespaces import (
     ADD_MEMBER,
@@ -24,7 +26,7 @@ from vskill_platform.actions.narrowing import NARROW_SKILL, WIDEN_SKILL
 from vskill_platform.actions.rights import ActionObject, Right, may
 from vskill_platform.actions.teams import LIST_TEAMS, ListTeams
 from vskill_platform.actions.wire import Asked
-from vskill_platform.domain.namespace import NamespaceRole, Visibility
+from vskill_platform.domain.namespace import MOST_NAMESPACE, NamespaceRole, Visibility
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.flash import clear_flash, flash_of, see_other
 from vskill_platform.web.pages.acting import act_by_form, acting, back_of, require_confirmed
@@ -55,6 +57,12 @@ ROLES = {
 }
 
 
+class NamespacesQuery(Asked, frozen=True):
+    """The namespace to open, also one without a record."""
+
+    open: Annotated[str, msgspec.Meta(max_length=MOST_NAMESPACE)] = ""
+
+
 class VisibilityQuery(Asked, frozen=True):
     """The visibility that is looked at."""
 
@@ -63,9 +71,17 @@ class VisibilityQuery(Asked, frozen=True):
 
 async def namespaces(request: Request) -> Response:
     services, reader = services_of(request), principal_of(request)
+    if wanted := query_of(request, NamespacesQuery).open.strip():
+        return RedirectResponse(_page(wanted), 303)
     found = await LIST_NAMESPACES(services, reader, ListNamespaces())
     teams = await LIST_TEAMS(services, reader, ListTeams())
-    return _show(request, "namespaces.html", found=found.namespaces, teams=teams.teams)
+    return _show(
+        request,
+        "namespaces.html",
+        found=found.namespaces,
+        teams=teams.teams,
+        sees_all=MAKE_PUBLIC.allows(reader),
+    )
 
 
 async def namespace(request: Request) -> Response:
@@ -176,7 +192,7 @@ def _page(name: str) -> str:
 
 
 ENDPOINTS = (
-    page(LIST, namespaces, action=LIST_NAMESPACES),
+    page(LIST, namespaces, action=LIST_NAMESPACES, query=NamespacesQuery),
     page(_ONE, namespace, action=SHOW_NAMESPACE),
     form(f"{_ONE}/members", add_member, action=ADD_MEMBER),
     form(f"{_ONE}/members/remove", remove_member, action=REMOVE_MEMBER),

@@ -14,7 +14,7 @@ from vskill_platform.actions.blocked_skills import leave_out_blocked
 from vskill_platform.actions.catalogue import search_catalogue
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.wire import Asked
-from vskill_platform.web.documents import DOCUMENTS
+from vskill_platform.web.documents import find_documents
 from vskill_platform.web.pages.admin_areas import areas_for
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
@@ -78,19 +78,19 @@ async def palette(request: Request) -> Response:
 
 def find_entries(reader: Principal, text: str) -> dict[str, list[PaletteEntry]]:
     """Pages, areas and documents that have every word, by group."""
+    words = text.casefold().split()
     areas = [one for found in areas_for(reader).values() for one in found]
     own = FOR_GUESTS if reader.account is None else FOR_ACCOUNTS
-    documents = DOCUMENTS.values() if text.strip() else ()
     groups = {
         "Pages": (*PAGES, *own),
         "Admin": tuple(PaletteEntry(one.address, one.name, one.purpose) for one in areas),
-        "Documents": tuple(PaletteEntry(one.address, one.title, "") for one in documents),
     }
-    words = text.casefold().split()
     found = {
         group: [one for one in entries if all(word in f"{one.name} {one.about}".casefold() for word in words)]
         for group, entries in groups.items()
     }
+    if words:
+        found["Documents"] = [PaletteEntry(one.address, one.title, "") for one in find_documents(words)]
     return {group: entries[:MOST_PAGES] if words else entries for group, entries in found.items() if entries}
 
 

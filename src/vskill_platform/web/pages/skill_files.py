@@ -35,6 +35,8 @@ from vskill_platform.web.routing import page, query_of
 MOST_SHOWN = 300_000
 #: Of one line.
 MOST_WIDTH = 1_000
+#: Files whose lines wrap.
+PROSE = (".md", ".markdown", ".rst", ".txt")
 
 LineNumber = Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
 
@@ -70,6 +72,10 @@ class ViewedFile(msgspec.Struct, frozen=True):
     parts: int = 1
     #: The file is longer than what all parts show.
     cut: bool = False
+
+    @property
+    def is_prose(self) -> bool:
+        return self.path.lower().endswith(PROSE)
 
 
 async def files(request: Request) -> Response:
