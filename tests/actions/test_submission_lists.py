@@ -125,4 +125,4 @@ async def test_both_command_lines_list_what_the_api_lists(tmp_path, monkeypatch)
         async with serving(env) as address:
             for where in (("--registry", address), ("--as", "ann")):
                 shown = await run(*where)
-                assert shown.startswith("1 submissions") and card.id in shown
+                assert shown.startswith("1 submission") and card.id in shown

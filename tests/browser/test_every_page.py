@@ -84,7 +84,7 @@ def test_nothing_moves_while_a_page_loads(every_page, width):
         page.goto(path)
         page.evaluate("document.fonts.ready")
         if page.locator("[data-live]").count():
-            expect(page.get_by_text("Live", exact=True)).to_be_visible()
+            expect(page.get_by_text("Updates by itself", exact=True)).to_be_visible()
         page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         shift, what = page.evaluate("[window.shifts, window.shifted]")
         if shift >= MOST_SHIFT:

@@ -43,7 +43,7 @@ def test_a_new_submission_appears_in_the_queue_without_a_reload(opened, server):
     page = opened()
     page.goto("/queue")
     page.evaluate("window.stayed = true")
-    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    expect(page.get_by_text("Updates by itself", exact=True)).to_be_visible()
     command(server.data, "submit", TOUR, "--path", "font-installer")
     page.get_by_role("button", name=re.compile(r"Show \d+ new")).click()
     expect(page.locator(ROWS).filter(has_text="font-installer").first).to_be_visible()
@@ -150,7 +150,7 @@ def test_an_open_queue_page_survives_a_restart_of_the_server(opened, tmp_path):
         page = opened(base_url=first.address, expected=(LOST_CONNECTION,))
         page.goto("/queue")
         page.evaluate("window.stayed = true")
-        expect(page.get_by_text("Live", exact=True)).to_be_visible()
+        expect(page.get_by_text("Updates by itself", exact=True)).to_be_visible()
     with serving(tmp_path, port=port, examples=False) as second:
         make_admin(second.data, "eve")
         command(second.data, "submit", str(_skill(tmp_path)))

@@ -82,7 +82,7 @@ def test_a_row_and_the_numbers_come_without_a_reload(opened, server, tmp_path):
     for one, address in ((page, "/queue"), (other, "/queue?category=failed")):
         one.goto(address)
         one.evaluate("window.stayed = true")
-        expect(one.get_by_text("Live", exact=True)).to_be_visible()
+        expect(one.get_by_text("Updates by itself", exact=True)).to_be_visible()
     before, failed = count_on(page, "all"), other.locator(ROWS).count()
     told = command(server.data, "submit", str(skill_folder(tmp_path, "arrives-live")), "--json")
     assert "arrives-live" in told
@@ -102,7 +102,7 @@ def test_what_comes_moves_nothing_that_is_being_read(opened, server, tmp_path):
     page = opened()
     page.add_init_script(WATCH_SHIFTS)
     page.goto("/queue")
-    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    expect(page.get_by_text("Updates by itself", exact=True)).to_be_visible()
     first = page.locator(ROWS).first.get_attribute("id")
     command(server.data, "submit", str(skill_folder(tmp_path, "comes-quietly")))
     button = page.get_by_role("button", name="Show 1 new")
@@ -121,7 +121,7 @@ def test_what_comes_moves_nothing_that_is_being_read(opened, server, tmp_path):
 def test_a_row_is_opened_and_its_page_tells_the_whole_way(opened, server, tmp_path):
     page = opened()
     page.goto("/queue")
-    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    expect(page.get_by_text("Updates by itself", exact=True)).to_be_visible()
     command(server.data, "submit", str(skill_folder(tmp_path, "tells-its-way")))
     page.get_by_role("button", name="Show 1 new").click()
     page.locator(ROWS).get_by_role("link", name="tells-its-way").click()
@@ -142,7 +142,7 @@ def test_an_open_page_survives_the_death_of_its_server(chromium, server, tmp_pat
         with serving(tmp_path, examples=False) as first:
             page.goto(f"{first.address}/queue")
             page.evaluate("window.stayed = true")
-            expect(page.get_by_text("Live", exact=True)).to_be_visible()
+            expect(page.get_by_text("Updates by itself", exact=True)).to_be_visible()
             first.process.kill()
             expect(page.get_by_text("Reconnecting", exact=True)).to_be_visible()
         command(tmp_path, "submit", str(skill_folder(tmp_path, "was-missed")))
@@ -150,7 +150,7 @@ def test_an_open_page_survives_the_death_of_its_server(chromium, server, tmp_pat
             row = page.locator(ROWS).filter(has_text="was-missed")
             expect(row.get_by_text("Published", exact=True)).to_be_visible()
             expect(row).to_have_count(1)
-            expect(page.get_by_text("Live", exact=True)).to_be_visible()
+            expect(page.get_by_text("Updates by itself", exact=True)).to_be_visible()
             expect(page.locator(".stat [data-count=published]")).to_have_text("1")
             assert page.evaluate("window.stayed") is True
             page.close()

@@ -195,7 +195,7 @@ def test_A17_a_folder_without_a_skill_is_refused_at_the_door(run, tmp_path):
 def test_status_counts_by_state(run, skill):
     run("submit", skill)
     counts = run("status").stdout
-    assert counts.startswith("1 submissions")
+    assert counts.startswith("1 submission")
     assert "waiting for a worker" in counts
 
 
@@ -230,7 +230,7 @@ def test_B12_recover_sends_what_is_owed_and_says_so(run, skill, data_dir):
         connection.execute("DELETE FROM messages")
     connection.close()
     assert json.loads(run("queue", "recover", "--json").stdout)["sent"] == 1
-    assert "1 submissions and tasks are pending; 0 messages were missing" in run("queue", "recover").stdout
+    assert "Pending submissions and tasks: 1. Missing messages sent: 0." in run("queue", "recover").stdout
     assert json.loads(run("queue", "status", "--json").stdout)["depth"]["ready"] == 1
 
 

@@ -19,7 +19,7 @@ def tidy(run, skill):
 def test_a_visibility_is_previewed_and_asked_for(run, tidy):
     """Without an answer nothing is changed."""
     asked = run("namespace", "visibility", OWN, "team", *WHY, code=1).output
-    assert "1 skills (0 of them in collections) and 1 submissions would disappear for the public." in asked
+    assert "1 skill (0 of them in collections) and 1 submission would disappear for the public." in asked
     assert tidy in asked and "Change who may read it?" in asked
     assert "unmanaged" in run("namespace", "preview", OWN, "team").stdout
     done = run("namespace", "visibility", OWN, "team", "--yes", *WHY).stdout
@@ -52,7 +52,7 @@ def test_members_teams_quotas_and_narrower_skills(run, tidy):
 def test_the_registry_is_previewed_before_it_is_internal(run, tidy):
     assert "The registry is public" in run("access", "show").stdout
     asked = run("access", "change", "--mode", "internal", *WHY, code=1).output
-    assert "1 skills" in asked and "would disappear for the public" in asked
+    assert "1 skill " in asked and "would disappear for the public" in asked
     done = run("access", "change", "--mode", "internal", "--submitters", "members", "--yes", *WHY).stdout
     assert done == "The registry is internal. Who may submit: members.\n"
     assert tidy in run("access", "preview", "public").stdout

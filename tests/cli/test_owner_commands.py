@@ -60,7 +60,7 @@ def test_yank_and_unyank_as_an_owner(run, tidy):
 
 def test_a_skill_is_listed_with_its_files_and_its_report(run, tidy):
     listed = run("skill", "list", "--owner", "local").stdout
-    assert listed.startswith("1 skills\n") and "upload~local/skills/tidy" in listed
+    assert listed.startswith("1 skill\n") and "upload~local/skills/tidy" in listed
     assert run("skill", "list", "--owner", "nobody").stdout.startswith("0 skills\n")
     files = run("skill", "files", tidy).stdout
     assert files.startswith("upload~local/skills/tidy 1.0.0\n") and "SKILL.md" in files

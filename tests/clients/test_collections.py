@@ -96,7 +96,7 @@ async def test_an_admin_curates_it_in_the_browser(shelf):
         area = "/admin/collections"
         told = await ada.do(f"{area}/create", name="team", title="The team", description="", reason="why not")
         assert "team" in told
-        assert "1 skills" in await ada.do(
+        assert "1 skill" in await ada.do(
             f"{area}/add", name="team", skills=skill.canonical, reason="reviewed"
         )
         shown = (await ada.get(area)).text

@@ -434,7 +434,7 @@ async def test_B12_the_command_line_recovers_the_same_way(tmp_path: Path) -> Non
         variables = {"VSKILL_DATA_DIR": str(tmp_path), "VSKILL_STORE": env.settings.store}
         result = await asyncio.to_thread(CliRunner().invoke, cli, ["queue", "recover"], env=variables)
         assert result.exit_code == 0, result.output
-        assert "2 messages were missing and sent" in result.output
+        assert "Missing messages sent: 2" in result.output
         await run_until_quiet(env)
         await published(submission)
         await published(died)

@@ -12,6 +12,7 @@ from vskill_platform.actions.tokens import (
 from vskill_platform.cli.action_commands import command_for
 from vskill_platform.cli.output import print_table, show_text_time
 from vskill_platform.cli.token_commands import show_created_token
+from vskill_platform.domain.plural import counted
 
 
 def show_own_tokens(found: TokenList) -> None:
@@ -27,7 +28,7 @@ def show_own_tokens(found: TokenList) -> None:
         for one in found.tokens
     ]
     columns = ("id", "name", "scopes", "namespace", "expires (UTC)", "last used")
-    print_table(f"{len(rows)} tokens", columns, rows)
+    print_table(counted(len(rows), "token"), columns, rows)
 
 
 _OLD = click.Option(["--old"], prompt="Current password", hide_input=True, hidden=True)

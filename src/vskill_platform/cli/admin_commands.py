@@ -19,6 +19,7 @@ from vskill_platform.actions.accounts import (
 from vskill_platform.cli.action_commands import command_for
 from vskill_platform.cli.caller import Caller
 from vskill_platform.cli.output import print_table, show_text_time
+from vskill_platform.domain.plural import counted
 
 #: What the audit says of an operator who gives no reason.
 OPERATORS_REASON = "by an operator"
@@ -53,11 +54,11 @@ def show_accounts(found: AccountPage) -> None:
         )
         for one in found.items
     ]
-    print_table(f"{len(rows)} accounts", ("name", "role", "", "GitHub", "since (UTC)"), rows)
+    print_table(counted(len(rows), "account"), ("name", "role", "", "GitHub", "since (UTC)"), rows)
     if found.after is not None:
         click.echo(f"More: --after {found.after}")
     if found.skipped:
-        click.echo(f"{found.skipped} records could not be read; the log names them.", err=True)
+        click.echo(f"{counted(found.skipped, 'record')} could not be read; the log names them.", err=True)
 
 
 def show_created(made: AccountPassword) -> None:

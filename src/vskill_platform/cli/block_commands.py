@@ -5,6 +5,7 @@ import click
 from vskill_platform.actions.blocklist import BLOCK, BLOCKS, LIFT, BlockAdded, BlockEntryList, BlockLifted
 from vskill_platform.cli.action_commands import command_for
 from vskill_platform.cli.output import print_table
+from vskill_platform.domain.plural import counted
 
 
 def show_block(done: BlockAdded) -> None:
@@ -29,7 +30,11 @@ def show_entries(found: BlockEntryList) -> None:
     rows = [
         (f"{one.kind} {one.target}", one.severity, one.since, one.by, one.reason) for one in found.entries
     ]
-    print_table(f"{len(rows)} entries", ("target", "severity", "since (UTC)", "by", "reason"), rows)
+    print_table(
+        counted(len(rows), "entry", "entries"),
+        ("target", "severity", "since (UTC)", "by", "reason"),
+        rows,
+    )
 
 
 COMMANDS = (

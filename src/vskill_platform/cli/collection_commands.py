@@ -13,6 +13,7 @@ from vskill_platform.actions.collections import (
 )
 from vskill_platform.cli.action_commands import command_for
 from vskill_platform.cli.output import print_table, show_text_time
+from vskill_platform.domain.plural import counted
 
 
 def show_created(made: CollectionView) -> None:
@@ -20,7 +21,7 @@ def show_created(made: CollectionView) -> None:
 
 
 def show_size(changed: CollectionView) -> None:
-    click.echo(f"{changed.name} has {len(changed.skills)} skills.")
+    click.echo(f"{changed.name} has {counted(len(changed.skills), 'skill')}.")
 
 
 def show_all(found: CollectionsAnswer) -> None:
@@ -30,7 +31,7 @@ def show_all(found: CollectionsAnswer) -> None:
     ]
     print_table(f"{len(rows)} collections", ("name", "title", "skills", "changed (UTC)"), rows)
     if found.unreadable:
-        click.echo(f"{found.unreadable} records could not be read; the log names them.", err=True)
+        click.echo(f"{counted(found.unreadable, 'record')} could not be read; the log names them.", err=True)
 
 
 COMMANDS = (

@@ -24,6 +24,7 @@ from vskill_platform.cli.action_commands import ForetoldQuestion, command_for
 from vskill_platform.cli.caller import Caller
 from vskill_platform.cli.output import UNKNOWN, print_table, show_text_time
 from vskill_platform.domain.namespace import Visibility
+from vskill_platform.domain.plural import counted
 
 #: How many names a preview prints.
 MOST_NAMES = 10
@@ -48,7 +49,7 @@ def show_namespace(found: NamespaceView) -> None:
         (one.member, one.role.value, one.repo or "everything", one.how, show_text_time(one.since))
         for one in found.members
     ]
-    print_table(f"{len(rows)} members", ("member", "role", "of", "how", "since (UTC)"), rows)
+    print_table(counted(len(rows), "member"), ("member", "role", "of", "how", "since (UTC)"), rows)
     if found.owner_by_name is not None:
         click.echo(f"{found.owner_by_name} owns the namespace because of its name.")
     if found.usage is not None:
@@ -88,8 +89,8 @@ def show_reach(reach: ReachPreview) -> None:
 
 def _show_change(readers: str, verb: str, change: ReachChange) -> None:
     click.echo(
-        f"{change.skills} skills ({change.in_collections} of them in collections) and {change.submissions} "
-        f"submissions would {verb} for {readers}."
+        f"{counted(change.skills, 'skill')} ({change.in_collections} of them in collections) and "
+        f"{counted(change.submissions, 'submission')} would {verb} for {readers}."
     )
     for name in change.names[:MOST_NAMES]:
         click.echo(f"  {name}")

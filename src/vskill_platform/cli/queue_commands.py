@@ -70,9 +70,7 @@ def show_recovery(done: QueueRecovered) -> None:
     if done.paused:
         click.echo("The queue is paused, so nothing was sent; 'queue resume' ends the pause.")
     else:
-        click.echo(
-            f"{done.found} submissions and tasks are pending; {done.sent} messages were missing and sent."
-        )
+        click.echo(f"Pending submissions and tasks: {done.found}. Missing messages sent: {done.sent}.")
 
 
 def show_resumed(done: QueueResumed) -> None:

@@ -12,6 +12,7 @@ from vskill_platform.actions.repositories import (
 )
 from vskill_platform.cli.action_commands import command_for
 from vskill_platform.cli.output import UNKNOWN, print_table, show_text_time
+from vskill_platform.domain.plural import counted
 
 
 def show_repositories(found: RepositoryList) -> None:
@@ -24,7 +25,7 @@ def show_repositories(found: RepositoryList) -> None:
     if found.after is not None:
         click.echo(f"More: --after {found.after}")
     if found.skipped:
-        click.echo(f"{found.skipped} records could not be read; the log names them.", err=True)
+        click.echo(f"{counted(found.skipped, 'record')} could not be read; the log names them.", err=True)
 
 
 def show_health(found: RepositoryHealth) -> None:

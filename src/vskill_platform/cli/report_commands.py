@@ -5,6 +5,7 @@ import click
 from vskill_platform.actions.reports import DISMISS, FILE, FILED, UPHOLD, FiledReport, ReportList, ReportView
 from vskill_platform.cli.action_commands import command_for
 from vskill_platform.cli.output import print_table
+from vskill_platform.domain.plural import counted
 
 
 def show_reports(found: ReportList) -> None:
@@ -13,9 +14,11 @@ def show_reports(found: ReportList) -> None:
         for one in found.reports
     ]
     columns = ("report", "skill", "version", "category", "status", "reporter", "reason")
-    print_table(f"{len(rows)} reports{'' if found.after is None else '; there are more'}", columns, rows)
+    print_table(
+        f"{counted(len(rows), 'report')}{'' if found.after is None else '; there are more'}", columns, rows
+    )
     if found.skipped:
-        click.echo(f"{found.skipped} records could not be read; the log names them.", err=True)
+        click.echo(f"{counted(found.skipped, 'record')} could not be read; the log names them.", err=True)
 
 
 def show_filed(filed: FiledReport) -> None:

@@ -6,6 +6,7 @@ import click
 
 from vskill_platform.cli.connection import run_with_caller, tell_registries
 from vskill_platform.cli.output import json_option, print_json, print_table
+from vskill_platform.domain.plural import counted
 
 if TYPE_CHECKING:
     from vskill_platform.actions.catalogue import SearchAnswer
@@ -42,7 +43,7 @@ def _show(found: "SearchAnswer", words: str) -> None:
         return
     if found.did_you_mean:
         click.echo(f"Did you mean: {found.did_you_mean}?")
-    count = "1 skill" if found.total == 1 else f"{found.total} skills"
+    count = counted(found.total, "skill")
     rows = [
         (one.name, " ".join(one.description.split()), one.cert_tier.lower(), one.vskill_installs)
         for one in found.results

@@ -14,6 +14,7 @@ from vskill_platform.actions.versions import DELETE, SHOW_SKILL, UNYANK, YANK, S
 from vskill_platform.cli.action_commands import command_for
 from vskill_platform.cli.output import UNKNOWN, console, plain, print_table
 from vskill_platform.domain.capability import CapabilityContext
+from vskill_platform.domain.plural import counted
 
 
 def show_state(changed: SkillState) -> None:
@@ -45,7 +46,7 @@ def show_list(found: SkillsAnswer) -> None:
         for one in found.skills
     ]
     columns = ("skill", "version", "certification", "installs", "description")
-    print_table(f"{len(rows)} skills", columns, rows)
+    print_table(counted(len(rows), "skill"), columns, rows)
     if found.pagination.after is not None:
         click.echo(f"More: --after {found.pagination.after}")
 

@@ -7,6 +7,7 @@ import click
 from vskill_platform.cli.completion import complete_submission
 from vskill_platform.cli.connection import run_with_caller
 from vskill_platform.cli.output import console, json_option, print_json, print_table
+from vskill_platform.domain.plural import counted
 
 if TYPE_CHECKING:
     from vskill_platform.actions.submission_views import StatsView, SubmissionView
@@ -39,7 +40,7 @@ def _show_counts(*, as_json: bool) -> None:
     rows = [(state, number, State(state).meaning) for state, number in counts.by_state.items()]
     if counts.unreadable:
         rows.append(("unreadable", counts.unreadable, "records that this version cannot read"))
-    print_table(f"{counts.total} submissions", ("state", "count", "meaning"), rows)
+    print_table(counted(counts.total, "submission"), ("state", "count", "meaning"), rows)
 
 
 def _show_submission(submission_id: str, *, as_json: bool) -> None:

@@ -12,6 +12,7 @@ from vskill_platform.actions.submission_views import SubmissionView
 from vskill_platform.actions.submissions import CANCEL, RERUN, RUNS, RunsAnswer
 from vskill_platform.cli.action_commands import command_for
 from vskill_platform.cli.output import plain, print_json, print_table, show_text_time
+from vskill_platform.domain.plural import counted
 
 
 def show_submissions(found: SubmissionsAnswer) -> None:
@@ -20,11 +21,13 @@ def show_submissions(found: SubmissionsAnswer) -> None:
         for one in found.submissions
     ]
     columns = ("submission", "state", "skill", "last change (UTC)", "why")
-    print_table(f"{len(rows)} submissions{'; there are more' if found.has_more else ''}", columns, rows)
+    print_table(
+        f"{counted(len(rows), 'submission')}{'; there are more' if found.has_more else ''}", columns, rows
+    )
     if found.after is not None:
         click.echo(f"More: --after {found.after}")
     if found.unreadable:
-        click.echo(f"{found.unreadable} records could not be read; the log names them.", err=True)
+        click.echo(f"{counted(found.unreadable, 'record')} could not be read; the log names them.", err=True)
 
 
 def show_hand_in(found: HandInView) -> None:

@@ -12,6 +12,7 @@ import click
 
 from vskill_platform.cli.output import console, plain
 from vskill_platform.cli.submit_outcomes import explain, print_explanation, print_grounds
+from vskill_platform.domain.plural import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -61,7 +62,9 @@ async def print_ends(caller: "Caller", titled: "Sequence[tuple[str, SubmissionVi
 def tally(records: "Sequence[SubmissionView]") -> str:
     """`6 skills: 1 PUBLISHED, 2 REJECTED, …`, by how often."""
     counts = Counter(record.state for record in records)
-    return f"{len(records)} skills: " + ", ".join(f"{count} {state}" for state, count in counts.most_common())
+    return f"{counted(len(records), 'skill')}: " + ", ".join(
+        f"{count} {state}" for state, count in counts.most_common()
+    )
 
 
 class _Watch:

@@ -15,6 +15,7 @@ from vskill_platform.actions.tokens import (
 from vskill_platform.cli.action_commands import command_for
 from vskill_platform.cli.admin_commands import complete_reason
 from vskill_platform.cli.output import print_table, show_text_time
+from vskill_platform.domain.plural import counted
 
 
 def show_created_token(made: CreatedToken) -> None:
@@ -38,7 +39,7 @@ def show_tokens(found: AllTokens) -> None:
         for one in found.tokens
     ]
     columns = ("id", "account", "name", "scopes", "namespace", "expires (UTC)", "last used")
-    print_table(f"{len(rows)} tokens", columns, rows)
+    print_table(counted(len(rows), "token"), columns, rows)
 
 
 def show_revoked(gone: AccountToken) -> None:

@@ -21,6 +21,7 @@ from vskill_platform.actions.teams import (
 )
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.namespace import RegistryMode, Submitters
+from vskill_platform.domain.plural import counted
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, require_confirmed
@@ -74,7 +75,7 @@ async def create(request: Request) -> Response:
 async def add(request: Request) -> Response:
     accounts = split_names(await text_of(request, "accounts", MOST_TEXT))
     changed = await act_by_form(request, ADD_TO_TEAM, accounts=accounts)
-    return see_other(request, TEAMS, f"{changed.name} has {len(changed.members)} members.")
+    return see_other(request, TEAMS, f"{changed.name} has {counted(len(changed.members), 'member')}.")
 
 
 @acting(TEAMS)

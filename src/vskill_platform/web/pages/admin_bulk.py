@@ -8,6 +8,7 @@ from vskill_platform.actions.bulk import BULK, BulkFilter, BulkVerb, find_candid
 from vskill_platform.actions.submissions import STATS, AllSubmissions
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.errors import InvalidInput
+from vskill_platform.domain.plural import counted
 from vskill_platform.domain.states import State
 from vskill_platform.web.auth import values_of
 from vskill_platform.web.flash import see_other
@@ -71,7 +72,7 @@ async def do_bulk(request: Request) -> Response:
     if not items:
         raise InvalidInput("No submission was chosen.", field="item", fix="choose at least one in the list")
     done = await act_by_form(request, BULK, items=items)
-    text = f"Applied to {len(done.done)} submissions."
+    text = f"Applied to {counted(len(done.done), 'submission')}."
     if done.refused:
         text += f" {len(done.refused)} were skipped: {done.refused[0].reason}"
     return see_other(request, await back_of(request, PLACE), text)

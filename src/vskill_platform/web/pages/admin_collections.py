@@ -11,6 +11,7 @@ from vskill_platform.actions.collections import (
     measure_contexts,
     read_collections,
 )
+from vskill_platform.domain.plural import counted
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.flash import see_other
@@ -49,7 +50,7 @@ async def add(request: Request) -> Response:
     """Names of skills, one to a line."""
     wanted = (await text_of(request, "skills", MOST_TEXT)).split()
     changed = await act_by_form(request, ADD_SKILLS, skills=wanted)
-    return see_other(request, LIST, f"{changed.name} has {len(changed.skills)} skills.")
+    return see_other(request, LIST, f"{changed.name} has {counted(len(changed.skills), 'skill')}.")
 
 
 @acting(LIST)

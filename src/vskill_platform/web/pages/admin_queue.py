@@ -8,6 +8,7 @@ from vskill_platform.actions.jobs import LIST_JOBS, RUN_JOB, EveryJob
 from vskill_platform.actions.queue import PAUSE, RECOVER, RESUME, STATUS, STUCK, ListStuck, WholeQueue
 from vskill_platform.actions.rescans import CONTINUE_RESCANS, SHOW_RESCANS, StoppedRescans
 from vskill_platform.domain.errors import JobFailed
+from vskill_platform.domain.plural import counted
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import (
     act_by_form,
@@ -42,7 +43,7 @@ async def recover(request: Request) -> Response:
     done = await act_by_form(request, RECOVER)
     if done.paused:
         return see_other(request, PLACE, "The queue is paused: resume it first.", "bad")
-    text = f"{done.found} submissions and tasks are pending; {done.sent} messages were missing and are sent."
+    text = f"Pending submissions and tasks: {done.found}. Missing messages sent: {done.sent}."
     return see_other(request, PLACE, text)
 
 
@@ -97,7 +98,7 @@ async def run_now(request: Request) -> Response:
 async def continue_rescans(request: Request) -> Response:
     await require_confirmed(request)
     done = await act_by_form(request, CONTINUE_RESCANS)
-    text = f"The rules {done.ruleset} go on: {done.skills} skills are judged once more and taken down."
+    text = f"The rules {done.ruleset} go on: {counted(done.skills, 'skill')} judged once more and taken down."
     return see_other(request, JOBS_PLACE, text)
 
 

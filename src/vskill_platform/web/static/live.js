@@ -47,7 +47,7 @@
     source = new EventSource(address());
     source.addEventListener("open", () => {
       wait = FIRST_WAIT_MS;
-      show(storeAway ? "off" : "on", storeAway ? "Store unreachable" : "Live");
+      show(storeAway ? "off" : "on", storeAway ? "Store unreachable" : "Updates by itself");
     });
     source.addEventListener("error", () => {
       // A browser tries again by itself only while the server is merely away; in every other case we do.
@@ -240,7 +240,7 @@
     reset: () => location.reload(),
     status: (data) => {
       storeAway = data.store !== "reachable";
-      show(storeAway ? "off" : "on", storeAway ? "Store unreachable" : "Live");
+      show(storeAway ? "off" : "on", storeAway ? "Store unreachable" : "Updates by itself");
     },
   };
 
