@@ -15,6 +15,7 @@ from simulator.outside import Outside
 from simulator.world import World
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.catalogue import list_catalogue, search_catalogue
+from vskill_platform.actions.change_requests import ANSWER, REQUEST_CHANGE, AnswerRequest
 from vskill_platform.actions.namespaces import CHANGE_VISIBILITY, ChangeVisibility
 from vskill_platform.actions.principal import ANYBODY, Principal
 from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
@@ -82,6 +83,8 @@ WEIGHTS = {
     "recover": 4,
     "reapply": 4,
     "yank": 2,
+    "request_change": 4,
+    "answer": 2,
     "replay": 1,
     "call_back": 3,
     "take_down": 3,
@@ -229,6 +232,12 @@ class People:
 
     async def _approve(self, place: Place) -> SubmissionView:
         return await self._decide(APPROVE, place, "looks fine")
+
+    async def _request_change(self, place: Place) -> SubmissionView:
+        return await self._decide(REQUEST_CHANGE, place, "why?")
+
+    async def _answer(self, place: Place) -> SubmissionView:
+        return await ANSWER(require_env(), ROB, AnswerRequest(submission_id=place.id, reason="because"))
 
     async def _decide(
         self, action: Action[DecideSubmission, SubmissionView], place: Place, reason: str

@@ -42,7 +42,6 @@ EXEMPT: dict[str, str] = {
             "td_open",
         )
     },
-    "vskill_platform.submission_store.get_submissions_fresh": "the requirements name it, in this form",
     "vskill_platform.web.server._Server.capture_signals": "uvicorn calls it",
     "vskill_platform.web.server._Server.startup": "uvicorn calls it",
     **{

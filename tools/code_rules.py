@@ -98,6 +98,7 @@ READ_EVERYTHING = {
     "queue/health.py": "finds what breaks the queue's invariant, in every namespace",
     "queue/recovery.py": "sends the work that is owed, in every namespace",
     "rescan.py": "asks for tasks, which have no audience",
+    "store/change_requests.py": "ends runs whose author did not answer, whoever may read them",
     "store/blocklist.py": "an entry is for the readers of what it hits, in every namespace",
     "store/collections.py": "reads what an admin is about to change",
     "store/contents.py": "asks which records hold a content, and tells only whether one of them may be read",

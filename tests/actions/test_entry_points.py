@@ -10,8 +10,10 @@ from tests.support.acting import principal_for, take_down, yank
 from tests.support.entry_points import EntryPoints, Prepare
 from tests.support.envs import make_submission, put_record, run_until_quiet, submit_skill
 from tests.support.people import make_account
+from vskill_platform.actions.change_requests import REQUEST_CHANGE
 from vskill_platform.actions.namespaces import ADD_MEMBER, CHANGE_VISIBILITY, AddMember, ChangeVisibility
 from vskill_platform.actions.narrowing import NARROW_SKILL, NarrowSkill, SkillVisibility
+from vskill_platform.actions.review import DecideSubmission
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind
@@ -97,6 +99,13 @@ async def reported(env: Env) -> dict[str, str]:
     }
 
 
+async def asked(env: Env) -> dict[str, str]:
+    facts = await submitted(State.NEEDS_REVIEW)(env)
+    request = DecideSubmission(submission_id=facts["id"], run=1, digest=DIGEST, reason="why?")
+    await REQUEST_CHANGE(env, principal_for("admin:eve"), request)
+    return facts
+
+
 async def blocked(env: Env) -> dict[str, str]:
     target = BlockTarget(TargetKind.NAME, "evil")
     await add_block(BlockEntry(target, Severity.HIGH, "malware", "system", env.kv.now()))
@@ -153,6 +162,18 @@ VERBS = {
     "reject": Verb(
         submitted(State.NEEDS_REVIEW), "rob", "/admin/review/{id}/reject", "/api/v1/review/{id}/reject",
         ("review", "reject", "{id}", *SEEN, *REASON), DECISION, {"run": "1"}, {"run": 1},
+    ),
+    "request a change": Verb(
+        submitted(State.NEEDS_REVIEW), "rob", "/admin/review/{id}/request-change", "/api/v1/review/{id}/request-change",
+        ("review", "request-change", "{id}", *SEEN, *REASON), DECISION, {"run": "1"}, {"run": 1},
+    ),
+    "withdraw a request": Verb(
+        asked, "rob", "/admin/review/{id}/withdraw-request", "/api/v1/review/{id}/withdraw-request",
+        ("review", "withdraw-request", "{id}", *REASON), WHY,
+    ),
+    "answer": Verb(
+        asked, "ann", "/submissions/{id}/answer", "/api/v1/submissions/{id}/answer",
+        ("submission", "answer", "{id}", *REASON), WHY,
     ),
     "look again": Verb(
         submitted(State.TIER1_FAILED), "rob", "/admin/review/{id}/again", "/api/v1/review/{id}/again",

@@ -68,6 +68,7 @@ MATRIX = {
     "submission.cancel": Row(SUBMITTER, "submit", {"submission_id": "{received}", **WHY}),
     "submission.rerun": Row(SUBMITTER, "submit", {"submission_id": "{failed}", **WHY}),
     "submission.appeal": Row(SUBMITTER, "submit", {"submission_id": "{failed}", **WHY}),
+    "submission.answer": Row(SUBMITTER, "submit", {"submission_id": "{waiting}", **WHY}),
     # Skills.
     "skill.list": Row(EVERYBODY, "read"),
     "skill.search": Row(EVERYBODY, "read", {"q": "lint"}),
@@ -122,6 +123,8 @@ MATRIX = {
     "review.list": Row(REVIEWER, "review"),
     "review.approve": Row(REVIEWER, "review", DECISION),
     "review.reject": Row(REVIEWER, "review", DECISION),
+    "review.request_change": Row(REVIEWER, "review", DECISION),
+    "review.withdraw_request": Row(REVIEWER, "review", {"submission_id": "{waiting}", **WHY}),
     "review.again": Row(REVIEWER, "review", {"submission_id": "{failed}", **WHY}),
     "rule.list": Row(REVIEWER, "review"),
     "review.bulk": Row(

@@ -45,6 +45,7 @@ from vskill_platform.domain.scan import (
 from vskill_platform.domain.skill import VersionStatus, with_trust
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Submission
+from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.queue.control import current_pause
 from vskill_platform.queue.dead_letters import list_dead_letters
 from vskill_platform.settings import Settings, describe_settings
@@ -55,6 +56,7 @@ from vskill_platform.store.brake import hold_take_down, stop_rescans
 from vskill_platform.store.reports import ReportCategory, ReportStatus, file_report, get_report, list_reports
 from vskill_platform.store.sessions import sign_in
 from vskill_platform.store.skills import get_skill, update_skill
+from vskill_platform.store.stored_content import read_content
 from vskill_platform.store.suppressions import suppressed_rules
 from vskill_platform.store.webhooks import list_webhooks
 from vskill_platform.submission_store import list_submissions
@@ -270,6 +272,33 @@ async def test_a_rejection_has_its_reason_in_the_history(env, rob):
     )
     done = await get_submission(record.id)
     assert (done.state, done.history[-1].reason) == (State.REJECTED, "it downloads and runs code")
+
+
+async def test_a_rejection_is_undone_on_the_page(env, rob):
+    record = await waiting(env)
+    page = f"/admin/review/{record.id}"
+    await rob.do(f"{page}/reject", reason="no", run=record.run, digest=record.digest)
+    assert "Undo: start a new run" in _text((await rob.get(page)).text)
+    assert "run 2 is due now" in await rob.do(f"{page}/again", reason="a mistake")
+
+
+async def test_the_review_shows_the_description_and_asks_the_author(env, rob):
+    record = await waiting(env)
+    page = f"/admin/review/{record.id}"
+    text = _text((await rob.get(page)).text)
+    description = read_manifest((await read_content(str(record.digest)))[0].data).description
+    assert description and f"Description{description}" in text
+    asked = {"reason": "Which files does it need?", "run": record.run, "digest": record.digest}
+    assert "waits for its author" in await rob.do(f"{page}/request-change", **asked)
+    for path, shown in (
+        (page, "Withdraw the request"),
+        ("/admin/review", "waits for its author"),
+        (f"/submissions/{record.id}", "Waiting for its author"),
+    ):
+        text = _text((await rob.get(path)).text)
+        assert shown in text, path
+    assert "Which files does it need?" in text and "Answer the reviewer" in text
+    assert "waits for a reviewer again" in await rob.do(f"{page}/withdraw-request", reason="I see")
 
 
 @pytest.mark.parametrize("action", ["approve", "reject"])

@@ -11,11 +11,13 @@ from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import may_read
 from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.errors import PlatformError
+from vskill_platform.domain.errors import InvalidManifest, PlatformError
+from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.scan import Finding, FindingKind, JudgeReport, StaticReport
 from vskill_platform.domain.signals import Signal
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Submission
+from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.records import Skips
 from vskill_platform.scan.report import by_weight
@@ -45,6 +47,8 @@ class ContentEvidence(msgspec.Struct, frozen=True):
     #: Why the files cannot be shown.
     problem: str
     live: PublishedSkill | None
+    #: as its SKILL.md has it; empty where there is none
+    description: str = ""
     #: How its capability card differs from the live version's; None: nothing is live, or a card is missing.
     cards: CardDifference | None = None
     #: What reviewers decided about what has something in common with it.
@@ -96,11 +100,20 @@ async def gather_evidence(services: Services, reader: Principal, record: Submiss
         files=files,
         problem=problem,
         live=live,
+        description=_describe(files),
         cards=await _compare_with_live(services, report, live),
         similar=await find_similar(record, subjects_of(record, ordered, files)),
         signals=await reviewer_signals(record, files, audiences_of(reader)),
         figures=await read_rule_figures(),
     )
+
+
+def _describe(files: tuple[SkillFile, ...]) -> str:
+    manifest = next((file.data for file in files if file.path == SKILL_FILE), None)
+    try:
+        return "" if manifest is None else read_manifest(manifest).description
+    except InvalidManifest:
+        return ""
 
 
 async def _compare_with_live(

@@ -76,6 +76,7 @@ def _live_review(record: Submission, published: PublishedSkill) -> LiveReview | 
         claim=None,
         next_attempt_at=None,
         appeal=None,
+        change_request=None,
     )
     return LiveReview(published, ref, item)
 

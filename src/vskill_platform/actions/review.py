@@ -59,12 +59,7 @@ async def approve(services: Services, actor: Principal, request: DecideSubmissio
     subjects = await _read_subjects(services, actor, request)
 
     async def decide(record: Submission, step: Step) -> RecordChange:
-        if record.state is not State.NEEDS_REVIEW:
-            message = (
-                "Only a submission that waits for a reviewer can be approved. "
-                f"The state of this one is: {record.state.label}."
-            )
-            raise TransitionError(message, submission=record.id)
+        require_waiting(record, "approved")
         require_same(record, request)
         require_other_eyes(services, actor, record)
         await require_other_reviewer(services, actor, record)
@@ -155,6 +150,16 @@ async def _subjects_of(services: Services, record: Submission) -> tuple[RulingSu
     report = await report_of(record)
     files, _ = await read_stored_files(services, record.digest) if record.digest and report else ((), "")
     return subjects_of(record, ordered_findings(record, report), files)
+
+
+def require_waiting(record: Submission, done: str) -> None:
+    """TransitionError unless it waits for a reviewer."""
+    if record.state is not State.NEEDS_REVIEW:
+        message = (
+            f"Only a submission that waits for a reviewer can be {done}. "
+            f"The state of this one is: {record.state.label}."
+        )
+        raise TransitionError(message, submission=record.id)
 
 
 def require_same(record: Submission, request: DecideSubmission) -> None:

@@ -1,5 +1,6 @@
 """What waits for a reviewer, the most urgent first: known bad and critical, strong malice, signals of the registry,
-what was not read whole, then the rest; of equals what is live already, and then what has waited longest.
+what was not read whole, then the rest; of equals what is live already, and then what has waited longest. What waits
+for its author comes last.
 
 The order is made of at most a thousand records, which an index gives: those that have waited longest and those that
 came last. Where more wait, the page says so.
@@ -30,8 +31,9 @@ REVIEW = "/api/v1/review"
 #: From either end of the line.
 MOST_FROM_AN_END = 500
 
-#: Level (negative), whether it is not live, waiting since, id: what the queue is sorted by.
-Place = tuple[int, bool, int, str]
+#: Whether it waits for its author, level (negative), whether it is not live, waiting since, id: what the queue is
+#: sorted by.
+Place = tuple[bool, int, bool, int, str]
 
 
 class ListWaiting(ActionRequest, frozen=True, kw_only=True):
@@ -67,6 +69,8 @@ class WaitingSubmission(Wire, frozen=True):
     risk_words: str
     #: what was found, counted
     risk_reasons: tuple[str, ...]
+    #: what a reviewer has asked its author; null where it waits for a reviewer
+    question: str | None
 
 
 class WaitingPage(Wire, frozen=True):
@@ -146,7 +150,8 @@ async def list_waiting(_services: Services, actor: Principal, request: ListWaiti
 
 
 def _place(record: Submission, live: frozenset[str]) -> Place:
-    return -risk_of(record).level, record.id not in live, record.updated_at, record.id
+    is_asked = record.change_request is not None
+    return is_asked, -risk_of(record).level, record.id not in live, record.updated_at, record.id
 
 
 def _encode_place(place: Place) -> str:
@@ -178,6 +183,7 @@ def _waiting(record: Submission, *, is_live: bool) -> WaitingSubmission:
         risk=risk.level.name.lower().replace("_", "-"),
         risk_words=risk.level.words,
         risk_reasons=risk.reasons,
+        question=record.change_request.text if record.change_request else None,
     )
 
 

@@ -9,7 +9,7 @@ from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.naming import name_note
 from vskill_platform.domain.scan import JudgeStatus, ScanStatus
 from vskill_platform.domain.states import State, StateCategory, category_of
-from vskill_platform.domain.submission import Attempts, Event, Submission
+from vskill_platform.domain.submission import Attempts, ChangeRequest, Event, Submission
 from vskill_platform.domain.timeline import time_by_state
 from vskill_platform.kv.collections import SKILLS
 from vskill_platform.queue.outlook import Outlook
@@ -82,6 +82,15 @@ class ScanSummary(Wire, frozen=True):
     judge_model: str | None
     #: of the other judge, where two are configured; the lower score of the two stands above
     second_judge: OtherJudgeView | None = None
+
+
+class ChangeRequestView(Wire, frozen=True):
+    """What a reviewer asks the author to change or to explain."""
+
+    text: str
+    at: str
+    #: when the submission is rejected without an answer
+    until: str
 
 
 class SignalView(Wire, frozen=True):
@@ -158,6 +167,8 @@ class SubmissionView(SubmissionCard, frozen=True):
     name_note: str | None = None
     #: a reviewer approved their own submission
     approved_by_submitter: bool = False
+    #: there while the submission waits for its author
+    change_request: ChangeRequestView | None = None
 
 
 class StatsView(Wire, frozen=True):
@@ -194,7 +205,7 @@ def submission_card(record: Submission) -> SubmissionCard:
         skill_path=record.skill_path,
         state=record.state.value,
         category=category_of(record.state).value,
-        meaning=record.state.meaning,
+        meaning=record.meaning,
         reason=record.why,
         run=record.run,
         source=record.source.value,
@@ -230,6 +241,7 @@ def submission_view(
         signals=_signals(record.evidence),
         name_note=name_note(record.skill_name, record.declared_name),
         approved_by_submitter=record.approval is not None and record.approval.own,
+        change_request=_change_request(record.change_request),
     )
 
 
@@ -246,6 +258,12 @@ def position_view(
 def published_name(record: Submission) -> str | None:
     """The canonical name of the skill that it was published as."""
     return None if record.published is None else record.published.removeprefix(SKILLS.prefix)
+
+
+def _change_request(found: ChangeRequest | None) -> ChangeRequestView | None:
+    if found is None:
+        return None
+    return ChangeRequestView(found.text, iso_time(found.at), iso_time(found.until))
 
 
 def _attempts(found: Attempts) -> AttemptsView:

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from vskill_platform.actions.change_requests import REQUEST_CHANGE, WITHDRAW_REQUEST
 from vskill_platform.actions.findings import FINDINGS, RunFindings
 from vskill_platform.actions.review import APPROVE, LOOK_AGAIN, REJECT
 from vskill_platform.actions.review_queue import WAITING, WaitingPage
@@ -126,6 +127,8 @@ COMMANDS = (
     command_for(RULE_FIGURES, show_rules),
     command_for(APPROVE, show_state, **_DECISION),
     command_for(REJECT, show_state, **_DECISION),
+    command_for(REQUEST_CHANGE, show_state, **_DECISION),
+    command_for(WITHDRAW_REQUEST, show_state),
     command_for(CANCEL, show_state),
     command_for(LOOK_AGAIN, show_rerun),
     command_for(

@@ -1,10 +1,12 @@
-"""The commands of a submitter: find one's submissions, end a run, start another one, appeal, read what was found."""
+"""The commands of a submitter: find one's submissions, end a run, start another one, appeal, answer a
+reviewer, read what was found."""
 
 from typing import Any
 
 import click
 
 from vskill_platform.actions.appeals import APPEAL
+from vskill_platform.actions.change_requests import ANSWER
 from vskill_platform.actions.findings import FINDINGS, SARIF, FindingsAnswer
 from vskill_platform.actions.hand_ins import SHOW_HAND_IN, HandInView
 from vskill_platform.actions.submission_lists import LIST, SubmissionsAnswer
@@ -88,6 +90,7 @@ COMMANDS = (
     command_for(CANCEL, show_state),
     command_for(RERUN, show_rerun),
     command_for(APPEAL, show_state),
+    command_for(ANSWER, show_state),
     command_for(RUNS, show_runs),
     command_for(FINDINGS, show_findings),
     command_for(SARIF, show_sarif),

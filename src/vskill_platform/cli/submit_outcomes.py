@@ -126,6 +126,10 @@ def _advice(view: "SubmissionView", registry: str) -> str:
     match view.state:
         case "TIER1_FAILED":
             return f"correct what was found, and {_SUBMIT_AGAIN}. If the finding is wrong: {appeal}."
+        case "NEEDS_REVIEW" if view.change_request is not None:
+            answer = f"'{command_line(registry, 'submission', 'answer', view.id)}'"
+            until = view.change_request.until.replace("T", " ")
+            return f"change it and {_SUBMIT_AGAIN}, or answer with {answer}, by {until}."
         case "NEEDS_REVIEW":
             return (
                 f"wait for a reviewer's decision; '{command_line(registry, 'status', view.id)}' shows it. "

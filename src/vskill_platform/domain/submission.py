@@ -35,6 +35,11 @@ UNAVAILABLE_FIRST_MS = 10_000
 UNAVAILABLE_MOST_MS = 900_000
 UNAVAILABLE_END_MS = 24 * 3_600_000
 
+#: How long an author has to answer a reviewer who asks for a change.
+ANSWER_MS = 14 * 24 * 3_600_000
+#: How the reason of the step begins in which a reviewer asks.
+ASKED = "a reviewer asks for a change: "
+
 #: Accounts that a submission remembers as its submitters.
 MOST_SUBMITTERS = 20
 
@@ -125,6 +130,16 @@ class Appeal(msgspec.Struct, frozen=True, omit_defaults=True):
     decided_by: str | None = None
 
 
+class ChangeRequest(msgspec.Struct, frozen=True):
+    """What a reviewer asks the author to change or to explain."""
+
+    by: str
+    at: int
+    text: str
+    #: When the run ends without an answer.
+    until: int
+
+
 class RecordedDecision(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a run ended as it did."""
 
@@ -172,6 +187,8 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
     published_version: str | None = None
     #: Set in a run that an appeal began.
     appeal: Appeal | None = None
+    #: Set while it waits for its author; only in NEEDS_REVIEW.
+    change_request: ChangeRequest | None = None
     #: Whose readers may read it (`domain.audience`).
     audience: str = PUBLIC
 
@@ -185,6 +202,13 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
         """Whether it waits for a reviewer to decide if a block was right: until then the block does not end it."""
         waits = self.state is State.NEEDS_REVIEW
         return waits and self.appeal is not None and self.appeal.against is State.BLOCKED
+
+    @property
+    def meaning(self) -> str:
+        """Where it stands, in words."""
+        if self.change_request is not None:
+            return "waiting for its author to answer a reviewer"
+        return self.state.meaning
 
     @property
     def key(self) -> str:
@@ -259,7 +283,7 @@ def move(record: Submission, to: State, step: Step, **changes: object) -> Submis
     """The record in its next state, with the event that says so.
 
     The claim is kept only where the caller holds it (`claim=`); an active record without one is due now unless
-    `next_attempt_at=` says later; a record that ends has neither.
+    `next_attempt_at=` says later; a record that ends has neither. Whatever its author was asked is over.
     """
     if not may_move(record.state, to):
         raise TransitionError(
@@ -269,7 +293,7 @@ def move(record: Submission, to: State, step: Step, **changes: object) -> Submis
             to=to,
         )
     event = _event(record, to, step)
-    fields: dict[str, object] = {"claim": None, "next_attempt_at": None, **changes}
+    fields: dict[str, object] = {"claim": None, "next_attempt_at": None, "change_request": None, **changes}
     if to.active and fields["claim"] is None and fields["next_attempt_at"] is None:
         # Not the event's time, which after the clock went back is that of the event before.
         fields["next_attempt_at"] = step.at
@@ -287,6 +311,24 @@ def make_due(record: Submission, step: Step) -> Submission:
     event = _event(record, State.RECEIVED, step)
     return msgspec.structs.replace(
         record, updated_at=event.at, history=(*record.history, event), next_attempt_at=step.at
+    )
+
+
+def request_change(record: Submission, step: Step) -> Submission:
+    """A submission that waits for a reviewer, waiting for its author instead. The state stays."""
+    asked = ChangeRequest(step.actor, step.at, step.reason, step.at + ANSWER_MS)
+    return _wait_on(record, msgspec.structs.replace(step, reason=f"{ASKED}{step.reason}"), asked)
+
+
+def close_request(record: Submission, step: Step) -> Submission:
+    """The same submission, waiting for a reviewer again."""
+    return _wait_on(record, step, None)
+
+
+def _wait_on(record: Submission, step: Step, asked: ChangeRequest | None) -> Submission:
+    event = _event(record, State.NEEDS_REVIEW, step)
+    return msgspec.structs.replace(
+        record, updated_at=event.at, history=(*record.history, event), change_request=asked
     )
 
 
@@ -453,6 +495,7 @@ def start_run(record: Submission, step: Step, *, submitter: str | None, upload: 
         decision=None,
         evidence=None,
         appeal=None,
+        change_request=None,
     )
 
 

@@ -142,7 +142,7 @@ async def _send_notification(account: str, moment: str) -> TaskEnd:
     user, choices = await _recipient_account(account)
     found = await read_as(f"user:{account}", lambda audiences: read_told(user, moment, audiences=audiences))
     if found is None:
-        return TaskEnd("not sent: the account may not read it any more")
+        return TaskEnd("not sent: it is over, or the account may not read it any more")
     if not choices.mail or choices.choice(found.topic) not in _BY_MAIL:
         return TaskEnd("not sent: the account wants no mail of it any more")
     settings = require_env("settings").settings

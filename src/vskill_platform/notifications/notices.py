@@ -12,7 +12,7 @@ from vskill_platform.domain.revocation import Revocation, RevocationKind, Revoke
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Event, Submission
+from vskill_platform.domain.submission import ASKED, Event, Submission
 from vskill_platform.store.reports import Report
 
 #: How the ids of notices about alerts begin.
@@ -194,13 +194,19 @@ def recall_notices(event: Revocation, skill: PublishedSkill) -> Iterator[RecallN
 def notices_of(record: Submission) -> Iterator[Notice]:
     """Everything in this run's history that somebody may want to hear of."""
     for event in record.history:
-        for kind in _types(event.to):
+        for kind in _types(event):
             yield Notice(f"{event.id}.{kind.value}", kind, event.at, _data(record, event))
 
 
-def _types(state: State) -> tuple[NoticeType, ...]:
+def _types(event: Event) -> tuple[NoticeType, ...]:
+    state = event.to
     if not state.ends_run:
         return ()
+    if event.source is state and event.actor.startswith("user:"):
+        # The author answered a reviewer.
+        return (NoticeType.REVIEW_WAITING,)
+    if event.reason.startswith(ASKED):
+        return (NoticeType.SUBMISSION_DECIDED,)
     more = {
         State.PUBLISHED: NoticeType.SKILL_PUBLISHED,
         State.BLOCKED: NoticeType.SKILL_BLOCKED,

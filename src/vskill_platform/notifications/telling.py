@@ -9,8 +9,7 @@ import msgspec
 from vskill_platform.domain.errors import Conflict, NotFound, StoreUnavailable
 from vskill_platform.domain.notification import KEPT_MS, Notification, Topic
 from vskill_platform.domain.revocation import Revocation, RevocationKind, steps_by_kind
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission
+from vskill_platform.domain.submission import ASKED, Submission
 from vskill_platform.notifications.notices import (
     AlertNotice,
     Notice,
@@ -18,11 +17,12 @@ from vskill_platform.notifications.notices import (
     ReportNotice,
     recall_id,
 )
-from vskill_platform.store.notifications import find_account, find_accounts, find_watchers, tell
+from vskill_platform.store.notifications import find_account, find_accounts, find_watchers, take_back, tell
 from vskill_platform.store.owners import find_maintainers
 from vskill_platform.store.reports import Report, ReportStatus
 from vskill_platform.store.skills import get_skill
 from vskill_platform.store.tasks import ask_for
+from vskill_platform.submission_store import get_submissions_fresh
 from vskill_platform.worker_context import require_env
 
 TELL = "tell"
@@ -40,23 +40,32 @@ class Teller:
     def __init__(self) -> None:
         self._accounts: dict[Topic, list[str]] = {}
         self._told: list[tuple[str, Notification]] = []
+        self._over: list[tuple[str, Notification]] = []
 
     async def write(self) -> None:
-        """Show the accounts what they have been told."""
+        """Show the accounts what they have been told, and no longer what is over."""
         await tell(self._told)
+        await take_back(self._over)
 
     async def tell_of_submission(self, notice: Notice, record: Submission) -> None:
-        """Its submitter of a decision, reviewers of what still waits, watchers of a new version."""
+        """Its submitter of a decision, reviewers of what still waits and no longer of what does not, watchers of a new
+        version."""
         data = notice.data
         if _is_old(notice.at):
             return
         if notice.type is NoticeType.SUBMISSION_DECIDED and record.submitter is not None:
-            text = f"{data.skill_name}: {data.state.meaning}."
+            asks = data.reason.startswith(ASKED)
+            text = f"{data.skill_name}: {data.reason if asks else f'{data.state.meaning}.'}"
             told = _about_submission(notice, Topic.OWN, text)
             self._tell_all(await find_account(record.submitter), told)
-        elif notice.type is NoticeType.REVIEW_WAITING and record.state is State.NEEDS_REVIEW:
+        elif notice.type is NoticeType.REVIEW_WAITING:
             text = f"{data.skill_name} waits for a reviewer: {data.reason}"
-            await self._tell_role(_about_submission(notice, Topic.REVIEWS, text))
+            told = _about_submission(notice, Topic.REVIEWS, text)
+            accounts = await self._accounts_for(Topic.REVIEWS)
+            if await _still_waits(notice, record):
+                self._tell_all(accounts, told)
+            else:
+                self._over += ((account, told) for account in accounts)
         elif notice.type is NoticeType.SKILL_PUBLISHED and data.skill and data.version:
             text = f"{data.skill} {data.version} was published."
             told = Notification(
@@ -100,10 +109,12 @@ class Teller:
         await self._tell_role(about_alert(notice))
 
     async def _tell_role(self, notification: Notification) -> None:
-        topic = notification.topic
+        self._tell_all(await self._accounts_for(notification.topic), notification)
+
+    async def _accounts_for(self, topic: Topic) -> list[str]:
         if topic not in self._accounts:
             self._accounts[topic] = await find_accounts(topic)
-        self._tell_all(self._accounts[topic], notification)
+        return self._accounts[topic]
 
     def _tell_all(self, accounts: Iterable[str], notification: Notification) -> None:
         self._told += ((account, notification) for account in accounts)
@@ -164,6 +175,12 @@ def about_alert(notice: AlertNotice) -> Notification:
     if notice.type is NoticeType.ALERT_ENDED:
         return Notification(notice.id, Topic.ALERTS, notice.type.value, notice.at, ended)
     return Notification(notice.id, Topic.ALERTS, notice.type.value, notice.at, data.text, remedy=data.remedy)
+
+
+async def _still_waits(notice: Notice, record: Submission) -> bool:
+    """Whether the step that the notice is about is the submission's last one."""
+    found = await get_submissions_fresh([record.id])
+    return any(notice.id == f"{one.history[-1].id}.{notice.type.value}" for one in found)
 
 
 def _is_old(at: int) -> bool:

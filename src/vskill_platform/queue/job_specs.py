@@ -106,6 +106,13 @@ JOB_SPECS = (
         "a search does not suggest words of new skills",
     ),
     JobSpec(
+        "answers",
+        "ends submissions whose author did not answer a reviewer in time",
+        600_000,
+        60_000,
+        "submissions wait for an author who does not answer",
+    ),
+    JobSpec(
         "scrub",
         "reads stored content and verifies it by its digest",
         scrubbing.EVERY_MS,

@@ -16,6 +16,7 @@ from vskill_platform.queue.recovery import recover_stuck_submissions, recover_ta
 from vskill_platform.repo_check import RepoCheckProgress, ask_for_checks
 from vskill_platform.rescan import release_take_downs, request_due_rescans, request_rescan
 from vskill_platform.store.blocklist import reapply_blocklist
+from vskill_platform.store.change_requests import end_unanswered
 from vskill_platform.store.jobs import read_job
 from vskill_platform.store.names import follow_changes
 from vskill_platform.store.preparing import finish_preparations
@@ -197,6 +198,11 @@ async def count_words(state: JobState) -> JobState:
     return msgspec.structs.asdict(await follow_words(msgspec.convert(state, VocabularyProgress)))
 
 
+async def end_waiting(_: JobState) -> JobState:
+    """End what its author was asked about for too long."""
+    return {"ended": await end_unanswered()}
+
+
 async def scrub(state: JobState) -> JobState:
     """Read and verify the next pieces of content."""
     progress = msgspec.convert(state, scrubbing.ScrubProgress)
@@ -230,6 +236,7 @@ _RUNS = {
     "standing": refresh,
     "installs": follow,
     "vocabulary": count_words,
+    "answers": end_waiting,
     "scrub": scrub,
     "collector": collect,
     "sweep": sweep,

@@ -107,6 +107,18 @@ async def tell(told: Iterable[tuple[str, Notification]]) -> None:
         await _write_new([by_key[key] for key in names[start : start + WRITTEN_AT_ONCE]])
 
 
+async def take_back(told: Iterable[tuple[str, Notification]]) -> None:
+    """Remove from pages what no longer holds; what was not mailed yet is not mailed then."""
+    kv = require_env("kv").kv
+    names = list(dict.fromkeys(keys.inbox(account, one.moment) for account, one in told))
+    for start in range(0, len(names), WRITTEN_AT_ONCE):
+        settled = await kv.get_many(names[start : start + WRITTEN_AT_ONCE])
+        for error in settled.failed.values():
+            raise error
+        if settled.found:
+            await kv.commit([Delete(key) for key in settled.found])
+
+
 async def _write_new(told: Sequence[_Told]) -> None:
     """Those that are not there yet, in one commit with the tasks that mail them: neither is lost without the other."""
 

@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from vskill_platform.actions.appeals import OTHERS_ONLY_MS
 from vskill_platform.actions.bulk import BULK, BulkVerb
+from vskill_platform.actions.change_requests import REQUEST_CHANGE, WITHDRAW_REQUEST
 from vskill_platform.actions.evidence import gather_evidence, read_run
 from vskill_platform.actions.review import APPROVE, LOOK_AGAIN, REJECT
 from vskill_platform.actions.review_preview import preview_decision, preview_many
@@ -99,6 +100,19 @@ async def reject(request: Request) -> Response:
     return _lead_on(request, rejected, f"{rejected.skill_name} is rejected.", following)
 
 
+@acting(LIST)
+async def request_change(request: Request) -> Response:
+    following = await _find_following(request)
+    asked = await act_by_form(request, REQUEST_CHANGE)
+    return _lead_on(request, asked, f"{asked.skill_name} waits for its author.", following)
+
+
+@acting(LIST)
+async def withdraw_request(request: Request) -> Response:
+    done = await act_by_form(request, WITHDRAW_REQUEST)
+    return see_other(request, await back_of(request, LIST), f"{done.skill_name} waits for a reviewer again.")
+
+
 async def _find_following(request: Request) -> tuple[str | None, int]:
     """The one that comes after this one, and how many wait beside it."""
     queue = await order_queue(principal_of(request))
@@ -160,5 +174,7 @@ ENDPOINTS = (
     page(_ONE, evidence, action=WAITING, query=EvidenceQuery),
     form(f"{_ONE}/approve", approve, action=APPROVE),
     form(f"{_ONE}/reject", reject, action=REJECT),
+    form(f"{_ONE}/request-change", request_change, action=REQUEST_CHANGE),
+    form(f"{_ONE}/withdraw-request", withdraw_request, action=WITHDRAW_REQUEST),
     form(f"{_ONE}/again", run_again, action=LOOK_AGAIN),
 )

@@ -1,6 +1,6 @@
 """One submission: every step with its duration, where it stands in the line, when it is tried again, and on failure
 the rule, the file, the line and what to do. With the forms to cancel it, submit it again, upload a corrected
-archive, or appeal.
+archive, appeal, or answer a reviewer.
 
 The page is whole without a script; with one, its parts are loaded again whenever the submission changes.
 """
@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.appeals import APPEAL, why_no_appeal
+from vskill_platform.actions.change_requests import ANSWER
 from vskill_platform.actions.findings import ordered_findings, remedies_of, report_of
 from vskill_platform.actions.intake import SUBMIT, UPLOAD, SubmitSkill, UploadSkill
 from vskill_platform.actions.rights import Right, may
@@ -63,6 +64,8 @@ class Offers(msgspec.Struct, frozen=True):
     #: An upload is corrected by another archive: the same bytes would end as they did.
     correct: bool = False
     review: bool = False
+    #: A reviewer asked for a change.
+    answer: bool = False
     #: Why the others are not offered, where somebody could wonder.
     note: str = ""
 
@@ -193,6 +196,7 @@ async def _offers(request: Request, record: Submission) -> Offers:
         resubmit=record.state.ends_run and (not is_upload or (has_rights and _may_end_otherwise(record))),
         correct=record.state.ends_run and is_upload and _is_own_upload(request, record),
         review=has_rights and refusal is None,
+        answer=has_rights and record.change_request is not None,
         note=note,
     )
 
@@ -227,6 +231,12 @@ async def cancel(request: Request) -> Response:
 async def appeal(request: Request) -> Response:
     await act_by_form(request, APPEAL)
     return see_other(request, _place(request), "Your appeal was filed. A reviewer will decide it.")
+
+
+@acting("/queue")
+async def answer(request: Request) -> Response:
+    await act_by_form(request, ANSWER)
+    return see_other(request, _place(request), "Your answer was sent. It waits for a reviewer again.")
 
 
 @acting("/queue")
@@ -295,6 +305,7 @@ ENDPOINTS = (
     get(f"{_ONE}/live", live, query=StreamQuery, media=STREAM_TYPE, is_stream=True, documented=False),
     form(f"{_ONE}/cancel", cancel, action=CANCEL),
     form(f"{_ONE}/review", appeal, action=APPEAL, allowance=APPEAL.allowance),
+    form(f"{_ONE}/answer", answer, action=ANSWER, allowance=ANSWER.allowance),
     form(f"{_ONE}/resubmit", resubmit, action=SUBMIT, allowance=SUBMIT.allowance),
     form(f"{_ONE}/upload", correct, action=UPLOAD, allowance=UPLOAD.allowance, most_body=MOST_UPLOAD),
 )
