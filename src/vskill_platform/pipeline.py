@@ -42,6 +42,7 @@ from vskill_platform.store.claims import HeldClaim, Passed
 from vskill_platform.store.damage import note_damage_in_passing
 from vskill_platform.store.grounds import Grounds, grounds_for
 from vskill_platform.store.judging import NOT_ASKED, Judged, ask_judges, is_judge_needed
+from vskill_platform.store.namespaces import require_as_open
 from vskill_platform.store.registry_signals import registry_signals
 from vskill_platform.store.rule_figures import count_fired
 from vskill_platform.store.scans import scan_once
@@ -125,6 +126,7 @@ async def _fetch(claim: HeldClaim) -> Content:
     except ContentDamaged as found:
         await note_damage_in_passing(found)
         raise
+    await require_as_open(claim.record.identity, fetched.identity or claim.record.identity)
     manifest = admit_skill(fetched.files, slug_of(claim.record.identity))
     entries = manifest_of(fetched.files)
     digest = digest_of(entries)

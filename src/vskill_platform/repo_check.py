@@ -30,6 +30,7 @@ from vskill_platform.kv.collections import SKILLS
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.records import Skips
 from vskill_platform.sources.contract import Watchable
+from vskill_platform.store.namespaces import require_as_open
 from vskill_platform.store.repo_health import (
     Observation,
     Reach,
@@ -170,6 +171,7 @@ async def _observe(identity: Identity, known: RepoHealth | None) -> Observation:
         return Observation(Reach.UNAVAILABLE, "The configured source cannot look into repositories.")
     try:
         head = await sources.head(identity)
+        await require_as_open(identity, head.identity)
     except SourceGone as error:
         return Observation(Reach.GONE, error.message)
     except NoSkillFound as error:
@@ -194,6 +196,7 @@ async def _look(sources: Watchable, identity: Identity, facts: StoredFacts) -> O
     """What the files say. That they cannot be fetched does not make the repository unreachable."""
     try:
         look = await sources.look(identity, licences.FILES)
+        await require_as_open(identity, look.identity)
     except (SourceGone, NoSkillFound, LimitExceeded, *_NOT_REACHED) as error:
         return Observation(Reach.REACHABLE, f"Its files could not be read: {error.message}", facts)
     licence, file = licences.recognise({**dict.fromkeys(look.unread, b""), **look.files})

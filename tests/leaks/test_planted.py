@@ -1,6 +1,7 @@
 """The leak test finds a leak of every kind: each is planted as a route of its own, and the checks must see it."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import msgspec
 import pytest
@@ -14,12 +15,14 @@ from tests.support.envs import active_env
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import BlockEntry, name_target
-from vskill_platform.domain.errors import NotFound, NotPermitted
+from vskill_platform.domain.errors import NotFound, NotPermitted, SourceGone
+from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.scan import Severity
 from vskill_platform.kv.collections import SKILLS
+from vskill_platform.sources.contract import Repositories
 from vskill_platform.store.blocklist import add_block, remove_block
 from vskill_platform.web.app import ENDPOINTS
-from vskill_platform.web.routing import Endpoint, NoQuery, get
+from vskill_platform.web.routing import Endpoint, NoQuery, get, post
 from vskill_platform.worker_context import require_env
 
 pytestmark = pytest.mark.anyio
@@ -75,13 +78,25 @@ async def in_a_read_of_content(request: Request) -> Response:
     return JSONResponse({})
 
 
+async def in_a_look_at_the_host(request: Request) -> Response:
+    """What is hidden was refused at once, and what is not there after its host was asked."""
+    sources = require_env("sources").sources
+    if not is_hidden(request) and isinstance(sources, Repositories):
+        with suppress(SourceGone):
+            await sources.inspect(normalise("https://github.com/nobody/here"))
+    return JSONResponse({})
+
+
 CANARY: tuple[View, ...] = (in_a_list, in_a_header, in_an_error)
 DIFFERENCE: tuple[View, ...] = (in_a_count, in_the_status, in_the_caching, in_the_length)
-COST: tuple[View, ...] = (in_a_read_of_the_store, in_a_read_of_content)
+COST: tuple[View, ...] = (in_a_read_of_the_store, in_a_read_of_content, in_a_look_at_the_host)
 
 
 def planted(view: View) -> Endpoint:
-    return get(f"/planted/{view.__name__}/{{owner}}", view, query=NoQuery)
+    path = f"/planted/{view.__name__}/{{owner}}"
+    if view is in_a_look_at_the_host:
+        return post(path, view, no_scope="a test")
+    return get(path, view, query=NoQuery)
 
 
 @pytest.fixture(scope="module")

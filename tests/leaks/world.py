@@ -2,7 +2,7 @@
 it away, beside public skills; and an empty place of the same shape, which is not there at all."""
 
 import base64
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from vskill_platform.domain.scan import Finding, FindingCategory, FindingKind, S
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import SubmittedBy, submit_repository
-from vskill_platform.sources.contract import Place, Survey, no_repository
+from vskill_platform.sources.contract import FilesAtHead, Place, RepositoryHead, Survey, no_repository
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.blocklist import add_block, reapply_blocklist
 from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_namespace
@@ -62,17 +62,31 @@ NOTE = AuditNote("namespace changed", HIDDEN_OWNER, "admin:ada", "a test")
 
 
 class HostedRepositories(ListedRepositories):
-    """What is not there is told as a host tells it."""
+    """What is not there is told as a host tells it. Every look is counted: it takes far longer than all the rest."""
+
+    def __init__(self, probe: Probe) -> None:
+        super().__init__(probe.blobs)
+        self._looks = probe.looks
 
     async def inspect(self, identity: Identity) -> Place:
+        self._looks[f"look at {identity.host}"] += 1
         if identity.key not in self.places:
             raise no_repository(identity.host)
         return await super().inspect(identity)
 
     async def survey(self, identity: Identity) -> Survey:
+        self._looks[f"look at {identity.host}"] += 1
         if not any(f"{key}/".startswith(f"{identity.repo_key}/") for key in self.places):
             raise no_repository(identity.host)
         return await super().survey(identity)
+
+    async def head(self, identity: Identity) -> RepositoryHead:
+        found = await self.survey(msgspec.structs.replace(identity, path=""))
+        return RepositoryHead(identity, found.places[0].commit)
+
+    async def look(self, identity: Identity, paths: Collection[str]) -> FilesAtHead:
+        head = await self.head(identity)
+        return FilesAtHead(identity, head.commit, {})
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -144,7 +158,7 @@ async def open_leak_world(
     settings = {"rate_limits": "off", "review_signals": ("look-alike",)}
     async with open_shelf(folder, engine, clock=ManualClock(), **settings, **parts) as shelf:
         probe = Probe(shelf.env.kv, shelf.env.blobs)
-        sources = HostedRepositories(probe.blobs)
+        sources = HostedRepositories(probe)
         env = msgspec.structs.replace(shelf.env, kv=probe.kv, blobs=probe.blobs, sources=sources)
         transport = httpx2.ASGITransport(create_app(env, endpoints), client=("192.0.2.7", 1234))
         # How far an answer can be compressed depends on the name that was asked for, which pages repeat.

@@ -14,8 +14,8 @@ from tests.support.faults import HookedKV
 from tests.support.system_reads import get_submission
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC, PUBLIC_ONLY
-from vskill_platform.domain.errors import NotPermitted, NotSignedIn, SourceGone
-from vskill_platform.domain.identity import normalise, submission_id, upload_identity
+from vskill_platform.domain.errors import NotPermitted, NotSignedIn
+from vskill_platform.domain.identity import normalise, upload_identity
 from vskill_platform.domain.namespace import (
     Access,
     Member,
@@ -26,7 +26,7 @@ from vskill_platform.domain.namespace import (
     Team,
     Visibility,
 )
-from vskill_platform.intake.submit import SubmittedBy, require_open, submit_repository
+from vskill_platform.intake.submit import SubmittedBy, is_closed
 from vskill_platform.keeping import KeptReads
 from vskill_platform.kv.contract import KV
 from vskill_platform.kv.entries import ABSENT, Entry, EntryPage
@@ -245,15 +245,6 @@ async def test_a_namespace_that_becomes_managed_while_a_place_is_submitted_is_ob
         assert (await get_submission(done.submission.id)).audience == "ns:upload~tests"
 
 
-async def test_a_place_that_one_may_not_read_is_a_repository_that_is_not_there(env):
-    await put_namespace(Namespace("acme", Visibility.TEAM))
-    with pytest.raises(SourceGone) as refused:
-        await submit_repository(ADDRESS, "skills/pdf")
-    assert refused.value.message == "github.com has no public repository at that address."
-    number = submission_id(normalise(ADDRESS, "skills/pdf"))
-    assert await env.kv.get(keys.sub(number)) is None
-
-
 @pytest.mark.parametrize("submitters", Submitters)
 async def test_the_registry_says_who_may_submit(env, submitters):
     await change_access(lambda known: msgspec.structs.replace(known, submitters=submitters), NOTE)
@@ -262,19 +253,19 @@ async def test_the_registry_says_who_may_submit(env, submitters):
     refused_stranger = submitters is Submitters.MEMBERS
     if refused_anonymous:
         with pytest.raises(NotSignedIn):
-            await require_open(place, SubmittedBy(None, PUBLIC_ONLY))
+            await is_closed(place, SubmittedBy(None, PUBLIC_ONLY))
     else:
-        await require_open(place, SubmittedBy(None, PUBLIC_ONLY))
+        assert not await is_closed(place, SubmittedBy(None, PUBLIC_ONLY))
     if refused_stranger:
         with pytest.raises(NotPermitted, match="Only authors of the namespace upload~mia"):
-            await require_open(place, SubmittedBy("zoe", PUBLIC_ONLY))
+            await is_closed(place, SubmittedBy("zoe", PUBLIC_ONLY))
     else:
-        await require_open(place, SubmittedBy("zoe", PUBLIC_ONLY))
-    await require_open(place, SubmittedBy("mia", PUBLIC_ONLY))
-    await require_open(place, SubmittedBy(None, PUBLIC_ONLY, operator=True))
+        assert not await is_closed(place, SubmittedBy("zoe", PUBLIC_ONLY))
+    assert not await is_closed(place, SubmittedBy("mia", PUBLIC_ONLY))
+    assert not await is_closed(place, SubmittedBy(None, PUBLIC_ONLY, operator=True))
 
 
 async def test_a_token_that_is_bound_elsewhere_submits_nothing_here(env):
     with pytest.raises(NotPermitted, match="bound to the namespace acme"):
-        await require_open(upload_identity("mia", "pdf"), SubmittedBy("mia", PUBLIC_ONLY, "acme"))
+        await is_closed(upload_identity("mia", "pdf"), SubmittedBy("mia", PUBLIC_ONLY, "acme"))
     assert require_env("kv").kv is env.kv

@@ -1,5 +1,5 @@
-"""What an answer cost: every read of the store and of content, by kind of question and kind of record. Two answers that
-must not be told apart have cost the same."""
+"""What an answer cost: every read of the store and of content, by kind of question and kind of record, and every look at
+another host. Two answers that must not be told apart have cost the same."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -80,16 +80,19 @@ class Probe:
 
     def __init__(self, kv: KV, blobs: Blobs) -> None:
         self.kv, self.blobs = ProbedKV(kv), ProbedBlobs(blobs)
+        #: Looks at repositories, which the source counts itself.
+        self.looks: Counter[str] = Counter()
 
     def start(self) -> None:
         """Forget what was counted."""
         self.kv.reads.clear()
         self.kv.calls.clear()
         self.blobs.reads.clear()
+        self.looks.clear()
 
     @property
     def cost(self) -> Counter[str]:
-        return self.kv.seen + self.blobs.reads
+        return self.kv.seen + self.blobs.reads + self.looks
 
 
 def kind_of(key: str) -> str:

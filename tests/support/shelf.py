@@ -60,7 +60,7 @@ class ListedRepositories(ListedSources):
         if not wanted:
             raise NoSkillFound
         places = [await self.inspect(msgspec.structs.replace(identity, path=path)) for path in wanted]
-        return Survey(tuple(places))
+        return Survey(identity, tuple(places))
 
 
 class Shelf(msgspec.Struct, frozen=True):

@@ -16,8 +16,10 @@ from vskill_platform.actions.action import Action, Allowance, Missing, Services
 from vskill_platform.actions.checks import AccountName, ActionRequest, Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right
+from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.domain import keys
+from vskill_platform.domain.audience import may_read
 from vskill_platform.domain.errors import (
     InvalidInput,
     NotPermitted,
@@ -28,11 +30,13 @@ from vskill_platform.domain.errors import (
 from vskill_platform.domain.identity import MAX_URL, Identity, parse_place
 from vskill_platform.domain.namespace import NamespaceRole
 from vskill_platform.domain.token import TokenScope
+from vskill_platform.intake.submit import refuse_closed
 from vskill_platform.kv.entries import Delete
 from vskill_platform.sources.contract import Watchable
 from vskill_platform.store.accounts import find_enabled, read_user
 from vskill_platform.store.github_accounts import PROOF_MS as SIGN_IN_MS
 from vskill_platform.store.github_accounts import find_signed_in
+from vskill_platform.store.namespaces import belonging_of, require_as_open
 from vskill_platform.store.owners import (
     Owner,
     Ownership,
@@ -164,7 +168,7 @@ async def check(services: Services, actor: Principal, request: RepositoryRequest
             return _view(known)
         message = f"{account} has no claim on {repo.url}, or it has expired."
         raise NotPermitted(message, account=account, repo=repo.repo_key, fix="claim the repository first")
-    commit = await _find_token(services, repo, proof)
+    commit = await _find_token(services, actor, repo, proof)
     owner = Owner(account, services.kv.now(), "file", commit)
     changed = await change_ownership(
         repo,
@@ -178,11 +182,15 @@ async def check(services: Services, actor: Principal, request: RepositoryRequest
     return _view(changed)
 
 
-async def _find_token(services: Services, repo: Identity, proof: Proof) -> str:
+async def _find_token(services: Services, actor: Principal, repo: Identity, proof: Proof) -> str:
     """The commit whose file holds the token; NotPermitted says what is missing."""
-    if not isinstance(services.sources, Watchable):
+    sources = services.sources
+    if not isinstance(sources, Watchable):
         raise Unsupported("The configured source cannot look into repositories.")
-    look = await services.sources.look(repo, (PROOF_FILE,))
+    if not may_read((await belonging_of(repo)).audience, audiences_of(actor)):
+        await refuse_closed(repo, lambda absent: sources.look(absent, (PROOF_FILE,)))
+    look = await sources.look(repo, (PROOF_FILE,))
+    await require_as_open(repo, look.identity)
     data = look.files.get(PROOF_FILE)
     where = f"{PROOF_FILE} at the default branch of {repo.url} (commit {look.commit[:12]})"
     if data is None:

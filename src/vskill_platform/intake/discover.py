@@ -18,6 +18,8 @@ from vskill_platform.intake.submit import (
     NOBODY,
     Submitted,
     SubmittedBy,
+    is_closed,
+    refuse_closed,
     require_open,
     submit_place,
     submit_repository,
@@ -83,8 +85,11 @@ class RepositorySubmitted(msgspec.Struct, frozen=True):
 async def discover(repo_url: str, skill_path: str = "", *, by: SubmittedBy = NOBODY) -> Discovery:
     """Every folder at or below the path, in the default branch, that has a SKILL.md; NoSkillFound if none has."""
     asked = normalise(repo_url, skill_path)
-    await require_open(asked, by)
-    survey = await _repositories().survey(asked)
+    look = _repositories().survey
+    if await is_closed(asked, by):
+        await refuse_closed(asked, look)
+    survey = await look(asked)
+    await require_open(asked, survey.identity, by)
     return Discovery(tuple(map(_describe_place, survey.places)), survey.truncated, survey.skipped)
 
 

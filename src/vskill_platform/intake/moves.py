@@ -7,10 +7,11 @@ has a record of its own already keeps that one.
 import msgspec
 
 from vskill_platform.domain import keys
-from vskill_platform.domain.errors import Conflict
+from vskill_platform.domain.errors import Conflict, SourceGone
 from vskill_platform.domain.identity import Identity, submission_id
 from vskill_platform.kv.entries import ABSENT, Put
 from vskill_platform.records import decode, persist
+from vskill_platform.store.namespaces import require_as_open
 from vskill_platform.submission_store import read_submission
 from vskill_platform.worker_context import require_env
 
@@ -23,16 +24,25 @@ class Moved(msgspec.Struct, frozen=True):
 
 
 async def settled_place(asked: Identity, found: Identity) -> Identity:
-    """The place whose submission this is: `found` is where the host says that `asked` is now."""
+    """The place whose submission this is: `found` is where the host says that `asked` is now. What fewer may read
+    keeps a submission of its own."""
     earlier = await _earlier_place(found)
     if earlier is not None:
-        return earlier
+        return earlier if await _is_as_open(earlier, found) else found
     if asked.key == found.key or await read_submission(submission_id(found)) is not None:
         return found
-    if await read_submission(submission_id(asked)) is None:
+    if await read_submission(submission_id(asked)) is None or not await _is_as_open(asked, found):
         return found
     await _point(found, asked)
     return asked
+
+
+async def _is_as_open(place: Identity, found: Identity) -> bool:
+    try:
+        await require_as_open(place, found)
+    except SourceGone:
+        return False
+    return True
 
 
 async def _earlier_place(found: Identity) -> Identity | None:

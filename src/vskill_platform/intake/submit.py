@@ -2,6 +2,9 @@
 submission, so a retried request, a crawler and an impatient author can do no harm."""
 
 import enum
+import hashlib
+from collections.abc import Awaitable, Callable
+from typing import NoReturn
 
 import msgspec
 
@@ -13,7 +16,15 @@ from vskill_platform.domain.content import (
     SkillFile,
     digest_of_files,
 )
-from vskill_platform.domain.errors import ContentDamaged, InvalidManifest, NotPermitted, NotSignedIn
+from vskill_platform.domain.errors import (
+    ContentDamaged,
+    InvalidManifest,
+    LimitExceeded,
+    NoSkillFound,
+    NotPermitted,
+    NotSignedIn,
+    SourceUnavailable,
+)
 from vskill_platform.domain.identity import Identity, normalise, submission_id, upload_identity
 from vskill_platform.domain.namespace import Namespace, NamespaceRole, Quotas, Submitters, namespace_of
 from vskill_platform.domain.naming import slug_of
@@ -75,6 +86,8 @@ class SubmittedBy(msgspec.Struct, frozen=True):
 
 
 NOBODY = SubmittedBy()
+#: How a source looks at a place.
+Look = Callable[[Identity], Awaitable[object]]
 #: Why a run begins for content that was verified before.
 DAMAGED = "submitted again: the stored files were damaged"
 
@@ -157,7 +170,7 @@ async def submit(request: Request) -> Submitted:
     env = require_env("kv")
     refused = await _refusal(request)
     if refused is None:
-        asked, request = request, await _admit(env, request)
+        asked, request = request, await _admit(request)
         refused = None if request == asked else await _refusal(request)
     if refused is not None:
         return refused
@@ -178,20 +191,35 @@ async def submit(request: Request) -> Submitted:
 
 async def _refusal(request: Request) -> Submitted | None:
     """The answer to what may not be submitted because it is blocked; raises where it is not theirs to submit."""
-    closed = await _is_closed(request.identity, request.by)
+    closed = await is_closed(request.identity, request.by)
     reason = await _why_blocked(request)
     if closed:
-        raise no_repository(request.identity.host)
+        repositories = _repositories_for(request) if request.place is None else None
+        await refuse_closed(request.identity, repositories.inspect if repositories else None)
     return None if reason is None else await _refuse_blocked(submission_id(request.identity), reason)
 
 
-async def require_open(place: Identity, by: SubmittedBy) -> None:
-    """Raise why they may not submit this place."""
-    if await _is_closed(place, by):
-        raise no_repository(place.host)
+async def refuse_closed(place: Identity, look: Look | None) -> NoReturn:
+    """Answer as for a repository that is not there, after the same work: its host is asked for one that it does not
+    have, so that the time of the answer tells nothing."""
+    absent = f"{place.repo}-{hashlib.sha256(place.repo_key.encode()).hexdigest()[:16]}"
+    try:
+        if look is not None:
+            await look(msgspec.structs.replace(place, repo=absent))
+    except SourceUnavailable as error:
+        raise SourceUnavailable(error.message.replace(absent, place.repo), host=place.host) from None
+    except (NoSkillFound, LimitExceeded):
+        pass  # whatever stands there
+    raise no_repository(place.host)
 
 
-async def _is_closed(place: Identity, by: SubmittedBy) -> bool:
+async def require_open(asked: Identity, found: Identity, by: SubmittedBy) -> None:
+    """Raise why they may not submit `found`, where the host says that `asked` is now."""
+    if found.key != asked.key and await is_closed(found, by):
+        raise no_repository(asked.host)
+
+
+async def is_closed(place: Identity, by: SubmittedBy) -> bool:
     """Whether they may not read what is at this place. For them it is a repository that is not there: they learn no
     more about it than from its host, and everything else is looked up and refused as for any other place."""
     audience = (await belonging_of(place)).audience
@@ -228,12 +256,21 @@ async def _is_author(account: str, place: Identity) -> bool:
     return role is not None and role.rank >= NamespaceRole.AUTHOR.rank
 
 
-async def _admit(env: Env, request: Request) -> Request:
+def _repositories_for(request: Request) -> Repositories | None:
+    """Where its place can be looked at before the run; None for an upload."""
+    sources = require_env("sources").sources
+    is_upload = request.upload is not None or request.identity.is_upload
+    return sources if isinstance(sources, Repositories) and not is_upload else None
+
+
+async def _admit(request: Request) -> Request:
     """A repository's place must hold a SKILL.md, whoever submits it (A17). The commit that it was seen at goes into
     the record, so that the run verifies that one. A source that cannot look leaves it to the run."""
-    if request.upload is not None or request.identity.is_upload or not isinstance(env.sources, Repositories):
+    repositories = _repositories_for(request)
+    if repositories is None:
         return request
-    place = request.place or await env.sources.inspect(request.identity)
+    place = request.place or await repositories.inspect(request.identity)
+    await require_open(request.identity, place.identity, request.by)
     identity = await settled_place(request.identity, place.identity)
     name = request.declared_name or declared_name(place)
     request = msgspec.structs.replace(request, declared_name=name, place=place)

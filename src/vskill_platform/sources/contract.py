@@ -27,6 +27,8 @@ class Fetched(msgspec.Struct, frozen=True):
     files: tuple[SkillFile, ...]
     #: The commit, for sources that have one.
     commit: str | None = None
+    #: Where it was found, if the host says that the repository has moved.
+    identity: Identity | None = None
 
 
 class Sources(Protocol):
@@ -49,6 +51,8 @@ class Place(msgspec.Struct, frozen=True):
 class Survey(msgspec.Struct, frozen=True):
     """Every place of a repository, or of a folder in it, that holds a SKILL.md; sorted by path."""
 
+    #: Where the repository, or the folder in it, is now.
+    identity: Identity
     places: tuple[Place, ...]
     #: There are more than are listed.
     truncated: bool = False

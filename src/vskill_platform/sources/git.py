@@ -75,8 +75,8 @@ class GitSource:
     async def fetch(self, submission: Submission) -> Fetched:
         """The files at the place, at the commit that intake saw, or at the head where it saw none."""
         identity = submission.identity
-        async with self._snapshot(identity, submission.commit) as (snapshot, _):
-            return Fetched(await snapshot.files(identity.path), snapshot.commit)
+        async with self._snapshot(identity, submission.commit) as (snapshot, found):
+            return Fetched(await snapshot.files(identity.path), snapshot.commit, found)
 
     async def inspect(self, identity: Identity) -> Place:
         async with self._snapshot(identity, None) as (snapshot, found):
@@ -92,7 +92,7 @@ class GitSource:
                 Place(msgspec.structs.replace(found, path=path), snapshot.commit, texts.get(path, b""))
                 for path in folders
             )
-            return Survey(places, truncated, tuple(odd))
+            return Survey(found, places, truncated, tuple(odd))
 
     async def head(self, identity: Identity) -> RepositoryHead:
         """What the host says now; nothing is fetched."""
@@ -116,18 +116,19 @@ class GitSource:
         self, identity: Identity, commit: str | None
     ) -> AsyncIterator[tuple[Snapshot, Identity]]:
         """The snapshot of a commit, or of the head, and where it was found; kept until the body ends."""
-        if commit is not None and self._has(identity, commit):
-            head = Head(commit, identity)
-        else:
+        head: Head | None = None
+        if commit is None or not self._has(identity, commit):
             head = await self._obtain_in_time(identity, commit)
-        async with self._cache.reading((identity.repo_key, head.commit)) as snapshot:
+        key = (identity.repo_key, head.commit if head is not None else commit or "")
+        async with self._cache.reading(key) as snapshot:
+            found = head.identity if head is not None else snapshot.identity
             # Whoever asked first may have asked for another folder: an answer that is shared is the repository's.
-            yield snapshot, msgspec.structs.replace(head.identity, path=identity.path)
+            yield snapshot, msgspec.structs.replace(found, path=identity.path)
 
     def _has(self, identity: Identity, commit: str) -> bool:
         return (identity.repo_key, commit) in self._cache
 
-    async def _obtain_in_time(self, identity: Identity, commit: str | None) -> Head:
+    async def _obtain_in_time(self, identity: Identity, commit: str | None) -> Head | None:
         """Waiting for others and every trip together are bounded, so that the submission's budget never is what
         ends them: that would count as the content's failure."""
         arrived = time.monotonic()
@@ -138,10 +139,10 @@ class GitSource:
             message = f"{identity.host} did not deliver the repository in time."
             raise SourceUnavailable(message, host=identity.host) from None
 
-    async def _obtain(self, identity: Identity, commit: str | None, arrived: float) -> Head:
-        """In its turn: what came in while it waited, or a fetch of its own."""
+    async def _obtain(self, identity: Identity, commit: str | None, arrived: float) -> Head | None:
+        """In its turn: what came in while it waited, or a fetch of its own; None where the commit itself came in."""
         if commit is not None and self._has(identity, commit):
-            return Head(commit, identity)
+            return None
         answer = self._answers.get(identity.repo_key)
         if answer is not None and answer.asked_at >= arrived:
             if answer.error is not None:
@@ -186,9 +187,7 @@ class GitSource:
         snapshot: Snapshot | None = None
         try:
             head = await self._remote.fetch(identity, folder, commit)
-            snapshot = Snapshot(
-                self._git, folder, head.commit, self._settings.content, self._settings.seconds
-            )
+            snapshot = Snapshot(self._git, folder, head, self._settings.content, self._settings.seconds)
             await snapshot.load()
         except CommitGone:
             await _remove(folder)

@@ -30,6 +30,7 @@ from vskill_platform.sources.listing import (
     skill_file_in,
 )
 from vskill_platform.sources.objects import ObjectReader
+from vskill_platform.sources.remote import Head
 
 W = TypeVar("W")
 F = TypeVar("F")
@@ -53,8 +54,10 @@ _LATEST_S = 1 << 36
 class Snapshot:
     """A commit on disk, or in memory where it is small."""
 
-    def __init__(self, git: Git, folder: Path, commit: str, limits: ContentLimits, seconds: float) -> None:
-        self.commit = commit
+    def __init__(self, git: Git, folder: Path, head: Head, limits: ContentLimits, seconds: float) -> None:
+        self.commit = head.commit
+        #: Where it was found.
+        self.identity = head.identity
         self._git = git
         self._folder: Path | None = folder
         self._limits = limits

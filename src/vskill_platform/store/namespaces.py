@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from vskill_platform.domain import keys
+from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.namespace import (
     Access,
@@ -25,6 +26,7 @@ from vskill_platform.domain.namespace import (
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import ABSENT, Assert, Delete, Operation, Put
 from vskill_platform.records import decode, persist
+from vskill_platform.sources.contract import no_repository
 from vskill_platform.store.accounts import read_user
 from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.revocations import reader_writes
@@ -124,6 +126,15 @@ async def belonging_of(identity: Identity, narrowed: Visibility | None = None) -
     return Belonging(
         namespace, audience_for(namespace, name, narrowed), Assert(keys.namespace(name), version)
     )
+
+
+async def require_as_open(asked: Identity, found: Identity) -> None:
+    """SourceGone where a redirect leads to what fewer may read: what is found there would be told to all others."""
+    if found.repo_key == asked.repo_key:
+        return
+    audience = (await belonging_of(found)).audience
+    if audience not in (PUBLIC, (await belonging_of(asked)).audience):
+        raise no_repository(asked.host)
 
 
 async def _all(prefix: str, kind: type[N]) -> dict[str, N]:
