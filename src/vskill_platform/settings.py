@@ -142,6 +142,17 @@ OwnerPlace = Annotated[
     str, msgspec.Meta(pattern=r"^[^\s/]+/[^\s/]+$", description="a host and an owner, as in github.com/acme")
 ]
 
+GitHubName = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^(\*|[A-Za-z0-9_-]{1,100})$", description="a name on GitHub, such as octo-cat"),
+]
+GitHubTeam = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[A-Za-z0-9_-]{1,100}/[A-Za-z0-9._-]{1,100}$",
+        description="an organisation and a team, as in acme/platform",
+    ),
+]
 AnalyserName = Annotated[
     str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$", description="an analyser's name, such as bandit")
 ]
@@ -295,6 +306,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     github_url: Address = "https://github.com"
     #: Address of GitHub's API; change it for GitHub Enterprise Server.
     github_api_url: Address = "https://api.github.com"
+    #: GitHub logins that may sign in; `*` is all. Where nobody is named, an internal registry lets in nobody by GitHub.
+    github_allowed_logins: tuple[GitHubName, ...] = ()
+    #: GitHub organisations whose members may sign in; people are asked for the permission `read:org`.
+    github_allowed_organisations: tuple[GitHubName, ...] = ()
+    #: GitHub teams whose members may sign in, as `ORGANISATION/TEAM`.
+    github_allowed_teams: tuple[GitHubTeam, ...] = ()
     #: Mail server that sends decisions: `smtp://HOST:PORT` or `smtps://USER:PASSWORD@HOST`.
     smtp_url: MailServer = ""
     #: Sender address of mail; required with VSKILL_SMTP_URL.

@@ -214,7 +214,7 @@ INCLUDED = {"read": {"read"}, "admin": set(SCOPES)} | {
     one: {"read", one} for one in ("submit", "own", "review")
 }
 #: Words of the refusals that are about rights.
-REFUSALS = ("may do this", "lacks the scope", "Sign in, or send", "has no claim on")
+REFUSALS = ("may do this", "lacks the scope", "You are not signed in", "has no claim on")
 
 
 def test_every_action_has_a_row_and_every_row_an_action():

@@ -103,4 +103,4 @@ def test_one_chooses_how_often_by_visible_labels(person):
     press(page, "Keep this choice")
     expect(page.get_by_role("status").get_by_text("Your choice is kept.")).to_be_visible()
     expect(page.get_by_label("What you watch")).to_have_value("page")
-    expect(page.locator("main")).to_contain_text("This registry sends no mail")
+    expect(page.locator("main")).to_contain_text("This registry does not send mail")

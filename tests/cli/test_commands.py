@@ -338,6 +338,26 @@ def test_doctor_names_accounts_that_have_the_name_of_a_team_or_of_its_uploads(ru
     assert "upload~platform" not in detail and "crew" in detail
 
 
+def test_doctor_and_access_say_who_may_sign_in_with_github(run, monkeypatch):
+    def said() -> tuple[bool, str]:
+        check = {one["name"]: one for one in json.loads(run("doctor", "--json").stdout)}["GitHub sign-in"]
+        return check["warning"], check["detail"]
+
+    assert said() == (False, "not set up; people sign in with passwords")
+    for name, value in (("CLIENT_ID", "x"), ("CLIENT_SECRET", "x")):
+        monkeypatch.setenv(f"VSKILL_GITHUB_{name}", value)
+    monkeypatch.setenv("VSKILL_PUBLIC_URL", "https://skills.example.org")
+    assert said() == (False, "Everybody with a GitHub account may sign in.")
+    foretold = run("access", "preview", "internal").stdout
+    run("access", "change", "--mode", "internal", "--yes", "--reason", "it is for us")
+    warning, detail = said()
+    assert warning and "VSKILL_GITHUB_ALLOWED_TEAMS" in detail and detail in " ".join(foretold.split())
+    monkeypatch.setenv("VSKILL_GITHUB_ALLOWED_ORGANISATIONS", "Acme")
+    monkeypatch.setenv("VSKILL_GITHUB_ALLOWED_TEAMS", "acme/platform")
+    named = "These may sign in with GitHub: organisation acme, team acme/platform."
+    assert said() == (False, named) and named in run("access", "show").stdout
+
+
 def test_a_warning_of_doctor_is_seen_and_is_no_problem():
     seen = [
         Check("x", ok=ok, detail="", warning=warning).result

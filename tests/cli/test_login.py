@@ -30,7 +30,23 @@ def test_login_keeps_a_token_that_works_where_nobody_else_can_read_it(registry, 
     }
     assert "is forgotten" in run("logout", address).output
     assert json.loads(path.read_text()) == {}
-    assert "Sign in" in run("--registry", address, "whoami", code=1).stderr
+    assert run("--registry", address, "whoami", code=1).stderr == (
+        f"Error: You are not signed in at this registry; run 'vskill-platform login {address}', "
+        "or set VSKILL_PLATFORM_TOKEN.\n"
+    )
+
+
+def test_a_refusal_says_what_to_do_on_a_command_line(registry, home, monkeypatch):
+    address = registry["address"]
+    monkeypatch.setenv("VSKILL_PLATFORM_TOKEN", "vsk_wrong")
+    said = run("--registry", address, "whoami", code=1).stderr
+    assert said.startswith(
+        "Error: The token is not valid, has expired, or was revoked; run 'vskill-platform login "
+    )
+    monkeypatch.setenv("VSKILL_PLATFORM_TOKEN", registry["token"])
+    assert run("--registry", address, "watch", "add", "--namespace", "acme", code=1).stderr == (
+        "Error: This token lacks the scope 'own'; use one that has it, from your account page.\n"
+    )
 
 
 def test_a_token_that_is_not_good_is_not_kept(registry, home):

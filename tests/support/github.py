@@ -21,6 +21,10 @@ class FakeGitHub:
         #: Codes that were given out, with their challenge.
         self.codes: dict[str, str] = {}
         self.tokens: set[str] = set()
+        #: What the person was last asked for.
+        self.scope = ""
+        #: The state of each membership, by the path that asks for it.
+        self.memberships: dict[str, str] = {}
         self.broken = False
         self.raw: bytes | None = None
         self.asked: list[str] = []
@@ -33,7 +37,8 @@ class FakeGitHub:
         }
         assert query["client_id"] == CLIENT_ID
         assert query["code_challenge_method"] == "S256"
-        assert query["scope"] == ""
+        assert query["scope"] in {"", "read:org"}
+        self.scope = query["scope"]
         code = f"code-{len(self.codes)}"
         self.codes[code] = query["code_challenge"]
         return query["redirect_uri"], code, query["state"]
@@ -65,7 +70,17 @@ class FakeGitHub:
             known = msgspec.json.decode(body).get("access_token") in self.tokens
             if fields.get("authorization") == f"Basic {basic}" and known:
                 return 200, msgspec.json.encode({"user": self.user})
+        if "/memberships/" in line:
+            return self._membership(line.split(" ")[1], fields.get("authorization", ""))
         return 404, b"{}"
+
+    def _membership(self, path: str, authorization: str) -> tuple[int, bytes]:
+        if authorization.removeprefix("Bearer ") not in self.tokens:
+            return 401, b"{}"
+        if self.scope != "read:org":
+            return 403, b"{}"
+        state = self.memberships.get(path)
+        return (404, b"{}") if state is None else (200, msgspec.json.encode({"state": state}))
 
     def _exchange(self, form: dict[str, list[str]]) -> dict[str, str]:
         challenge = self.codes.pop(form["code"][0], None)

@@ -305,7 +305,7 @@ async def test_a_token_is_refused_wherever_it_lacks_the_scope_and_nothing_is_wri
             assert (answer.status_code, code) == (403, "not_permitted"), (held, name)
             assert f"'{needed}'" in answer.text, (held, name)
             if not in_text:
-                assert answer.json()["needs"] == needed and needed in answer.json()["fix"]
+                assert answer.json()["needs"] == needed and answer.json()["fix"]
         assert await records(shelf) == before
 
 

@@ -13,6 +13,7 @@ from vskill_platform.domain.namespace import Access, RegistryMode, Submitters, r
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.store.accounts import read_user
 from vskill_platform.store.namespaces import AuditNote, change_access, read_access, read_directory
+from vskill_platform.store.sign_in_rule import SignInRule, read_rule, rule_for
 
 ACCESS = "/api/v1/admin/access"
 
@@ -44,6 +45,8 @@ class AccessView(Wire, frozen=True):
 
     mode: RegistryMode
     submitters: Submitters
+    #: who may sign in with GitHub, in words; null where that is not set up
+    github_sign_in: str | None
 
 
 class AccessPreview(Wire, frozen=True):
@@ -52,22 +55,25 @@ class AccessPreview(Wire, frozen=True):
     mode: RegistryMode
     to: RegistryMode
     reach: ReachPreview
+    #: who might sign in with GitHub, in words; null where that is not set up
+    github_sign_in: str | None
 
 
-async def show(_services: Services, _actor: Principal, _request: ShowAccess) -> AccessView:
-    return _view((await read_access())[0])
+async def show(services: Services, _actor: Principal, _request: ShowAccess) -> AccessView:
+    return _view(services, (await read_access())[0])
 
 
-async def preview(_services: Services, _actor: Principal, request: PreviewAccess) -> AccessPreview:
+async def preview(services: Services, _actor: Principal, request: PreviewAccess) -> AccessPreview:
     directory = await read_directory()
     access = msgspec.structs.replace(directory.access, mode=request.mode)
     after = msgspec.structs.replace(directory, access=access)
-    return AccessPreview(directory.access.mode, request.mode, await preview_directory(directory, after))
+    reach = await preview_directory(directory, after)
+    return AccessPreview(directory.access.mode, request.mode, reach, explain_sign_in(services, request.mode))
 
 
-async def change(_services: Services, actor: Principal, request: ChangeAccess) -> AccessView:
+async def change(services: Services, actor: Principal, request: ChangeAccess) -> AccessView:
     if request.mode is None and request.submitters is None:
-        return _view((await read_access())[0])
+        return _view(services, (await read_access())[0])
 
     def alter(known: Access) -> Access:
         return Access(request.mode or known.mode, request.submitters or known.submitters)
@@ -75,7 +81,7 @@ async def change(_services: Services, actor: Principal, request: ChangeAccess) -
     given = {"mode": request.mode, "submitters": request.submitters}
     details = {field: value.value for field, value in given.items() if value is not None}
     note = AuditNote("registry access", "the registry", actor.actor, request.reason, details)
-    return _view(await change_access(alter, note))
+    return _view(services, await change_access(alter, note))
 
 
 async def find_name_clashes() -> tuple[str, ...]:
@@ -101,8 +107,19 @@ async def find_name_clashes() -> tuple[str, ...]:
     return tuple(found)
 
 
-def _view(access: Access) -> AccessView:
-    return AccessView(access.mode, access.submitters)
+def _view(services: Services, access: Access) -> AccessView:
+    return AccessView(access.mode, access.submitters, explain_sign_in(services, access.mode))
+
+
+async def read_sign_in_rule() -> SignInRule:
+    """Whom signing in with GitHub lets in now."""
+    return await read_rule()
+
+
+def explain_sign_in(services: Services, mode: RegistryMode) -> str | None:
+    """Who may sign in with GitHub; None where that is not set up."""
+    settings = services.settings
+    return rule_for(settings, mode).in_words if settings.github_client_id else None
 
 
 _NO_TOOL = Missing("who may read what is for people to decide, not for an agent")

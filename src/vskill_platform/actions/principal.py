@@ -60,7 +60,7 @@ class Principal(msgspec.Struct, frozen=True):
             raise NotPermitted(
                 f"This token lacks the scope {scope.value!r}.",
                 needs=scope.value,
-                fix=f"send a token with the scope {scope.value}",
+                fix="use one that has it, from your account page",
             )
 
 

@@ -20,11 +20,15 @@ from vskill_platform.domain.namespace import RegistryMode
 
 def show_access(access: AccessView) -> None:
     click.echo(f"The registry is {access.mode.value}. Who may submit: {access.submitters.value}.")
+    if access.github_sign_in is not None:
+        click.echo(access.github_sign_in)
 
 
 def show_preview(found: AccessPreview) -> None:
     click.echo(f"The registry is {found.mode.value}. As {found.to.value}:")
     show_reach(found.reach)
+    if found.github_sign_in is not None:
+        click.echo(found.github_sign_in)
 
 
 async def foretell(caller: Caller, given: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import click
 
 from vskill_platform.cli.destination import Connection
 from vskill_platform.cli.process import open_env_and_run, run_async
-from vskill_platform.domain.errors import InvalidInput, NotFound
+from vskill_platform.domain.errors import InvalidInput, NotFound, NotSignedIn
 
 if TYPE_CHECKING:
     from vskill_platform.actions.principal import Principal
@@ -69,7 +69,13 @@ async def _remotely(connection: Connection, work: Callable[["Caller"], Awaitable
     from vskill_platform.cli.caller import remote_caller
 
     async with remote_caller(connection.registry, connection.token) as caller:
-        return await work(caller)
+        try:
+            return await work(caller)
+        except NotSignedIn as error:
+            is_default = error.message == NotSignedIn().message
+            message = "You are not signed in at this registry." if is_default else error.message
+            fix = f"run 'vskill-platform login {connection.registry}', or set VSKILL_PLATFORM_TOKEN"
+            raise NotSignedIn(message, **{"fix": fix, **error.details}) from error
 
 
 async def _locally(connection: Connection, work: Callable[["Caller"], Awaitable[T]]) -> T:

@@ -111,6 +111,7 @@ async def _look(env: "Env", content_within_s: float | None) -> AsyncIterator[Che
     yield Check("clocks", ok=skew <= MAX_SKEW_MS, detail=detail)
     if writable.ok:
         yield await _check_names(env)
+        yield await _check_sign_in(env)
     yield await asyncio.to_thread(_git)
     yield _needs("temporary files and child processes", await find_lack())
     yield _needs("scanner", await find_scanner_lack(env))
@@ -200,6 +201,17 @@ async def _workers(env: "Env") -> Check:
 
     workers = await look_at_running(env)
     return Check("workers", ok=not workers.lacks, detail=" ".join(workers.lacks) or f"{workers.alive} alive")
+
+
+async def _check_sign_in(env: "Env") -> Check:
+    """Whom signing in with GitHub lets in; a warning where it is set up for nobody."""
+    from vskill_platform.actions.access import read_sign_in_rule
+    from vskill_platform.worker_context import run_with_worker_env
+
+    rule = await run_with_worker_env(env, read_sign_in_rule)
+    if not env.settings.github_client_id:
+        return Check("GitHub sign-in", ok=True, detail="not set up; people sign in with passwords")
+    return Check("GitHub sign-in", ok=True, detail=rule.in_words, warning=rule.lets_nobody_in)
 
 
 def _git() -> Check:

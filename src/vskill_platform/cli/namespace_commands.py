@@ -84,7 +84,7 @@ def show_reach(reach: ReachPreview) -> None:
                 told = True
                 _show_change(readers, verb, change)
     if not told:
-        click.echo("Nothing would appear or disappear for anybody who is no member.")
+        click.echo("Nothing changes for people who are not members.")
 
 
 def _show_change(readers: str, verb: str, change: ReachChange) -> None:

@@ -49,6 +49,8 @@ class GitHubLink(msgspec.Struct, frozen=True, omit_defaults=True):
     verified_at: int
     #: The host that gave out the number.
     issuer: str = "github.com"
+    #: Who among those whom the operator named let it in at its last sign-in, such as `organisation acme`.
+    let_in_by: str = ""
 
 
 class User(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -71,6 +73,11 @@ class User(msgspec.Struct, frozen=True, omit_defaults=True):
     def reads_all(self) -> bool:
         """Reviewers and admins decide about everything, so they read everything."""
         return self.role in {Role.REVIEWER, Role.ADMIN}
+
+    @property
+    def vouched_for(self) -> bool:
+        """Whether an admin made the account, or gave it a password or a role: its sign-in alone says too little."""
+        return self.github is None or self.password is not None or self.role is not Role.AUTHOR
 
     @property
     def operates(self) -> bool:

@@ -10,6 +10,7 @@ from vskill_platform.kv.entries import Entry
 from vskill_platform.records import decode
 from vskill_platform.store.accounts import Role, User
 from vskill_platform.store.sessions import Session
+from vskill_platform.store.sign_in_rule import SignInRule, read_rule
 from vskill_platform.worker_context import require_env
 
 
@@ -31,13 +32,16 @@ async def read_roles(credentials: Collection[Credential]) -> dict[Credential, Ro
     settled = await kv.get_many(wanted)
     for error in settled.failed.values():
         raise error
-    found, now = settled.found, kv.now()
+    found, now, rule = settled.found, kv.now(), await read_rule()
     return {
-        one: _role(one, found.get(one.key), found.get(keys.user(one.account)), now) for one in credentials
+        one: _role(one, found.get(one.key), found.get(keys.user(one.account)), now, rule)
+        for one in credentials
     }
 
 
-def _role(credential: Credential, shown: Entry | None, account: Entry | None, now: int) -> Role | None:
+def _role(
+    credential: Credential, shown: Entry | None, account: Entry | None, now: int, rule: SignInRule
+) -> Role | None:
     if shown is None or account is None:
         return None
     user = decode(account, User)
@@ -47,4 +51,4 @@ def _role(credential: Credential, shown: Entry | None, account: Entry | None, no
     else:
         session = decode(shown, Session)
         is_good = session.expires_at > now and session.created_at > user.signed_out_at
-    return user.role if is_good and not user.disabled else None
+    return user.role if is_good and not user.disabled and rule.admits(user) else None

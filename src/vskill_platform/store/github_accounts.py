@@ -66,12 +66,14 @@ def _at(issuer: str, name: str) -> str:
     return name if issuer == GITHUB_HOST else f"{issuer}/{name}"
 
 
-async def account_of_github(number: str, login: str) -> User:
-    """The account of a GitHub account that has just proved who it is; made at its first time."""
+async def account_of_github(number: str, login: str, let_in_by: str | None = "") -> User:
+    """The account of a GitHub account that has just proved who it is; made at its first time. `let_in_by` says whom the
+    sign-in rule lets in by: None is nobody, so that only an account for which an admin vouches may sign in."""
     env = require_env("kv")
-    link = GitHubLink(number, login, env.kv.now(), issuer_of(env.settings))
+    link = GitHubLink(number, login, env.kv.now(), issuer_of(env.settings), let_in_by or "")
     for name in _names_for(link):
         account, adoption = await _find_account(link)
+        await _require_let_in(link, account, is_named=let_in_by is not None)
         if account is not None:
             return await _renew(account, link, adoption)
         try:
@@ -81,6 +83,19 @@ async def account_of_github(number: str, login: str) -> User:
             continue
     message = f"The names that an account of the login {login} could have are taken; ask an admin."
     raise NotPermitted(message, login=login)
+
+
+async def _require_let_in(link: GitHubLink, account: str | None, *, is_named: bool) -> None:
+    """NotPermitted where the rule does not let this identity in. A login that is named is that of whoever proved it
+    first."""
+    entry = await require_env("kv").kv.get(_login_key(link.login, link.issuer))
+    is_others = entry is not None and decode(entry, ProvedLogin).id != link.id
+    if is_named and not (is_others and link.let_in_by.startswith("login ")):
+        return
+    user = None if account is None else (await read_user(account))[0]
+    if user is None or not user.vouched_for:
+        message = f"GitHub lets in only those whom this registry's operator named, and {link.login} is not one of them."
+        raise NotPermitted(message, login=link.login, fix="ask an admin of the registry for an account")
 
 
 def _names_for(link: GitHubLink) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.namespace import Reader, audiences
 from vskill_platform.store.accounts import read_user
 from vskill_platform.store.namespaces import read_directory
+from vskill_platform.store.sign_in_rule import is_let_in
 
 T = TypeVar("T")
 
@@ -16,11 +17,11 @@ OPERATOR = "admin:command line"
 
 
 async def audiences_of_actor(actor: str) -> Audiences:
-    """By the actor that history and audit name. An account that is gone or disabled reads what anybody may read."""
+    """By the actor that history and audit name. An account that is gone or not let in reads what anybody may read."""
     if actor == OPERATOR:
         return audiences(Reader(reads_all=True), await read_directory())
     user, _ = await read_user(actor.partition(":")[2])
-    if user is None or user.disabled:
+    if user is None or not await is_let_in(user):
         return audiences(Reader(), await read_directory())
     return audiences(Reader(user.name, user.reads_all), await read_directory())
 

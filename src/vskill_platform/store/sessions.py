@@ -15,6 +15,7 @@ from vskill_platform.store.accounts import Role, User, read_user, renew_hash
 from vskill_platform.store.attempts import count_attempt, forget_attempts
 from vskill_platform.store.audit import record_audit
 from vskill_platform.store.passwords import fits, is_outdated
+from vskill_platform.store.sign_in_rule import is_let_in
 from vskill_platform.worker_context import require_env
 
 #: However much it is used.
@@ -79,7 +80,9 @@ async def find_session(token: str) -> tuple[Session, User] | None:
     session = decode(entry, Session)
     user, _ = await read_user(session.account)
     now = env.kv.now()
-    if user is None or user.disabled or session.expires_at <= now or session.created_at <= user.signed_out_at:
+    if user is None or session.expires_at <= now or session.created_at <= user.signed_out_at:
+        return None
+    if not await is_let_in(user):
         return None
     await _slide(session_key(token), entry.version, session, user, now)
     return session, user

@@ -13,6 +13,7 @@ from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.kv.entries import Put
 from vskill_platform.records import Skips, decode
 from vskill_platform.store.accounts import User, get_user, read_user
+from vskill_platform.store.sign_in_rule import is_let_in
 from vskill_platform.worker_context import require_env
 
 PREFIX = "vsk_"
@@ -71,7 +72,7 @@ async def find_token(secret: str) -> tuple[Token, User] | None:
     token = decode(entry, Token)
     user, _ = await read_user(token.account)
     now = kv.now()
-    if user is None or user.disabled or token_hash not in user.tokens or not token.is_good(now):
+    if user is None or token_hash not in user.tokens or not token.is_good(now) or not await is_let_in(user):
         return None
     if token.last_used_at is None or abs(now - token.last_used_at) >= USED_EVERY_MS:
         await _note_use(keys.token(token_hash), entry.version, token, now)

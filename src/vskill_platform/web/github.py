@@ -1,7 +1,7 @@
-"""Talking to GitHub: where a browser signs in, and who a token belongs to.
+"""Talking to GitHub: where a browser signs in, who a token belongs to, and which organisations and teams let them in.
 
 Its addresses are settings, so an enterprise server, or a test's own server, can stand in. What it answers is
-foreign: only the number and the login are taken, and both are checked.
+foreign: only the number, the login and whether somebody is a member are taken, and all are checked.
 """
 
 import asyncio
@@ -18,6 +18,9 @@ import msgspec
 
 from vskill_platform.domain.errors import NotFound, NotSignedIn, SourceUnavailable
 from vskill_platform.settings import Settings
+from vskill_platform.store.accounts import User
+from vskill_platform.store.github_accounts import account_of_github
+from vskill_platform.store.sign_in_rule import SignInRule, read_rule
 
 T = TypeVar("T")
 
@@ -39,6 +42,11 @@ class _Granted(msgspec.Struct, frozen=True):
     access_token: str = ""
 
 
+class _Membership(msgspec.Struct, frozen=True):
+    #: `active`, or `pending` while it is only an invitation
+    state: str = ""
+
+
 class _Checked(msgspec.Struct, frozen=True):
     user: GitHubUser | None = None
 
@@ -50,12 +58,12 @@ def require_github(settings: Settings) -> None:
 
 
 def authorize_url(settings: Settings, state: str, verifier: str) -> str:
-    """Where the browser goes: only the name is asked for, no right to anything."""
+    """Where the browser goes. Only the name is asked for, and memberships where the registry's rule needs them."""
     challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
     asked = {
         "client_id": settings.github_client_id,
         "redirect_uri": callback_url(settings),
-        "scope": "",
+        "scope": "read:org" if asks_for_memberships(settings) else "",
         "state": state,
         "code_challenge": challenge,
         "code_challenge_method": "S256",
@@ -63,12 +71,16 @@ def authorize_url(settings: Settings, state: str, verifier: str) -> str:
     return f"{settings.github_url.rstrip('/')}/login/oauth/authorize?{urlencode(asked)}"
 
 
+def asks_for_memberships(settings: Settings) -> bool:
+    return bool(settings.github_allowed_organisations or settings.github_allowed_teams)
+
+
 def callback_url(settings: Settings) -> str:
     return settings.public_url.rstrip("/") + CALLBACK
 
 
-async def user_of_code(settings: Settings, code: str, verifier: str) -> GitHubUser:
-    """Who signed in at GitHub; NotSignedIn where the code is not good."""
+async def token_of_code(settings: Settings, code: str, verifier: str) -> str:
+    """GitHub's token of who signed in there; NotSignedIn where the code is not good."""
     form = {
         "client_id": settings.github_client_id,
         "client_secret": settings.github_client_secret,
@@ -80,10 +92,37 @@ async def user_of_code(settings: Settings, code: str, verifier: str) -> GitHubUs
     granted = await _ask("POST", url, _Granted, data=form)
     if granted is None or not granted.access_token:
         raise NotSignedIn("GitHub did not accept the sign-in; start again.")
-    return await user_of_token(settings, granted.access_token)
+    return granted.access_token
 
 
-async def user_of_token(settings: Settings, token: str) -> GitHubUser:
+async def sign_in_with_token(settings: Settings, token: str) -> User:
+    """The account of whoever has this token, made at the first time; NotPermitted where the rule lets them not in."""
+    person = await _user_of_token(settings, token)
+    let_in_by = await _find_admission(settings, await read_rule(), person, token)
+    return await account_of_github(str(person.id), person.login, let_in_by)
+
+
+async def _find_admission(settings: Settings, rule: SignInRule, person: GitHubUser, token: str) -> str | None:
+    """By which of those whom the rule names somebody is let in; empty where everybody is, None where nobody names them.
+    GitHub is asked about memberships only where the login decides nothing."""
+    login = person.login.lower()
+    if rule.lets_everybody_in:
+        return ""
+    if login in rule.logins:
+        return f"login {login}"
+    paths = {f"organisation {one}": f"/user/memberships/orgs/{one}" for one in rule.organisations}
+    for team in rule.teams:
+        organisation, _, name = team.partition("/")
+        paths[f"team {team}"] = f"/orgs/{organisation}/teams/{name}/memberships/{person.login}"
+    for named, path in paths.items():
+        url = settings.github_api_url.rstrip("/") + path
+        membership = await _ask("GET", url, _Membership, token=token)
+        if membership is not None and membership.state == "active":
+            return named
+    return None
+
+
+async def _user_of_token(settings: Settings, token: str) -> GitHubUser:
     """Whose token it is, if it was given to our own app: one that another site got does not sign in here."""
     url = f"{settings.github_api_url.rstrip('/')}/applications/{settings.github_client_id}/token"
     basic = httpx2.BasicAuth(settings.github_client_id, settings.github_client_secret)
@@ -98,10 +137,12 @@ def _is_login(login: str) -> bool:
     return 1 <= len(login) <= 100 and _LOGIN_CHARACTERS.issuperset(login)
 
 
-async def _ask(method: str, url: str, kind: type[T], **options: Any) -> T | None:
+async def _ask(method: str, url: str, kind: type[T], token: str = "", **options: Any) -> T | None:
     """The answer's JSON; None where GitHub refuses, SourceUnavailable where it does not answer in its right mind."""
     trust = await asyncio.to_thread(ssl.create_default_context) if url.startswith("https:") else False
     headers = {"accept": "application/json", "user-agent": "vskill-platform"}
+    if token:
+        headers["authorization"] = f"Bearer {token}"
     try:
         async with httpx2.AsyncClient(verify=trust, timeout=TIMEOUT_S, trust_env=False) as client:
             answer = await client.request(method, url, headers=headers, **options)

@@ -12,8 +12,7 @@ from vskill_platform.actions.tokens import CREATE_OWN_TOKEN, CreateOwnToken
 from vskill_platform.actions.wire import Sent, Wire
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.store.attempts import count_attempt
-from vskill_platform.store.github_accounts import account_of_github
-from vskill_platform.web.github import require_github, user_of_token
+from vskill_platform.web.github import require_github, sign_in_with_token
 from vskill_platform.web.limits import client_of
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import json_response
@@ -68,8 +67,7 @@ async def exchange(request: Request) -> Response:
     address = client_of(request)
     # A name that no account can have, so that nobody is locked out by it.
     await count_attempt(f"github exchange {address}", address)
-    person = await user_of_token(settings, wanted.github_token)
-    user = await account_of_github(str(person.id), person.login)
+    user = await sign_in_with_token(settings, wanted.github_token)
     made = await CREATE_OWN_TOKEN(
         services_of(request),
         Principal(user.name, user.role),

@@ -12,13 +12,20 @@ from starlette.responses import RedirectResponse, Response
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.errors import InvalidInput, NotSignedIn, PlatformError, RateLimited
 from vskill_platform.store.accounts import User, get_user
-from vskill_platform.store.github_accounts import account_of_github
 from vskill_platform.store.sessions import LONGEST_MS, close_session, open_session, sign_in
 from vskill_platform.store.setup import check_setup, make_first_admin
+from vskill_platform.store.sign_in_rule import read_rule
 from vskill_platform.web.auth import form_of, safe_next, text_of
 from vskill_platform.web.browser import SESSION_COOKIE, cookie_of, drop_cookie, set_cookie
 from vskill_platform.web.flash import FLASH_COOKIE
-from vskill_platform.web.github import CALLBACK, authorize_url, require_github, user_of_code
+from vskill_platform.web.github import (
+    CALLBACK,
+    asks_for_memberships,
+    authorize_url,
+    require_github,
+    sign_in_with_token,
+    token_of_code,
+)
 from vskill_platform.web.limits import client_of
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
@@ -66,7 +73,7 @@ async def show_sign_in(request: Request) -> Response:
     wanted = safe_next(query_of(request, SignInQuery).next)
     if principal_of(request).account is not None:
         return RedirectResponse(wanted, 303)
-    return _sign_in_page(request, wanted)
+    return await _sign_in_page(request, wanted)
 
 
 async def do_sign_in(request: Request) -> Response:
@@ -76,7 +83,7 @@ async def do_sign_in(request: Request) -> Response:
     try:
         user = await sign_in(name, password if isinstance(password, str) else "", client_of(request))
     except (NotSignedIn, RateLimited) as error:
-        return _sign_in_page(request, wanted, error, name)
+        return await _sign_in_page(request, wanted, error, name)
     return await signed_in(request, user, "password", wanted)
 
 
@@ -105,9 +112,10 @@ async def sign_out(request: Request) -> Response:
     return response
 
 
-def _sign_in_page(
+async def _sign_in_page(
     request: Request, wanted: str, error: PlatformError | None = None, name: str = ""
 ) -> Response:
+    settings = services_of(request).settings
     shown = render(
         request,
         "signin.html",
@@ -115,7 +123,9 @@ def _sign_in_page(
         next=wanted,
         name=name,
         problem="" if error is None else error.public_message,
-        has_github=bool(services_of(request).settings.github_client_id),
+        has_github=bool(settings.github_client_id),
+        is_closed=not (await read_rule()).lets_everybody_in,
+        asks_for_memberships=asks_for_memberships(settings),
     )
     if isinstance(error, RateLimited):
         shown.headers["retry-after"] = str(error.details.get("retry_after_s", 60))
@@ -128,7 +138,7 @@ def _sign_in_page(
 async def show_setup(request: Request) -> Response:
     token = query_of(request, SetupQuery).token
     await check_setup(token)
-    return render(request, "signin-setup.html", token=token, name="", field="", problem="")
+    return await _setup_page(request, token)
 
 
 async def do_setup(request: Request) -> Response:
@@ -138,16 +148,23 @@ async def do_setup(request: Request) -> Response:
     try:
         user = await make_first_admin(token, name, same(first, second))
     except InvalidInput as error:
-        return render(
-            request,
-            "signin-setup.html",
-            error.status,
-            token=token,
-            name=name,
-            field=error.field,
-            problem=error.public_message,
-        )
+        return await _setup_page(request, token, error, name)
     return await signed_in(request, user, "setup", "/admin")
+
+
+async def _setup_page(
+    request: Request, token: str, error: InvalidInput | None = None, name: str = ""
+) -> Response:
+    return render(
+        request,
+        "signin-setup.html",
+        200 if error is None else error.status,
+        token=token,
+        name=name,
+        field="" if error is None else error.field,
+        problem="" if error is None else error.public_message,
+        github_rule=(await read_rule()).in_words if services_of(request).settings.github_client_id else "",
+    )
 
 
 def same(first: object, second: object) -> str:
@@ -181,16 +198,18 @@ async def end_github(request: Request) -> Response:
     given = query_of(request, CallbackQuery)
     journey = _journey(request)
     if journey is None or not hmac.compare_digest(journey.state.encode(), given.state.encode()):
-        return _sign_in_page(
+        return await _sign_in_page(
             request, "/account", NotSignedIn("That sign-in did not begin here; start again.")
         )
     if given.error or not given.code:
-        return _sign_in_page(request, journey.next, NotSignedIn("GitHub did not let you in; try again."))
+        return await _sign_in_page(
+            request, journey.next, NotSignedIn("GitHub did not let you in; try again.")
+        )
     try:
-        person = await user_of_code(settings, given.code, journey.verifier)
-        user = await account_of_github(str(person.id), person.login)
+        token = await token_of_code(settings, given.code, journey.verifier)
+        user = await sign_in_with_token(settings, token)
     except PlatformError as error:
-        return _sign_in_page(request, journey.next, error)
+        return await _sign_in_page(request, journey.next, error)
     response = await signed_in(request, user, "github", journey.next)
     drop_cookie(request, response, OAUTH_COOKIE)
     return response
