@@ -317,9 +317,9 @@ class Inspector(Client):
 
     script = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 
-    def words(self, method: str, *options: str) -> tuple[str, ...]:
-        """What is typed to ask the registry's server once."""
-        current = ("--protocol-era", "modern")
+    def words(self, method: str, *options: str, era: str = "modern") -> tuple[str, ...]:
+        """What is typed to ask the registry's server once; no era is its default."""
+        current = ("--protocol-era", era) if era else ()
         return (
             *("--cli", f"{self.registry.url}/mcp", "--transport", "http", *current, "--method", method),
             *options,

@@ -26,7 +26,6 @@ NOT_RUN = {
     "vskill ": "the package is not to be had without its public service: tests/clients/test_vskill.py replays it",
     "export VSKILL_API_BASE=": "for the package before",
     "vskill-platform git-credential": "git runs it: tests/clients/test_connect.py",
-    "/plugin install SKILL@acme": "needs the settings beside it: tests/clients/test_npm_claude_private.py",
     "vskill-platform install": "by the wheel, in an environment of its own: tests/cli/test_laptop.py",
 }
 

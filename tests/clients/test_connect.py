@@ -1,6 +1,7 @@
 """`connect` and `git-credential` against a running server: what is shown, written and taken back, and git with the
 helper."""
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -70,12 +71,59 @@ def test_what_somebody_added_since_stays(published, tmp_path):
     assert path.read_text() == '\n[plugins."a@b"]\nenabled = true\n'
 
 
-def test_what_the_client_wrote_anew_is_named_and_left(published, tmp_path):
+@pytest.mark.parametrize("others", [{}, {"a": {"source": {}}}, {"z": {"source": {}}}])
+@pytest.mark.parametrize("client", ["claude", "copilot"])
+def test_of_what_the_client_wrote_anew_only_our_entry_goes(published, tmp_path, client, others):
+    run(tmp_path, "--registry", published.url, "connect", client, "--yes")
+    path = tmp_path / f".{client}/settings.json"
+    known = {**json.loads(path.read_text())["extraKnownMarketplaces"], **others}
+    written = {"extraKnownMarketplaces": dict(sorted(known.items())), "enabledPlugins": {"x@y": True}}
+    path.write_text(json.dumps(written, indent=2))
+    assert "the entry is removed" in run(tmp_path, "connect", client, "--undo").output
+    assert json.loads(path.read_text()) == {**written, "extraKnownMarketplaces": others}
+
+
+def test_an_entry_that_somebody_changed_is_named_and_left(published, tmp_path):
     run(tmp_path, "--registry", published.url, "connect", "claude", "--yes")
     path = tmp_path / ".claude/settings.json"
+    changed = path.read_text().replace(published.url, "https://elsewhere.example.org")
+    path.write_text(changed)
+    assert "remove this by hand" in run(tmp_path, "connect", "claude", "--undo", code=1).output
+    assert path.read_text() == changed
     path.write_text("{}")
-    assert "remove this by hand" in run(tmp_path, "connect", "claude", "--undo").output
-    assert path.read_text() == "{}"
+    assert "gone already" in run(tmp_path, "connect", "claude", "--undo").output
+
+
+@pytest.mark.node
+@pytest.mark.parametrize("name", ["claude", "copilot"])
+def test_it_is_taken_back_after_the_client_installed_a_plugin(published, request, name):
+    client = request.getfixturevalue(name)
+    run(client.home, "--registry", published.url, "connect", name, "--yes")
+    if name == "claude":
+        client.start_session()
+    client.plugin("install", "plain@vskill-platform")
+    assert "the entry is removed" in run(client.home, "connect", name, "--undo").output
+    left = json.loads((client.home / f".{name}/settings.json").read_text())
+    assert left["extraKnownMarketplaces"] == {} and left["enabledPlugins"]
+
+
+def test_the_helper_of_git_stays_while_another_client_uses_it(private: PrivateRegistry, tmp_path):
+    run(tmp_path, "login", private.url, given=f"{private.member}\n")
+    for client in ("claude", "codex"):
+        run(tmp_path, "--registry", private.url, "connect", client, "--owner", OWNER, "--yes")
+    config = tmp_path / ".gitconfig"
+    helper = config.read_text()
+    assert "codex uses it" in run(tmp_path, "connect", "claude", "--undo").output
+    assert config.read_text() == helper and "git-credential" in helper
+    run(tmp_path, "connect", "codex", "--undo")
+    assert not config.exists()
+
+
+def test_opencode_is_not_pointed_at_what_needs_a_token(private: PrivateRegistry, tmp_path):
+    run(tmp_path, "login", private.url, given=f"{private.member}\n")
+    owner = ("connect", "opencode", "--owner", OWNER, "--yes")
+    said = run(tmp_path, "--registry", private.url, *owner, code=1).output
+    assert "OpenCode sends none" in said and not (tmp_path / ".config/opencode").exists()
 
 
 def test_another_marketplace_of_that_name_is_not_overwritten(published, tmp_path):

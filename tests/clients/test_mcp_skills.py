@@ -193,9 +193,7 @@ async def test_the_sdk_sees_the_extension_and_sends_its_requests(published, mode
         resources: Any = None
 
     async with Client(f"{published.url}/mcp", mode=mode) as client:
-        # Revisions before 2026-07-28 have no place to declare it; they can ask all the same.
-        declared = None if mode == "legacy" else {EXTENSION: {"directoryRead": True}}
-        assert client.server_capabilities.extensions == declared
+        assert client.server_capabilities.extensions == {EXTENSION: {"directoryRead": True}}
         assert client.server_capabilities.resources is not None
         assert {one.name for one in (await client.list_tools()).tools} >= {"search_skills", "get_skill"}
 

@@ -177,6 +177,8 @@ def test_publishes_a_folder_which_then_passes_the_pipeline(published, clawhub, t
     assert read_files(clawhub.folder("from-afar"), NOTES) == files
     again = json.loads(clawhub.ask("publish", "from-afar", "--json").text)
     assert again["status"] == "unchanged" and again["version"] == "1.0.0"
+    refused = clawhub.ask("publish", "from-afar", "--version", "1.1.0", code=1).text
+    assert "These files are from-afar 1.0.0 already; nothing is published as 1.1.0" in refused
 
 
 def test_publishing_for_somebody_else_is_refused(published, clawhub, token):

@@ -54,6 +54,12 @@ def test_it_connects_finds_and_reads_byte_for_byte(published, inspector):
         assert read(inspector, uri_of("upload~tests/skills/tidy", path)) == data
 
 
+def test_at_its_defaults_it_finds_the_extension_too(published, inspector):
+    """It begins with `initialize` then."""
+    said = inspector.run(*inspector.words("skills/list", era="")).text
+    assert "skill://upload~tests/skills/tidy/SKILL.md" in said
+
+
 def test_it_finds_that_the_extension_for_skills_conforms(published, inspector):
     """Every entry, its front matter, and each of its files by digest and size: any other status says what is wrong."""
     published.publish("renamed", {"SKILL.md": skill_md("another-name")})

@@ -61,6 +61,7 @@ def values(registry: Registry, canonical: str, token: str, folder: str) -> dict[
         **addresses,
         "OWNER--REPO--SKILL": canonical.replace("/", "--"),
         "OWNER/REPO/SKILL": canonical,
+        "OWNER": canonical.partition("/")[0],
         "MARKETPLACE": MARKETPLACE,
         "SKILL": canonical.rpartition("/")[2],
         "login URL": f"login {registry.url}",

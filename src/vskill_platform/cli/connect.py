@@ -11,12 +11,15 @@ from urllib.parse import urlsplit
 
 import click
 import msgspec
+import re2
 
 from vskill_platform.cli.destination import Connection
 from vskill_platform.domain.errors import InvalidInput, RegistryUnavailable
 
 NOTES = "connected.json"
 HELPER = "!vskill-platform git-credential"
+_HELPED = re2.compile(r'\[credential "([^"]+)"\]')
+_MARKETPLACE = re2.compile(r'"([^"]+)": \{"source":\{"source":"git","url":"([^"]+)"')
 
 
 class WrittenEntry(msgspec.Struct, frozen=True):
@@ -79,7 +82,7 @@ def connect_client(
     if not connection.registry:
         fix = "give --registry URL"
         raise InvalidInput("There is no registry to connect to.", field="--registry", fix=fix)
-    address = _find_list(connection, owner, collection)
+    address = _find_list(connection, client, owner, collection)
     planned = _plan(client, address, has_token=connection.token is not None)
     for one in planned:
         click.echo(f"{one.path}:\n{one.put.strip()}\n")
@@ -112,13 +115,15 @@ def git_credential(*, operation: str) -> None:
 # What is written.
 
 
-def _find_list(connection: Connection, owner: str | None, collection: str | None) -> ListAddress:
+def _find_list(connection: Connection, client: str, owner: str | None, collection: str | None) -> ListAddress:
     """The list's address, and the name that the registry gives it."""
     import httpx2
 
-    everything = "internal/marketplace" if connection.token else "marketplace"
+    # OpenCode sends no token, so it is pointed at what can be read without one.
+    token = None if client == "opencode" else connection.token
+    everything = "internal/marketplace" if token else "marketplace"
     scope = f"collections/{collection}" if collection else owner or ""
-    headers = {"authorization": f"Bearer {connection.token}"} if connection.token else {}
+    headers = {"authorization": f"Bearer {token}"} if token else {}
     document = (
         f"{connection.registry}/{scope}/marketplace.json"
         if scope
@@ -126,11 +131,15 @@ def _find_list(connection: Connection, owner: str | None, collection: str | None
     )
     try:
         answer = httpx2.get(document, headers=headers, timeout=30)
+        if client == "opencode" and answer.status_code in (401, 404):
+            message = f"{document} cannot be read without a token, and OpenCode sends none."
+            fix = "name a public owner or collection, or use another client for private skills"
+            raise InvalidInput(message, field="--collection" if collection else "--owner", fix=fix)
         answer.raise_for_status()
         name = str(answer.json()["name"])
     except (httpx2.HTTPError, ValueError, KeyError) as error:
         raise RegistryUnavailable(f"{document} cannot be read: {error}") from error
-    ending = "-internal" if connection.token and not scope else ""
+    ending = "-internal" if token and not scope else ""
     return ListAddress(connection.registry, scope or everything, name + ending)
 
 
@@ -230,16 +239,32 @@ def _undo(client: str) -> None:
     notes, path = _read_notes()
     left = []
     for one in reversed(notes.pop(client, [])):
+        heir = _other_user(one, notes)
+        if heir is not None:
+            notes[heir] = [*notes[heir], one]
+            click.echo(f"{one.path}: the entry stays, because {heir} uses it.")
+            continue
         said = _take_back(one)
         click.echo(said or f"{one.path}: it has changed since; remove this by hand:\n{one.put.strip()}")
         if said is None:
             left.append(one)
     replace_file(path, {**notes, **({client: left} if left else {})})
+    if left:
+        raise SystemExit(1)
+
+
+def _other_user(one: WrittenEntry, notes: dict[str, list[WrittenEntry]]) -> str | None:
+    """A client that is still connected to the registry whose token this entry of git's settings hands out."""
+    registry = _HELPED.search(one.put)
+    if registry is None:
+        return None
+    begins = f'"{registry[1]}/'
+    return next((name for name, own in notes.items() if any(begins in entry.put for entry in own)), None)
 
 
 def _take_back(one: WrittenEntry) -> str | None:
     """What was done; None where the entry is not there as it was written."""
-    from vskill_platform.cli.settings_files import take_out
+    from vskill_platform.cli.settings_files import take_out, take_out_member
 
     path = Path(one.path)
     if not path.exists():
@@ -252,8 +277,15 @@ def _take_back(one: WrittenEntry) -> str | None:
         path.write_bytes(_decode(one.before).encode())
         return f"{path}: as it was before."
     without = take_out(now, one.put)
+    marketplace = _MARKETPLACE.search(one.put)
+    if without is None and marketplace is not None:
+        # Claude Code and Copilot CLI write the whole file anew with each plugin.
+        name, url = marketplace.groups()
+        without = take_out_member(now, ("extraKnownMarketplaces", name), url)
     if without is None:
         return None
+    if without == now:
+        return f"{path}: the entry is gone already."
     path.write_bytes(without.encode())
     return f"{path}: the entry is removed; what changed since stays."
 

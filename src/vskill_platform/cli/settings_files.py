@@ -40,6 +40,25 @@ def take_out(text: str, put: str) -> str | None:
     return text.replace(put, "", 1) if text.count(put) == 1 else None
 
 
+def take_out_member(text: str, path: tuple[str, ...], words: str) -> str | None:
+    """The document without the member at this path, whose value holds these words; as it is where there is no such
+    member, and None where its value is another."""
+    at, missing = _find(text, path[:-1])
+    value = None if missing else _member(text, at, path[-1])
+    if value is None:
+        return text
+    end = _after_value(text, value)
+    if f'"{words}"' not in text[value:end]:
+        return None
+    start = text.rindex(f'"{path[-1]}"', at, value)
+    if text[end:].lstrip().startswith(","):
+        end = text.index(",", end) + 1
+    else:
+        # The last member: the comma before it goes.
+        start = len(text[:start].rstrip().removesuffix(","))
+    return text[:start].rstrip() + text[end:]
+
+
 def _find(text: str, path: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
     """Where the inside of the innermost object or array begins that is there, and what is missing of the path."""
     at = _GAP.match(text).end()

@@ -22,7 +22,7 @@ from vskill_platform.actions.staged_files import read_staged, stage_file, ticket
 from vskill_platform.actions.wire import Sent
 from vskill_platform.domain.content import DEFAULT_LIMITS, SkillFile, digest_of_files, skill_file_of
 from vskill_platform.domain.errors import Blocked, InvalidInput, NotFound, NotPermitted
-from vskill_platform.domain.skill import VersionRef, number_after
+from vskill_platform.domain.skill import VersionRef, VersionStatus, number_after
 from vskill_platform.domain.submission import EntryPoint
 from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.intake.submit import IntakeOutcome, Submitted
@@ -130,10 +130,23 @@ async def _check_version(
     if not body.version:
         return
     versions: tuple[VersionRef, ...] = ()
+    current = None
     with suppress(NotFound):
         name = f"{UPLOADS}{actor.name}/skills/{body.slug}"
-        versions = (await find_skill(services, actor, name)).versions
-    if digest_of_files(files) in [ref.digest for ref in versions]:
+        skill = await find_skill(services, actor, name)
+        versions, current = skill.versions, skill.current_version
+    same = [ref for ref in versions if ref.digest == digest_of_files(files)]
+    if current in [ref.number for ref in same]:
+        if current != body.version:
+            message = (
+                f"These files are {body.slug} {current} already; nothing is published as {body.version}."
+            )
+            raise InvalidInput(
+                message, field="version", fix="change the files, or leave the version as it is"
+            )
+        return
+    if any(ref.status is not VersionStatus.LIVE for ref in same):
+        # It keeps its number where it is brought back.
         return
     number, _ = number_after(versions, read_manifest(skill_file_of(files).data).version)
     if number != body.version:

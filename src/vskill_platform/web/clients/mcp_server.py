@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import msgspec
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
@@ -377,6 +377,15 @@ async def _read_directory(_context: Context, params: ReadDirectoryParams) -> dic
     return {"resultType": "complete", "resources": children}
 
 
+async def _declare_extensions(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """Declare the extension to hosts that begin with `initialize` too. The package leaves it out there: the revisions
+    of the protocol that have this request do not describe it, but they allow further capabilities."""
+    result = await call_next(ctx)
+    if ctx.method == "initialize" and isinstance(result, dict):
+        result["capabilities"]["extensions"] = {mcp_skills.EXTENSION: {"directoryRead": True}}
+    return result
+
+
 # Answering.
 
 
@@ -396,6 +405,7 @@ class McpServer:
             on_read_resource=_read_resource,
         )
         self._server.extensions[mcp_skills.EXTENSION] = {"directoryRead": True}
+        self._server.middleware.append(_declare_extensions)
         self._server.add_request_handler("skills/list", PaginatedRequestParams, _list_skills)
         self._server.add_request_handler("skills/get", GetSkillParams, _get_skill)
         self._server.add_request_handler("resources/directory/read", ReadDirectoryParams, _read_directory)
