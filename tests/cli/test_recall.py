@@ -2,6 +2,7 @@
 files with `install --frozen` and `verify --lock`."""
 
 import json
+import re
 
 import httpx2
 import pytest
@@ -18,6 +19,7 @@ from vskill_platform.actions.collections import (
 from vskill_platform.actions.principal import OPERATOR
 from vskill_platform.cli.revocation_check import SERIALS
 from vskill_platform.clock import SystemClock
+from vskill_platform.settings import remote_variables
 from vskill_platform.signing.dsse import seal
 from vskill_platform.signing.keys import SigningKey
 from vskill_platform.signing.revocation_list import DAY_MS, PAYLOAD_TYPE
@@ -48,8 +50,8 @@ def do(registry, change) -> None:
 
 
 def test_a_folder_that_is_fine_says_which_list_was_read(installed, there):
-    assert "checked, serial 0" in there("verify", installed).stdout
-    assert json.loads(there("verify", installed, "--json").stdout)["revocationSerial"] == 0
+    serial = json.loads(there("verify", installed, "--json").stdout)["revocationSerial"]
+    assert f"checked, serial {serial}" in there("verify", installed).stdout
 
 
 def test_a_yanked_version_is_a_warning(installed, there, registry):
@@ -85,9 +87,25 @@ def test_an_older_serial_is_refused(installed, there, run, registry, tmp_path):
     there("verify", installed)
     offline = ("verify", installed, "--keys", tmp_path / "keys.json", "--revocations", tmp_path / "old.json")
     said = run(*offline, code=1).stderr
-    assert "has serial 0, and this machine has seen 1" in said and SERIALS in said
+    known = re.search(r"has serial (\d+), and this machine has seen (\d+)", said)
+    assert known is not None and int(known[2]) == int(known[1]) + 1 and SERIALS in said
     keep_list(registry, tmp_path / "old.json")
     run(*offline)
+
+
+def test_a_serial_that_an_earlier_release_remembered_is_below_those_of_now(installed, there, registry):
+    """It counted from 1; each list of a registry is remembered by itself since."""
+    there("verify", installed)
+    remembered_in = remote_variables().folder / SERIALS
+    remembered = json.loads(remembered_in.read_text())
+    (name,) = remembered
+    key_id, scope = name.split(maxsplit=1)
+    assert scope == "everybody"
+    remembered_in.write_text(json.dumps({key_id: 17}))
+    there("verify", installed)
+    # A list of another scope that is ahead of this one refuses nothing.
+    remembered_in.write_text(json.dumps({f"{key_id} accounts": remembered[name] + 5}))
+    there("verify", installed)
 
 
 def test_an_old_list_is_warned_of_and_an_expired_one_refused(installed, run, registry, tmp_path):
@@ -143,7 +161,7 @@ def test_a_lock_installs_exactly_what_it_names(there, project, registry):
     assert f"Installed {NAME} 1.0.0" in said and "neat 1.0.0" in said
     folder = project / ".claude" / "skills"
     done = json.loads(there("verify", "--lock", lock, folder, "--json").stdout)
-    assert done == {"verified": True, "skills": 2, "revocationSerial": 0}
+    assert (done["verified"], done["skills"]) == (True, 2) and done["revocationSerial"] > 0
     assert "holds the 2 skills of" in there("verify", "--lock", lock, folder).stdout
     assert "1.0.0" in there("lock", f"{NAME}@1.0.0").stdout
 

@@ -36,6 +36,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.ruling("rule", "CI-001", "9-e"), "ruling:rule:CI-001:9-e"),
         (keys.rule_figure("CI-001", "fired"), "rule_figure:CI-001:fired"),
         (keys.revocation(17), "revocation:000000000017"),
+        (keys.revoked("namespace acme acme:team"), "revoked:namespace acme acme%3Ateam"),
         (keys.owner(PLACE), "owner:git.example.com_8443/a/b"),
         (keys.namespace("git.example.com_8443~a"), "namespace:git.example.com_8443~a"),
         (keys.team("core"), "team:core"),

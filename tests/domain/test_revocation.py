@@ -101,7 +101,7 @@ def test_a_list_is_in_the_order_of_digest_skill_and_version() -> None:
         name: tuple(one for one in reversed(expected) if one.skill == name)
         for name in ("beta/tools/pdf", "acme/tools/pdf")
     }
-    assert list(RevokedList(7, 50, own).versions) == expected
+    assert list(RevokedList(7, own, "").versions) == expected
 
 
 # What a change means for lists.

@@ -9,7 +9,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from tests.leaks.requests import requests_for
-from tests.leaks.test_routes import ask, check_for_canaries, leaks_in, without_names, written
+from tests.leaks.test_routes import (
+    ask,
+    check_for_canaries,
+    check_for_movement,
+    leaks_in,
+    withdraw,
+    without_names,
+    written,
+)
 from tests.leaks.world import HIDDEN_OWNER, REASON, LeakWorld, open_leak_world
 from tests.support.envs import active_env
 from vskill_platform.domain import keys
@@ -21,6 +29,7 @@ from vskill_platform.domain.scan import Severity
 from vskill_platform.kv.collections import SKILLS
 from vskill_platform.sources.contract import Repositories
 from vskill_platform.store.blocklist import add_block, remove_block
+from vskill_platform.store.revocations import read_serial
 from vskill_platform.web.app import ENDPOINTS
 from vskill_platform.web.routing import Endpoint, NoQuery, get, post
 from vskill_platform.worker_context import require_env
@@ -87,6 +96,10 @@ async def in_a_look_at_the_host(request: Request) -> Response:
     return JSONResponse({})
 
 
+async def in_a_serial(_request: Request) -> Response:
+    return JSONResponse({"serial": await read_serial()})
+
+
 CANARY: tuple[View, ...] = (in_a_list, in_a_header, in_an_error)
 DIFFERENCE: tuple[View, ...] = (in_a_count, in_the_status, in_the_caching, in_the_length)
 COST: tuple[View, ...] = (in_a_read_of_the_store, in_a_read_of_content, in_a_look_at_the_host)
@@ -136,6 +149,19 @@ async def test_a_planted_read_is_found(world, view):
     first, second, cost, other = await answers(world, view)
     assert first == second
     assert cost != other
+
+
+async def test_a_planted_serial_that_moves_with_what_is_hidden_is_found(tmp_path):
+    route = get("/planted/in_a_serial", in_a_serial, query=NoQuery)
+    async with (
+        open_leak_world(tmp_path / "one", endpoints=(*ENDPOINTS, route)) as one,
+        open_leak_world(tmp_path / "two", endpoints=(*ENDPOINTS, route), signing=one.env.signing) as two,
+    ):
+        await check_for_movement(one, two, "anonymous", route)
+        await withdraw(one, hidden=True)
+        await withdraw(two, hidden=False)
+        with pytest.raises(AssertionError, match="in_a_serial"):
+            await check_for_movement(one, two, "anonymous", route)
 
 
 @pytest.mark.parametrize("path", ["/api/v1/blocklist", "/api/v1/blocklist/check", "/revocations"])

@@ -15,6 +15,8 @@ import pytest
 
 from tests.leaks.requests import Asked, requests_for
 from tests.leaks.world import Asker, Facts, LeakWorld, open_leak_world
+from tests.support.acting import restore, take_down
+from tests.support.envs import active_env
 from tests.support.walking import walk
 from vskill_platform.web.app import ENDPOINTS
 from vskill_platform.web.routing import Endpoint
@@ -129,3 +131,33 @@ async def test_no_answer_holds_a_canary(world, routes, asker):
 @pytest.mark.parametrize(("routes", "asker"), BY_EVERY_OUTSIDER)
 async def test_what_is_hidden_is_answered_as_what_is_not_there(world, twin, routes, asker):
     await walk(routes, partial(check_for_differences, world, twin, asker))
+
+
+async def withdraw(world: LeakWorld, *, hidden: bool) -> None:
+    """Withdraw versions of a public skill; in one of two registries those of a hidden one too, before and after."""
+    with active_env(world.env):
+        if hidden:
+            await take_down(world.hidden.canonical, "1.0.0", by="admin:ada", reason="a test")
+        await take_down(world.visible.canonical, by="admin:ada", reason="a test")
+        if hidden:
+            await take_down(world.hidden.canonical, "1.1.0", by="admin:ada", reason="a test")
+            await restore(world.hidden.canonical, "1.1.0", by="admin:ada", reason="a test")
+
+
+async def check_for_movement(world: LeakWorld, twin: LeakWorld, asker: str, endpoint: Endpoint) -> None:
+    """Both registries are asked the same; what only one of them has done in secret moves nothing."""
+    about = requests_for(endpoint, world.visible), requests_for(endpoint, twin.visible)
+    for here, there in zip(*about, strict=True):
+        first = written(await ask(world, world.askers[asker], here))
+        second = written(await ask(twin, twin.askers[asker], there))
+        assert first == second, here.label
+
+
+@pytest.mark.parametrize("asker", ["anonymous", "zoe by token"])
+async def test_nothing_moves_with_what_is_hidden(world, twin, asker):
+    """Counters and serials: a withdrawal that nobody may know of leaves every answer as it is."""
+    about_withdrawals = [one for one in READS if "revocations" in one.path]
+    await walk(about_withdrawals, partial(check_for_movement, world, twin, asker))
+    await withdraw(world, hidden=True)
+    await withdraw(twin, hidden=False)
+    await walk(READS, partial(check_for_movement, world, twin, asker))

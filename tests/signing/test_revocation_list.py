@@ -46,13 +46,13 @@ OLD = RevokedVersion(
     severity=None,
     replacement=None,
 )
-REVOKED = RevokedList(7, NOW - 60_000, {one.skill: (one,) for one in (BAD, OLD)})
+REVOKED = RevokedList(70, {one.skill: (one,) for one in (BAD, OLD)}, "", serial=7, at=NOW - 60_000)
 ARCHIVES = {(BAD.skill, BAD.version): ArchiveDigests("1" * 64, "2" * 64)}
 KEY = SigningKey.generate()
 
 
 def signed(key: SigningKey = KEY, now: int = NOW) -> bytes:
-    return seal(encode_document(make_document("reg", REVOKED, ARCHIVES, now)), key, PAYLOAD_TYPE)
+    return seal(encode_document(make_document("reg", "everybody", REVOKED, ARCHIVES, now)), key, PAYLOAD_TYPE)
 
 
 def foreign_key(key: PublicKey) -> SSlibKey:
@@ -70,7 +70,7 @@ def test_another_library_verifies_the_list():
 
 def test_another_library_refuses_a_changed_list():
     changed = json.loads(signed())
-    payload = encode_document(make_document("reg", RevokedList(8, 0, {}), {}, NOW))
+    payload = encode_document(make_document("reg", "everybody", RevokedList(80, {}, "", serial=8), {}, NOW))
     changed["payload"] = json.loads(seal(payload, KEY, PAYLOAD_TYPE))["payload"]
     with pytest.raises(VerificationError):
         Envelope.from_dict(changed).verify([foreign_key(KEY.public)], 1)
@@ -102,7 +102,7 @@ def test_a_list_is_good_for_seven_days():
     [
         (seal(b"{}", KEY, PAYLOAD_TYPE), "not a revocation list"),
         (seal(b"\xff", KEY, PAYLOAD_TYPE), "not a revocation list"),
-        (seal(encode_document(make_document("reg", REVOKED, {}, NOW)), KEY), "payload type"),
+        (seal(encode_document(make_document("reg", "everybody", REVOKED, {}, NOW)), KEY), "payload type"),
         (b"{}", "not a DSSE envelope"),
     ],
 )
@@ -112,7 +112,7 @@ def test_what_is_no_list_is_refused_with_its_reason(data, words):
 
 
 def test_a_moment_that_is_none_is_refused():
-    text = encode_document(make_document("reg", REVOKED, {}, NOW)).replace(
+    text = encode_document(make_document("reg", "everybody", REVOKED, {}, NOW)).replace(
         b'"expiresAt":"2', b'"expiresAt":"x'
     )
     with pytest.raises(AttestationInvalid, match="not a revocation list"):

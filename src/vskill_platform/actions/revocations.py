@@ -15,10 +15,11 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.visibility import audiences_of, document_reader, namespace_reader
 from vskill_platform.actions.wire import PLAIN, Wire, iso_time
+from vskill_platform.domain.audience import Everything
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.blocklist import BlockEntry
 from vskill_platform.domain.errors import NotFound
-from vskill_platform.domain.namespace import MOST_NAMESPACE
+from vskill_platform.domain.namespace import MOST_NAMESPACE, namespace_audiences
 from vskill_platform.domain.revocation import (
     Revocation,
     RevocationStep,
@@ -34,7 +35,7 @@ from vskill_platform.domain.token import TokenScope
 from vskill_platform.signing.dsse import ENVELOPE_TYPE, seal
 from vskill_platform.signing.revocation_list import DAY_MS, PAYLOAD_TYPE, encode_document, make_document
 from vskill_platform.store.attestations import remember_signer
-from vskill_platform.store.revocations import list_recent, list_revocations, read_serial
+from vskill_platform.store.revocations import PAGE, find_serial, list_revocations, read_serial
 from vskill_platform.store.revoked import read_archive_digests, read_revoked, read_revoked_in
 from vskill_platform.store.skills import read_skills
 
@@ -42,7 +43,7 @@ from vskill_platform.store.skills import read_skills
 MOST_EVENTS = 200
 
 NamespaceName = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_NAMESPACE, pattern=PLAIN)]
-Serial = Annotated[int, msgspec.Meta(ge=0, le=10**11)]
+Serial = Annotated[int, msgspec.Meta(ge=0, le=10**14)]
 
 
 class ReadRevocationList(ActionRequest, frozen=True, kw_only=True):
@@ -93,6 +94,7 @@ class RevocationStepView(Wire, frozen=True):
 class RevocationEventView(Wire, frozen=True):
     """Versions of one skill that were withdrawn or restored together."""
 
+    #: its moment in milliseconds; several events can have the same
     serial: int
     #: skill.withdrawn, skill.restored or skill.yanked
     type: str
@@ -108,7 +110,7 @@ class RevocationEvents(Wire, frozen=True):
     #: the serial to go on after
     after: int
     has_more: bool
-    #: of the whole list
+    #: of the list; it rises by one with each change of it
     serial: int
 
 
@@ -117,33 +119,39 @@ async def read_list(services: Services, reader: Principal, request: ReadRevocati
     if services.signing is None:
         raise NotFound("This registry has no signing key, so it signs no revocation list.")
     key = await services.signing.current()
-    revoked, name = await _revoked_for(reader, request.namespace)
+    scope, revoked = await _list_for(reader, request.namespace)
     today = services.kv.now() // DAY_MS
-    mark = (name, revoked.serial, today, key.public.key_id)
-    known = services.kept.signed.get(mark) if name is not None else None
+    mark = (scope, revoked.serial, today, key.public.key_id)
+    known = services.kept.signed.get(mark) if request.namespace is None else None
     if known is not None:
         return known
     archives = await read_archive_digests(revoked)
-    document = make_document(services.settings.registry_name, revoked, archives, services.kv.now())
+    document = make_document(services.settings.registry_name, scope, revoked, archives, services.kv.now())
     sealed = seal(encode_document(document), key, PAYLOAD_TYPE)
     await remember_signer(key.public)
-    if name is not None:
+    if request.namespace is None:
         services.kept.signed.put(mark, sealed, len(sealed))
     return sealed
 
 
-async def _revoked_for(reader: Principal, namespace: str | None) -> tuple[RevokedList, object]:
-    """What is in the list, and what it is kept by; None where it is for one reader."""
+async def _list_for(reader: Principal, namespace: str | None) -> tuple[str, RevokedList]:
+    """Whose list it is, and what it holds. Readers of different parts of a namespace have different lists."""
     if namespace is not None:
         form = audiences_of(await namespace_reader(reader, namespace))
-        return await read_revoked_in(namespace, form), None
-    form = audiences_of(await document_reader(reader))
-    return await read_revoked(form), form
+        every = namespace_audiences(namespace) | namespace_audiences(namespace.lower())
+        own = every if isinstance(form, Everything) else every & form
+        scope = f"namespace {' '.join((namespace, *sorted(own)))}"
+        revoked = await read_revoked_in(scope, namespace, form)
+        # One that has always been empty is that of every namespace, so that it says nothing of this one.
+        return (scope if revoked.skills or revoked.serial != revoked.at else "namespace"), revoked
+    is_nobody = reader.account is None and not reader.operator
+    scope = "everybody" if is_nobody else "accounts"
+    return scope, await read_revoked(scope, audiences_of(await document_reader(reader)))
 
 
 async def revoked_for(reader: Principal) -> RevokedList:
     """The versions that the registry's list holds for this reader."""
-    return await read_revoked(audiences_of(await document_reader(reader)))
+    return (await _list_for(reader, None))[1]
 
 
 def find_version(
@@ -207,29 +215,44 @@ async def find_revoked_content(reader: Principal, content: str) -> RevokedVersio
 
 
 async def follow(_services: Services, reader: Principal, request: FollowRevocations) -> RevocationEvents:
-    serial = await read_serial()
-    found = await list_revocations(request.after, MOST_EVENTS)
-    last = found[-1].serial if found else request.after
-    return RevocationEvents(await show_events(reader, found), last, last < serial, serial)
+    """Events of one moment are never parted. Hidden ones are passed over, so nothing in the answer moves with them."""
+    found: list[Revocation] = []
+    place = await find_serial(request.after)
+    while len(found) <= MOST_EVENTS or found[MOST_EVENTS - 1].at == found[-1].at:
+        page = await list_revocations(place)
+        if not page:
+            break
+        found += await _readable(reader, page)
+        place = page[-1].serial
+    last = found[min(len(found), MOST_EVENTS) - 1].at if found else request.after
+    views = tuple(view for one in found if one.at <= last for view in event_views(one))
+    has_more = bool(found) and found[-1].at > last
+    return RevocationEvents(views, last, has_more, (await revoked_for(reader)).serial)
 
 
 async def recent_events(reader: Principal, after: int = 0) -> tuple[RevocationEventView, ...]:
     """The latest events, newest first."""
-    return tuple(reversed(await show_events(reader, await list_recent(after, MOST_EVENTS))))
+    first, end = await find_serial(after), await read_serial()
+    found: list[Revocation] = []
+    while end > first and len(found) < MOST_EVENTS:
+        begin = max(first, end - PAGE)
+        found[:0] = await _readable(reader, await list_revocations(begin, end - begin))
+        end = begin
+    return tuple(view for one in reversed(found[-MOST_EVENTS:]) for view in reversed(event_views(one)))
 
 
-async def show_events(reader: Principal, events: Sequence[Revocation]) -> tuple[RevocationEventView, ...]:
-    """The events about skills that the readers of this document may read now."""
+async def _readable(reader: Principal, events: Sequence[Revocation]) -> list[Revocation]:
+    """Those about skills that the readers of this document may read now."""
     form = audiences_of(await document_reader(reader))
-    skills = await read_skills({one.skill for one in events if one.skill}, audiences=form)
-    return tuple(view for one in events if one.skill in skills for view in event_views(one))
+    skills = await read_skills({one.skill for one in events if one.steps}, audiences=form)
+    return [one for one in events if one.steps and one.skill in skills]
 
 
 def event_views(event: Revocation) -> tuple[RevocationEventView, ...]:
     """One for each kind of what happened in the commit."""
     return tuple(
         RevocationEventView(
-            event.serial, kind.value, iso_time(event.at), event.skill, tuple(map(_step_view, steps))
+            event.at, kind.value, iso_time(event.at), event.skill, tuple(map(_step_view, steps))
         )
         for kind, steps in steps_by_kind(event).items()
     )

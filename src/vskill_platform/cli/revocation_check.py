@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from vskill_platform.signing.keys import PublicKey
     from vskill_platform.signing.revocation_list import ListedRevocation, RevocationDocument
 
-#: In the folder of the person's own files: the highest serial by key id.
+#: In the folder of the person's own files: the highest serial by key id and list.
 SERIALS = "revocations.json"
 DAY_MS = 86_400_000
 
@@ -35,7 +35,9 @@ def open_list(data: bytes, trusted: "Iterable[PublicKey]", *, offline_ok: bool) 
     document, key = open_revocation_list(data, keys)
     folder = remote_variables().folder
     serials = _read_serials(folder)
-    highest = max((serials.get(one.key_id, 0) for one in keys), default=0)
+    # By key alone: what an earlier release has seen, whose numbers are lower than any of now.
+    seen = [name for one in keys for name in (one.key_id, _name(one.key_id, document.scope))]
+    highest = max((serials.get(name, 0) for name in seen), default=0)
     if document.serial < highest:
         message = (
             f"The revocation list has serial {document.serial}, and this machine has seen {highest}: it is an old one. "
@@ -50,14 +52,14 @@ def open_list(data: bytes, trusted: "Iterable[PublicKey]", *, offline_ok: bool) 
         raise AttestationInvalid(message, issued=document.issued_at)
     if age >= OLD_MS:
         _warn(f"the revocation list is {days}: what was withdrawn since is not known")
-    _remember(folder, serials, key.key_id, document.serial)
+    _remember(folder, serials, _name(key.key_id, document.scope), document.serial)
     return document
 
 
 def require_never_seen(keys: "Iterable[PublicKey]") -> None:
     """Raise AttestationInvalid where a registry withholds the list that it gave before."""
     serials = _read_serials(remote_variables().folder)
-    if any(key.key_id in serials for key in keys):
+    if any(name.split()[0] == key.key_id for key in keys for name in serials):
         raise AttestationInvalid(
             "The registry gives no revocation list, and this machine has seen one of it."
         )
@@ -96,10 +98,15 @@ def _read_serials(folder: Path) -> dict[str, int]:
         raise AttestationInvalid(message, file=str(folder / SERIALS)) from error
 
 
-def _remember(folder: Path, serials: dict[str, int], key_id: str, serial: int) -> None:
-    if serials.get(key_id, -1) >= serial:
+def _name(key_id: str, scope: str) -> str:
+    """What a serial is remembered by: each list of a registry has serials of its own."""
+    return f"{key_id} {scope}".strip()
+
+
+def _remember(folder: Path, serials: dict[str, int], name: str, serial: int) -> None:
+    if serials.get(name, -1) >= serial:
         return
     try:
-        replace_file(folder / SERIALS, {**serials, key_id: serial})
+        replace_file(folder / SERIALS, {**serials, name: serial})
     except OSError as error:
         _warn(f"the serial {serial} cannot be remembered: {error.strerror}")

@@ -42,6 +42,8 @@ SUPPRESS = "suppress:"
 RULING = "ruling:"
 #: what one commit changed about the versions that are withdrawn
 REVOCATION = "revocation:"
+#: since when a list of revoked versions is as it is, by who reads it
+REVOKED = "revoked:"
 #: how often a rule fired, and how often reviewers agreed
 RULE_FIGURE = "rule_figure:"
 OWNER = "owner:"
@@ -93,7 +95,7 @@ CONTROL_QUEUE = "control:queue"
 CONTROL_NAMESPACES = "control:namespaces"
 #: the rule set that stopped before its first take-down
 CONTROL_RESCANS = "control:rescans"
-#: how often versions were withdrawn or restored: the serial of the revocation list
+#: how many events of revocation there are
 CONTROL_REVOCATIONS = "control:revocations"
 #: the key that seals the cursors of event streams
 CONTROL_STREAMS = "control:streams"
@@ -125,6 +127,7 @@ PARTS: dict[str, int] = {
     SUPPRESS: 2,
     RULING: 3,
     REVOCATION: 1,
+    REVOKED: 1,
     RULE_FIGURE: 2,
     OWNER: 1,
     NAMESPACE: 1,
@@ -299,6 +302,10 @@ def rulings_on(kind: str, value: str) -> str:
 def revocation(serial: int) -> str:
     """Padded, so that keys sort by serial."""
     return _key(REVOCATION, f"{serial:012}")
+
+
+def revoked(scope: str) -> str:
+    return _key(REVOKED, scope)
 
 
 def rule_figure(rule_id: str, what: str) -> str:

@@ -2,7 +2,7 @@
 
 Both follow from the skill's record. A list of revoked versions is derived from records and never stored; the record of
 a change (`Revocation`) is written in the same commit as the skill, under a serial that only grows, so a list and the
-serial that it was derived at always belong together.
+events that it was derived from always belong together.
 """
 
 import enum
@@ -78,7 +78,9 @@ class Revocation(msgspec.Struct, frozen=True, omit_defaults=True):
     """The record at `revocation:{serial}`: what one commit changed about a list of revoked versions. Who may read it is
     not in it: whoever may read the skill at that moment."""
 
+    #: counts hidden ones too, so nobody but the registry sees it
     serial: int
+    #: never before that of the event before it; the number by which readers know it
     at: int
     #: canonical name; empty: who may read a whole namespace has changed, so lists hold other skills
     skill: str = ""
@@ -87,13 +89,18 @@ class Revocation(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RevokedList(msgspec.Struct, frozen=True):
-    """Every revoked version that some readers may read, as of one serial."""
+    """Every revoked version that some readers may read."""
 
-    serial: int
-    #: when that serial was written; 0 before the first
-    at: int
+    #: how many events it was derived from; never shown, since hidden ones count
+    followed: int
     #: by canonical name; skills without any are left out
     skills: dict[str, tuple[RevokedVersion, ...]]
+    #: of its versions, so that two lists are compared by it
+    digest: str
+    #: what its readers see: it rises by one with each change of the list
+    serial: int = 0
+    #: since when the list is as it is
+    at: int = 0
 
     @property
     def versions(self) -> tuple[RevokedVersion, ...]:

@@ -15,7 +15,6 @@ from vskill_platform.notifications.notices import (
     Notice,
     NoticeType,
     ReportNotice,
-    recall_id,
 )
 from vskill_platform.store.notifications import find_account, find_accounts, find_watchers, take_back, tell
 from vskill_platform.store.owners import find_maintainers
@@ -79,9 +78,9 @@ class Teller:
         for kind, steps in steps_by_kind(event).items() if watchers else ():
             numbers = ", ".join(step.version for step in steps)
             text = f"{event.skill} {numbers} {_DONE[kind]}. {steps[0].reason}".strip()
-            told = Notification(
-                recall_id(event, kind), Topic.WATCHED, kind.value, event.at, text, skill=event.skill
-            )
+            # Not by the event's serial, which counts those that this account may not know of.
+            number = f"revocation-{event.at}-{event.skill}.{kind.value}"
+            told = Notification(number, Topic.WATCHED, kind.value, event.at, text, skill=event.skill)
             self._tell_all(watchers, told)
 
     async def tell_of_report(self, notice: ReportNotice, report: Report) -> None:

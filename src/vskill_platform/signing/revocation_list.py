@@ -70,6 +70,8 @@ class RevocationDocument(msgspec.Struct, frozen=True, rename="camel"):
     expires_at: str
     #: by digest, then by skill
     entries: tuple[ListedRevocation, ...]
+    #: whose list it is; serials are compared with those of the same list
+    scope: str = ""
 
     def find(self, skill: str, version: str, digest: str) -> ListedRevocation | None:
         """The entry about one version."""
@@ -87,12 +89,14 @@ class RevocationDocument(msgspec.Struct, frozen=True, rename="camel"):
 Archives = Mapping[tuple[str, str], ArchiveDigests]
 
 
-def make_document(registry: str, revoked: RevokedList, archives: Archives, now: int) -> RevocationDocument:
+def make_document(
+    registry: str, scope: str, revoked: RevokedList, archives: Archives, now: int
+) -> RevocationDocument:
     """What the list says at this serial, on this day."""
     issued = max(revoked.at, now - now % DAY_MS)
     entries = tuple(_entry(one, archives.get((one.skill, one.version))) for one in revoked.versions)
     return RevocationDocument(
-        1, registry, revoked.serial, utc_text(issued), utc_text(issued + VALID_MS), entries
+        1, registry, revoked.serial, utc_text(issued), utc_text(issued + VALID_MS), entries, scope
     )
 
 

@@ -1,8 +1,8 @@
 """Revocations: one record per commit that changes which versions are withdrawn, at `revocation:{serial}`.
 
 Whoever stores a skill gets these writes with it (`store.skills.skill_writes`), so no way of withdrawing or restoring a
-version can leave them out. The serial is the number of such commits. Two that are made at once meet at the same key:
-one of them is refused, and tries again with the next serial.
+version can leave them out. The serial is the number of such commits; no reader sees it, since it counts hidden ones.
+Two that are made at once meet at the same key: one of them is refused, and tries again with the next serial.
 """
 
 import msgspec
@@ -30,8 +30,10 @@ async def reader_writes() -> tuple[Operation, ...]:
 
 
 async def _raise_serial(skill: str, steps: tuple[RevocationStep, ...]) -> tuple[Operation, ...]:
-    serial = await read_serial() + 1
-    event = Revocation(serial, require_env("kv").kv.now(), skill, steps)
+    last = await read_serial()
+    before, serial = await read_revocation(last), last + 1
+    now = require_env("kv").kv.now()
+    event = Revocation(serial, now if before is None else max(now, before.at), skill, steps)
     return (
         Add(keys.CONTROL_REVOCATIONS),
         Put(keys.revocation(serial), msgspec.json.encode(event), ABSENT),
@@ -57,6 +59,14 @@ async def list_revocations(after: int, limit: int = PAGE) -> tuple[Revocation, .
     return tuple(decode(entry, Revocation) for entry in page.items)
 
 
-async def list_recent(after: int, limit: int) -> tuple[Revocation, ...]:
-    """The latest events after a serial, oldest first."""
-    return await list_revocations(max(after, await read_serial() - limit), limit)
+async def find_serial(moment: int) -> int:
+    """The serial of the last event up to a moment; 0 where all are later."""
+    first, last = 0, await read_serial()
+    while first < last:
+        middle = (first + last + 1) // 2
+        event = await read_revocation(middle)
+        if event is not None and event.at <= moment:
+            first = middle
+        else:
+            last = middle - 1
+    return first

@@ -1,64 +1,116 @@
-"""Lists of revoked versions, derived from the skills' records for one set of audiences, and kept by serial.
+"""Lists of revoked versions, derived from the skills' records for one set of audiences, and kept.
 
 The first list of a process walks over every skill that its readers may read. After that, the events since the serial
 that it was derived at name the skills to read again. Records can be newer than the serial that was read before them,
-so the events are followed until the serial stands still: every change of a list raises it in the same commit.
+so the events are followed until their number stands still: every change of a list adds one in the same commit.
+
+The serial that readers see is kept for each list at `revoked:{scope}`, so every process gives the same. It rises where
+the list differs from what it was, and so tells nothing of what its readers may not read.
 """
+
+import contextlib
+import hashlib
+
+import msgspec
 
 from vskill_platform.archives import ArchiveDigests
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import Audiences
-from vskill_platform.domain.errors import AttestationInvalid
+from vskill_platform.domain.errors import AttestationInvalid, Conflict
 from vskill_platform.domain.revocation import RevokedList, RevokedVersion, revoked_versions
 from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.records import Skips, readable
+from vskill_platform.kv.entries import ABSENT
+from vskill_platform.records import Skips, decode, readable
 from vskill_platform.signing.dsse import read_payload
 from vskill_platform.signing.statement import read_statement
-from vskill_platform.store.revocations import PAGE, list_revocations, read_revocation, read_serial
+from vskill_platform.store.revocations import PAGE, list_revocations, read_serial
 from vskill_platform.store.skills import iter_readable
 from vskill_platform.worker_context import require_env
 
 #: Lists that a process keeps: documents about the whole registry have two forms.
 MOST_KEPT = 4
+DAY_MS = 86_400_000
 
 
-async def read_revoked(audiences: Audiences) -> RevokedList:
+class ListMark(msgspec.Struct, frozen=True):
+    """The record at `revoked:{scope}`."""
+
+    serial: int
+    #: When it became as it is.
+    at: int
+    #: Of the list, by which it is seen whether it has changed.
+    digest: str
+    #: How many events it was derived from: a process that knows fewer is behind.
+    followed: int
+
+
+async def read_revoked(scope: str, audiences: Audiences) -> RevokedList:
     """Every revoked version that readers of these audiences may read, as of now."""
     kept = require_env("kv").kept
     async with kept.revoked_turn:
-        known = await _follow(kept.revoked.pop(audiences, None), audiences)
+        known = kept.revoked.pop(audiences, None)
+        numbered = None
+        while known is None or numbered is None:
+            known = await _follow(known, audiences)
+            numbered = await _number(scope, known, keep_empty=True)
         kept.revoked[audiences] = known
         while len(kept.revoked) > MOST_KEPT:
             del kept.revoked[next(iter(kept.revoked))]
-    return known
+    return numbered
 
 
-async def read_revoked_in(namespace: str, audiences: Audiences) -> RevokedList:
+async def read_revoked_in(scope: str, namespace: str, audiences: Audiences) -> RevokedList:
     """The same for the skills of one namespace; not kept."""
     while True:
-        serial = await read_serial()
-        found = await _walk(audiences, f"{namespace}/")
-        if await read_serial() == serial:
-            return RevokedList(serial, await _moment_of(serial), found)
+        followed = await read_serial()
+        found = _derived(followed, await _walk(audiences, f"{namespace}/"))
+        # Anybody can ask for any namespace: of a list that has always been empty nothing is written.
+        numbered = await _number(scope, found, keep_empty=False)
+        if await read_serial() == followed and numbered is not None:
+            return numbered
+
+
+async def _number(scope: str, revoked: RevokedList, *, keep_empty: bool) -> RevokedList | None:
+    """The list with its serial; None where somebody has derived a later one.
+
+    The first serial is a time, the present one or, where nothing is written, the beginning of the day, so that it is
+    above those of earlier releases.
+    """
+    kv = require_env("kv").kv
+    while True:
+        entry, now = await kv.get(keys.revoked(scope)), kv.now()
+        mark = None if entry is None else decode(entry, ListMark)
+        if mark is None and not (revoked.skills or keep_empty):
+            today = now - now % DAY_MS
+            return msgspec.structs.replace(revoked, serial=today, at=today)
+        if mark is not None and mark.digest == revoked.digest:
+            return msgspec.structs.replace(revoked, serial=mark.serial, at=mark.at)
+        if mark is not None and mark.followed > revoked.followed:
+            return None
+        mark = ListMark(mark.serial + 1 if mark else now, now, revoked.digest, revoked.followed)
+        version = ABSENT if entry is None else entry.version
+        with contextlib.suppress(Conflict):
+            await kv.put(keys.revoked(scope), msgspec.json.encode(mark), if_version=version, quiet=True)
 
 
 async def _follow(known: RevokedList | None, audiences: Audiences) -> RevokedList:
     while True:
-        serial = await read_serial()
-        if known is not None and known.serial == serial:
+        followed = await read_serial()
+        if known is not None and known.followed == followed:
             return known
-        names = None if known is None else await _names_since(known.serial)
+        names = None if known is None else await _names_since(known.followed)
         if known is None or names is None:
             found = await _walk(audiences)
         else:
             found = {name: own for name, own in known.skills.items() if name not in names}
             found |= await _read(names, audiences)
-        known = RevokedList(serial, await _moment_of(serial), found)
+        known = _derived(followed, found)
 
 
-async def _moment_of(serial: int) -> int:
-    event = await read_revocation(serial) if serial else None
-    return 0 if event is None else event.at
+def _derived(followed: int, skills: dict[str, tuple[RevokedVersion, ...]]) -> RevokedList:
+    found = RevokedList(followed, skills, "")
+    digest = hashlib.sha256(msgspec.json.encode(found.versions)).hexdigest()
+    return msgspec.structs.replace(found, digest=digest)
 
 
 async def _names_since(serial: int) -> frozenset[str] | None:

@@ -74,7 +74,7 @@ def _entry(event: RevocationEventView, base: str) -> str:
     said = "\n".join(map(_sentence, event.versions))
     return (
         f"<entry><title>{xml_text(title)}</title>"
-        f"<id>{xml_text(base)}/revocations#{event.serial}.{event.type}</id>"
+        f"<id>{xml_text(base)}/revocations#{xml_text(event.skill)}.{event.serial}.{event.type}</id>"
         f"<link href={quoteattr(f'{base}/skills/{event.skill}/versions')}/><updated>{event.at}</updated>"
         f"<summary>{xml_text(said)}</summary></entry>"
     )
