@@ -70,7 +70,7 @@ MEANING: dict[AlertCode, str] = {
     AlertCode.NO_WORKER: "no worker has given a sign of life for 25 s",
     AlertCode.QUEUE_AWAY: "the queue's server does not answer; submissions are accepted and kept",
     AlertCode.WORKER_LACKS: "a worker lacks temporary files, child processes, git, the scanner or a store",
-    AlertCode.SCHEDULE_STOPPED: "no scheduled job has started for a minute, while workers are alive",
+    AlertCode.SCHEDULE_STOPPED: "no scheduled job has started for a minute, and no_worker does not hold",
     AlertCode.OLDEST_WAITING: "a submission has waited longer than the stuck threshold, and the queue is not paused; "
     "not while no worker can work",
     AlertCode.NO_COMPLETION: "as oldest_waiting, and no run has ended for as long: perhaps no worker is alive",
