@@ -24,6 +24,7 @@ from vskill_platform.domain.errors import SourceGone
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.listing import About, about
 from vskill_platform.domain.naming import slug_of
+from vskill_platform.domain.numbering import version_note
 from vskill_platform.domain.scan import StaticReport
 from vskill_platform.domain.skill import (
     Artifact,
@@ -223,6 +224,7 @@ async def _publication(
         "published": keys.skill(canonical),
         "published_version": published.current_version,
         "audience": audience,
+        "version_note": version_note(added.notice) if added is not None and content.manifest.version else "",
     }
     return operations, changes
 

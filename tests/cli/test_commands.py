@@ -149,7 +149,11 @@ def test_several_folders_are_submitted_at_once(run, skill, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     (other / "SKILL.md").write_text((skill / "SKILL.md").read_text())
-    assert run("submit", skill, other).stdout.count("created") == 2
+    refused = run("submit", skill, other, code=1)
+    assert refused.stdout.count("created") == 1
+    assert "are both called tidy; rename one of them in its SKILL.md" in refused.stderr
+    (other / "SKILL.md").write_text((skill / "SKILL.md").read_text().replace("tidy", "other"))
+    assert run("submit", other).stdout.count("created") == 1
 
 
 def test_every_file_is_packed_with_its_mode_and_git_is_left_out(run, skill):

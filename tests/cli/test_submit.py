@@ -11,9 +11,11 @@ import sys
 import zipfile
 from pathlib import Path
 
+import httpx2
 import pytest
 import re2
 
+from tests.support.envs import run_until_quiet
 from tests.support.git_server import git_server, skill_md
 from tests.support.lifetimes import running
 from tests.support.patience import PATIENCE_S
@@ -64,6 +66,51 @@ def test_skills_below_a_skill_are_told_and_submitted_with_all(run, server):
     assert shown.count("created") == 1
     assert "1 more skills are below it; --all submits them too" in shown
     assert f"{URL} more: created" in run("submit", URL, "--all").stdout
+
+
+def test_an_upload_is_called_as_its_skill_md_says_wherever_it_lies(run, registry, home, tmp_path):
+    """The page took the name in SKILL.md, and the command line that of the folder: one skill became two."""
+    folder, nameless = tmp_path / "checkout", tmp_path / "Night Watch"
+    for place, text in ((folder, skill_md("tidy")), (nameless, b"# Watch\n\nWatches the night.\n")):
+        place.mkdir()
+        (place / "SKILL.md").write_bytes(text)
+    packed = shutil.make_archive(str(tmp_path / "v2"), "zip", folder)
+    there = ("--registry", registry["address"], "submit")
+    run("login", registry["address"], typed=registry["token"] + "\n")
+    archive = Path(packed).read_bytes()
+    uploaded = httpx2.post(
+        f"{registry['address']}/api/v1/submissions/upload",
+        content=archive,
+        headers={"authorization": f"Bearer {registry['token']}", "content-type": "application/octet-stream"},
+    ).json()
+    assert uploaded["skillName"] == "tidy"
+    for target in (folder, packed):
+        (one,) = json.loads(run(*there, target, "--json").stdout)
+        assert (one["submission"]["skillName"], one["submission"]["id"]) == ("tidy", uploaded["id"])
+    (other,) = json.loads(run(*there, nameless, "--json").stdout)
+    assert other["submission"]["skillName"] == "night-watch"
+
+
+def test_other_content_under_a_published_version_says_which_version_it_gets(run, registry, home, skill):
+    """In the answer to an upload, in the result that is followed, in the API and on the page; not where it is used."""
+    address, there = registry["address"], ("--registry", registry["address"])
+    run("login", address, typed=registry["token"] + "\n")
+    note = (
+        "Version 1.0.0 of the front matter is already published; 1.0.1 is used. "
+        "Write a higher version into SKILL.md to choose it yourself."
+    )
+    for body, said in (("first", False), ("second", True), ("second", True)):
+        (skill / "SKILL.md").write_bytes(skill_md("tidy", body, "1.0.0"))
+        answered = run(*there, "submit", skill).stdout
+        assert (note in answered) == (said and "requeued" in answered)
+        registry["do"](run_until_quiet)
+        (one,) = json.loads(run(*there, "submit", skill, "--json").stdout)
+        assert one["submission"]["versionNote"] == (note if said else None)
+    followed = run(*there, "submit", skill, "--watch").stdout
+    assert note in " ".join(followed.split())
+    assert note in httpx2.get(f"{address}/submissions/{one['submission']['id']}").text
+    (skill / "SKILL.md").write_bytes(skill_md("tidy", "third", "1.1.0"))
+    assert note not in run(*there, "submit", skill).stdout
 
 
 def test_an_archive_is_submitted_under_its_own_name(run, archive):

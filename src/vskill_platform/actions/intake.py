@@ -4,6 +4,7 @@ Submitting is idempotent, so a client that repeats a request does no harm.
 """
 
 import asyncio
+from contextlib import suppress
 from typing import Annotated
 
 import msgspec
@@ -16,11 +17,13 @@ from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions import SUBMISSIONS
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Wire, as_written, iso_time, wire_names
-from vskill_platform.domain.content import DEFAULT_LIMITS, SkillFile, skill_file_of
+from vskill_platform.domain import numbering
+from vskill_platform.domain.content import DEFAULT_LIMITS, SkillFile, digest_of_files, skill_file_of
 from vskill_platform.domain.errors import (
     InvalidInput,
     InvalidManifest,
     LimitExceeded,
+    LowerVersion,
     NoSkillFound,
     NotPermitted,
     QuotaExceeded,
@@ -28,14 +31,15 @@ from vskill_platform.domain.errors import (
     SourceUnavailable,
     Unsupported,
 )
-from vskill_platform.domain.identity import upload_identity
+from vskill_platform.domain.identity import Identity, upload_identity
 from vskill_platform.domain.namespace import Namespace, NamespaceRole, upload_namespace
 from vskill_platform.domain.naming import name_note, slugify
+from vskill_platform.domain.skill import number_after
 from vskill_platform.domain.submission import EntryPoint
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.intake import discover as discovery
 from vskill_platform.intake.discover import SettledPlace, Wanted
-from vskill_platform.intake.manifest import read_manifest
+from vskill_platform.intake.manifest import declared_slug, read_manifest
 from vskill_platform.intake.submit import (
     IntakeOutcome,
     Submitted,
@@ -48,6 +52,7 @@ from vskill_platform.store.accounts import read_user
 from vskill_platform.store.hand_ins import HandedIn
 from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_namespace
 from vskill_platform.store.owners import role_in
+from vskill_platform.store.skills import place_of
 
 MOST_BULK = 200
 #: The namespace of what an operator uploads without naming one.
@@ -94,6 +99,8 @@ class PlaceOutcome(Wire, frozen=True, omit_defaults=True):
     reason: str | None = None
     #: under which name it is published, where its folder and SKILL.md give two
     name_note: str | None = None
+    #: which version it will be, where the one in SKILL.md is published already
+    version_note: str | None = None
     #: why this place was refused, where others were not
     error: str | None = None
     code: str | None = None
@@ -241,19 +248,25 @@ async def upload(services: Services, actor: Principal, request: UploadSkill) -> 
         raise InvalidInput("The archive is missing.", field="archive", fix="send a .zip or .tar.gz")
     namespace = await _upload_namespace(actor, request.namespace)
     files = await asyncio.to_thread(read_archive, request.archive)
-    slug = request.name or _declared_slug(files)
-    source = source_of(request.source)
-    done = await upload_files(services, actor, files, namespace=namespace, slug=slug, source=source)
-    return await _with_page(actor, outcome_view(done), source, upload_identity(namespace, slug).url, "")
-
-
-def _declared_slug(files: tuple[SkillFile, ...]) -> str:
-    """The name in the front matter as a slug; an archive has no folder that could give one."""
-    declared = read_manifest(skill_file_of(files).data).declared_name
-    if declared is None:
+    slug = request.name or declared_slug(files)
+    if not slug:
         message = "SKILL.md gives no name in its front matter."
         raise InvalidInput(message, field="name", fix="add one, or give the skill's name with the archive")
-    return slugify(declared)
+    source = source_of(request.source)
+    done = await upload_files(services, actor, files, namespace=namespace, slug=slug, source=source)
+    identity = upload_identity(namespace, slug)
+    told = outcome_view(done, await _version_note(identity, files))
+    return await _with_page(actor, told, source, identity.url, "")
+
+
+async def _version_note(identity: Identity, files: tuple[SkillFile, ...]) -> str | None:
+    """Which number these files get, where it is not the one in their front matter. One that is too low ends the run."""
+    skill, declared = (await place_of(identity)).skill, read_manifest(skill_file_of(files).data).version
+    if skill is None or declared is None or skill.current_digest == digest_of_files(files):
+        return None
+    with suppress(LowerVersion):
+        return numbering.version_note(number_after(skill.versions, declared)[1]) or None
+    return None
 
 
 async def upload_files(
@@ -331,7 +344,7 @@ def source_of(text: str | None) -> EntryPoint:
     return known.get((text or "").lower(), EntryPoint.API)
 
 
-def outcome_view(done: Submitted) -> PlaceOutcome:
+def outcome_view(done: Submitted, version_note: str | None = None) -> PlaceOutcome:
     """The outcome in the members that clients look for."""
     record = done.submission
     submission_id = record.id if record else None
@@ -349,6 +362,7 @@ def outcome_view(done: Submitted) -> PlaceOutcome:
         blocked=done.outcome is IntakeOutcome.BLOCKED,
         reason=done.reason or None,
         name_note=name_note(record.skill_name, record.declared_name) if record else None,
+        version_note=version_note,
         page=f"/submissions/{submission_id}" if submission_id else None,
     )
 

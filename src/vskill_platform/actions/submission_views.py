@@ -165,6 +165,8 @@ class SubmissionView(SubmissionCard, frozen=True):
     signals: tuple[SignalView, ...] = ()
     #: under which name it is published, where its folder and SKILL.md give two
     name_note: str | None = None
+    #: why its version is not the one in SKILL.md
+    version_note: str | None = None
     #: a reviewer approved their own submission
     approved_by_submitter: bool = False
     #: there while the submission waits for its author
@@ -240,6 +242,7 @@ def submission_view(
         history=tuple(_event(event, viewer) for event in record.history),
         signals=_signals(record.evidence),
         name_note=name_note(record.skill_name, record.declared_name),
+        version_note=record.version_note or None,
         approved_by_submitter=record.approval is not None and record.approval.own,
         change_request=_change_request(record.change_request),
     )

@@ -53,6 +53,8 @@ class Options(msgspec.Struct, frozen=True):
     every: bool
     namespace: str
     slug: str | None
+    #: The uploads so far by name: a second one of a name would replace the first.
+    uploads: dict[str, Path] = {}
 
 
 class SubmittedSkill(msgspec.Struct, frozen=True):
@@ -79,7 +81,9 @@ class SubmittedSkill(msgspec.Struct, frozen=True):
     help="Namespace of the uploads; by default the account's own, or `local` for the operator of this machine.",
 )
 @click.option(
-    "--name", "slug", help="The skill's name in the namespace; the folder's or file's name otherwise."
+    "--name",
+    "slug",
+    help="The skill's name in the namespace; otherwise as SKILL.md says, or the folder's name.",
 )
 @click.option(
     "--watch/--no-watch",
@@ -264,8 +268,7 @@ async def _from_skill_folder(
 ) -> SubmittedSkill:
     try:
         files = await asyncio.to_thread(read_folder, folder)
-        name = await asyncio.to_thread(skill_name_at, folder)
-        return await _upload(caller, str(folder), files, options, name)
+        return await _upload(caller, folder, files, options)
     except PlatformError as error:
         if alone:
             raise
@@ -274,22 +277,28 @@ async def _from_skill_folder(
 
 async def _from_archive(caller: "Caller", target: str, options: Options) -> list[SubmittedSkill]:
     files = await asyncio.to_thread(read_file, Path(target))
-    name = await asyncio.to_thread(skill_name_at, Path(target))
-    return [await _upload(caller, target, files, options, name)]
+    return [await _upload(caller, Path(target), files, options)]
 
 
 async def _upload(
-    caller: "Caller", target: str, files: tuple[SkillFile, ...], options: Options, name: str
+    caller: "Caller", place: Path, files: tuple[SkillFile, ...], options: Options
 ) -> SubmittedSkill:
+    """An upload is called as its SKILL.md says, as on the page; where that gives no name, as its folder or archive."""
     from vskill_platform.actions.intake import UPLOAD, UploadSkill
     from vskill_platform.archives import tar_archive
+    from vskill_platform.intake.manifest import declared_slug
 
+    name = options.slug or declared_slug(files)
+    if not name:
+        name = await asyncio.to_thread(skill_name_at, place)
+    other = options.uploads.setdefault(name, place)
+    if other != place:
+        message = f"{other} and {place} are both called {name}."
+        raise InvalidInput(message, field="name", fix="rename one of them in its SKILL.md")
     archive = await asyncio.to_thread(tar_archive, files)
-    wanted = UploadSkill(
-        archive=archive, name=options.slug or name, namespace=options.namespace, source=SOURCE
-    )
+    wanted = UploadSkill(archive=archive, name=name, namespace=options.namespace, source=SOURCE)
     outcome = await caller.call(UPLOAD, wanted)
-    done = await _read_outcome(caller, target, outcome)
+    done = await _read_outcome(caller, str(place), outcome)
     return msgspec.structs.replace(done, page=f"{caller.pages}{outcome.page}")
 
 
@@ -307,6 +316,8 @@ def _tell(done: Sequence[SubmittedSkill], status: "Status | None") -> None:
             click.echo(f"{one.path}: Error: {one.outcome.error}", err=True)
         elif one.outcome is not None:
             click.echo(_outcome_line(one.path, one.outcome, one.view))
+        if one.outcome is not None and one.outcome.version_note:
+            click.echo(f"  {one.outcome.version_note}")
         if one.note:
             click.echo(f"  {one.note}")
     for page in dict.fromkeys(one.page for one in done if one.page):

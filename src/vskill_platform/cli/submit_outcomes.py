@@ -99,8 +99,8 @@ async def _read_lines(caller: "Caller", view: "SubmissionView") -> list[str]:
     named = () if view.state == "PUBLISHED" else view.decision.rule_ids
     counted = [one for one in found.findings if one.kind != "capability" and one.rule_id in named]
     notes = [f"SKILL.md line {one.line} (note): {one.sentence} {one.fix}" for one in found.notes]
-    note = [f"Note: {view.name_note}"] if view.name_note else []
-    return [*_lines(counted), *note, *notes]
+    told = [f"Note: {note}" for note in (view.name_note, view.version_note) if note]
+    return [*_lines(counted), *told, *notes]
 
 
 def _lines(findings: "list[FindingView]") -> list[str]:

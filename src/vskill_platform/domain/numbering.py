@@ -76,8 +76,14 @@ def next_version(
         return str(declared), ""
     if declared:
         _refuse_lower(declared, highest, last_declared)
-        why = f"the front matter's version {declared} is already published"
+        why = f"version {declared} of the front matter is already published"
     return str(highest.bumped()), f"{why}; {highest.bumped()} is used"
+
+
+def version_note(notice: str) -> str:
+    """The notice in sentences, for an author whose front matter gives a version that is not used; otherwise empty."""
+    fix = "Write a higher version into SKILL.md to choose it yourself."
+    return f"{notice[:1].upper()}{notice[1:]}. {fix}" if notice else ""
 
 
 def listed_number(last: str, current: str | None, *, status_at: int, updated_at: int) -> str:

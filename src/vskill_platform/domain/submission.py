@@ -185,6 +185,8 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
     #: The key of the published skill, never a guess by name.
     published: str | None = None
     published_version: str | None = None
+    #: Why that is not the version in its front matter; empty where it is, or there is none.
+    version_note: str = ""
     #: Set in a run that an appeal began.
     appeal: Appeal | None = None
     #: Set while it waits for its author; only in NEEDS_REVIEW.
@@ -494,6 +496,7 @@ def start_run(record: Submission, step: Step, *, submitter: str | None, upload: 
         approval=None,
         decision=None,
         evidence=None,
+        version_note="",
         appeal=None,
         change_request=None,
     )

@@ -7,7 +7,7 @@ fix it. Only what no client could install is refused: a SKILL.md that is empty, 
 matter is too large.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -23,7 +23,7 @@ from vskill_platform.domain.content import (
 )
 from vskill_platform.domain.errors import InvalidManifest
 from vskill_platform.domain.form import SKIPPED_BY_SKILLS, FormNote, NoteCode
-from vskill_platform.domain.naming import NAME_LENGTH, is_plain_name, plain_name
+from vskill_platform.domain.naming import NAME_LENGTH, is_plain_name, plain_name, slugify
 
 MAX_DEPTH = 8
 MAX_BYTES = 64 * 1024
@@ -62,6 +62,12 @@ class Manifest(msgspec.Struct, frozen=True):
     declared_name: str | None = None
     #: What the author should correct.
     notes: tuple[FormNote, ...] = ()
+
+
+def declared_slug(files: Iterable[SkillFile]) -> str | None:
+    """What an upload is called: the name in its front matter as a slug; None where there is none."""
+    name = read_manifest(skill_file_of(files).data).declared_name
+    return slugify(name) if name else None
 
 
 class _Fields(msgspec.Struct, frozen=True):

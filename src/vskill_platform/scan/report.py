@@ -136,7 +136,7 @@ def _skill_text(one: Scanned) -> Iterator[RenderableType]:
     folder = one.path.rstrip("/").rpartition("/")[2]
     note = name_note(slugify(folder), told.name) if folder not in ("", ".", "..") else None
     if note is not None:
-        yield _indented(note.replace("is published", "would be published"))
+        yield _indented(note.replace("It is published", "From a repository it would be published"))
     if one.report.status is not ScanStatus.COMPLETE and told.outcome not in (None, Outcome.REFUSE):
         yield _indented("It was not scanned to the end, so there may be more to find.", "magenta")
     findings = by_weight(one.report.findings)
