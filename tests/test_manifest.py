@@ -1,7 +1,6 @@
 """Front matter is read as text, strictly where it is YAML and leniently where it is not. What is taken instead of what
 was written has a note with a line and a fix; every refusal names the line of SKILL.md and the fix."""
 
-import time
 from contextlib import suppress
 
 import pytest
@@ -251,11 +250,11 @@ def test_an_alias_bomb_is_never_built():
     "line",
     ["a: " + "[" * 60_000, "{" * 60_000, "name: x\n" * 7_000, "-" * 60_000, "? " * 30_000, ": " * 30_000],
 )
-def test_a_hostile_front_matter_takes_no_longer_than_its_length(line):
+def test_a_hostile_front_matter_takes_no_longer_than_its_length(stopwatch, line):
     """Processor time, and far more of it than a linear reading takes, so that a busy machine does not matter."""
-    began = time.process_time()
+    began = stopwatch()
     assert read_manifest(skill(*NAMED, "bad: [x", line)).name == "pdf-tools"
-    assert time.process_time() - began < 5
+    assert stopwatch() - began < 5
 
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH, 20_000])

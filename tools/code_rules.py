@@ -1,4 +1,4 @@
-"""House rules for the product's code, and two for the tests', that a linter's configuration cannot express.
+"""House rules for the product's code, and three for the tests', that a linter's configuration cannot express.
 
 Each rule names a call or attribute, the files that alone may use it, and why. Names are followed through
 imports (`from os import environ as e` is still `os.environ`); `run_in_executor` is a method of objects whose
@@ -83,6 +83,10 @@ STARTS_PROCESSES = frozenset(
         "subprocess.Popen",
     }
 )
+#: What a machine that is busy with other things answers otherwise.
+MEASURES = frozenset({"time.perf_counter", "time.process_time", "time.thread_time", "resource.getrusage"})
+#: Where the fixture `stopwatch` stands, which marks what asks for it `machine`.
+STOPWATCH = "tests/conftest.py"
 LIFETIMES = "tests/support/lifetimes.py"
 #: What proves that nothing is left must not have a guardian of its own.
 MAY_START = frozenset({LIFETIMES, "tests/lifetimes/subreaper.py"})
@@ -147,7 +151,11 @@ def check_module(path: str, text: str) -> Iterator[Problem]:
         if not path.startswith(ACTIONS):
             yield from _check_rights(path, tree)
     if path.startswith(TESTS) and path not in MAY_START:
-        yield from _check_starts(path, ast.parse(text, filename=path))
+        why = f"start it with {LIFETIMES}, so that it ends with its test"
+        yield from _check_calls(path, ast.parse(text, filename=path), STARTS_PROCESSES, why)
+    if path.startswith(TESTS) and path != STOPWATCH:
+        why = "ask for the fixture `stopwatch`: what measures runs alone, in `make test-machine`"
+        yield from _check_calls(path, ast.parse(text, filename=path), MEASURES, why)
     if path.startswith(PLAYED) and path not in PATCHES:
         yield from check_patches(path, text)
 
@@ -188,13 +196,11 @@ def check_template(path: str, text: str) -> Iterator[Problem]:
                 yield Problem(path, number, f"{found[0]}: {NO_RIGHTS}")
 
 
-def _check_starts(path: str, tree: ast.Module) -> Iterator[Problem]:
+def _check_calls(path: str, tree: ast.Module, names: frozenset[str], why: str) -> Iterator[Problem]:
     imported = imported_names(ast.walk(tree))
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and (name := qualified_name(node.func, imported)) in STARTS_PROCESSES:
-            yield Problem(
-                path, node.lineno, f"{name}: start it with {LIFETIMES}, so that it ends with its test"
-            )
+        if isinstance(node, ast.Call) and (name := qualified_name(node.func, imported)) in names:
+            yield Problem(path, node.lineno, f"{name}: {why}")
 
 
 def check_patches(path: str, text: str) -> Iterator[Problem]:

@@ -18,7 +18,7 @@ from vskill_platform.actions.table import ACTIONS
 from vskill_platform.domain.token import SCOPES, TokenScope
 from vskill_platform.kv.contract import iterate_pages
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 WHO = ("anonymous", "author", "other", "namesake", "owner", "reviewer", "admin", "operator")
 

@@ -19,7 +19,7 @@ from bench.suite import BENCHES, Run, run_suite
 from tests.support.patience import PATIENCE_S
 from tools.files import ROOT
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.slow
 
 #: The whole way with real git has no small size: the processes that it starts take longer than everything else
 #: together. The web's has tests of its own.

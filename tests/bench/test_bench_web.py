@@ -10,7 +10,7 @@ from bench.scale import TINY
 from bench.web import ANSWERS, COLD, HOME, WARM
 from bench.workshop import open_workshop
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

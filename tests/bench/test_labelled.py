@@ -38,7 +38,7 @@ def test_every_skill_has_its_part_and_label(folder):
     }
 
 
-@pytest.mark.outside
+@pytest.mark.slow
 def test_the_report_says_what_is_decided_how_fast_and_where_the_time_goes(folder, tmp_path):
     report = run(Workshop(tmp_path, TINY, lambda _: None), folder, before="", compared=0)
     decided, places = report.tables

@@ -9,7 +9,7 @@ from bench.postgres_plans import Plan, to_markdown
 from bench.postgres_scale import Size, measure, shown_table
 from bench.results import Figure, Report, at_most
 
-pytestmark = [pytest.mark.anyio, pytest.mark.outside]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 TINY = Size(small=500, large=5_000, stuck=20, rounds=1)
 

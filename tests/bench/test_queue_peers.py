@@ -12,7 +12,7 @@ from bench.results import TIMES, Figure
 from bench.scale import TINY
 from bench.workshop import Workshop
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.slow
 
 ABSENT = Peer("nobody's queue", "nobody", "SQLite", "a_package_that_nobody_has")
 RAW_FIGURE = Figure.of(RAW, UNIT, [1.0])

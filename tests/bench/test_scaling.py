@@ -13,7 +13,7 @@ from bench.scaling.backlog import Servers, measure
 from bench.scaling.outcome import ALONE, FOUR, ONE, Sample, Setup, goals, report
 from tests.support import nats, postgres
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.slow
 
 SAMPLE = Sample(
     jobs=100,

@@ -10,7 +10,7 @@ from tests.chaos.engines import engines
 from tests.chaos.single import LOCKED, single
 from tests.chaos.world import DISK_FULL, SLOW_CLIENTS, WEB_KILLED, WORKER_KILLED, Plan, play
 
-pytestmark = [pytest.mark.anyio, pytest.mark.outside]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 async def test_B8_E9_through_every_fault_nothing_is_lost_and_nothing_is_published_twice(tmp_path: Path):

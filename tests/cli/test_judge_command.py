@@ -149,6 +149,7 @@ async def tells_them_apart(asked):
     return await says()(asked)
 
 
+@pytest.mark.slow
 def test_a_judge_is_measured_and_a_judge_that_fails_loses_nothing(run, folder, server, tmp_path, monkeypatch):
     monkeypatch.setenv("VSKILL_JUDGE_URL", server.url)
     monkeypatch.setenv("VSKILL_JUDGE_MODEL", "large")

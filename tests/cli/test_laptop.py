@@ -116,7 +116,7 @@ class Laptop:
         (self.folder / "tidy" / "scripts" / "sort.sh").write_text(script)
 
 
-@pytest.mark.outside
+@pytest.mark.slow
 def test_from_an_empty_folder_to_an_installed_and_verified_skill(program, token, address, tmp_path):
     laptop = Laptop(program, tmp_path / "home", address)
     said = laptop.run("login", address, typed=f"{token}\n")

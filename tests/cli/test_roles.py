@@ -17,7 +17,7 @@ from tests.support.patience import PATIENCE_S
 from vskill_platform.cli.local_skills import read_folder
 from vskill_platform.domain.content import digest_of_files
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.slow
 
 
 def processor_s(pid: int) -> float:

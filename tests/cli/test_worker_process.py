@@ -20,7 +20,7 @@ from tests.support.worker_process import worker_of
 from vskill_platform import __version__
 from vskill_platform.cli.worker_process import CHILD
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.slow
 
 
 def new_worker_of(process, before: int | None = None) -> int:

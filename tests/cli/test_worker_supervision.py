@@ -7,6 +7,7 @@ from functools import partial
 from itertools import pairwise
 from typing import NoReturn
 
+import msgspec
 import pytest
 
 from tests.support.patience import PATIENCE_S
@@ -32,14 +33,16 @@ def said():
 
 
 IMPATIENT = Patience(answer_s=0.05, ask_every_s=0.05, hung_s=0.05, first_pause_s=0.05, end_s=0.05)
+#: One that ends by itself has all the time that it needs for that.
+PATIENT = msgspec.structs.replace(IMPATIENT, ask_every_s=PATIENCE_S, hung_s=PATIENCE_S)
 
 
 ODD = partial(start_own, "tests.cli.odd_worker")
 
 
 @asynccontextmanager
-async def supervised(said, start=ODD):
-    stop, worker = asyncio.Event(), WorkerProcess(Settings(shutdown_grace_ms=1), said, start, IMPATIENT)
+async def supervised(said, start=ODD, patience=PATIENT):
+    stop, worker = asyncio.Event(), WorkerProcess(Settings(shutdown_grace_ms=1), said, start, patience)
     running = asyncio.create_task(worker.run(stop))
     try:
         yield worker
@@ -85,7 +88,7 @@ async def test_one_that_cannot_be_started_is_tried_again(said):
 async def test_one_that_does_not_answer_is_killed_and_started_again(said, monkeypatch, kind):
     """Meanwhile whoever asks for counts is answered."""
     monkeypatch.setenv("ODD", kind)
-    async with supervised(said) as worker:
+    async with supervised(said, patience=IMPATIENT) as worker:
         assert list(await worker.counts()) == []
         await until_said(said, "worker process killed", 1)
         ends = await until_said(said, "worker process ended", 1)

@@ -14,7 +14,7 @@ from tests.clients.private import OWNER, PrivateRegistry
 from tests.clients.registry import Registry, skill_md
 from vskill_platform.cli import cli
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.slow
 
 #: What somebody has in their settings already, by client.
 SETTINGS = {

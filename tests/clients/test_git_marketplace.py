@@ -12,7 +12,7 @@ from tests.clients.clients import git, keep_for_git
 from tests.clients.private import HIDDEN, OWNER, SLUG, PrivateRegistry
 from tests.clients.registry import Registry, running, skill_md
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.slow
 
 WHY = ("--reason", "for a test of clients")
 MANIFEST = ".claude-plugin/marketplace.json"

@@ -9,7 +9,7 @@ from tests.clients.clients import git
 from tests.clients.lenient_forms import LENIENT
 from tests.clients.registry import Registry, read_files, skill_md
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.slow
 
 RICH = {
     "SKILL.md": skill_md("rich", "Ünïcode prose."),

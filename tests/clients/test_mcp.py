@@ -10,7 +10,7 @@ from tests.clients.registry import Registry, running, skill_md
 from tests.support.envs import skill_files
 from tests.support.shelf import open_shelf
 
-pytestmark = [pytest.mark.anyio, pytest.mark.outside]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 FILES = {
     "SKILL.md": skill_md("tidy", "Tidies up."),

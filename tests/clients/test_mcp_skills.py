@@ -14,7 +14,7 @@ from tests.clients.registry import Registry, add_many, skill_md
 from vskill_platform.intake.manifest import read_front_matter
 from vskill_platform.web.clients.mcp_skills import PAGE, file_uri, split_uri
 
-pytestmark = [pytest.mark.anyio, pytest.mark.outside]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 EXTENSION = "io.modelcontextprotocol/skills"
 HEAD = b"""---

@@ -10,7 +10,7 @@ import pytest
 
 from tests.clients.registry import Registry
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.slow
 
 PREFIX = "skill://upload~vectors/skills/"
 HEADS = {

@@ -29,7 +29,7 @@ from tests.clients.private import (
 from tests.clients.registry import read_files
 from tests.support.patience import PATIENCE_S
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.slow
 
 #: Of a skill, and of its namespace; both are in a canonical name.
 ADDRESSES = (

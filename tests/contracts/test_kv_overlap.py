@@ -46,6 +46,7 @@ def sketch(*hashes: int, audience: str = "public") -> bytes:
     return json.dumps({"hashes": hashes, "audience": audience}).encode()
 
 
+@pytest.mark.slow
 @settings(
     max_examples=examples(25),
     deadline=None,

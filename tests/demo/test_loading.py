@@ -31,7 +31,7 @@ def worker(environment):
         yield process
 
 
-@pytest.mark.outside
+@pytest.mark.slow
 def test_every_example_ends_as_it_was_made_to_and_the_tour_shows_the_rest(command, worker):
     """Issue 3's must-show: without a judge, one command ends in every verdict, with reasons for a newcomer."""
     loaded = json.loads(command("demo", "--json"))

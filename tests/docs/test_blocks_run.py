@@ -19,7 +19,7 @@ RUNNABLE = {
 MOST_ILLUSTRATIONS = 3
 
 
-@pytest.mark.outside
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(RUNNABLE))
 def test_every_block_of_a_page_runs(path, tmp_path):
     with world(tmp_path) as there:

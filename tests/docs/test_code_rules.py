@@ -91,6 +91,15 @@ def test_a_test_starts_processes_in_the_one_way_that_also_ends_them(code):
     assert messages(code, "tests/support/lifetimes.py") == []
 
 
+@pytest.mark.parametrize(
+    "code", ["import time\ntime.thread_time()", "from time import perf_counter as now\nnow()"]
+)
+def test_a_test_measures_in_the_one_way_that_puts_it_into_the_group_of_its_own(code):
+    (message,) = messages(code, "tests/queue/test_x.py")
+    assert "make test-machine" in message
+    assert messages(code, "tests/conftest.py") == []
+
+
 def test_a_call_that_waits_for_its_process_and_the_name_of_its_type_pass():
     code = "import subprocess\nsubprocess.run(['x'])\ndef f(x: subprocess.Popen[str]): pass"
     assert messages(code, "tests/queue/test_x.py") == []

@@ -1,7 +1,10 @@
 """`make` explains itself, and set-up says clearly what it lacks."""
 
 import os
+import re
 import subprocess
+import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -34,6 +37,8 @@ def test_plain_make_lists_every_target_with_one_line_each():
     [
         "run",
         "test",
+        "test-slow",
+        "test-machine",
         "test-all",
         "check",
         "format",
@@ -97,7 +102,50 @@ def test_what_is_locked_is_installed_without_a_look_at_newer_releases(file):
     assert all("--no-deps" in line for line in installs), installs
 
 
-def test_the_ci_script_is_executable_and_runs_the_checks_and_the_tests():
+def test_the_ci_script_is_executable_and_runs_the_checks_and_all_groups_of_tests():
     script = Path(ROOT, ".ci", "run")
     assert os.access(script, os.X_OK)
-    assert "make check\nmake test\n" in script.read_text("utf-8")
+    lines = script.read_text("utf-8").splitlines()
+    (together,) = re.findall(r"^test-all: (.+) ##", Path(ROOT, "Makefile").read_text("utf-8"), re.MULTILINE)
+    assert [line for line in lines if line.startswith("make ")] == [
+        "make check",
+        *(f"make {target}" for target in together.split()),
+    ]
+    assert "`make test`" in Path(ROOT, "README.md").read_text("utf-8")
+
+
+def test_every_test_is_in_a_group_that_ci_runs():
+    """Whatever its marks are; only what asks a real model is nobody's but `make test-judge`'s."""
+    plan = make("--dry-run", "test-all")
+    groups = set(re.findall(r'-m "([^"]+)"', plan))
+    marks = ("slow", "machine", "node", "browser")
+    for values in product((False, True), repeat=len(marks)):
+        given = {**dict(zip(marks, values, strict=True)), "model": False}
+        assert any(eval(group, {}, given) for group in groups), given
+
+
+def test_a_path_that_is_named_runs_whatever_its_group_is():
+    assert '-m "not node and not browser and not model" tests/leaks' in make(
+        "--dry-run", "test", "ARGS=tests/leaks"
+    )
+
+
+def test_tests_get_their_groups_by_where_they_stand_and_what_they_ask_for():
+    """By a folder, by a parameter that names a server, by a module that starts one, and by the stopwatch."""
+    paths = [
+        "leaks/test_decoding.py",
+        "store/test_statistics.py",
+        "database/test_postgres.py",
+        "scan/test_fold.py",
+    ]
+    found = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "not slow and not machine"]
+        + [f"tests/{path}" for path in paths],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert "store/test_statistics.py" in found and "[memory" in found and "postgresql" not in found
+    assert "scan/test_fold.py" in found and "test_hostile_expressions" not in found
+    assert "leaks/" not in found and "database/" not in found

@@ -80,7 +80,7 @@ def test_it_runs_without_development_packages(installed, tmp_path):
         run(installed, tmp_path, "-I", "-c", code, program="python")
 
 
-@pytest.mark.outside
+@pytest.mark.slow
 def test_it_scans_and_submits_from_where_it_is_installed(installed, tmp_path):
     (tmp_path / "tidy").mkdir()
     (tmp_path / "tidy" / "SKILL.md").write_text("---\nname: tidy\ndescription: Sorts files.\n---\n# Tidy\n")

@@ -12,7 +12,7 @@ from tests.engines.roles import Installation, Web, installation
 from tests.support.patience import PATIENCE_S
 from tests.support.streams import Events, listening
 
-pytestmark = [pytest.mark.anyio, pytest.mark.outside]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 WEBS = 4
 

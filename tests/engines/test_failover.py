@@ -23,7 +23,7 @@ from vskill_platform.settings import Settings
 from vskill_platform.submission_store import get_submission
 from vskill_platform.worker_context import run_with_worker_env
 
-pytestmark = [pytest.mark.anyio, pytest.mark.outside]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 #: Submissions before the standby falls behind, and those that are under way when the primary dies.
 BEFORE, LATE = 20, 20

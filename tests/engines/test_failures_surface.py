@@ -43,7 +43,7 @@ from vskill_platform.store.accounts import Role
 from vskill_platform.web.clients.clawhub import API
 from vskill_platform.worker_context import run_with_worker_env
 
-pytestmark = [pytest.mark.anyio, pytest.mark.outside]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 READS = (
     "/api/v1/skills",

@@ -15,7 +15,7 @@ from tests.support.git_packs import ClonedTexts, clone_texts
 from tests.support.patience import PATIENCE_S
 from vskill_platform.intake.submit import submit_upload
 
-pytestmark = [pytest.mark.anyio, pytest.mark.outside]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 ALL = "/marketplace.git"
 #: A commit names the address of the registry, which is one for all of its processes.

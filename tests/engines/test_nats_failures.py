@@ -20,7 +20,7 @@ from vskill_platform.broker.nats import NatsBroker
 from vskill_platform.domain.errors import QueueUnavailable
 from vskill_platform.domain.messages import Send
 
-pytestmark = [pytest.mark.anyio, pytest.mark.outside]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 #: How long the server may take to answer, here.
 ANSWER_S = 1.0

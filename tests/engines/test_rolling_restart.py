@@ -26,7 +26,7 @@ from vskill_platform.queue.health import queue_health
 from vskill_platform.submission_store import count_submissions
 from vskill_platform.web.clients.clawhub import API
 
-pytestmark = [pytest.mark.anyio, pytest.mark.outside]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 CHECK_EVERY_S = 0.2
 SEND_EVERY_S = 0.1

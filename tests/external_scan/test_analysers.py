@@ -22,7 +22,7 @@ from vskill_platform.store.external_scans import (
     read_external_task,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.outside]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 #: Files by which an author could try to be left out.
 EVASIONS = (

@@ -155,7 +155,7 @@ async def test_AC_US3_04_each_sees_the_environment_that_it_runs_in(env):
     assert len(await list_external_scans(digest)) == 1
 
 
-@pytest.mark.outside
+@pytest.mark.slow
 async def test_B8_a_worker_killed_in_the_middle_of_an_analysis_is_followed_by_another(tmp_path, fake):
     """With the real time limits: the analyser dies with its worker, and the next one finishes its work (b)."""
     started = tmp_path / "started"

@@ -102,7 +102,7 @@ def test_every_rule_has_examples_a_message_and_a_severity_that_we_know():
         assert rule["severity"] in SEVERITIES and rule["message"].endswith(".")
 
 
-@pytest.mark.outside
+@pytest.mark.slow
 async def test_every_rule_matches_its_example_and_not_the_near_miss():
     files: list[SkillFile] = []
     for name, (ending, bad, good) in EXAMPLES.items():

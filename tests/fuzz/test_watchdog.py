@@ -15,7 +15,7 @@ from tests.support.patience import NEVER_MS
 from tests.support.patience import PATIENCE_S as GUARD_S
 from tools.files import ROOT
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.slow
 
 #: The programs are the real ones: only the target, and the patience of the watch, are replaced.
 CHILD = """

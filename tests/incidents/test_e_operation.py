@@ -264,6 +264,7 @@ async def test_E9_a_locked_database_fails_in_time_and_reads_go_on(tmp_path: Path
     await kv.close()
 
 
+@pytest.mark.machine
 async def test_E9_a_hanging_write_hangs_no_other_reader(tmp_path: Path) -> None:
     """Many writers wait for the lock together and all hear of it within the one limit, not one after the other."""
     path = tmp_path / "vskill.db"

@@ -27,7 +27,7 @@ from vskill_platform.queue.consumer import run_consumer
 from vskill_platform.sources.archive import read_archive
 from vskill_platform.submission_store import count_submissions
 
-pytestmark = [pytest.mark.anyio, pytest.mark.outside]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 SKILL = skill_md("s")
 

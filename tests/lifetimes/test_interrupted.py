@@ -26,7 +26,7 @@ MOMENTS = int(os.environ.get("MOMENTS", "2"))
 CONFTEST = "from tests.support.lifetimes import guard_runner\n\nguard_runner()\n"
 
 
-@pytest.mark.outside
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", range(MOMENTS))
 def test_a_run_that_is_interrupted_leaves_nothing_behind(tmp_path, moment):
     after = random.Random(moment).randint(1, EVENTS)

@@ -22,7 +22,7 @@ from vskill_platform.store.accounts import Role
 from vskill_platform.web.clients.clawhub import API
 from vskill_platform.web.front_door import descriptors_kept, raise_descriptor_limit
 
-pytestmark = [pytest.mark.anyio, pytest.mark.outside]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 DESCRIPTORS, SLOW, SUBMITTED = 1_024, 1_100, 30
 #: A shell that takes the right to more files away, from itself and from what it becomes.

@@ -24,7 +24,7 @@ from vskill_platform.queue.health import queue_health
 from vskill_platform.store.skills import get_skill, get_version
 from vskill_platform.submission_store import count_submissions
 
-pytestmark = [pytest.mark.anyio, pytest.mark.outside]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 #: How many kills; `make test-long` does fifty.
 KILLS = int(os.environ.get("KILLS", "10"))

@@ -28,7 +28,7 @@ from vskill_platform.domain.submission import Submission
 from vskill_platform.store.accounts import Role
 from vskill_platform.web.clients.clawhub import API
 
-pytestmark = [pytest.mark.anyio, pytest.mark.outside]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 #: Too little for any program: neither git nor a scanner starts.
 NOTHING = 4 * 1024 * 1024

@@ -19,7 +19,7 @@ from tests.processes.workers import ROOT
 from tests.support.lifetimes import running
 from tests.support.patience import PATIENCE_S
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.slow
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from vskill_platform.kv.collections import SUBMISSIONS
 from vskill_platform.kv.entries import ABSENT, Put
 from vskill_platform.store.namespaces import read_namespace
 
-pytestmark = [pytest.mark.anyio, pytest.mark.outside]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 OWN = "upload~mia"
 AUDIENCE = frozenset({f"ns:{OWN}"})

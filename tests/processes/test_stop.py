@@ -14,7 +14,7 @@ from vskill_platform.clock import SystemClock
 from vskill_platform.domain.states import State
 from vskill_platform.queue.health import queue_health
 
-pytestmark = [pytest.mark.anyio, pytest.mark.outside]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 #: Nothing in these tests takes as long.
 LONG_GRACE = {"VSKILL_SHUTDOWN_GRACE_MS": str(NEVER_MS)}

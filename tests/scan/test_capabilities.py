@@ -3,8 +3,6 @@
 Through the whole scanner, because roles, code and facts come from it.
 """
 
-import time
-
 import pytest
 
 from tests.support.compiled_rules import bundled_engine
@@ -357,14 +355,14 @@ def test_values_are_short_and_printable(card):
         ("a.md", "```bash\ncurl https://a.example.dev\n```\n"),
     ],
 )
-def test_twice_the_text_takes_about_twice_the_time(path, unit):
+def test_twice_the_text_takes_about_twice_the_time(stopwatch, path, unit):
     def seconds(size):
         body = "".join(unit.replace("{}", str(number)) for number in range(size // len(unit)))
         layer = segment_file(path, normalise_text(body))
         budget = Budget(Limits(cpu_s=60))
-        began = time.thread_time()
+        began = stopwatch()
         capabilities_of([layer], budget, Reading(budget))
-        return time.thread_time() - began
+        return stopwatch() - began
 
     seconds(2_000)
     small, large = min(seconds(10_000) for _ in range(3)), min(seconds(80_000) for _ in range(2))

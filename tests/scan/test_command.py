@@ -10,7 +10,7 @@ import pytest
 
 from tests.scan.sarif_schema import read_sarif
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.slow
 
 GOOD = "---\nname: good\ndescription: Tidies tables.\n---\n# Good\n\nRun `npm run build`.\n"
 BAD = """---

@@ -24,7 +24,7 @@ from vskill_platform.scan.examples import cases, skill_of
 from vskill_platform.scan.ruleset import bundled_rules
 from vskill_platform.settings import Settings, variable
 
-pytestmark = [pytest.mark.anyio, pytest.mark.outside]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 HEAD = b"---\nname: a-skill\ndescription: Tidies tables.\n---\n# Title\n\n"
 THIEF = (

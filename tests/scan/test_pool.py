@@ -27,7 +27,7 @@ from vskill_platform.scan.limits import Limits
 from vskill_platform.scan.pool import PooledScanner
 from vskill_platform.scan.ruleset import bundled_rules
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 def skill(body: str) -> list[SkillFile]:
@@ -147,6 +147,7 @@ async def test_the_start_of_a_child_is_not_counted():
     assert time.monotonic() - began > 2.0, "longer than the scan itself may take"
 
 
+@pytest.mark.machine
 async def test_the_event_loop_is_never_blocked():
     async with pool(wall_s=2.0) as scanner:
         longest, stop = 0.0, False

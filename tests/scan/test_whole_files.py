@@ -57,7 +57,7 @@ def hide(path: str, filler: str, size: int) -> tuple[bytes, int]:
     return half + THIEVES[path] + half, half.count(b"\n") + SENDS
 
 
-@pytest.mark.parametrize("size", [104_000, 1_000_000])
+@pytest.mark.parametrize("size", [104_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("filler", FILLERS)
 @pytest.mark.parametrize("path", THIEVES)
 def test_a_thief_in_the_middle_of_a_large_script_is_found_with_its_line(path, filler, size):
@@ -68,6 +68,7 @@ def test_a_thief_in_the_middle_of_a_large_script_is_found_with_its_line(path, fi
     assert report.coverage.bytes_scanned == report.coverage.bytes_total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", THIEVES)
 def test_ten_megabytes_are_found_out_or_named_and_never_clean(path):
     """Under the budget that the workers have."""

@@ -25,6 +25,7 @@ def test_other_seeds_give_other_traces():
     assert len({History(seed).run().digest for seed in range(20)}) == 20
 
 
+@pytest.mark.slow
 def test_the_trace_is_the_same_in_every_process_whatever_its_hash_seed():
     """Sets of strings and of tasks have another order in another process; nothing may depend on it."""
     traces = {_traces(hash_seed) for hash_seed in ("0", "1", "4242")}

@@ -10,7 +10,7 @@ from simulator.history import History
 from simulator.plan import Fault
 from vskill_platform.domain.states import State
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.slow
 
 SEEDS = range(int(os.environ.get("SEEDS", "100")))
 

@@ -6,7 +6,7 @@ import pytest
 from simulator.history import History
 from simulator.planted import Bug
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.slow
 
 MOST_SEEDS = 2_000
 #: Where the search for a rare one begins, so that the test stays short: counted from 0, it is found at seed 1,159.

@@ -321,6 +321,7 @@ async def test_more_fetches_than_slots_wait_and_waiting_too_long_is_nobodys_faul
         await hanging
 
 
+@pytest.mark.slow
 async def test_thirty_hanging_fetches_of_one_host_do_not_starve_another_hosts(server, open_source):
     """Those that find no slot are told after a moment that their host hangs, and wait in nobody's place."""
     server.repo("bob/b", {"SKILL.md": skill_md("b")})

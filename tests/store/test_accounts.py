@@ -314,6 +314,7 @@ async def test_renewing_a_hash_never_brings_an_old_password_back(env):
     await sign_in("ann", "another sentence of hers", "192.0.2.1")
 
 
+@pytest.mark.machine
 async def test_argon2_never_blocks_the_event_loop(env):
     """While passwords are checked, at what that really costs, the loop goes on turning."""
     with active_env(env, hash_cost=HashCost()):
@@ -328,14 +329,14 @@ async def watch_signing_in() -> None:
     async def watch() -> None:
         nonlocal longest
         while not stop.is_set():
-            began = time.perf_counter()
+            began = time.monotonic()
             await asyncio.sleep(0.001)
-            longest = max(longest, time.perf_counter() - began)
+            longest = max(longest, time.monotonic() - began)
 
     watching = asyncio.create_task(watch())
-    began = time.perf_counter()
+    began = time.monotonic()
     await asyncio.gather(*(sign_in("ann", PASSWORD, f"192.0.2.{n}") for n in range(4)))
-    took = time.perf_counter() - began
+    took = time.monotonic() - began
     stop.set()
     await watching
     assert longest < took / 2

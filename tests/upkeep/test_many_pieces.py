@@ -28,7 +28,7 @@ from vskill_platform.store.skills import iter_skills
 from vskill_platform.store.stored_content import read_content
 from vskill_platform.upkeep.scrub import EVERY_MS, PASS_EVERY_MS
 
-pytestmark = [pytest.mark.anyio, pytest.mark.outside]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 URL = "https://github.com/ann/many"
 PIECES, DAMAGED = 300, 30

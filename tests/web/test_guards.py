@@ -19,7 +19,7 @@ from vskill_platform.web.pages.admin_areas import AREAS, areas_for
 from vskill_platform.web.routing import Endpoint
 from vskill_platform.worker_context import run_with_worker_env
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 class Guard(enum.StrEnum):

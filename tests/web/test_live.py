@@ -89,6 +89,7 @@ def web_process(data_dir: Path, **variables: str):
         yield process, address
 
 
+@pytest.mark.slow
 async def test_E6_an_event_reaches_the_clients_of_every_process(tmp_path: Path):
     """Two servers on one file: what a third process writes is told by both."""
     async with open_test_env("sqlite", tmp_path, clock=SystemClock()) as env:
@@ -386,6 +387,7 @@ async def test_what_waits_for_a_slow_client_is_bounded():
     assert await stream.next() is None
 
 
+@pytest.mark.slow
 async def test_a_slow_client_is_dropped_and_nobody_else(env: Env):
     """It reads nothing while much is told: it is let go; one that reads gets everything."""
     limits = StreamLimits(most_waiting_bytes=20_000, gather_s=0.0)

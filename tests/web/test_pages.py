@@ -524,6 +524,7 @@ async def test_an_owner_page_lists_what_that_owner_published(site):
     await site.page("/owners/nobody", 404)
 
 
+@pytest.mark.slow
 async def test_every_document_can_be_read_and_its_links_lead_somewhere(memory_site):
     index = await memory_site.page("/docs")
     documents = [link for link in index.links if link.startswith("/docs/")]
@@ -571,6 +572,7 @@ async def test_no_page_holds_anything_that_could_run_and_every_page_has_its_land
         _headings_have_no_gap(response.text, path)
 
 
+@pytest.mark.slow
 async def test_every_link_of_every_page_leads_somewhere(memory_site):
     canonical = await memory_site.publish("csv-cleaner", SCRIPT, version="1.0.0")
     await memory_site.publish("csv-cleaner", SCRIPT, body="More.", version="1.1.0")

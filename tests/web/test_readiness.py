@@ -24,7 +24,7 @@ from vskill_platform.store.workers import give_sign
 from vskill_platform.web.app import create_app
 from vskill_platform.worker_context import run_with_worker_env
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 def client_of(env):

@@ -27,7 +27,7 @@ from vskill_platform.web.app import ENDPOINTS, create_app
 from vskill_platform.web.openapi import document
 from vskill_platform.web.server import address_of, bind, serve
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.slow
 
 #: Of each operation, beside the cases at the edges of its schema; `make test-long` tries twenty.
 EXAMPLES = int(os.environ.get("EXAMPLES", "4"))
