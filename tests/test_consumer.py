@@ -614,6 +614,7 @@ async def test_at_most_ten_batches_of_three_at_once():
     assert most == 10 and max(sizes) == 3
 
 
+@pytest.mark.machine
 async def test_B3_a_pause_is_honoured_within_one_batch_and_ends_by_itself():
     env = memory_env(pace=Pace(pause_after_error_s=0.01))
     stop = asyncio.Event()

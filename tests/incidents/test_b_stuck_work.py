@@ -187,6 +187,7 @@ async def test_B2_the_error_of_a_stage_is_a_failed_attempt_and_never_content(env
     assert await enumerate_published_skills() == []
 
 
+@pytest.mark.machine
 async def test_B3_a_forgotten_pause_ends_by_itself(open_here: Opener) -> None:
     """Nobody resumes: after its end the consumer takes work again."""
     async with open_here(clock=SystemClock()) as env:

@@ -2,7 +2,6 @@
 
 import ast
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,9 +18,9 @@ ROWS = {match[1]: match for match in ROW.finditer(PAGE)}
 LETTERS = {match[1]: match for match in LETTER.finditer(PAGE)}
 
 
-@cache
-def _tests() -> list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    """Every test function of the suite, all of them at the top of a module, with the path of its file. Only a process that runs these tests reads them."""
+@pytest.fixture(scope="module")
+def tests() -> list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Every test function of the suite, all of them at the top of a module, with the path of its file."""
     return [
         (path.relative_to(ROOT).as_posix(), node)
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
@@ -35,9 +34,9 @@ def _rows_of(name: str) -> list[str]:
     return match[1].split("_") if match else []
 
 
-@cache
-def _covered() -> set[tuple[str, str]]:
-    return {(row, path) for path, node in _tests() for row in _rows_of(node.name)}
+@pytest.fixture(scope="module")
+def covered(tests) -> set[tuple[str, str]]:
+    return {(row, path) for path, node in tests for row in _rows_of(node.name)}
 
 
 def test_the_page_lists_every_row() -> None:
@@ -46,29 +45,28 @@ def test_the_page_lists_every_row() -> None:
     assert sorted(LETTERS) == list("abcdefghijklmnop")
 
 
-@pytest.mark.parametrize("row", ROWS)
-def test_every_row_has_its_test(row: str) -> None:
+def test_every_row_has_its_test(covered) -> None:
     """The files that the page links to hold a test of that row."""
-    files = LINK.findall(ROWS[row][4])
-    assert files, f"{row} names no test"
-    for file in files:
-        assert (row, file) in _covered(), f"{file} has no test_{row}_..."
+    for row in ROWS:
+        files = LINK.findall(ROWS[row][4])
+        assert files, f"{row} names no test"
+        for file in files:
+            assert (row, file) in covered, f"{file} has no test_{row}_..."
 
 
-def test_every_id_in_a_test_is_a_row() -> None:
+def test_every_id_in_a_test_is_a_row(covered) -> None:
     """A misspelt id would look like a covered row."""
-    assert {row for row, _ in _covered()} <= set(ROWS)
+    assert {row for row, _ in covered} <= set(ROWS)
 
 
-@pytest.mark.parametrize("letter", LETTERS)
-def test_every_queue_failure_has_its_test(letter: str) -> None:
+def test_every_queue_failure_has_its_test(tests) -> None:
     """A test of one of the rows that the page names has the letter in its docstring, or the page names the test."""
-    shown_by = LETTERS[letter][3]
-    if shown_by.startswith("`tests/"):
-        path, _, name = shown_by.strip("`").partition("::")
-        assert (path, name) in {(file, node.name) for file, node in _tests()}
-        return
-    mentions = re.compile(rf"\((?:[a-p], )*{letter}(?:, [a-p])*\)")
-    for row in shown_by.split(", "):
-        docstrings = [ast.get_docstring(node) or "" for _, node in _tests() if row in _rows_of(node.name)]
-        assert any(mentions.search(text) for text in docstrings), f"no test of {row} names ({letter})"
+    for letter, match in LETTERS.items():
+        if match[3].startswith("`tests/"):
+            path, _, name = match[3].strip("`").partition("::")
+            assert (path, name) in {(file, node.name) for file, node in tests}, letter
+            continue
+        mentions = re.compile(rf"\((?:[a-p], )*{letter}(?:, [a-p])*\)")
+        for row in match[3].split(", "):
+            docstrings = [ast.get_docstring(node) or "" for _, node in tests if row in _rows_of(node.name)]
+            assert any(mentions.search(text) for text in docstrings), f"no test of {row} names ({letter})"

@@ -383,6 +383,7 @@ async def test_B2_a_slow_judge_is_down_at_the_end_of_its_budget(open_judge, serv
     assert bench.count("timeout") == 1
 
 
+@pytest.mark.machine
 async def test_the_budget_holds_for_retry_and_fallback_together(open_judge, server, bench):
     """Each step alone would fit into the budget, all of them do not."""
 

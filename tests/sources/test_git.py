@@ -308,6 +308,7 @@ async def test_a_repository_that_is_too_large_is_refused_where_the_host_sends_al
             await source.fetch(at("s"))
 
 
+@pytest.mark.machine
 async def test_more_fetches_than_slots_wait_and_waiting_too_long_is_nobodys_fault(server, open_source):
     server.repo("ann/b", {"SKILL.md": skill_md("b")})
     server.faults["/ann/a"] = "hang"

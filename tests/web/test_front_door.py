@@ -89,6 +89,7 @@ async def test_a_connection_that_stays_idle_after_its_answer_ends_without_anothe
         await client.end()
 
 
+@pytest.mark.machine
 async def test_a_body_that_arrives_slowly_but_steadily_is_waited_for(env):
     """More than the time for a body passes; each piece adds to it."""
 
