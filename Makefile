@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Two test processes more than there are cores, because many tests wait for others; WORKERS=0, and a file, run in one.
 WORKERS ?= $(if $(findstring .py,$(ARGS)),0,$(shell expr $$(getconf _NPROCESSORS_ONLN) + 2))
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
-# The groups of tests (tests/conftest.py marks them). A path that is named runs whatever the groups of its tests.
+# The groups of tests (tests/conftest.py marks them). A path that is named runs whole.
 PYTHON_ALONE := not node and not browser and not model
 FAST := not slow and not machine and $(PYTHON_ALONE)
 SLOW := slow and not machine and $(PYTHON_ALONE)

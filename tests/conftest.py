@@ -61,12 +61,13 @@ STARTING = ("vskill_platform/child_processes.py", {"start_program", "start_own"}
 # A measurement of coverage guards its own data for the moment that a thread's first line takes.
 COVERAGE = ("coverage/collector.py", {"lock_data"})
 # Blocking calls that blockbuster does not know of.
+FURTHER_CALLS = ("os.fsync", "sqlite3.connect", "subprocess.Popen.wait", "subprocess.Popen.communicate")
+
 #: Folders all of whose tests are `slow`.
 SLOW_FOLDERS = frozenset({"chaos", "clients", "engines", "fuzz", "leaks", "lifetimes", "processes"})
 #: Engines that are servers, as parameters name them; and what starts one, which a module may import.
 SERVERS = frozenset({"postgresql", "nats"})
 STARTS_SERVERS = frozenset({"tests.support.postgres", "tests.support.nats"})
-FURTHER_CALLS = ("os.fsync", "sqlite3.connect", "subprocess.Popen.wait", "subprocess.Popen.communicate")
 
 
 @pytest.fixture(scope="session")

@@ -139,7 +139,7 @@ def test_the_page_shows_the_unit_that_is_in_the_folder():
     assert shown == (DEPLOY / "systemd" / "vskill-platform.service").read_text()
 
 
-@pytest.mark.outside
+@pytest.mark.slow
 def test_nginx_accepts_the_block_on_the_page(tmp_path):
     nginx = find_nginx()
     if nginx is None:

@@ -21,7 +21,7 @@ from tests.support.read_only_machine import can_be_read_only, on_read_only_machi
 from tools.blocks import blocks
 from tools.files import ROOT
 
-pytestmark = pytest.mark.outside
+pytestmark = pytest.mark.slow
 
 SKILL_MD = "---\nname: tidy\ndescription: Tidies a folder.\n---\n# Tidy\n"
 #: A folder that is no folder for files.
