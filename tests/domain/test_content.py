@@ -170,7 +170,49 @@ def test_tree_hash_sorts_and_reads_as_a_javascript_client_does() -> None:
 # Admission.
 
 
-@pytest.mark.parametrize("path", ["SKILL.md", "scripts/run.sh", "a b/ü.txt", ".hidden", "a/..b", "xy:z.txt"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".git",
+        ".GIT",
+        ".git.",
+        ".git ",
+        "GIT~1",
+        ".g\u200cit",
+        ".git\ufeff",
+        "a" * 256,
+        "é" * 128,
+        "con",
+        "NUL.txt",
+        "com1",
+        "LPT9.md",
+        "aux .md",
+        "end.",
+        "end ",
+        "a:b",
+        "what?",
+        "a*b",
+        'a"b',
+    ],
+)
+def test_a_name_that_some_system_cannot_write_or_takes_for_a_repository_is_refused(name: str) -> None:
+    """One rule for every source, with the name and the fix."""
+    for path in (name, f"{name}/config", f"a/{name}"):
+        with pytest.raises(InvalidInput) as refused:
+            check_files([SkillFile(path, "100644", b"")])
+        assert refused.value.details["field"] == "path"
+        assert refused.value.details["fix"]
+
+
+@pytest.mark.parametrize(("first", "second"), [("a.md", "A.md"), ("\u00e9", "e\u0301"), ("ab", "a\u200bb")])
+def test_names_that_some_system_takes_for_one_collide(first: str, second: str) -> None:
+    with pytest.raises(InvalidInput, match="is not accepted"):
+        check_files([SkillFile(first, "100644", b""), SkillFile(second, "100644", b"")])
+
+
+@pytest.mark.parametrize(
+    "path", ["SKILL.md", "scripts/run.sh", "a b/ü.txt", ".hidden", "a/..b", "icon.txt", "a" * 255]
+)
 def test_good_paths(path: str) -> None:
     check_path(path)
 

@@ -21,6 +21,7 @@ from vskill_platform.domain.namespace import (
     Visibility,
     audience_for,
     audiences,
+    check_namespace_name,
     internal_form,
     maintainers_in,
     namespace_audiences,
@@ -308,3 +309,18 @@ def test_narrowing_never_gives_anybody_more(known, reader, name):
         assert after <= before
     wide, inner, team = (audience_for(space, name, one) for one in Visibility)
     assert (team in before) <= (inner in before) <= (wide in before)
+
+
+@pytest.mark.parametrize("name", ["acme:team", "acme:internal", "a/b", "a b", ""])
+def test_a_name_that_no_skill_can_have_is_no_namespace(name):
+    with pytest.raises(InvalidInput, match="cannot be a namespace's name"):
+        check_namespace_name(name)
+
+
+def test_a_namespace_with_a_colon_opens_no_audience_of_another():
+    """A record of an earlier release, of which nobody can make another."""
+    known = {
+        "acme": Namespace("acme", Visibility.TEAM),
+        "acme:team": Namespace("acme:team", Visibility.PUBLIC),
+    }
+    assert audiences(Reader(None), Directory(namespaces=known)) == frozenset({PUBLIC})

@@ -186,7 +186,7 @@ HOSTILE = {
     not_text_in_name: "is not accepted",
     direction_in_name: "is not accepted",
     parent_in_name: "is not accepted",
-    repository_in_name: "is part of a repository",
+    repository_in_name: "is not accepted",
     same_name_twice: "rename one of the two",
     hundred_thousand_files: "100001 files; at most 1000 are allowed",
     bad_front_matter: "more than 65536 characters",

@@ -131,7 +131,7 @@ REFUSED = {
     "zip: newline": (zipped(("SKILL.md", SKILL), ("a\nb", b"x")), "is not accepted"),
     "zip: case": (zipped(("SKILL.md", SKILL), ("a.md", b"x"), ("A.md", b"y")), "'A.md' is not accepted"),
     "zip: file and folder": (zipped(("SKILL.md", SKILL), ("a", b"x"), ("a/b", b"y")), "is not accepted"),
-    "zip: repository": (zipped(("SKILL.md", SKILL), (".GIT/hooks/x", b"y")), "leave the folder .git out"),
+    "zip: repository": (zipped(("SKILL.md", SKILL), (".GIT/hooks/x", b"y")), "leave '.GIT' out"),
     "zip: method": (zipped(("SKILL.md", SKILL), method=zipfile.ZIP_LZMA), "unsupported compression method"),
     "tar: link": (
         tarred(("SKILL.md", SKILL), (tar_member("out", type=tarfile.SYMTYPE, linkname="/etc"), b"")),
@@ -224,7 +224,7 @@ def test_the_refusal_of_a_member_that_is_smaller_than_it_says_names_it():
 
 
 def test_an_archive_without_a_skill_is_refused():
-    with pytest.raises(NoSkillFound):
+    with pytest.raises(NoSkillFound, match=r"no SKILL\.md at the root of the archive"):
         read_archive(zipped(("README.md", b"x")))
     with pytest.raises(NoSkillFound):
         read_archive(zipped(("one/SKILL.md", SKILL), ("two/SKILL.md", SKILL)))

@@ -21,6 +21,26 @@ from vskill_platform.domain.identity import SKILL_FILE, has_control_characters
 Mode = Literal["100644", "100755"]
 MODES: tuple[Mode, ...] = ("100644", "100755")
 
+#: Bytes of a file's or folder's name: no file system takes more.
+MOST_NAME = 255
+#: Characters that no name on Windows may have; a colon also leads to a hidden stream.
+_NOT_ON_WINDOWS = frozenset('<>:"|?*')
+#: Names of devices on Windows, whatever stands after a dot.
+_DEVICES = frozenset(
+    (
+        "con",
+        "prn",
+        "aux",
+        "nul",
+        "conin$",
+        "conout$",
+        *(f"{port}{n}" for port in ("com", "lpt") for n in "123456789¹²³"),
+    )
+)
+#: Characters that macOS leaves out when it compares names.
+_IGNORED = dict.fromkeys((*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF))
+#: How Windows shortens `.git`.
+_SHORT_GIT = tuple(f"git~{n}" for n in "123456789")
 _MAGIC = b"vskill-bundle 1\n"
 _BOM = "\ufeff"
 
@@ -79,24 +99,42 @@ def check_files(files: Sequence[SkillFile], limits: ContentLimits = DEFAULT_LIMI
 
 
 def check_path(path: str, limits: ContentLimits = DEFAULT_LIMITS) -> None:
-    """Refuses a path that is absolute, leaves the folder, or is not plain text."""
+    """Refuses a path that is absolute, leaves the folder, is not plain text, or cannot be written on every system."""
     parts = path.split("/")
     if has_control_characters(path) or "\\" in path:
         raise _bad_path(path, "use plain characters and '/' between folders")
     if any(part in ("", ".", "..") for part in parts) or parts[0][1:2] == ":":
         raise _bad_path(path, "use a path relative to the skill's folder, without '.' and '..'")
+    for part in parts:
+        _check_name(path, part)
     if len(path.encode()) > limits.path_length:
         raise _over("path_length", len(path.encode()), limits.path_length, path=path[:80])
     if len(parts) > limits.depth:
         raise _over("depth", len(parts), limits.depth, path=path[:80])
 
 
-def skill_file_of(files: Iterable[SkillFile]) -> SkillFile:
+def _check_name(path: str, name: str) -> None:
+    """One rule for every source: what git, Windows or macOS would not write, or would take for `.git`."""
+    plain = _fold(name).rstrip(". ")
+    if plain == ".git" or plain in _SHORT_GIT:
+        raise _bad_path(path, f"leave {name[:80]!a} out: it is, or passes for, the folder of a repository")
+    if len(name.encode()) > MOST_NAME:
+        raise _bad_path(path, f"use names of at most {MOST_NAME} bytes")
+    if name != name.rstrip(". ") or not _NOT_ON_WINDOWS.isdisjoint(name):
+        raise _bad_path(
+            path,
+            f'rename {name[:80]!a}: Windows cannot write it; use none of <>:"|?*, and no dot or space at the end',
+        )
+    if plain.partition(".")[0].rstrip() in _DEVICES:
+        raise _bad_path(path, f"rename {name[:80]!a}: it is the name of a device on Windows")
+
+
+def skill_file_of(files: Iterable[SkillFile], where: str = "at this address") -> SkillFile:
     """The SKILL.md at the root of the skill's folder; `NoSkillFound` without one."""
     for file in files:
         if file.path == SKILL_FILE:
             return file
-    raise NoSkillFound
+    raise NoSkillFound(f"There is no SKILL.md {where}.")
 
 
 def _check_collisions(paths: Sequence[str]) -> None:
@@ -114,7 +152,8 @@ def _check_collisions(paths: Sequence[str]) -> None:
 
 
 def _fold(path: str) -> str:
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
+    """The same for all names that some file system takes for one."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path.translate(_IGNORED)).casefold())
 
 
 def _folders(path: str) -> list[str]:

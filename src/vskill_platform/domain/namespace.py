@@ -180,6 +180,17 @@ def uploader_of(name: str) -> str | None:
     return name.removeprefix(prefix) if name.startswith(prefix) else None
 
 
+def check_namespace_name(name: str) -> None:
+    """InvalidInput for what cannot be the first part of a skill's name. `acme:team` would be the audience of others."""
+    if not is_namespace_name(name):
+        fix = "give the first part of a skill's name, such as acme"
+        raise InvalidInput(f"{name[:80]!r} cannot be a namespace's name.", field="name", fix=fix)
+
+
+def is_namespace_name(name: str) -> bool:
+    return bool(name) and not any(mark in "/:" or mark.isspace() for mark in name)
+
+
 # Audiences.
 
 
@@ -215,7 +226,7 @@ def _audiences_inside(account: str | None, directory: Directory) -> frozenset[st
     principals = directory.principals(account) if account is not None else frozenset[str]()
     found = {PUBLIC}
     for name, namespace in directory.namespaces.items():
-        if namespace.visibility is None:
+        if namespace.visibility is None or not is_namespace_name(name):
             continue
         if account is not None:
             found.add(INTERNAL)

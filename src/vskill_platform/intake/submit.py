@@ -15,6 +15,7 @@ from vskill_platform.domain.content import (
     ContentLimits,
     SkillFile,
     digest_of_files,
+    skill_file_of,
 )
 from vskill_platform.domain.errors import (
     ContentDamaged,
@@ -155,6 +156,7 @@ async def submit_upload(
 ) -> Submitted:
     """Submit files: checked at the door, kept by digest, then named by a record."""
     identity = upload_identity(namespace, slug)
+    skill_file_of(files, "among the uploaded files")
     admit_skill(files, slug_of(identity), limits)
     digest = digest_of_files(files)
     await keep_content(digest, files)

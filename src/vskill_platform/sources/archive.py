@@ -72,7 +72,7 @@ def read_archive(data: bytes, limits: ContentLimits = DEFAULT_LIMITS) -> tuple[S
     members = _zip_members(data, limits) if data.startswith(_ZIP_MAGIC) else _tar_members(data, limits)
     files = _without_top([file for file in members if not file.path.startswith(_LITTER)])
     check_files(files, limits)
-    skill_file_of(files)
+    skill_file_of(files, "at the root of the archive, or in the one folder that holds everything")
     return tuple(sorted(files, key=lambda file: file.path))
 
 
@@ -102,8 +102,6 @@ class _Room:
     def file(self, name: str, size: int) -> None:
         """Before a byte of it is inflated."""
         check_path(name, _ANY_LENGTH)
-        if any(part.lower() == ".git" for part in name.split("/")):
-            raise _refuse(name, "is part of a repository", "leave the folder .git out")
         self._files -= 1
         self._bytes -= size
         if self._files < 0:

@@ -82,10 +82,6 @@ def check_entry(entry: TreeEntry, limits: ContentLimits) -> None:
         raise InvalidInput(
             f"{shown_path(entry.path)} is {kind}, which a skill may not hold; {fix}.", field="path", fix=fix
         )
-    if any(part.lower() == ".git" for part in entry.path.split("/")):
-        raise InvalidInput(
-            f"{shown_path(entry.path)} is part of a repository.", field="path", fix="remove it"
-        )
 
 
 def mode_of(entry: TreeEntry) -> Mode:

@@ -20,6 +20,7 @@ from vskill_platform.domain.namespace import (
     Team,
     Visibility,
     audience_for,
+    check_namespace_name,
     namespace_of,
     uploader_of,
 )
@@ -155,6 +156,7 @@ async def change_namespace(
 ) -> Namespace:
     """One commit: the record, the version of the whole, the audit entry, and what goes with them. `decide` is called
     again after a conflict; None leaves everything as it is."""
+    check_namespace_name(name)
 
     async def write(entry_id: str) -> tuple[Namespace, list[Operation]]:
         known, version = await read_namespace(name)
