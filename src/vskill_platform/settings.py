@@ -249,7 +249,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     known_bad_digests: tuple[Digest, ...] = ()
     #: File with known-bad hosts, accounts and SHA-256 hashes of files, one on each line; a skill with one is blocked.
     indicators_file: FilePath = ""
-    #: Name of the registry in its attestations.
+    #: Name of the registry in its attestations and of its marketplace; set it before anybody connects a client.
     registry_name: Name = "vskill-platform"
     #: Whether reviewers may decide about what they submitted themselves: `off` marks it, `on` forbids it.
     four_eyes: Literal["off", "on"] = "off"

@@ -320,6 +320,19 @@ def test_doctor_is_content_with_the_defaults(run):
     assert "degraded mode" in text
 
 
+def test_doctor_warns_of_a_marketplace_that_is_called_as_every_other(run, monkeypatch):
+    """Clients refuse a second one of the same name. A registry without a public address may keep it."""
+
+    def look() -> dict[str, object]:
+        return {one["name"]: one for one in json.loads(run("doctor", "--json").stdout)}["marketplace name"]
+
+    assert not look()["warning"]
+    monkeypatch.setenv("VSKILL_PUBLIC_URL", "https://skills.example.org")
+    assert look()["warning"] and "VSKILL_REGISTRY_NAME" in str(look()["detail"])
+    monkeypatch.setenv("VSKILL_REGISTRY_NAME", "acme-skills")
+    assert not look()["warning"] and look()["detail"] == "acme-skills"
+
+
 def test_doctor_names_accounts_that_have_the_name_of_a_team_or_of_its_uploads(run):
     async def clash(env):
         member = Member("team:crew", NamespaceRole.OWNER, 10, "added")

@@ -106,6 +106,7 @@ async def _look(env: "Env", content_within_s: float | None) -> AsyncIterator[Che
     if answers.ok:
         yield await _check_content(env, content_within_s)
     yield await asyncio.to_thread(_disks, env.settings)
+    yield _check_registry_name(env.settings)
     skew = abs(env.kv.now() - env.clock.now())
     detail = f"the store's clock is {skew} ms from this machine's"
     yield Check("clocks", ok=skew <= MAX_SKEW_MS, detail=detail)
@@ -122,6 +123,20 @@ async def _look(env: "Env", content_within_s: float | None) -> AsyncIterator[Che
     yield Check("judge", ok=True, detail=judges)
     for name in env.settings.required_analysers:
         yield await asyncio.to_thread(_required_analyser, name, env.settings)
+
+
+def _check_registry_name(settings: "Settings") -> Check:
+    """Clients refuse a second marketplace of one name, and Codex loses one that is renamed."""
+    from vskill_platform.settings import Settings
+
+    is_default = settings.registry_name == Settings().registry_name
+    if not (is_default and settings.public_url):
+        return Check("marketplace name", ok=True, detail=settings.registry_name)
+    detail = (
+        f"it is {settings.registry_name}, as of every registry that chose none, and clients refuse two alike: set "
+        "VSKILL_REGISTRY_NAME before people connect (a later change cuts Codex off)"
+    )
+    return Check("marketplace name", ok=True, detail=detail, warning=True)
 
 
 async def _check_content(env: "Env", within_s: float | None) -> Check:
