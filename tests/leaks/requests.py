@@ -51,6 +51,7 @@ NAMED = {
     "owner": "owner",
     "ownerHandle": "owner",
     "namespace": "owner",
+    "open": "owner",
     "ids": "submission",
     "name": "slug",
     "slug": "slug",
