@@ -104,6 +104,16 @@ async def test_a_limit_counts_the_time_in_which_the_process_ran():
     assert limit.slept and limit.expired()
 
 
+async def test_a_limit_ends_also_where_the_process_hardly_ever_runs():
+    async def sleep_on(limit: TimeLimit) -> None:
+        async with limit:
+            while not limit.expired():
+                await sleep_through()
+
+    with pytest.raises(TimeoutError):
+        await sleep_on(TimeLimit(0.1))
+
+
 async def sleep_and_wait(limit: TimeLimit) -> None:
     async with limit:
         await sleep_through()
