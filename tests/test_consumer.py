@@ -364,6 +364,7 @@ async def test_what_this_machine_lacks_is_not_the_contents_fault(clock, error):
     assert (await read(env, submission)).state is State.PUBLISHED
 
 
+@pytest.mark.slow
 async def test_a_scan_that_the_machine_starves_is_tried_again_and_not_sent_to_review(clock, tmp_path):
     """A process that is stopped gets nothing of the processor, as on a machine that is far too busy."""
     await asyncio.to_thread(keep_compiled_rules, tmp_path)

@@ -192,6 +192,7 @@ def test_it_works_on_the_store_of_this_machine_too(run, project, here):
     assert "upload~local/skills/tidy" in run("search", "tidy").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("umask", "script", "text"), [(0o022, 0o755, 0o644), (0o002, 0o775, 0o664), (0o077, 0o700, 0o600)]
 )

@@ -170,6 +170,7 @@ async def test_a_file_that_cannot_have_a_log_beside_it_is_refused(clock):
         await SqliteDatabase.open(":memory:", clock)
 
 
+@pytest.mark.slow
 def test_two_processes_that_open_a_new_file_at_once_both_get_it(path):
     script = """
         sys.stdin.read()

@@ -71,6 +71,7 @@ def test_it_is_the_same_bytes_every_time(wheel, tmp_path):
     assert make_wheel(tmp_path).read_bytes() == wheel.read_bytes()
 
 
+@pytest.mark.slow
 def test_it_runs_without_development_packages(installed, tmp_path):
     assert "verifies agent skills" in run(installed, tmp_path, "--help")
     checks = json.loads(run(installed, tmp_path, "doctor", "--json"))

@@ -545,6 +545,7 @@ def rescan(case: Case, certification: Certification):
     )
 
 
+@pytest.mark.slow
 def test_a_rescan_is_total_and_never_better_than_the_decision() -> None:
     for (case, decision), before in itertools.product(((one, one.decide()) for one in CASES), Certification):
         again = rescan(case, before)

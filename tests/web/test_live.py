@@ -110,6 +110,7 @@ async def test_E6_an_event_reaches_the_clients_of_every_process(tmp_path: Path):
     assert env.kv.engine == "sqlite"
 
 
+@pytest.mark.slow
 async def test_E6_a_stream_holds_up_no_stop_and_its_client_resumes_without_loss(tmp_path: Path):
     """The server is stopped by a signal while streams are open: it ends at once. What happens while it is away is
     told to the client that comes back, once."""
