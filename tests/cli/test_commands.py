@@ -324,7 +324,8 @@ def test_doctor_warns_of_a_marketplace_that_is_called_as_every_other(run, monkey
     """Clients refuse a second one of the same name. A registry without a public address may keep it."""
 
     def look() -> dict[str, object]:
-        return {one["name"]: one for one in json.loads(run("doctor", "--json").stdout)}["marketplace name"]
+        checks = {one["name"]: one for one in json.loads(run("doctor", "--json").stdout)}
+        return dict(checks["marketplace name"])
 
     assert not look()["warning"]
     monkeypatch.setenv("VSKILL_PUBLIC_URL", "https://skills.example.org")
