@@ -8,7 +8,6 @@ import json
 
 import pytest
 
-from tests.support.acting import cancel
 from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.faults import HookedKV, dying_once
 from tests.support.receiver import receiver
@@ -238,15 +237,6 @@ async def test_webhooks_are_bounded_and_need_an_event(env, inbox):
     await asyncio.gather(*(add_webhook(inbox.url, new_secret(), ALL, by="x") for _ in range(MOST_WEBHOOKS)))
     with pytest.raises(InvalidInput, match="already"):
         await add_webhook(inbox.url, new_secret(), ALL, by="admin:me")
-
-
-async def test_a_cursor_that_is_gone_is_said_and_started_anew(env):
-    cursor = await find_notices(None)
-    record = await submit_upload(skill_files("demo"), namespace="tests", slug="demo")
-    assert record.submission is not None
-    await cancel(record.submission.id, by="user:me", reason="no")
-    await env.kv.sweep(changes_before=env.kv.now() + 1)
-    assert await find_notices(cursor) == await env.kv.change_cursor()
 
 
 def test_a_secret_that_is_no_secret_is_refused():

@@ -62,7 +62,7 @@ async def seen_lacking(number: int) -> WorkersSeen:
 async def test_a_worker_tells_of_its_scanner_before_there_is_work_and_when_it_is_well_again(tmp_path):
     scanner, stop = ShortScanner(), asyncio.Event()
     async with open_test_env("memory", tmp_path, scanner=scanner, pace=Pace(sign_every_s=0.01)) as env:
-        working = asyncio.create_task(run_consumer(env, stop, tries_scanner=True))
+        working = asyncio.create_task(run_consumer(env, stop, tries_machine=True))
         assert (await seen_lacking(1)).lacks == ("The scanner cannot be started at the moment: no memory.",)
         scanner.is_short = False
         await seen_lacking(0)

@@ -350,6 +350,24 @@ ASKED: tuple[Ask, ...] = (
         body={"run": 1, "reason": "not wanted"},
     ),
     post(
+        "/api/v1/review/{submission_id}/request-change",
+        "/api/v1/review/{lint}/request-change",
+        who="root",
+        body={"run": 1, "reason": "why a shell?"},
+    ),
+    post(
+        "/api/v1/review/{submission_id}/withdraw-request",
+        "/api/v1/review/{lint}/withdraw-request",
+        who="root",
+        body={"reason": "not needed"},
+    ),
+    post(
+        "/api/v1/submissions/{submission_id}/answer",
+        "/api/v1/submissions/{waiting}/answer",
+        who="ada",
+        body={"reason": "it formats files"},
+    ),
+    post(
         "/api/v1/suppressions/{digest}/{rule}",
         "/api/v1/suppressions/{digest}/DR-999",
         who="root",

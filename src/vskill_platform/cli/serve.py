@@ -138,7 +138,7 @@ def _running(
         app = create_app(env, operations.OWN_PORT, stop=stop, works=works)
         yield "metrics", serve_web(app, env.settings, listener, stop, metrics=env.metrics)
     if roles.work:
-        yield "worker", run_consumer(env, stop, tries_scanner=True)
+        yield "worker", run_consumer(env, stop, tries_machine=True)
     if roles.schedule:
         yield "schedule", run_schedule(env, stop)
 

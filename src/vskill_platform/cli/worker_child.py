@@ -64,7 +64,7 @@ async def _work_for(server: socket.socket, settings: Settings) -> None:
             heeding = asyncio.create_task(ending_all(_heed(reader, writer, env.metrics, stop), stop))
             try:
                 async with asyncio.TaskGroup() as group:
-                    for role in (run_consumer(env, stop, tries_scanner=True), run_schedule(env, stop)):
+                    for role in (run_consumer(env, stop, tries_machine=True), run_schedule(env, stop)):
                         group.create_task(ending_all(role, stop))
             finally:
                 heeding.cancel()

@@ -203,21 +203,21 @@ async def _settle_worked(message: Message, claim: HeldClaim) -> str:
 
 
 async def run_consumer(
-    env: Env, stop: asyncio.Event, handler: Handler = handle_submission_queue, *, tries_scanner: bool = False
+    env: Env, stop: asyncio.Event, handler: Handler = handle_submission_queue, *, tries_machine: bool = False
 ) -> None:
     """Receive and handle batches until `stop` is set; then let running ones finish, or hand them back. With
-    `tries_scanner`, a scanner that cannot start is known before a submission waits for it."""
-    await _Consumer(env, stop, handler, tries_scanner=tries_scanner).run()
+    `tries_machine`, what this machine lacks is known before a submission waits for it."""
+    await _Consumer(env, stop, handler, tries_machine=tries_machine).run()
 
 
 class _Consumer:
     """The running batches of one process."""
 
-    def __init__(self, env: Env, stop: asyncio.Event, handler: Handler, *, tries_scanner: bool) -> None:
+    def __init__(self, env: Env, stop: asyncio.Event, handler: Handler, *, tries_machine: bool) -> None:
         self._env = env
         self._stop = stop
         self._handler = handler
-        self._tries_scanner = tries_scanner
+        self._tries_machine = tries_machine
         self._running: set[asyncio.Task[None]] = set()
         self._slot_free = asyncio.Event()
         #: How long the last sign of life took to be written.
@@ -225,7 +225,7 @@ class _Consumer:
 
     async def run(self) -> None:
         beside = [asyncio.create_task(self._give_signs(), context=Context())]
-        if self._tries_scanner:
+        if self._tries_machine:
             beside.append(asyncio.create_task(self._try_scanner(), context=Context()))
         try:
             while not self._stop.is_set():
@@ -259,7 +259,7 @@ class _Consumer:
         """A store that is slow gets until the next sign is due, and the sign tells how slow; a stop waits less."""
         env = self._env
         within_s = env.pace.ready_within_s if stopped else max(env.pace.sign_every_s, env.pace.ready_within_s)
-        lack = await find_lack() or env.shortages.last
+        lack = (await find_lack() if self._tries_machine else None) or env.shortages.last
         lacks = lack.public_message if lack else ""
         began = env.clock.monotonic()
         try:
