@@ -147,7 +147,7 @@ async def test_a_cursor_that_was_swept_by_another_process_is_gone(kv, path, cloc
     with pytest.raises(CursorGone):
         await kv.changes("", after=cursor)
     assert (await kv.changes("")).items == ()
-    assert await kv.change_cursor() == "5"
+    assert int(await kv.change_cursor()) == int(cursor) + 5
     await kv.put("a:9", b"1")
     assert [one.key for one in (await kv.changes("")).items] == ["a:9"]
 

@@ -13,6 +13,7 @@ import vskill_platform
 from tests.support.acting import approve, delete, restore, take_down, unyank, yank
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
+from tests.support.people import make_account
 from vskill_platform.actions.blocklist import BLOCK, LIFT, BlockSomething, LiftBlock
 from vskill_platform.actions.namespaces import CHANGE_VISIBILITY, ChangeVisibility
 from vskill_platform.actions.narrowing import NARROW_SKILL, NarrowSkill, SkillVisibility
@@ -187,6 +188,7 @@ async def test_a_new_replacement_raises_the_serial_without_a_step(env):
 
 async def test_a_change_of_readers_raises_the_serial(env):
     """Hiding a skill withdraws nothing, but a list holds other entries afterwards."""
+    await make_account(env, "ann", Role.AUTHOR)
     await publish(env, "one", "two")
     await yank(DEMO, "1.0.0", account="ann", reason="broken")
     serial = await read_serial()
