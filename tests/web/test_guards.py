@@ -9,6 +9,7 @@ from tests.support.acting import sign_out_everywhere
 from tests.support.envs import open_product_env
 from tests.support.people import ADDRESS, browser, make_account, session_of, signed_in, token_of
 from tests.support.walking import name_of, walk
+from vskill_platform.actions.namespaces import MAKE_PUBLIC
 from vskill_platform.actions.principal import ANYBODY, Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.settings import Settings
@@ -191,12 +192,13 @@ def test_E10_the_admin_area_is_for_reviewers_and_admins_only():
 def test_the_admin_area_offers_what_one_may_use_and_nothing_else():
     declared = {one.path: one.action for one in ENDPOINTS if one.method == "GET"}
     # The page of namespaces is everybody's; it is an area for those to whom it shows all of them.
-    areas = [one for found in AREAS.values() for one in found if one.address != "/namespaces"]
+    areas = [one for found in AREAS.values() for one in found]
+    declared["/namespaces"] = MAKE_PUBLIC
     assert {one.address: one.action for one in areas} == {one.address: declared[one.address] for one in areas}
     groups = {role: areas_for(Principal("x", role)) for role in Role}
     offered = {role: [one.address for found in groups[role].values() for one in found] for role in Role}
     assert groups[Role.AUTHOR] == {} == areas_for(ANYBODY)
-    assert sorted(offered[Role.REVIEWER]) == sorted(REVIEWERS)
+    assert sorted(offered[Role.REVIEWER]) == sorted({*REVIEWERS, "/namespaces"})
     assert offered[Role.ADMIN] == [one.address for one in areas]
 
 
