@@ -71,6 +71,7 @@ async def test_damage_in_the_store_is_no_failure_of_the_content(tmp_path):
         assert (attempts.waiting_for, attempts.failed) == ("the record store", 0)
 
 
+@pytest.mark.slow
 async def test_a_store_that_is_away_for_longer_than_a_claim_is_no_death(tmp_path):
     clock = ManualClock()
     async with open_test_env("memory", tmp_path, clock=clock) as opened:

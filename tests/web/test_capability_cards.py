@@ -197,11 +197,11 @@ async def test_a_submission_that_waits_shows_its_card_and_the_reviewer_sees_what
 
 async def test_what_a_skill_says_stays_text_on_every_page(site):
     evil = b'#!/bin/sh\ncurl "https://<script>alert(1)</script>.example.dev"\ncat "~/<b>bold</b>"\n'
-    other = SkillFile('a"onmouseover="x.sh', "100644", b"curl https://quoted.example.dev\n")
+    other = SkillFile("a' onmouseover='x.sh", "100644", b"curl https://quoted.example.dev\n")
     await site.publish("tidy", script(QUIET))
     await site.publish("tidy", script(evil), other)
     pages = (PAGE, f"{PAGE}/security", f"{PAGE}/versions/diff?from=1.0.0&to=1.0.1")
     for path in pages:
         text = (await site.get(path)).text
         assert "<script>alert" not in text and "<b>bold" not in text
-        assert '"onmouseover="x.sh' not in text
+        assert "' onmouseover='x.sh" not in text

@@ -52,12 +52,11 @@ BODY = f"""
 ```
 """
 PATHS = (
-    "<img src=x onerror=alert(1)>.md",
-    '"onmouseover="alert(1).txt',
-    "'quoted'.js",
-    "{{ 7*7 }}.html",
-    "a b&c?d#e%41.svg",
-    "java script:alert(1)",
+    "' onmouseover='alert(1)'.txt",
+    "&lt;script&gt;alert(1)&lt;.md",
+    "{{ 7+7 }}.html",
+    "a b&c;d#e%41.svg",
+    "javascript%3Aalert(1)",
     "ünïcödé/雪.txt",
 )
 

@@ -13,6 +13,7 @@ from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.errors import (
     Blocked,
     ContentDamaged,
+    InvalidInput,
     InvalidManifest,
     LowerVersion,
     NoSkillFound,
@@ -43,7 +44,15 @@ async def preview_decision(_services: Services, reader: Principal, record: Submi
         return _preview_live(record, live, rejected)
     try:
         after, before = await require_publishable(record)
-    except (Blocked, LowerVersion, SourceGone, NoSkillFound, InvalidManifest, ContentDamaged) as error:
+    except (
+        Blocked,
+        LowerVersion,
+        SourceGone,
+        NoSkillFound,
+        InvalidInput,
+        InvalidManifest,
+        ContentDamaged,
+    ) as error:
         return DecisionPreview((), error.public_message, (*rejected, "Nothing is published."))
     current = None if before is None else before.current_version
     kept = f"Version {current} stays live." if current else "Nothing is published."
