@@ -3,6 +3,7 @@
 import httpx2
 import pytest
 
+from tests.support.html import Page
 from tests.support.people import make_account, session_of
 from tests.support.site import BROWSER
 from vskill_platform.store.accounts import Role
@@ -38,7 +39,7 @@ async def test_a_kept_answer_keeps_its_compressed_bytes_and_its_tag(client):
         assert (known.status_code, known.headers["etag"]) == (304, tag)
 
 
-async def test_an_answer_for_a_session_or_with_the_secret_of_a_form_is_not_compressed(env):
+async def test_an_answer_for_a_session_is_not_compressed_and_a_form_never_shows_its_secret_twice(env):
     """BREACH: what an attacker puts into the address stands beside a secret in these."""
     await make_account(env, "ada", Role.AUTHOR)
     transport = httpx2.ASGITransport(create_app(env))
@@ -51,11 +52,18 @@ async def test_an_answer_for_a_session_or_with_the_secret_of_a_form_is_not_compr
             assert answer.status_code == 200, path
             assert "content-encoding" not in answer.headers, path
     async with httpx2.AsyncClient(transport=transport, base_url="http://a.test") as visitor:
-        form = await visitor.get("/submit?repo=guess", headers=BROWSER)
-        assert 'name="csrf"' in form.text
-        assert "content-encoding" not in form.headers
-        # The cookie that the form is bound to does not make every page large.
-        assert (await visitor.get("/skills", headers=BROWSER)).headers["content-encoding"] == "gzip"
+        forms = [await visitor.get("/submit?repo=guess", headers=BROWSER) for _ in range(2)]
+        assert [one.headers["content-encoding"] for one in forms] == ["gzip", "gzip"]
+        shown = [
+            next(i["value"] for i in Page(one.text).all("input") if i.get("name") == "csrf") for one in forms
+        ]
+        assert len(set(shown)) == len(shown) == 2
+        for csrf in shown:
+            sent = await visitor.post("/submit/find", data={"csrf": csrf, "repo": ""}, headers=BROWSER)
+            assert "cross_site" not in sent.text and sent.status_code != 403
+        for csrf in ("", "00" * 64, "zz", shown[0][:-2], shown[0] + "00"):
+            sent = await visitor.post("/submit/find", data={"csrf": csrf, "repo": ""}, headers=BROWSER)
+            assert sent.status_code == 403, csrf
 
 
 async def test_small_answers_and_changes_stay_as_they_are(client):

@@ -7,7 +7,6 @@ anonymous, its answer carries a `Warning`, and everything that an anonymous requ
 
 import base64
 import binascii
-import hmac
 from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import UploadFile
@@ -115,11 +114,11 @@ async def check_csrf(request: Request, *, is_form: bool = True) -> None:
     if principal.token is not None or not (is_form or principal.account is not None):
         return
     _check_origin(request)
-    expected = browser_of(request).known_csrf
-    if expected is None:
+    browser = browser_of(request)
+    if browser.session is None and browser.visitor is None:
         raise CrossSite
     given = request.headers.get(CSRF_HEADER) or (await _field(request) if is_form else "")
-    if not hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode()):
+    if not browser.knows(given[:MOST_COOKIE]):
         raise CrossSite
 
 

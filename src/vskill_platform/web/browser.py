@@ -1,7 +1,8 @@
 """A browser, as its cookies tell it: the session, or a visitor without one, and the secret that its forms carry.
 
 The secret is an HMAC under the cookie's own value, so it is bound to it and nothing of ours needs to be kept. A
-visitor gets a cookie only when a page shows it a form.
+visitor gets a cookie only when a page shows it a form. Each answer shows the secret under another mask, so that the
+length of a compressed answer tells nothing about it (BREACH).
 """
 
 import hashlib
@@ -17,6 +18,8 @@ SESSION_COOKIE = "vskill_session"
 VISITOR_COOKIE = "vskill_visitor"
 #: The platform never sets longer values.
 MOST_COOKIE = 200
+#: Hex digits of the mask in front of a form's secret, and of the secret.
+_MASK_DIGITS = 64
 
 
 class Browser:
@@ -26,25 +29,35 @@ class Browser:
         self.session = session
         self.visitor = visitor
         self.new = False
-        #: Whether the answer holds the secret of this browser's forms.
-        self.shows_secret = False
 
     @property
     def csrf(self) -> str:
-        """The secret of this browser's forms, for a page that shows one."""
-        self.shows_secret = True
-        if self.session is None and self.visitor is None:
-            self.visitor, self.new = secrets.token_urlsafe(24), True
-        return self.known_csrf or ""
+        """What a form of this browser carries: a random mask, and the secret under it."""
+        mask = secrets.token_bytes(_MASK_DIGITS // 2)
+        return (mask + _xor(mask, self.secret)).hex()
 
     @property
-    def known_csrf(self) -> str | None:
-        """The same, or None where the browser brought no cookie that it could be bound to."""
-        bound_to = self.session or self.visitor
-        if bound_to is None:
-            return None
+    def secret(self) -> bytes:
+        """The secret of this browser's forms; a visitor without a cookie gets one."""
+        if self.session is None and self.visitor is None:
+            self.visitor, self.new = secrets.token_urlsafe(24), True
         kind = b"session" if self.session else b"visitor"
-        return hmac.new(bound_to.encode(), b"vskill forms of a " + kind, hashlib.sha256).hexdigest()
+        bound_to = self.session or self.visitor or ""
+        return hmac.new(bound_to.encode(), b"vskill forms of a " + kind, hashlib.sha256).digest()
+
+    def knows(self, csrf: str) -> bool:
+        """Whether a form of this browser carries it; no for a browser that brought no cookie."""
+        try:
+            mask, masked = bytes.fromhex(csrf[:_MASK_DIGITS]), bytes.fromhex(csrf[_MASK_DIGITS:])
+        except ValueError:
+            return False
+        is_whole = len(mask) == len(masked) == _MASK_DIGITS // 2
+        has_cookie = self.session is not None or self.visitor is not None
+        return is_whole and has_cookie and hmac.compare_digest(_xor(mask, masked), self.secret)
+
+
+def _xor(mask: bytes, text: bytes) -> bytes:
+    return bytes(one ^ other for one, other in zip(mask, text, strict=True))
 
 
 def cookie_of(request: Request, name: str) -> str | None:

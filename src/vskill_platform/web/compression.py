@@ -1,8 +1,8 @@
 """Compresses answers: pages, JSON and other text that a GET asks for, with gzip.
 
 The length of a compressed answer tells whether a text that an attacker put into the address also stands elsewhere in
-the answer, and so, guess by guess, a secret beside it (BREACH). So an answer that was made for a session, or that shows
-the secret of a form, is sent as it is. What an anonymous request or a token gets has no secret of a browser in it.
+the answer, and so, guess by guess, a secret beside it (BREACH). So an answer that was made for a session is sent as it
+is. What a visitor or a token gets has no secret of a browser in it but that of a form, which each answer masks anew.
 """
 
 import asyncio
@@ -61,9 +61,9 @@ class Compression:
 
 
 def is_safe(request: Request) -> bool:
-    """Whether the answer can hold no secret of a browser."""
+    """Whether the answer holds no secret of a session."""
     browser: Browser | None = request.scope.get("browser")
-    return browser is None or (browser.session is None and not browser.shows_secret)
+    return browser is None or browser.session is None
 
 
 def accepts_gzip(accepted: str) -> bool:

@@ -56,5 +56,5 @@ def clear_flash(request: Request, response: Response) -> Response:
 
 
 def _mac(request: Request, body: str) -> str:
-    secret = browser_of(request).csrf
-    return hmac.new(secret.encode(), b"flash " + body.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+    secret = browser_of(request).secret
+    return hmac.new(secret, b"flash " + body.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
