@@ -59,6 +59,13 @@ def submit_other_content(run, skill, number) -> None:
     assert json.loads(run("status", number, "--json").stdout)["state"] == "NEEDS_REVIEW"
 
 
+def test_a_digest_that_was_given_is_never_replaced_by_another(run, waiting):
+    refused = run(
+        "review", "approve", waiting, "--digest", "0" * 64, "--reason", "x", code=2, typed="y\n"
+    ).stderr
+    assert "is not what waits now" in refused
+
+
 @pytest.mark.parametrize(("verb", "state"), [("approve", "AUTO_APPROVED"), ("reject", "REJECTED")])
 def test_a_decision_names_what_was_looked_at(run, skill, waiting, verb, state):
     looked_at = seen(run, waiting)

@@ -145,6 +145,22 @@ async def test_a_check_tells_nothing_of_a_hidden_place(hiding, server):
     assert (health.status, health.facts.moved_to) == (Reach.GONE, None)
 
 
+async def test_a_repository_that_moves_into_a_managed_namespace_that_everybody_reads_is_followed(
+    hiding, server
+):
+    env, base = hiding
+    server.repo("ann/old", {"s/SKILL.md": skill_md("s")})
+    server.repo("new/house", {"s/SKILL.md": skill_md("s")})
+    await submit_repository(f"{base}/ann/old", "s")
+    await run_until_quiet(env)
+    await manage(env, namespace_of(normalise(f"{base}/new/house")), Visibility.PUBLIC, "user:mia")
+    server.faults["/ann/old"] = f"{base}/new/house"
+    await ask_for_check(normalise(f"{base}/ann/old"))
+    await run_until_quiet(env)
+    health, _ = await read_health(normalise(f"{base}/ann/old"))
+    assert health is not None and health.status is Reach.REACHABLE
+
+
 async def test_a_proof_is_not_looked_for_in_a_hidden_place(hiding, server):
     env, base = hiding
     server.faults["/ann/old"] = f"{base}/secret/house"

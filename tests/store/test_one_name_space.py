@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.support.acting import principal_for
-from tests.support.envs import open_test_env, skill_files
+from tests.support.envs import open_test_env, run_until_quiet, skill_files
 from vskill_platform.actions.intake import upload_files
 from vskill_platform.actions.namespaces import ADD_MEMBER, AddMember
 from vskill_platform.actions.principal import OPERATOR
@@ -19,6 +19,7 @@ from vskill_platform.domain.errors import InvalidInput, NotPermitted
 from vskill_platform.domain.identity import upload_identity
 from vskill_platform.domain.namespace import Member, Namespace, NamespaceRole, Team, Visibility
 from vskill_platform.domain.submission import EntryPoint
+from vskill_platform.intake.submit import submit_upload
 from vskill_platform.store.accounts import NameTaken, Role, User, create_user, read_user
 from vskill_platform.store.github_accounts import account_of_github
 from vskill_platform.store.namespaces import read_namespace, read_team
@@ -49,6 +50,16 @@ async def make_team(env, name: str) -> None:
 async def make_namespace(env, name: str) -> None:
     owner = AddMember(name=f"upload~{name}", member="mia", role=NamespaceRole.OWNER, reason=WHY)
     await ADD_MEMBER(env, EVE, owner)
+
+
+async def test_nobody_becomes_the_account_of_what_was_uploaded_before_names_were_held(env):
+    """Earlier releases wrote no record for a namespace that the operator uploaded into."""
+    await submit_upload(skill_files("tidy"), namespace="platform", slug="tidy")
+    await run_until_quiet(env)
+    with pytest.raises(NameTaken, match="were uploaded"):
+        await make_account("platform")
+    assert (await account_of_github("7", "platform")).name == "platform-7"
+    await make_account("plat")
 
 
 async def test_nobody_becomes_the_account_of_a_teams_name_or_of_its_uploads(env):

@@ -21,7 +21,7 @@ from vskill_platform.domain.blocklist import (
     parse_target,
     place_target,
 )
-from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound
+from vskill_platform.domain.errors import InvalidInput, NotFound
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import PublishedSkill, VersionRef
 from vskill_platform.domain.token import TokenScope
@@ -135,7 +135,7 @@ async def block(services: Services, actor: Principal, request: BlockSomething) -
     target = parse_target(request.kind.value, request.target)
     hits = await find_hit_by(target)
     if hits.nothing and _is_full_name(target):
-        target = await _place_named(services, actor, target)
+        target = await _place_named(services, actor, request.target)
         hits = await find_hit_by(target)
     if hits.nothing and not request.ahead:
         raise _hits_nothing(target, hits)
@@ -183,13 +183,13 @@ def _is_full_name(target: BlockTarget) -> bool:
     return target.kind is TargetKind.NAME and "/" in target.value
 
 
-async def _place_named(services: Services, actor: Principal, target: BlockTarget) -> BlockTarget:
+async def _place_named(services: Services, actor: Principal, name: str) -> BlockTarget:
     """The place of the skill that has this full name. Without one there is nothing that the block could ever hit."""
     try:
-        return place_target((await find_skill(services, actor, target.value)).identity)
-    except (NotFound, Ambiguous) as error:
+        return place_target((await find_skill(services, actor, name.strip())).identity)
+    except NotFound as error:
         raise InvalidInput(
-            f"No skill has the name {target.value[:200]}.",
+            f"No skill has the name {name[:200]}.",
             field="target",
             fix="give the name without its owner and repository, or block the place by its address",
         ) from error
@@ -235,7 +235,10 @@ async def _listed_target(services: Services, actor: Principal, request: LiftBloc
         return exact
     written = parse_target(request.kind.value, request.target)
     if _is_full_name(written) and not await find_hits((written,)):
-        written = await _place_named(services, actor, written)
+        try:
+            written = place_target((await find_skill(services, actor, request.target.strip())).identity)
+        except NotFound:
+            return None
     return written if await find_hits((written,)) else None
 
 

@@ -28,6 +28,9 @@ from vskill_platform.domain.errors import InvalidInput
 async def show_what_waits(caller: Caller, given: dict[str, Any]) -> dict[str, Any]:
     """Print a submission as it is now; the run and the digest that were shown."""
     seen = await caller.call(SHOW, SubmissionRequest(submission_id=given["submission_id"]))
+    for name, shown in (("run", seen.run), ("digest", seen.digest)):
+        if given.get(name) not in (None, shown):
+            raise click.UsageError(f"--{name} {given[name]} is not what waits now, which is {shown}.")
     click.echo(plain(f"{seen.skill_name} ({seen.repo_url} {seen.skill_path})").plain)
     show_findings(await caller.call(FINDINGS, RunFindings(submission_id=seen.id, run=seen.run)))
     content = f" --digest {seen.digest}" if seen.digest else ""

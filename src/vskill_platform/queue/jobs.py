@@ -30,6 +30,8 @@ from vskill_platform.worker_context import require_env
 CHANGES_KEPT_MS = 7 * 24 * 3_600_000
 #: A commit can be later than the times in it, by less than this. A notice that is found twice is delivered once.
 OWED_SLACK_MS = 600_000
+#: Raised where entries of the blocklist get more facts, which those of earlier releases lack.
+ENTRY_FACTS = 2
 #: Steps that each part of the notices takes in one run; the next run goes on.
 NOTICE_STEPS = 10
 
@@ -73,9 +75,9 @@ def _text(value: str | int | None) -> str | None:
 async def reapply(state: JobState) -> JobState:
     """Bring submissions and skills in line with the blocklist, until a pass changes nothing."""
     applied = state.get("applied")
-    # Entries of earlier releases get their hashes and names by one pass more.
-    known = applied if isinstance(applied, int) and state.get("facts") == 1 else None
-    return {"applied": await reapply_blocklist(known, judge_again=request_rescan), "facts": 1}
+    # Entries of earlier releases get their hashes, names and audiences by one pass more.
+    known = applied if isinstance(applied, int) and state.get("facts") == ENTRY_FACTS else None
+    return {"applied": await reapply_blocklist(known, judge_again=request_rescan), "facts": ENTRY_FACTS}
 
 
 async def notify(state: JobState) -> JobState:

@@ -2,7 +2,8 @@
 
 The identity is the issuer, which is the server's host, and the number that it gave out; its account is kept at
 `github:id:{number}`. A login can be given up and taken by somebody else, so `github:login:{login}` names the identity
-that proved it first, for ever. The proof is good while that identity has lately signed in, whatever its login is now.
+that proved it first, for ever. The proof is good while that identity has lately signed in under this login: the
+repositories of a login that it gave up are somebody else's.
 """
 
 from urllib.parse import urlsplit
@@ -177,6 +178,6 @@ async def find_signed_in(repo: Identity) -> str | None:
     proved = decode(entry, ProvedLogin)
     user, _ = await read_user(proved.account)
     link = None if user is None else user.github
-    if link is None or (link.issuer, link.id) != (issuer, proved.id):
+    if link is None or (link.issuer, link.id, link.login.lower()) != (issuer, proved.id, repo.owner.lower()):
         return None
     return proved.account if env.kv.now() < link.verified_at + PROOF_MS else None

@@ -22,6 +22,7 @@ from vskill_platform.domain.namespace import (
     audience_for,
     check_namespace_name,
     namespace_of,
+    shared_form,
     uploader_of,
 )
 from vskill_platform.kv.contract import iterate_pages
@@ -133,8 +134,8 @@ async def require_as_open(asked: Identity, found: Identity) -> None:
     """SourceGone where a redirect leads to what fewer may read: what is found there would be told to all others."""
     if found.repo_key == asked.repo_key:
         return
-    audience = (await belonging_of(found)).audience
-    if audience not in (PUBLIC, (await belonging_of(asked)).audience):
+    shared = {PUBLIC, (await belonging_of(asked)).audience, *shared_form(await read_directory())}
+    if (await belonging_of(found)).audience not in shared:
         raise no_repository(asked.host)
 
 
@@ -156,10 +157,11 @@ async def change_namespace(
 ) -> Namespace:
     """One commit: the record, the version of the whole, the audit entry, and what goes with them. `decide` is called
     again after a conflict; None leaves everything as it is."""
-    check_namespace_name(name)
 
     async def write(entry_id: str) -> tuple[Namespace, list[Operation]]:
         known, version = await read_namespace(name)
+        if version == ABSENT:
+            check_namespace_name(name)
         if await was_audited(entry_id):
             return known, []
         change = await decide(known)

@@ -148,7 +148,7 @@ class ClientConnection(HttpToolsProtocol, Visitor):
             self._stop_parsing(LARGE_HEADERS)
 
     def on_headers_complete(self) -> None:
-        hosts = [value for name, value in self.headers if name == b"host"]
+        hosts = [value.strip(b" \t") for name, value in self.headers if name == b"host"]
         is_missing = not hosts and self.parser.get_http_version() != "1.0"
         if len(hosts) > 1 or is_missing or not all(map(_HOST.issuperset, hosts)):
             self._stop_parsing(BAD_HOST)
