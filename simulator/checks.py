@@ -57,7 +57,9 @@ class Broken(Exception):
 def is_step(source: State, target: State) -> bool:
     """Whether a run may go this way. What waits for a worker stays in its state when somebody asks for it now, and what
     waits for a reviewer when its author is asked or answers."""
-    return may_move(source, target) or (source is target and source in {State.RECEIVED, State.NEEDS_REVIEW})
+    return may_move(source, target) or (
+        source is target and source in {State.RECEIVED, State.NEEDS_REVIEW, State.AUTO_APPROVED}
+    )
 
 
 def require(holds: object, invariant: str, detail: object) -> None:

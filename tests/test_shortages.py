@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from tests.support.patience import PATIENCE_S
-from vskill_platform.shortages import shortage_of
+from vskill_platform.domain.errors import StoreUnavailable
+from vskill_platform.shortages import LATELY_MS, ShortagesMet, shortage_of
 
 _NO_MEMORY_FOR = """
 import resource, threading
@@ -37,6 +38,14 @@ except Exception as error:
 def test_errors_of_the_system_name_what_is_lacking(error, lacks):
     shortage = shortage_of(error)
     assert shortage is not None and shortage.message.endswith(f"it lacks {lacks}.")
+
+
+def test_what_was_lacking_is_told_until_another_attempt_must_have_come():
+    """A submission that met it may never come back: what it met must not stay for ever."""
+    met = ShortagesMet()
+    met.meet(StoreUnavailable("away"), 1_000)
+    assert met.lacked_lately(1_000 + LATELY_MS - 1) is not None
+    assert met.lacked_lately(1_000 + LATELY_MS) is None
 
 
 @pytest.mark.parametrize("error", [RuntimeError("broken"), OSError(errno.ENOENT, "no such file"), OSError()])

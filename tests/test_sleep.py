@@ -35,7 +35,7 @@ from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.messages import TaskMessage
 from vskill_platform.domain.scan import JudgeStatus, ScanStatus, StaticReport
 from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import CLAIM_MS, Submission
+from vskill_platform.domain.submission import CLAIM_MS, UNAVAILABLE_FIRST_MS, Submission
 from vskill_platform.domain.task import Task, TaskState
 from vskill_platform.external_scan.dispatch import request_scans
 from vskill_platform.kv.entries import Put
@@ -345,6 +345,8 @@ async def test_whoever_finds_that_its_claim_ran_out_writes_no_verdict(verdict):
     assert (record.state, record.claim, record.decision) == (State.RECEIVED, None, None)
     assert (record.attempts.failed, record.attempts.interrupted) == (0, 0)
     assert record.history[-1].reason == "its claim ran out, as when this machine slept"
+    assert record.attempts.waiting_for == "this machine"
+    clock.advance(UNAVAILABLE_FIRST_MS)
     await work(env)
     assert (await read(env, submission)).state is State.PUBLISHED
 

@@ -7,9 +7,12 @@ import errno
 import resource
 
 from vskill_platform.domain.errors import PlatformError, Shortage
+from vskill_platform.domain.submission import UNAVAILABLE_MOST_MS
 
 #: What work waits for, in the words of a record.
 MACHINE = "this machine"
+#: What an attempt lacked is told until the next one is due at the latest, and a minute more.
+LATELY_MS = UNAVAILABLE_MOST_MS + 60_000
 
 _LACKS = {
     errno.EMFILE: "open files",
@@ -30,8 +33,16 @@ class ShortagesMet:
     def __init__(self) -> None:
         #: When the record store last failed, by its own clock.
         self.store_failed_at = 0
-        #: What the last attempt lacked; None where it lacked nothing.
+        #: What the last attempt lacked, and when; None where it lacked nothing.
         self.last: PlatformError | None = None
+        self.last_at = 0
+
+    def meet(self, error: PlatformError, now: int) -> None:
+        self.last, self.last_at = error, now
+
+    def lacked_lately(self, now: int) -> PlatformError | None:
+        """What the last attempt lacked, until another one must have come."""
+        return self.last if now - self.last_at < LATELY_MS else None
 
 
 def shortage_of(error: BaseException) -> Shortage | None:

@@ -175,6 +175,23 @@ def test_an_approved_one_that_waits_is_taken_up_where_it_stands():
     assert (record.state, record.next_attempt_at, record.attempts.started) == (State.AUTO_APPROVED, None, 2)
 
 
+@pytest.mark.parametrize(
+    "give_up",
+    [
+        lambda record, at: domain.record_unavailable(record, at, "the record store"),
+        domain.record_failure,
+        domain.hand_back,
+    ],
+    ids=["unavailable", "failure", "hand back"],
+)
+def test_what_a_reviewer_approved_stays_approved_when_an_attempt_ends_early(give_up):
+    """The next attempt publishes the stored bytes; a source that is gone or has changed does not matter."""
+    approved = domain.move(claimed(), State.AUTO_APPROVED, step(), claim=claimed().claim)
+    record = give_up(approved, step(at=NOW + 7))
+    assert (record.state, record.claim) == (State.AUTO_APPROVED, None)
+    assert record.next_attempt_at is not None and domain.violation(record, NOW + 8, 0) is None
+
+
 def test_an_approved_one_is_taken_over_where_it_stands():
     approved = domain.move(claimed(), State.AUTO_APPROVED, step(), claim=claimed().claim)
     record = domain.claim(approved, token="u", worker="x", now=NOW + CLAIM_MS, event_ids=["c", "d"])

@@ -336,7 +336,7 @@ async def test_A7_approved_bytes_that_are_gone_are_not_published(env: Env) -> No
     await approve(submission.id, by="admin:eve", reason="looks fine")
     await run_until_quiet(env)
     record = await get_submission(submission.id)
-    assert (record.state, record.published) == (State.RECEIVED, None)
+    assert (record.state, record.published) == (State.AUTO_APPROVED, None)
     assert "are missing" in record.history[-1].reason
     assert await enumerate_published_skills() == []
 

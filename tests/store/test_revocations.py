@@ -186,6 +186,16 @@ async def test_a_new_replacement_raises_the_serial_without_a_step(env):
     assert (event.skill, event.steps) == (DEMO, ())
 
 
+async def test_no_two_events_have_one_moment(env):
+    """Whoever follows them by their moment misses none of two that come together, or under a clock that went back."""
+    await publish(env, "one", "two", "three")
+    serial = await read_serial()
+    for number in ("1.0.0", "1.0.1"):
+        await yank(DEMO, number, account="ann", reason="broken")
+    moments = [one.at for one in await list_revocations(serial)]
+    assert len(set(moments)) == len(moments) == 2
+
+
 async def test_a_change_of_readers_raises_the_serial(env):
     """Hiding a skill withdraws nothing, but a list holds other entries afterwards."""
     await make_account(env, "ann", Role.AUTHOR)

@@ -7,6 +7,7 @@ reviewer withdraws the request, or a job ends the run when the author's time is 
 import msgspec
 
 from vskill_platform.actions.action import Action, Allowance, Missing, Services
+from vskill_platform.actions.appeals import require_other_reviewer
 from vskill_platform.actions.changes import change_submission
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
@@ -41,6 +42,7 @@ async def request_change(services: Services, actor: Principal, request: DecideSu
     async def decide(record: Submission, step: Step) -> RecordChange:
         require_waiting(record, "returned to its author")
         require_same(record, request)
+        await require_other_reviewer(services, actor, record)
         if record.history[-1].source is State.PUBLISHED:
             message = (
                 "A published version of it was taken down. Restore that version, or reject the submission."

@@ -145,7 +145,8 @@ async def _list_for(reader: Principal, namespace: str | None) -> tuple[str, Revo
         # One that has always been empty is that of every namespace, so that it says nothing of this one.
         return (scope if revoked.skills or revoked.serial != revoked.at else "namespace"), revoked
     is_nobody = reader.account is None and not reader.operator
-    scope = "everybody" if is_nobody else "accounts"
+    bound = "" if reader.namespace is None else f" {reader.namespace}"
+    scope = "everybody" if is_nobody else f"accounts{bound}"
     return scope, await read_revoked(scope, audiences_of(await document_reader(reader)))
 
 

@@ -591,7 +591,19 @@ def _record_interruption(record: Submission, step: Step, *, died: bool) -> Submi
 
 
 def _back(record: Submission, step: Step, attempts: Attempts, delay: int) -> Submission:
-    return move(record, State.RECEIVED, step, attempts=attempts, next_attempt_at=step.at + delay)
+    """What a reviewer approved stays approved: the next attempt publishes the stored bytes."""
+    at = step.at + delay
+    if record.state is not State.AUTO_APPROVED:
+        return move(record, State.RECEIVED, step, attempts=attempts, next_attempt_at=at)
+    event = _event(record, record.state, step)
+    return msgspec.structs.replace(
+        record,
+        attempts=attempts,
+        claim=None,
+        next_attempt_at=at,
+        updated_at=event.at,
+        history=(*record.history, event),
+    )
 
 
 def _reachable(attempts: Attempts) -> Attempts:

@@ -27,6 +27,7 @@ from vskill_platform.domain.notification import (
     MailProof,
     Notification,
 )
+from vskill_platform.domain.submission import ASKED
 from vskill_platform.domain.task import Task
 from vskill_platform.notifications.notices import (
     AlertNotice,
@@ -200,9 +201,10 @@ def recipient(submitter: str | None, settings: Settings) -> str | None:
 def compose(notice: Notice, to: str, settings: Settings) -> EmailMessage:
     """The message about a decision."""
     data = notice.data
-    state = data.state.label.lower()
+    is_asked = data.reason.startswith(ASKED)
+    state = "waiting for your answer" if is_asked else data.state.label.lower()
     lines = [
-        f"{data.skill_name} in {data.repo_url} is now {state}: {data.state.meaning}.",
+        f"{data.skill_name} in {data.repo_url} is now {state}{'' if is_asked else f': {data.state.meaning}'}.",
         "",
         f"Why: {data.reason}",
         f"Rules: {', '.join(data.rule_ids)}" if data.rule_ids else None,

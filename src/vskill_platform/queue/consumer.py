@@ -156,7 +156,11 @@ async def _attempt_later(claim: HeldClaim, error: PlatformError) -> None:
     env = require_env("metrics")
     env.metrics.attempts.labels("unavailable").inc()
     if isinstance(error, Shortage) or not isinstance(error, SourceUnavailable):
-        env.shortages.last = error
+        if (
+            isinstance(error, (Shortage, StoreUnavailable, BlobUnavailable))
+            and "passing" not in error.details
+        ):
+            env.shortages.meet(error, env.kv.now())
         env.log.warning(
             "attempt waits for the registry itself", waiting_for=_dependency(error), error=str(error)
         )
@@ -251,15 +255,18 @@ class _Consumer:
         shortages, tried = self._env.shortages, False
         while True:
             if not tried or (isinstance(shortages.last, Shortage) and shortages.last.host == SCANNER):
-                shortages.last = await find_scanner_lack(self._env)
-                tried = True
+                tried, lack = True, await self._try(find_scanner_lack(self._env), None)
+                shortages.last = None
+                if lack is not None:
+                    shortages.meet(lack, self._env.kv.now())
             await asyncio.sleep(self._env.pace.sign_every_s)
 
     async def _sign(self, *, stopped: bool) -> None:
         """A store that is slow gets until the next sign is due, and the sign tells how slow; a stop waits less."""
         env = self._env
         within_s = env.pace.ready_within_s if stopped else max(env.pace.sign_every_s, env.pace.ready_within_s)
-        lack = (await find_lack() if self._tries_machine else None) or env.shortages.last
+        tried = await self._try(find_lack(), within_s) if self._tries_machine else None
+        lack = tried or env.shortages.lacked_lately(env.kv.now())
         lacks = lack.public_message if lack else ""
         began = env.clock.monotonic()
         try:
@@ -270,6 +277,15 @@ class _Consumer:
         except (PlatformError, TimeoutError) as error:
             env.log.warning("sign of life not written", error=str(error) or "no answer in time")
         self._write_ms = int((env.clock.monotonic() - began) * 1000)
+
+    async def _try(self, need: Awaitable[Shortage | None], within_s: float | None) -> Shortage | None:
+        """What is lacking; a trial that breaks must not end the signs of life."""
+        try:
+            async with asyncio.timeout(within_s):
+                return await need
+        except Exception as error:  # noqa: BLE001 - whatever it is, the worker goes on
+            self._env.log.warning("what work needs cannot be tried", error=repr(error))
+            return shortage_of(error)
 
     async def _receive(self) -> tuple[Batch, ...]:
         """Batches for all free slots at once, or none after a short wait: a stop is noticed soon."""

@@ -238,8 +238,8 @@ class HttpJudge:
             failed = ServiceFailed("timeout", f"no answer within {budget_ms} ms")
         except ServiceFailed as error:
             failed = error
-        if limit.slept:
-            raise Shortage("This machine slept while the judge was asked.", host=MACHINE)
+        if limit.slept and failed.kind in {"timeout", "unreachable"}:
+            raise Shortage("This machine slept while the judge was asked.", host=MACHINE, passing=True)
         raise failed
 
     async def _ask(self, files: Sequence[SkillFile], report: StaticReport, tokens: TokenCount) -> JudgeReport:

@@ -16,6 +16,7 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import CLAIM_MS, Owed, Step, Submission
 from vskill_platform.kv.entries import Operation, Put
 from vskill_platform.records import PAUSE_MS, note_store_failure, persist
+from vskill_platform.shortages import MACHINE
 from vskill_platform.submission_store import (
     RecordChange,
     commit_change,
@@ -213,7 +214,7 @@ class HeldClaim:
 
     async def _hand_back_expired(self) -> None:
         async def build(record: Submission) -> RecordChange:
-            return RecordChange(domain.hand_back(record, self._step(event_id, RAN_OUT)))
+            return RecordChange(domain.record_unavailable(record, self._step(event_id, RAN_OUT), MACHINE))
 
         event_id = self._new_event_id()
         await self._write(build, event_id)

@@ -33,7 +33,7 @@ async def _raise_serial(skill: str, steps: tuple[RevocationStep, ...]) -> tuple[
     last = await read_serial()
     before, serial = await read_revocation(last), last + 1
     now = require_env("kv").kv.now()
-    event = Revocation(serial, now if before is None else max(now, before.at), skill, steps)
+    event = Revocation(serial, now if before is None else max(now, before.at + 1), skill, steps)
     return (
         Add(keys.CONTROL_REVOCATIONS),
         Put(keys.revocation(serial), msgspec.json.encode(event), ABSENT),

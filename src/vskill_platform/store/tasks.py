@@ -10,6 +10,7 @@ from vskill_platform.domain.messages import Send, task_send
 from vskill_platform.domain.task import Task, TaskState, task_key
 from vskill_platform.kv.entries import ABSENT, Operation, Put
 from vskill_platform.records import decode, persist
+from vskill_platform.shortages import MACHINE
 from vskill_platform.store.claims import RAN_OUT, NotClaimed, store_failed_under
 from vskill_platform.worker_context import require_env
 
@@ -100,7 +101,7 @@ class HeldTask:
         now = require_env("kv").kv.now()
         has_run_out = not quiet and self.task.claim is not None and self.task.claim.until <= now
         if has_run_out:
-            change, operations = (lambda task: domain.hand_back(task, RAN_OUT, now)), ()
+            change, operations = (lambda task: domain.record_unavailable(task, RAN_OUT, MACHINE, now)), ()
 
         async def attempt() -> None:
             changed = change(self.task)
