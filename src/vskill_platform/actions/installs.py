@@ -17,8 +17,11 @@ AT_ONCE = 16
 async def count_install_of(
     services: Services, reader: Principal, name: str, repo_url: str | None = None
 ) -> PublishedSkill:
-    """Count one more install of the skill that a client names."""
-    skill = await find_skill(services, reader, name, repo_url)
+    """Count one more install of the skill that a client names; an address of no repository has no skills."""
+    try:
+        skill = await find_skill(services, reader, name, repo_url)
+    except InvalidInput as error:
+        raise NotFound(f"There is no skill {name[:200]} there: {error.message}", skill=name[:200]) from error
     await count_download(services, skill)
     return skill
 

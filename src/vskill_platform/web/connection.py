@@ -37,7 +37,7 @@ from vskill_platform.web.refusals import (
 )
 
 #: Bytes of a request's address, of its headers, and their number; the parser itself knows no limits.
-MOST_TARGET, MOST_HEADERS, MOST_HEADER_LINES = 8_192, 65_536, 100
+MOST_TARGET, MOST_HEADERS, MOST_HEADER_LINES = 49_152, 65_536, 100
 #: Characters of a `Host` (RFC 3986), without the comma: a proxy joins two headers with it.
 _HOST = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~%!$&'()*+;=:[]")
 #: A body that comes slower than this is not waited for.

@@ -90,7 +90,7 @@ LARGE_HEADERS = _refusal(
 LONG_ADDRESS = _refusal(
     "address_too_long",
     HTTPStatus.REQUEST_URI_TOO_LONG,
-    "The request's address is longer than 8,192 bytes; send a shorter one.",
+    "The request's address is longer than 49,152 bytes; send a shorter one.",
 )
 BAD_HOST = _refusal(
     "bad_host",
