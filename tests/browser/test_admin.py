@@ -195,7 +195,7 @@ def test_a_stuck_one_is_requeued_by_name_and_goes_on(admin, fresh, tmp_path):
     page.get_by_role("button", name="Resume now").click()
     expect(page.get_by_role("status").first).to_contain_text("The queue is running again.")
     page.get_by_role("button", name="Requeue all").click()
-    expect(page.get_by_role("status").first).to_contain_text("are pending")
+    expect(page.get_by_role("status").first).to_contain_text("Pending submissions")
     page.goto("/queue?q=stands-still")
     expect(page.locator("#queue-rows tr").get_by_text("Published", exact=True)).to_be_visible()
     page.goto("/admin/audit")

@@ -2,6 +2,7 @@
 public read and lets in nowhere else."""
 
 import base64
+import re
 
 import httpx2
 import pytest
@@ -128,6 +129,11 @@ async def test_what_is_none_of_our_tokens_is_for_a_proxy_and_says_nothing(shelf,
     assert (await shelf.client.get("/api/v1/account", headers=headers)).status_code == 401
 
 
+def without_mask(page: str) -> str:
+    """A form's secret has another mask in each answer."""
+    return re.sub(r'name="csrf" value="[0-9a-f]+"', "", page)
+
+
 @pytest.mark.parametrize("form", [bearer, basic], ids=["bearer", "basic"])
 @pytest.mark.parametrize("kind", ["foreign", "expired", "revoked"])
 async def test_a_bad_token_breaks_no_public_read_and_the_answer_warns(shelf, form, kind):
@@ -136,7 +142,7 @@ async def test_a_bad_token_breaks_no_public_read_and_the_answer_warns(shelf, for
         plain = await shelf.client.get(path)
         answer = await shelf.client.get(path, headers=headers)
         assert answer.status_code == 200, (protocol, answer.text)
-        assert answer.content == plain.content
+        assert without_mask(answer.text) == without_mask(plain.text)
         assert warning_of(answer) == BAD_TOKEN_WARNING[1].decode()
         assert warning_of(plain) is None
     fetched = await shelf.client.post("/api/v1/skills/check-updates", json={"skills": []}, headers=headers)
