@@ -134,14 +134,22 @@ async def test_what_is_hidden_is_answered_as_what_is_not_there(world, twin, rout
 
 
 async def withdraw(world: LeakWorld, *, hidden: bool) -> None:
-    """Withdraw versions of a public skill; in one of two registries those of a hidden one too, before and after."""
+    """Withdraw versions of a public skill; in one of two registries those of a hidden one too, before and after.
+
+    Time passes in between: events of one millisecond get the next ones, so their number would show."""
+    take, back = (partial(step, by="admin:ada", reason="a test") for step in (take_down, restore))
+    secret = world.hidden.canonical
+    steps = (
+        (hidden, partial(take, secret, "1.0.0")),
+        (True, partial(take, world.visible.canonical)),
+        (hidden, partial(take, secret, "1.1.0")),
+        (hidden, partial(back, secret, "1.1.0")),
+    )
     with active_env(world.env):
-        if hidden:
-            await take_down(world.hidden.canonical, "1.0.0", by="admin:ada", reason="a test")
-        await take_down(world.visible.canonical, by="admin:ada", reason="a test")
-        if hidden:
-            await take_down(world.hidden.canonical, "1.1.0", by="admin:ada", reason="a test")
-            await restore(world.hidden.canonical, "1.1.0", by="admin:ada", reason="a test")
+        for happens, step in steps:
+            world.clock.advance(1000)
+            if happens:
+                await step()
 
 
 async def check_for_movement(world: LeakWorld, twin: LeakWorld, asker: str, endpoint: Endpoint) -> None:

@@ -132,8 +132,9 @@ class Asker(msgspec.Struct, frozen=True):
 class LeakWorld:
     """The registry, the secret in it, what is not there, what is public, and the people who ask."""
 
-    def __init__(self, env: Env, probe: Probe, client: httpx2.AsyncClient) -> None:
+    def __init__(self, env: Env, clock: ManualClock, probe: Probe, client: httpx2.AsyncClient) -> None:
         self.env = env
+        self.clock = clock
         self.probe = probe
         self.client = client
         self.hidden: Facts
@@ -156,7 +157,8 @@ async def open_leak_world(
     """`parts` are those of the environment that another registry has too."""
     # An owner whose place is blocked waits for a reviewer with everything else, and streams would tell of nothing.
     settings = {"rate_limits": "off", "review_signals": ("look-alike",)}
-    async with open_shelf(folder, engine, clock=ManualClock(), **settings, **parts) as shelf:
+    clock = ManualClock()
+    async with open_shelf(folder, engine, clock=clock, **settings, **parts) as shelf:
         probe = Probe(shelf.env.kv, shelf.env.blobs)
         sources = HostedRepositories(probe)
         env = msgspec.structs.replace(shelf.env, kv=probe.kv, blobs=probe.blobs, sources=sources)
@@ -166,7 +168,7 @@ async def open_leak_world(
         async with httpx2.AsyncClient(
             transport=transport, base_url="http://platform.test", headers=plain
         ) as client:
-            world = LeakWorld(env, probe, client)
+            world = LeakWorld(env, clock, probe, client)
             world.sources = sources
             for name, role in (("mia", Role.AUTHOR), ("zoe", Role.AUTHOR), ("ada", Role.ADMIN)):
                 await make_account(env, name, role)
