@@ -51,7 +51,7 @@ from vskill_platform.store.external_scans import ExternalStatus, get_external_sc
 from vskill_platform.store.task_kinds import TaskEnd, TaskKind
 from vskill_platform.store.tasks import ask_for, read_task
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 GIT = find_git()
 TOOLS = normalise("https://github.com/ann/tools")

@@ -102,6 +102,7 @@ async def test_every_unit_of_work_is_a_span_with_its_ids(tmp_path: Path, collect
     assert spans["request"]["path"] == "/healthz"
 
 
+@pytest.mark.slow
 async def test_a_collector_that_is_away_disturbs_nothing(tmp_path: Path):
     """Work goes on, and so does the end of the process."""
     async with asyncio.timeout(PATIENCE_S):

@@ -51,6 +51,7 @@ def test_the_report_says_what_is_decided_how_fast_and_where_the_time_goes(folder
     assert [figure.unit for figure in report.figures] == ["skills / CPU s", "ms", "MB"]
 
 
+@pytest.mark.slow
 def test_the_scans_of_a_source_tree_name_the_rules(folder):
     thief = folder / "attacks" / "malicious" / "00001"
     (rules,) = scan_with(ROOT, [thief])["rules"]

@@ -44,6 +44,7 @@ def test_illustrations_are_few_and_say_why(path):
     assert all(len(one.text.splitlines()[0]) > 30 for one in shown), "say why it cannot be run"
 
 
+@pytest.mark.slow
 def test_where_a_machine_has_no_curl_a_stand_in_does_what_pages_ask_of_it(tmp_path):
     with world(tmp_path) as there:
         there.start("vskill-platform serve")

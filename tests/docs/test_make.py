@@ -130,6 +130,7 @@ def test_a_path_that_is_named_runs_whatever_its_group_is():
     )
 
 
+@pytest.mark.slow
 def test_tests_get_their_groups_by_where_they_stand_and_what_they_ask_for():
     """By a folder, by a parameter that names a server, by a module that starts one, and by the stopwatch."""
     paths = [

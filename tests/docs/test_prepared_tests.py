@@ -3,10 +3,13 @@
 import subprocess
 import sys
 
+import pytest
+
 from tests.support.patience import PATIENCE_S
 from tools.prepared_tests import prepare
 
 
+@pytest.mark.slow
 def test_pytest_uses_what_was_prepared(tmp_path):
     test = tmp_path / "test_one.py"
     test.write_text("def test_one():\n    assert 1 + 1 == 2\n")

@@ -9,6 +9,8 @@ import pytest
 
 from tools.files import ROOT
 
+pytestmark = pytest.mark.slow
+
 #: Each with a reason of its own, so that one run shows them all.
 SKIPS = {
     "mark": "import pytest\n@pytest.mark.skip(reason='by mark')\ndef test_it(): pass\n",

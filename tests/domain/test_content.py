@@ -111,6 +111,7 @@ def test_the_order_of_files_does_not_count(files: tuple[SkillFile, ...], random)
     assert pack(shuffled) == pack(files)
 
 
+@pytest.mark.slow
 @given(
     st.lists(ENTRIES, max_size=4, unique_by=lambda e: e.path),
     st.lists(ENTRIES, max_size=4, unique_by=lambda e: e.path),

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "incidents.md").read_text("utf-8")
 ROW = re.compile(r"^\| ([A-E]\d+[a-z]?) \| (.+?) \| (.+?) \| (.+) \|$", re.MULTILINE)

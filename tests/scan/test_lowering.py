@@ -41,6 +41,7 @@ def spots(patterns, text):
     }
 
 
+@pytest.mark.slow
 def test_every_bundled_pattern_finds_the_same_in_the_examples_of_all_rules():
     """In the spelling of the examples, and in capitals."""
     rules = bundled_rules()

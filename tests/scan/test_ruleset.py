@@ -187,6 +187,7 @@ def test_roles_that_do_not_act_do_not_count_by_default():
     assert scanned("re: evil", {"SKILL.md": "x", "tests/fixtures/a.md": "evil"}, roles=(TextRole.TEST,))
 
 
+@pytest.mark.slow
 def test_what_is_looked_for_first_changes_no_answer():
     """`rarest` saves work only: without it every rule finds the same in every example."""
     rules = bundled_rules().rules

@@ -14,7 +14,7 @@ from vskill_platform.store.catalogue import count_found, search_skills
 from vskill_platform.store.standing import refresh_standing
 from vskill_platform.store.vocabulary import VocabularyProgress, follow_words, write_vocabulary
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 #: Measured with the search of before: each engine had an order of its own, words were compared letter by letter.
 BEFORE = Shares(43.3, 48.3)

@@ -148,6 +148,7 @@ async def test_every_way_to_withdraw_and_to_restore_has_its_event(env):
         assert set(await follow()) == {(DEMO, "1.0.0"), (DEMO, "1.0.1")}
 
 
+@pytest.mark.slow
 def test_a_skill_is_stored_by_the_one_function_that_adds_the_event():
     """Also by `preparing`, which changes nothing but the audience of whatever record it meets."""
     root = Path(vskill_platform.__file__).parent
