@@ -278,18 +278,18 @@ async def test_E16_a_newer_schema_is_refused_and_nothing_in_it_changes(location)
         await first.close()
 
 
-async def test_a_database_of_release_0_1_0_is_refused_with_what_to_do_and_nothing_in_it_changes():
+async def test_a_database_from_before_the_first_release_is_refused_with_what_to_do_and_nothing_in_it_changes():
     location = await new_database(await asyncio.to_thread(postgres_server))
     connection = await asyncpg.connect(location)
     try:
         await connection.execute("CREATE TABLE schema_version (version integer NOT NULL)")
-        await connection.execute("INSERT INTO schema_version VALUES (1), (2), (3), (4)")
+        await connection.execute("INSERT INTO schema_version VALUES (10), (11), (17)")
         await connection.execute("CREATE TABLE records (key text, value text)")
         await connection.execute("INSERT INTO records VALUES ('sub:a', '{}')")
         before = await tables_of(connection)
         for opening in (PostgresDatabase.open(location), open_view_of(location)):
             with pytest.raises(
-                SchemaUnknown, match=r"0\.1\.0 \(vskill-platform backup FILE\).* restore FILE"
+                SchemaUnknown, match=r"0\.3\.0.*\(vskill-platform backup FILE\).* restore FILE"
             ):
                 await opening
         assert await tables_of(connection) == before

@@ -19,8 +19,8 @@ from vskill_platform.domain.errors import SchemaUnknown
 #: "vskl" in ASCII: says that a SQLite file is ours.
 APPLICATION_ID = 0x76736B6C
 
-#: Release 0.1.0 had schema versions up to 3 on SQLite and 4 on PostgreSQL; from 10 on both count alike.
-FIRST = 10
+#: The schema version of release 0.3.0, the first that was published. Lower ones are of commits before it.
+FIRST = 20
 
 #: A line of a migration that asks for what is derived from a collection's records to be computed again.
 _DERIVE = "-- derive: "
@@ -78,9 +78,9 @@ def check_version(place: str, found: int, migrations: Sequence[Migration]) -> No
         )
     if 0 < found < FIRST:
         raise SchemaUnknown(
-            f"{place} was written by release 0.1.0 (schema version {found}), which this release does not open: back it "
-            "up with release 0.1.0 (vskill-platform backup FILE), then restore that file into an empty store with "
-            "this release (vskill-platform restore FILE)",
+            f"{place} was written by a commit before release 0.3.0 (schema version {found}), which no release opens: "
+            "back it up with the commit that wrote it (vskill-platform backup FILE), then restore that file into an "
+            "empty store with this release (vskill-platform restore FILE)",
             file=place,
             found=found,
             known=newest,

@@ -19,6 +19,7 @@ CREATE TABLE records (
     sub_due_at,
     sub_digest,
     sub_submitter,
+    sub_audience,
     skill_owner,
     skill_certification,
     skill_current_digest,
@@ -29,10 +30,14 @@ CREATE TABLE records (
     skill_licence,
     skill_agent,
     skill_trust,
+    skill_weight,
+    skill_audience,
     task_state,
     task_kind,
     task_updated_at,
     task_due_at,
+    sketch_hashes,
+    sketch_audience,
     value TEXT NOT NULL
 );
 
@@ -45,7 +50,9 @@ CREATE TABLE sequence (
 );
 INSERT INTO sequence VALUES (0, 0);
 
--- What happened to which key, in the order of the commits.
+-- What happened to which key, in the order of the commits. The upper bits of a change's number are the store's own
+-- number, drawn once, so that a cursor which a backup or a copy brought along from another store is never taken for a
+-- place in this one.
 CREATE TABLE changes (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     key TEXT NOT NULL,
@@ -53,12 +60,13 @@ CREATE TABLE changes (
     deleted INTEGER NOT NULL,
     at INTEGER NOT NULL
 );
+INSERT INTO sqlite_sequence VALUES ('changes', (1 + abs(random() % 4194303)) << 40);
 
 -- One row: the last change that was removed. A cursor before it is gone.
 CREATE TABLE changes_swept (
     seq INTEGER NOT NULL
 );
-INSERT INTO changes_swept VALUES (0);
+INSERT INTO changes_swept SELECT seq FROM sqlite_sequence WHERE name = 'changes';
 
 -- Exact counts, kept by triggers on the counted fields. A record without the field counts under the empty blob,
 -- because NULL is equal to nothing, not even in a primary key.
@@ -68,6 +76,17 @@ CREATE TABLE counts (
     value NOT NULL,
     n INTEGER NOT NULL,
     PRIMARY KEY (collection, field, value)
+) WITHOUT ROWID;
+
+-- The counts of each audience, beside `counts`, which are those of everything. A record without an audience counts under
+-- the empty blob, like one without the field.
+CREATE TABLE audience_counts (
+    collection TEXT NOT NULL,
+    field TEXT NOT NULL,
+    audience NOT NULL,
+    value NOT NULL,
+    n INTEGER NOT NULL,
+    PRIMARY KEY (collection, field, audience, value)
 ) WITHOUT ROWID;
 
 -- The queue. `visible_at` is the one time that a message has: when it may be taken. A delay and a lease both move
@@ -81,10 +100,13 @@ CREATE TABLE messages (
     leased INTEGER NOT NULL DEFAULT 0,
     deliveries INTEGER NOT NULL DEFAULT 0,
     sent_at INTEGER NOT NULL,
-    body BLOB NOT NULL
+    body BLOB NOT NULL,
+    -- whose work it is, so that one owner's many messages leave room for the others'; empty: nobody's
+    owner TEXT NOT NULL DEFAULT ''
 );
 
 CREATE INDEX messages_by_visible_at ON messages (visible_at, id, leased);
+CREATE INDEX messages_by_owner ON messages (owner, visible_at, id) WHERE owner <> '';
 
 CREATE TABLE dead_letters (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

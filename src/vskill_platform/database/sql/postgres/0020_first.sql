@@ -13,6 +13,7 @@ CREATE TABLE records (
     sub_due_at bigint,
     sub_digest text COLLATE "C",
     sub_submitter text COLLATE "C",
+    sub_audience text COLLATE "C",
     skill_owner text COLLATE "C",
     skill_certification text COLLATE "C",
     skill_current_digest text COLLATE "C",
@@ -23,10 +24,14 @@ CREATE TABLE records (
     skill_licence text COLLATE "C",
     skill_agent text COLLATE "C",
     skill_trust text COLLATE "C",
+    skill_weight bigint,
+    skill_audience text COLLATE "C",
     task_state text COLLATE "C",
     task_kind text COLLATE "C",
     task_updated_at bigint,
     task_due_at bigint,
+    sketch_hashes bigint[],
+    sketch_audience text COLLATE "C",
     terms tsvector,
     value text NOT NULL
 ) WITH (fillfactor = 80);
@@ -37,7 +42,8 @@ CREATE INDEX records_expiry ON records (expires_at) WHERE expires_at IS NOT NULL
 CREATE SEQUENCE versions;
 
 -- What happened to which key. A reader sees only transactions older than every one that still runs, so a commit
--- that is late never slips in behind a cursor.
+-- that is late never slips in behind a cursor. The upper bits of `seq` are the store's own number, drawn once, so that a
+-- cursor which a backup or a copy brought along from another store is never taken for a place in this one.
 CREATE TABLE changes (
     xid bigint NOT NULL DEFAULT pg_current_xact_id()::text::bigint,
     seq bigint GENERATED ALWAYS AS IDENTITY,
@@ -54,7 +60,8 @@ CREATE TABLE changes_swept (
     xid bigint NOT NULL,
     seq bigint NOT NULL
 );
-INSERT INTO changes_swept VALUES (0, 0);
+INSERT INTO changes_swept VALUES (0, (1 + floor(random() * 4194303))::bigint << 40);
+SELECT setval(pg_get_serial_sequence('changes', 'seq'), seq) FROM changes_swept;
 
 -- Exact counts: `counts` and whatever was appended since it was folded last. One row per state would make every
 -- transition wait for every other. A record without the field counts where `known` is false.
@@ -66,38 +73,55 @@ CREATE TABLE counts (
     n bigint NOT NULL,
     PRIMARY KEY (collection, field, value, known)
 );
+-- The counts of each audience, beside `counts`, which are those of everything. A record without an audience counts where
+-- `named` is false. Both are folded from the same rows; there the audience of such a record is NULL.
+CREATE TABLE audience_counts (
+    collection text NOT NULL,
+    field text NOT NULL,
+    audience text COLLATE "C" NOT NULL,
+    named boolean NOT NULL,
+    value text COLLATE "C" NOT NULL,
+    known boolean NOT NULL,
+    n bigint NOT NULL,
+    PRIMARY KEY (collection, field, audience, named, value, known)
+);
 CREATE TABLE count_deltas (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     collection text NOT NULL,
     field text NOT NULL,
     value text COLLATE "C" NOT NULL,
     known boolean NOT NULL,
-    n bigint NOT NULL
+    n bigint NOT NULL,
+    audience text COLLATE "C"
 );
 
-CREATE FUNCTION count_field(kind text, name text, found text, step bigint) RETURNS void LANGUAGE sql AS $$
-    INSERT INTO count_deltas (collection, field, value, known, n)
-    VALUES (kind, name, coalesce(found, ''), found IS NOT NULL, step);
+-- What is counted of a record is said by `counted_fields`, and for whom by `audience_of`.
+CREATE FUNCTION count_field(kind text, name text, found text, readers text, step bigint)
+RETURNS void LANGUAGE sql AS $$
+    INSERT INTO count_deltas (collection, field, value, known, audience, n)
+    VALUES (kind, name, coalesce(found, ''), found IS NOT NULL, readers, step);
 $$;
-
--- What is counted of a record is said by `counted_fields`.
 CREATE FUNCTION count_inserted() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM count_field(NEW.collection, field, value, 1) FROM counted_fields(NEW);
+    PERFORM count_field(NEW.collection, field, value, audience_of(NEW), 1) FROM counted_fields(NEW);
     RETURN NULL;
 END;
 $$;
 CREATE FUNCTION count_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM count_field(OLD.collection, field, value, -1) FROM counted_fields(OLD);
+    PERFORM count_field(OLD.collection, field, value, audience_of(OLD), -1) FROM counted_fields(OLD);
     RETURN NULL;
 END;
 $$;
 CREATE FUNCTION count_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    before text := audience_of(OLD);
+    after text := audience_of(NEW);
 BEGIN
-    PERFORM count_field(NEW.collection, was.field, was.value, -1), count_field(NEW.collection, now.field, now.value, 1)
+    PERFORM count_field(NEW.collection, was.field, was.value, before, -1),
+        count_field(NEW.collection, now.field, now.value, after, 1)
     FROM counted_fields(OLD) AS was JOIN counted_fields(NEW) AS now USING (field)
-    WHERE was.value IS DISTINCT FROM now.value;
+    WHERE was.value IS DISTINCT FROM now.value OR before IS DISTINCT FROM after;
     RETURN NULL;
 END;
 $$;
@@ -120,10 +144,13 @@ CREATE TABLE messages (
     leased boolean NOT NULL DEFAULT false,
     deliveries integer NOT NULL DEFAULT 0,
     sent_at bigint NOT NULL,
-    body bytea NOT NULL
+    body bytea NOT NULL,
+    -- whose work it is, so that one owner's many messages leave room for the others'; empty: nobody's
+    owner text COLLATE "C" NOT NULL DEFAULT ''
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
 CREATE INDEX messages_by_visible_at ON messages (visible_at, id);
+CREATE INDEX messages_by_owner ON messages (owner, visible_at, id) WHERE owner <> '';
 
 CREATE TABLE dead_letters (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -138,14 +165,16 @@ CREATE TABLE dead_letters (
 -- Queue messages; how many are new. A waiting one of the same key is pulled forward to the earlier time; one that
 -- a worker holds stays as it is, unless its lease ends later than any lease can (`latest`): then it has ended.
 -- Keys come sorted and each once, so two senders never wait for each other in a circle.
-CREATE FUNCTION send_messages(keys text[], times bigint[], bodies bytea[], now bigint, latest bigint)
-RETURNS bigint LANGUAGE plpgsql AS $$
+CREATE FUNCTION send_messages(
+    keys text[], times bigint[], bodies bytea[], owners text[], now bigint, latest bigint
+) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     before bigint;
     new bigint;
 BEGIN
-    INSERT INTO messages (key, visible_at, sent_at, body)
-    SELECT one.key, one.at, now, one.body FROM unnest(keys, times, bodies) AS one (key, at, body)
+    INSERT INTO messages (key, visible_at, sent_at, body, owner)
+    SELECT one.key, one.at, now, one.body, one.owner
+    FROM unnest(keys, times, bodies, owners) AS one (key, at, body, owner)
     ON CONFLICT (key) DO NOTHING;
     GET DIAGNOSTICS new = ROW_COUNT;
     before := cardinality(keys) - new;

@@ -1,2 +1,0 @@
--- What fits a search equally well is ordered by a skill's weight; the generated script adds its column and the index of
--- that order. A record gets its weight, and the stems of its words, when the job that keeps its standing next writes it.

@@ -1,2 +1,0 @@
--- What a skill's text has in common with others is a record of its own. The generated script adds its columns, and the
--- table of its integers with what fills it. Skills that were published before get one when the rules judge them again.

@@ -1,1 +1,0 @@
--- Only PostgreSQL's indexes of words change: here the audience is a term of the search index since the step before.
