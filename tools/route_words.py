@@ -75,7 +75,6 @@ _FOR_EVERYBODY = {
     f"GET {_SKILL}": "What a skill is, what was verified, and how to install it",
     f"GET {_SKILL}/files": "The files of a version",
     f"GET {_SKILL}/files/{{path:path}}": "One file of a version",
-    f"GET {_SKILL}/card.png": "A picture of the skill, for those who share a link to it",
     f"GET {_SKILL}/versions": "All versions with their status",
     f"GET {_SKILL}/versions/diff": "What differs between two versions, file by file",
     f"GET {_SKILL}/security": "The security report of a version: findings, judge, other analysers",

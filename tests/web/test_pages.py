@@ -244,6 +244,13 @@ async def test_a_skill_page_begins_with_the_command_that_installs_and_where_it_c
     assert [text.index(one) for one in order] == sorted(text.index(one) for one in order)
 
 
+async def test_a_shared_link_tells_title_and_description_and_no_picture(memory_site):
+    page = await memory_site.page(f"/skills/{await memory_site.publish('csv-cleaner')}")
+    told = {one["property"]: one["content"] for one in page.all("meta") if "property" in one}
+    assert told["og:title"].startswith("csv-cleaner by ") and told["og:description"]
+    assert "og:image" not in told
+
+
 async def test_a_long_text_has_contents_whose_names_are_its_own(memory_site):
     """A heading called like a part of the page leads to the text, not to that part."""
     headings = ("Install", "Report", "Use `it`", "Limits")

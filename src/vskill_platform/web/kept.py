@@ -25,7 +25,6 @@ from vskill_platform.web.diffs import FileChange
 from vskill_platform.web.highlight import Highlighter
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import JSON_TYPE, cache_for, tag_of
-from vskill_platform.web.social_cards import CardPainter
 from vskill_platform.worker_context import require_env
 
 V = TypeVar("V")
@@ -79,7 +78,6 @@ class KeptThings:
         #: One large comparison at a time.
         self.diff_turn = asyncio.Lock()
         self.highlighter = Highlighter()
-        self.cards = CardPainter()
         #: The API's own document.
         self.openapi: dict[str, Any] | None = None
 

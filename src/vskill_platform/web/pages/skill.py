@@ -7,7 +7,7 @@ text: templates escape it, and markdown goes through `web.markdown`.
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import msgspec
 from starlette.requests import Request
@@ -23,7 +23,7 @@ from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.takedowns import TAKE_DOWN
 from vskill_platform.actions.visibility import audiences_of, needs_token
 from vskill_platform.actions.wire import Asked
-from vskill_platform.domain.errors import ContentDamaged, NotFound
+from vskill_platform.domain.errors import ContentDamaged
 from vskill_platform.domain.evidence import JudgeWords
 from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.names import listed_name
@@ -42,15 +42,12 @@ from vskill_platform.scan.report import by_weight
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.charts import installs_chart
 from vskill_platform.web.flash import clear_flash, flash_of
-from vskill_platform.web.kept import kept_of
 from vskill_platform.web.markdown import Rendered, Style, TextHeading, body_of, render_aside
 from vskill_platform.web.pages.acting import act_by_form
 from vskill_platform.web.pages.install import base_address, ways_to_install
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
-from vskill_platform.web.responses import answer_with_tag
-from vskill_platform.web.routing import form, get, page, query_of
-from vskill_platform.web.social_cards import CardFacts
+from vskill_platform.web.routing import form, page, query_of
 from vskill_platform.worker_context import require_env
 
 PLACE = "/skills/{owner}/{repo}/{slug}"
@@ -141,22 +138,6 @@ async def security(request: Request) -> Response:
         capabilities=_by_rule(findings),
         external=await list_external_reports(services_of(request), dossier.ref.digest),
     )
-
-
-async def social_card(request: Request) -> Response:
-    """The picture that is shown where a link to the skill is shared; nothing for what cannot be installed."""
-    dossier = await read_asked_dossier(request)
-    if not dossier.installable:
-        raise NotFound(f"{dossier.skill.canonical} cannot be installed, so it has no card.")
-    facts = CardFacts(
-        name=dossier.skill.name or dossier.skill.slug,
-        owner=dossier.skill.owner,
-        description=dossier.skill.description,
-        certification=dossier.ref.certification.value.capitalize(),
-        version=dossier.ref.number,
-        registry=urlsplit(base_address(request)).netloc,
-    )
-    return answer_with_tag(request, await kept_of(request).cards.paint(facts), "image/png")
 
 
 async def report(request: Request) -> Response:
@@ -299,7 +280,6 @@ ENDPOINTS = (
     page("/skills/{name}", flat),
     page(PLACE, skill, query=ReportedQuery),
     page(f"{PLACE}/versions", versions),
-    get(f"{PLACE}/card.png", social_card, media="image/png", documented=False),
     page(f"{PLACE}/security", security, query=ShownVersionQuery),
     form(f"{PLACE}/report", report, action=FILE, allowance=FILE.allowance),
 )
