@@ -132,7 +132,6 @@ _FOR_ACCOUNTS = {
     "GET /account/notifications": "What one was told, and what one watches",
     "POST /account/notifications/read": "Mark one's notifications as read",
     "POST /account/notifications/watch": "Watch a skill or a namespace",
-    "POST /account/notifications/choose": "Choose what one is told, and how often",
     "POST /account/notifications/mail": "Set the address that notifications are mailed to",
     "POST /account/notifications/confirm": "Confirm that address by the code that was mailed there",
     "POST /account/notifications/unwatch": "Stop watching a skill or a namespace",

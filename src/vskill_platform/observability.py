@@ -190,7 +190,7 @@ class Metrics:
         )
         self.mails = self._counter(
             "mails",
-            "Mails by form (at-once, daily, confirmation, decision, operator) and outcome: sent, not sent.",
+            "Mails by form (daily, confirmation, decision, operator) and outcome: sent, not sent.",
             "form",
             "outcome",
         )

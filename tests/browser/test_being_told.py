@@ -96,11 +96,6 @@ def test_a_report_reaches_the_operator_and_its_decision_the_reporter_and_the_own
     expect(owner.get_by_role("link", name="Notifications", exact=True)).to_be_visible()
 
 
-def test_one_chooses_how_often_by_visible_labels(person):
+def test_the_page_says_that_no_mail_is_sent(person):
     page = person("zoe", "/account/notifications")
-    page.get_by_label("What you watch").focus()
-    page.get_by_label("What you watch").select_option("only on this page")
-    press(page, "Keep this choice")
-    expect(page.get_by_role("status").get_by_text("Your choice is kept.")).to_be_visible()
-    expect(page.get_by_label("What you watch")).to_have_value("page")
     expect(page.locator("main")).to_contain_text("This registry does not send mail")

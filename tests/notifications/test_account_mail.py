@@ -1,5 +1,5 @@
-"""Accounts are mailed what they chose, as often as they chose, at an address that they confirmed; and only what they
-may read when it is sent."""
+"""Accounts are mailed once a day what they were told, at an address that they confirmed; and only what they may read when
+it is sent."""
 
 import re
 from email import message_from_string, policy
@@ -21,15 +21,11 @@ from tests.support.faults import HookedKV
 from tests.support.namespaces import manage
 from tests.support.smtp_server import smtp_server
 from vskill_platform.actions.notifications import (
-    CHOOSE_TOPICS,
     CONFIRM_MAIL,
     LIST_NOTIFICATIONS,
     SET_MAIL,
-    SHOW_CHOICES,
-    ChooseTopics,
     ConfirmAddress,
     ListNotifications,
-    OwnNotifications,
     SetAddress,
 )
 from vskill_platform.actions.principal import Principal
@@ -43,7 +39,6 @@ from vskill_platform.domain.notification import (
     DIGEST_GRACE_MS,
     MOST_PROOFS,
     MOST_PROOFS_TO_ADDRESS,
-    HowOften,
     Notification,
     Topic,
     next_digest_at,
@@ -114,10 +109,6 @@ async def confirm(env, room, account: str = "ann", address: str = ANN) -> None:
     room.mails.clear()
 
 
-async def choose(env, account: str, **how: HowOften) -> None:
-    await CHOOSE_TOPICS(env, await who(account), ChooseTopics(**how))
-
-
 async def publish(env, name: str = "lint", body: str = "", namespace: str = "tests", by: str | None = None):
     await submit_skill(name, body, namespace=namespace, by=SubmittedBy(by, EVERYTHING))
     await run_until_quiet(env)
@@ -154,8 +145,10 @@ async def test_an_address_gets_mail_once_it_is_confirmed(env, room):
     await find_notices(cursor)
     await find_notices(cursor)
     await run_until_quiet(env)
+    assert room.mails == []
+    await pass_to_the_next_digest(env)
     ((to, message),) = mails(room)
-    assert to == ANN and message["Subject"].startswith("[vskill-platform] third: ")
+    assert to == ANN and "\n- third: " in f"\n{message.get_content()}"
     assert "https://skills.test/submissions/" in message.get_content()
     assert "https://skills.test/account/notifications" in message.get_content()
 
@@ -169,7 +162,7 @@ async def test_a_notification_and_its_mail_are_asked_for_in_one_commit(env, room
     with active_env(env, kv=kv):
         await find_notices(cursor)
     (written,) = [one for one in kv.commits if any(getattr(op, "key", "").startswith("inbox:") for op in one)]
-    assert any(getattr(op, "key", "").startswith("task:mail:ann:") for op in written)
+    assert any(getattr(op, "key", "").startswith("task:digest:ann:") for op in written)
 
 
 async def test_what_was_mailed_is_not_mailed_again_though_its_notification_is_gone(env, room):
@@ -178,10 +171,13 @@ async def test_what_was_mailed_is_not_mailed_again_though_its_notification_is_go
     cursor = await find_notices(None)
     await publish(env, by="ann")
     await find_notices(cursor)
-    await run_until_quiet(env)
+    await pass_to_the_next_digest(env)
     async for page in iterate_pages(env.kv, keys.inbox_of("ann")):
         await env.kv.commit([Delete(entry.key) for entry in page.items])
+    env.clock.advance(-DIGEST_GRACE_MS - 2)
     await find_notices(cursor)
+    env.clock.advance(DIGEST_GRACE_MS + 2)
+    await recover_tasks()
     await run_until_quiet(env)
     assert len(room.mails) == len(await texts(env, "ann")) == 1
 
@@ -259,23 +255,18 @@ class NotingKV(HookedKV):
         return await super().get_many(wanted)
 
 
-@pytest.mark.parametrize(("how", "most"), [(HowOften.PAGE, 0), (HowOften.DAILY, MOST_RESOLVED)])
-async def test_for_a_daily_mail_few_skills_are_read_however_much_was_told(env, room, how, most):
-    await confirm(env, room)
-    await choose(env, "ann", watched=how)
+async def test_for_a_daily_mail_few_skills_are_read_however_much_was_told(env):
     await tell(news(MOST_RESOLVED + 100, env.kv.now(), "gone/a/s{}"))
     kv = NotingKV(env.kv)
     with active_env(env, kv=kv):
         until = next_digest_at(env.kv.now())
         assert await list_for_digest("ann", until, {Topic.WATCHED}, audiences=EVERYTHING) == []
-    assert len(kv.skills) == most
+    assert len(kv.skills) == MOST_RESOLVED
 
 
-@pytest.mark.parametrize("how", [HowOften.AT_ONCE, HowOften.DAILY])
-async def test_what_became_private_before_it_is_sent_is_left_out(env, room, how):
+async def test_what_became_private_before_it_is_sent_is_left_out(env, room):
     await manage(env, "upload~acme", Visibility.TEAM, "user:ann")
     await confirm(env, room)
-    await choose(env, "ann", watched=how)
     await watch("ann", "upload~acme")
     await watch("ann", "upload~tests")
     cursor = await find_notices(None)
@@ -290,13 +281,11 @@ async def test_what_became_private_before_it_is_sent_is_left_out(env, room, how)
     assert LINT in message.get_content() and "canary" not in message.as_string()
 
 
-@pytest.mark.parametrize("how", [HowOften.AT_ONCE, HowOften.DAILY])
-@pytest.mark.parametrize("gone", ["disabled", "role", "address", "choice"])
-async def test_who_has_changed_since_is_mailed_nothing(env, room, gone, how):
+@pytest.mark.parametrize("gone", ["disabled", "role", "address"])
+async def test_who_has_changed_since_is_mailed_nothing(env, room, gone):
     """And nothing is tried again: no dead letter comes of it."""
     await create_user("rae", Role.REVIEWER, by="system", reason="a test")
     await confirm(env, room, "rae", "rae@example.org")
-    await choose(env, "rae", reviews=how)
     cursor = await find_notices(None)
     await put_record(env, make_submission(state=State.NEEDS_REVIEW, at=env.kv.now()))
     await find_notices(cursor)
@@ -304,39 +293,14 @@ async def test_who_has_changed_since_is_mailed_nothing(env, room, gone, how):
         await set_disabled("rae", disabled=True, by="system", reason="a test")
     elif gone == "role":
         await set_role("rae", Role.AUTHOR, by="system", reason="a test")
-    elif gone == "address":
-        await SET_MAIL(env, await who("rae"), SetAddress(address=""))
     else:
-        await choose(env, "rae", reviews=HowOften.PAGE)
+        await SET_MAIL(env, await who("rae"), SetAddress(address=""))
     await run_until_quiet(env)
     await pass_to_the_next_digest(env)
     assert room.mails == []
     tasks = [msgspec.json.decode(entry.value, type=Task) for entry in (await env.kv.scan("task:")).items]
-    assert {task.kind for task in tasks} >= {"digest" if how is HowOften.DAILY else "mail"}
+    assert "digest" in {task.kind for task in tasks}
     assert {task.state for task in tasks} == {TaskState.DONE}
-
-
-async def test_a_topic_is_told_only_on_the_page_or_not_at_all(env, room):
-    await confirm(env, room)
-    cursor = await find_notices(None)
-    for how, seen in ((HowOften.PAGE, 1), (HowOften.NEVER, 1)):
-        await choose(env, "ann", own=how)
-        await publish(env, f"skill-{how.value}", by="ann")
-        cursor = await find_notices(cursor)
-        await run_until_quiet(env)
-        assert len(await texts(env, "ann")) == seen
-    await pass_to_the_next_digest(env)
-    assert room.mails == []
-
-
-async def test_a_role_chooses_only_what_it_hears_of(env):
-    chosen = await SHOW_CHOICES(env, await who("ann"), OwnNotifications())
-    assert (chosen.own, chosen.watched) == (HowOften.AT_ONCE, HowOften.DAILY)
-    assert chosen.reviews is chosen.reports is chosen.alerts is None
-    with pytest.raises(InvalidInput, match="does not hear of alerts"):
-        await choose(env, "ann", alerts=HowOften.DAILY)
-    await choose(env, "eve", alerts=HowOften.DAILY)
-    assert (await SHOW_CHOICES(env, await who("eve"), OwnNotifications())).alerts is HowOften.DAILY
 
 
 @pytest.mark.parametrize(

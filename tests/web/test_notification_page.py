@@ -68,17 +68,13 @@ async def test_what_may_not_be_read_stands_before_nothing_that_may(tmp_path):
             assert 'rel="next"' not in shown
 
 
-async def test_one_chooses_how_one_is_told_on_the_page(tmp_path):
+async def test_one_starts_and_ends_the_daily_mail_on_the_page(tmp_path):
     mail = {"smtp_url": "smtp://127.0.0.1:9", "mail_from": "registry@example.org"}
     async with (
         open_shelf(tmp_path, rate_limits="off", public_url="http://platform.test", **mail) as shelf,
         signed_in(create_app(shelf.env), shelf.env, "mia", Role.AUTHOR) as mia,
     ):
-        shown = (await mia.get(PAGE)).text
-        assert "What you watch" in shown and "Alerts of the installation" not in shown
-        assert await mia.do(f"{PAGE}/choose", watched="never") == "Your choice is kept."
-        assert '<option value="never" selected>' in (await mia.get(PAGE)).text
-        assert "does not hear of alerts" in await mia.do(f"{PAGE}/choose", alerts="daily")
+        assert "End the mail" not in (await mia.get(PAGE)).text
         assert "not an e-mail address" in await mia.do(f"{PAGE}/mail", address="mia")
         told = await mia.do(f"{PAGE}/mail", address="mia@example.org")
         assert told == "A code is on its way to mia@example.org."
@@ -89,7 +85,9 @@ async def test_one_chooses_how_one_is_told_on_the_page(tmp_path):
         assert proof is not None and proof.code not in (await mia.get(PAGE)).text
         told = await mia.do(f"{PAGE}/confirm", code=proof.code)
         assert told == "Mail goes to mia@example.org from now on."
+        assert "End the mail" in (await mia.get(PAGE)).text
         assert await mia.do(f"{PAGE}/mail", address="") == "You get no more mail."
+        assert "End the mail" not in (await mia.get(PAGE)).text
 
 
 class InboxKV(CountingKV):

@@ -572,7 +572,6 @@ ASKED: tuple[Ask, ...] = (
         )
     ),
     post("/api/v1/notifications/read", who="ada", body={}),
-    post("/api/v1/notifications/settings", who="ada", body={"watched": "never"}),
     post("/api/v1/notifications/mail", who="ada", body={"address": ""}),
     post("/api/v1/notifications/mail/confirm", who="ada", body={"code": "none"}),
     post("/api/v1/watches", who="ada", body={"namespace": "acme"}),

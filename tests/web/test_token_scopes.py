@@ -187,7 +187,6 @@ NEEDS = {
     "POST /admin/accounts/{name}/sign-out": "admin",
     "POST /admin/tokens/revoke": "admin",
     "POST /account/notifications/read": "own",
-    "POST /account/notifications/choose": "own",
     "POST /account/notifications/mail": "own",
     "POST /account/notifications/confirm": "own",
     "POST /account/notifications/watch": "own",

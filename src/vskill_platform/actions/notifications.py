@@ -13,11 +13,10 @@ from vskill_platform.actions.rights import Right
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.domain.errors import InvalidInput, NotFound, PlatformError, RateLimited
-from vskill_platform.domain.notification import AccountChoices, HowOften, Notification, Topic, topics_heard
+from vskill_platform.domain.notification import AccountChoices, Notification, Topic, topics_heard
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.store.accounts import get_user
 from vskill_platform.store.notifications import (
-    choose,
     confirm_address,
     list_notifications,
     mark_read,
@@ -32,7 +31,7 @@ from vskill_platform.store.skills import find_by_name
 
 NOTIFICATIONS = "/api/v1/notifications"
 WATCHES = "/api/v1/watches"
-#: Where it is all shown and chosen.
+#: Where it is all shown.
 PAGE = "/account/notifications"
 
 WatchedNamespace = Annotated[str, msgspec.Meta(min_length=1, max_length=300, pattern=r"^[^/\s]+$")]
@@ -75,18 +74,13 @@ class WatchesAnswer(Wire, frozen=True):
     namespaces: tuple[str, ...]
 
 
-class ChoicesAnswer(Wire, frozen=True):
-    """How the account is told; a topic that its role does not hear of is null."""
+class MailSettings(Wire, frozen=True):
+    """Where the account's daily mail goes."""
 
-    #: the confirmed address that mail goes to; null: no mail is sent
+    #: the confirmed address; null: no mail is sent
     mail: str | None
     #: the address whose code was not given yet
     unconfirmed: str | None
-    own: HowOften
-    watched: HowOften
-    reviews: HowOften | None
-    reports: HowOften | None
-    alerts: HowOften | None
 
 
 class ListNotifications(ActionRequest, frozen=True, kw_only=True):
@@ -102,25 +96,10 @@ class OwnNotifications(ActionRequest, frozen=True, kw_only=True):
     """All notifications of the account that asks."""
 
 
-class ChooseTopics(ActionRequest, frozen=True, kw_only=True):
-    """How to hear of each topic; what is left out stays as it is."""
-
-    #: decisions about what you submitted, reported or maintain
-    own: HowOften | None = None
-    #: the skills and namespaces that you watch
-    watched: HowOften | None = None
-    #: what waits for a reviewer
-    reviews: HowOften | None = None
-    #: reports about skills
-    reports: HowOften | None = None
-    #: alerts of the installation
-    alerts: HowOften | None = None
-
-
 class SetAddress(ActionRequest, frozen=True, kw_only=True):
-    """Where mail goes."""
+    """Where the daily mail goes."""
 
-    #: your address; an empty one ends all mail
+    #: your address; an empty one ends the mail
     address: Annotated[str, msgspec.Meta(max_length=254)]
 
 
@@ -179,37 +158,21 @@ async def read_all(_services: Services, actor: Principal, _request: OwnNotificat
     await mark_read(own_name(actor))
 
 
-async def show_choices(_services: Services, actor: Principal, _request: OwnNotifications) -> ChoicesAnswer:
-    return _choices(actor, (await read_choices(own_name(actor)))[0])
+async def show_mail(_services: Services, actor: Principal, _request: OwnNotifications) -> MailSettings:
+    return _mail_settings((await read_choices(own_name(actor)))[0])
 
 
-async def choose_topics(_services: Services, actor: Principal, request: ChooseTopics) -> ChoicesAnswer:
-    given = {
-        Topic.OWN: request.own,
-        Topic.WATCHED: request.watched,
-        Topic.REVIEWS: request.reviews,
-        Topic.REPORTS: request.reports,
-        Topic.ALERTS: request.alerts,
-    }
-    chosen = {topic: how for topic, how in given.items() if how is not None}
-    unheard = chosen.keys() - _topics(actor)
-    if unheard:
-        name = min(unheard).value
-        raise InvalidInput(f"Your role does not hear of {name}.", field=name, fix="leave it out")
-    return _choices(actor, await choose(own_name(actor), chosen))
-
-
-async def set_mail(services: Services, actor: Principal, request: SetAddress) -> ChoicesAnswer:
+async def set_mail(services: Services, actor: Principal, request: SetAddress) -> MailSettings:
     if request.address:
         _check_address(request.address)
         if not services.settings.smtp_url:
             message = "This registry sends no mail."
             raise InvalidInput(message, field="address", fix="ask the operator to set VSKILL_SMTP_URL")
-    return _choices(actor, await set_address(own_name(actor), request.address))
+    return _mail_settings(await set_address(own_name(actor), request.address))
 
 
-async def confirm_mail(_services: Services, actor: Principal, request: ConfirmAddress) -> ChoicesAnswer:
-    return _choices(actor, await confirm_address(own_name(actor), request.code.strip()))
+async def confirm_mail(_services: Services, actor: Principal, request: ConfirmAddress) -> MailSettings:
+    return _mail_settings(await confirm_address(own_name(actor), request.code.strip()))
 
 
 def _check_address(address: str) -> None:
@@ -222,21 +185,8 @@ def _check_address(address: str) -> None:
         )
 
 
-def _choices(actor: Principal, known: AccountChoices) -> ChoicesAnswer:
-    heard = _topics(actor)
-    reviews, reports, alerts = (
-        known.choice(topic) if topic in heard else None
-        for topic in (Topic.REVIEWS, Topic.REPORTS, Topic.ALERTS)
-    )
-    return ChoicesAnswer(
-        known.mail or None,
-        (known.proof.address or None) if known.proof else None,
-        known.choice(Topic.OWN),
-        known.choice(Topic.WATCHED),
-        reviews,
-        reports,
-        alerts,
-    )
+def _mail_settings(known: AccountChoices) -> MailSettings:
+    return MailSettings(known.mail or None, (known.proof.address or None) if known.proof else None)
 
 
 def _topics(reader: Principal) -> frozenset[Topic]:
@@ -276,7 +226,7 @@ def _watches(watched: tuple[str, ...]) -> WatchesAnswer:
     )
 
 
-_NO_TOOL = Missing("what a person is told is for the person to choose and to read, not for an agent")
+_NO_TOOL = Missing("what a person is told is for the person to read, not for an agent")
 
 LIST_NOTIFICATIONS = Action(
     name="notification.list",
@@ -309,47 +259,32 @@ READ_NOTIFICATIONS = Action(
     command="notification read",
     mcp=_NO_TOOL,
 )
-SHOW_CHOICES = Action(
+SHOW_MAIL = Action(
     name="notification.settings",
-    run=show_choices,
+    run=show_mail,
     request=OwnNotifications,
-    answer=ChoicesAnswer,
+    answer=MailSettings,
     method="GET",
     path=f"{NOTIFICATIONS}/settings",
     right=Right.SIGNED_IN,
     scope=TokenScope.READ,
-    summary="Show how you are told",
+    summary="Show where your daily mail goes",
     tag="account",
     page=PAGE,
     command="notification settings",
-    mcp=_NO_TOOL,
-)
-CHOOSE_TOPICS = Action(
-    name="notification.choose",
-    run=choose_topics,
-    request=ChooseTopics,
-    answer=ChoicesAnswer,
-    path=f"{NOTIFICATIONS}/settings",
-    right=Right.SIGNED_IN,
-    scope=TokenScope.OWN,
-    summary="Choose what you are told, and how often",
-    about="By mail at once (`at-once`), by one mail a day (`daily`), only on your page (`page`), or `never`.",
-    tag="account",
-    page=f"{PAGE}/choose",
-    command="notification choose",
     mcp=_NO_TOOL,
 )
 SET_MAIL = Action(
     name="notification.mail",
     run=set_mail,
     request=SetAddress,
-    answer=ChoicesAnswer,
+    answer=MailSettings,
     path=f"{NOTIFICATIONS}/mail",
     right=Right.SIGNED_IN,
     scope=TokenScope.OWN,
     errors=(RateLimited,),
-    summary="Set the address that your notifications are mailed to",
-    about="A code is mailed there; mail goes there once you have confirmed it. An empty address ends all mail.",
+    summary="Set the address that your notifications are mailed to once a day",
+    about="A code is mailed there; mail goes there once you have confirmed it. An empty address ends the mail.",
     tag="account",
     page=f"{PAGE}/mail",
     command="notification mail",
@@ -359,7 +294,7 @@ CONFIRM_MAIL = Action(
     name="notification.confirm",
     run=confirm_mail,
     request=ConfirmAddress,
-    answer=ChoicesAnswer,
+    answer=MailSettings,
     path=f"{NOTIFICATIONS}/mail/confirm",
     right=Right.SIGNED_IN,
     scope=TokenScope.OWN,
@@ -419,8 +354,7 @@ REMOVE_WATCH = Action(
 ACTIONS = (
     LIST_NOTIFICATIONS,
     READ_NOTIFICATIONS,
-    SHOW_CHOICES,
-    CHOOSE_TOPICS,
+    SHOW_MAIL,
     SET_MAIL,
     CONFIRM_MAIL,
     LIST_WATCHES,

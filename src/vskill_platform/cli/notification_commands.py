@@ -3,18 +3,16 @@
 import click
 
 from vskill_platform.actions.notifications import (
-    CHOOSE_TOPICS,
     CONFIRM_MAIL,
     LIST_NOTIFICATIONS,
     READ_NOTIFICATIONS,
     SET_MAIL,
-    SHOW_CHOICES,
-    ChoicesAnswer,
+    SHOW_MAIL,
+    MailSettings,
     NotificationsAnswer,
 )
 from vskill_platform.cli.action_commands import command_for
 from vskill_platform.cli.output import print_table, show_text_time
-from vskill_platform.domain.notification import Topic
 
 
 def show_notifications(found: NotificationsAnswer) -> None:
@@ -27,11 +25,11 @@ def show_notifications(found: NotificationsAnswer) -> None:
         click.echo(f"More: --after {found.after}")
 
 
-def show_choices(found: ChoicesAnswer) -> None:
-    rows = [(topic.value, how.value) for topic in Topic if (how := getattr(found, topic.value)) is not None]
-    print_table("How you are told", ("what", "how"), rows)
+def show_mail(found: MailSettings) -> None:
     click.echo(
-        f"Mail goes to {found.mail}." if found.mail else "No mail is sent: you have confirmed no address."
+        f"Mail goes to {found.mail} once a day."
+        if found.mail
+        else "No mail is sent: you have confirmed no address."
     )
     if found.unconfirmed:
         click.echo(f"Confirm {found.unconfirmed} with: notification confirm CODE")
@@ -40,8 +38,7 @@ def show_choices(found: ChoicesAnswer) -> None:
 COMMANDS = (
     command_for(LIST_NOTIFICATIONS, show_notifications),
     command_for(READ_NOTIFICATIONS, lambda _: click.echo("All are marked as read.")),
-    command_for(SHOW_CHOICES, show_choices),
-    command_for(CHOOSE_TOPICS, show_choices),
-    command_for(SET_MAIL, show_choices, arguments=("address",)),
-    command_for(CONFIRM_MAIL, show_choices, arguments=("code",)),
+    command_for(SHOW_MAIL, show_mail),
+    command_for(SET_MAIL, show_mail, arguments=("address",)),
+    command_for(CONFIRM_MAIL, show_mail, arguments=("code",)),
 )

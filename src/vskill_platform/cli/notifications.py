@@ -7,7 +7,7 @@ from vskill_platform.cli.errors import ActionGroup
 
 @click.group(cls=ActionGroup, commands_in="vskill_platform.cli.notification_commands")
 def notification() -> None:
-    """Read what you were told, and choose how you are told."""
+    """Read what you were told, and have it mailed to you once a day."""
 
 
 @click.group(cls=ActionGroup, commands_in="vskill_platform.cli.watch_commands")

@@ -38,29 +38,6 @@ class Topic(enum.StrEnum):
     ALERTS = "alerts"
 
 
-class HowOften(enum.StrEnum):
-    """How an account wants to hear of a topic. What it hears of stands on its page, too."""
-
-    #: By mail when it happens.
-    AT_ONCE = "at-once"
-    #: By one mail a day.
-    DAILY = "daily"
-    #: Only on the page.
-    PAGE = "page"
-    #: Not at all.
-    NEVER = "never"
-
-
-#: Until the account chooses: what it must act on comes at once.
-_UNCHOSEN = {
-    Topic.OWN: HowOften.AT_ONCE,
-    Topic.WATCHED: HowOften.DAILY,
-    Topic.REVIEWS: HowOften.DAILY,
-    Topic.REPORTS: HowOften.AT_ONCE,
-    Topic.ALERTS: HowOften.AT_ONCE,
-}
-
-
 class Notification(msgspec.Struct, frozen=True, omit_defaults=True):
     """The record at `inbox:{account}:{moment}`."""
 
@@ -79,8 +56,6 @@ class Notification(msgspec.Struct, frozen=True, omit_defaults=True):
     told_at: int = 0
     #: That of what it is about, when the account was told; None: for accounts that read everything.
     audience: str | None = None
-    #: How the account had chosen to hear of it when it was told.
-    how_often: HowOften = HowOften.PAGE
     #: Of an alert, the page that says what to do.
     remedy: str = ""
 
@@ -132,18 +107,13 @@ class MailProof(msgspec.Struct, frozen=True):
 
 
 class AccountChoices(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The record at `watches:{account}`: what it watches, where its mail goes and how often."""
+    """The record at `watches:{account}`: what it watches, and where its daily mail goes."""
 
     #: Canonical names of skills, and names of namespaces, which have no slash.
     watched: tuple[str, ...] = ()
     #: The address that it has confirmed; empty: it gets no mail.
     mail: str = ""
     proof: MailProof | None = None
-    how_often: dict[Topic, HowOften] = {}
-
-    def choice(self, topic: Topic) -> HowOften:
-        """How it hears of a topic."""
-        return self.how_often.get(topic, _UNCHOSEN[topic])
 
 
 def next_digest_at(now: int) -> int:

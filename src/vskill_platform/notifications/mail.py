@@ -1,9 +1,9 @@
 """E-mail, where a mail server is configured: each is one task, retried like every delivery.
 
-Accounts are mailed what they are told on their page, at once or once a day as they chose, at an address that they
-confirmed. Decisions also go to submitters whose name is an address and otherwise to the operator's address, which is
-told of reports and alerts as well. Everybody gets only what they may read when it is sent. Sending blocks, so it runs
-in a thread, with a limit on every step.
+Accounts are mailed once a day what they were told on their page, at an address that they confirmed. Decisions go to
+submitters whose name is an address and otherwise to the operator's address, which is told of reports and alerts as
+well. Everybody gets only what they may read when it is sent. Sending blocks, so it runs in a thread, with a limit on
+every step.
 """
 
 import asyncio
@@ -23,7 +23,6 @@ from vskill_platform.domain.notification import (
     DIGEST_GRACE_MS,
     MOST_PROOFS_TO_ADDRESS,
     AccountChoices,
-    HowOften,
     MailProof,
     Notification,
 )
@@ -44,7 +43,6 @@ from vskill_platform.store.notifications import (
     MOST_MAILED,
     list_for_digest,
     read_choices,
-    read_told,
     topics_of,
 )
 from vskill_platform.store.readers import OPERATOR, read_as
@@ -63,9 +61,8 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _SHOWN = 200
 #: Of a sentence that is the subject.
 _SUBJECT = 120
-#: The page where accounts choose.
-_CHOICES = "/account/notifications"
-_BY_MAIL = frozenset({HowOften.AT_ONCE, HowOften.DAILY})
+#: Where accounts set the address, or end the mail.
+_PAGE = "/account/notifications"
 
 
 async def ask_for_mail(notice: Notice, submitter: str | None) -> None:
@@ -96,8 +93,6 @@ async def send_mail(task: Task) -> TaskEnd:
     try:
         if "proof" in task.subject:
             return await _send_proof(task.subject["account"], task.subject["proof"])
-        if "account" in task.subject:
-            return await _send_notification(task.subject["account"], task.subject["moment"])
         if "submission" in task.subject:
             return await _send_decision(task)
         return await _send_to_operator(task)
@@ -114,13 +109,11 @@ async def send_digest(task: Task) -> TaskEnd:
         user, choices = await _recipient_account(account)
     except NotFound as error:
         return TaskEnd(f"not sent: {error}")
-    topics = {topic for topic in topics_of(user) if choices.mail and choices.choice(topic) in _BY_MAIL}
-    items = (
-        await read_as(
-            f"user:{account}", lambda audiences: list_for_digest(account, until, topics, audiences=audiences)
-        )
-        if topics
-        else []
+    if not choices.mail:
+        return TaskEnd("not sent: the account wants no mail any more")
+    topics = topics_of(user)
+    items = await read_as(
+        f"user:{account}", lambda audiences: list_for_digest(account, until, topics, audiences=audiences)
     )
     if not items:
         return TaskEnd("not sent: nothing is left to tell")
@@ -137,17 +130,6 @@ async def _send_proof(account: str, address: str) -> TaskEnd:
         return TaskEnd("not sent: the code is not good any more")
     settings = require_env("settings").settings
     return await _send("confirmation", compose_proof(account, proof, settings))
-
-
-async def _send_notification(account: str, moment: str) -> TaskEnd:
-    user, choices = await _recipient_account(account)
-    found = await read_as(f"user:{account}", lambda audiences: read_told(user, moment, audiences=audiences))
-    if found is None:
-        return TaskEnd("not sent: it is over, or the account may not read it any more")
-    if not choices.mail or choices.choice(found.topic) not in _BY_MAIL:
-        return TaskEnd("not sent: the account wants no mail of it any more")
-    settings = require_env("settings").settings
-    return await _send("at-once", compose_notification(found, choices.mail, settings, _ending(settings)))
 
 
 async def _send_decision(task: Task) -> TaskEnd:
@@ -171,7 +153,7 @@ async def _send_to_operator(task: Task) -> TaskEnd:
         report = await get_report(task.subject["report"])
         told = about_report(next(report_notices(report)), report)
     settings = require_env("settings").settings
-    return await _send("operator", compose_notification(told, task.subject["to"], settings))
+    return await _send("operator", compose_for_operator(told, task.subject["to"], settings))
 
 
 async def _recipient_account(name: str) -> tuple[User, AccountChoices]:
@@ -215,12 +197,9 @@ def compose(notice: Notice, to: str, settings: Settings) -> EmailMessage:
     return _compose(to, f"{data.skill_name}: {state}", lines, notice.id, notice.at, settings)
 
 
-def compose_notification(
-    told: Notification, to: str, settings: Settings, ending: Sequence[str | None] = ()
-) -> EmailMessage:
-    """The message about one thing that an account, or the operator, is told. The operator's address has no page of
-    notifications to choose on, and so no ending."""
-    lines = [told.text, _link(told.path, settings), *ending]
+def compose_for_operator(told: Notification, to: str, settings: Settings) -> EmailMessage:
+    """The message about a report or an alert."""
+    lines = [told.text, _link(told.path, settings)]
     return _compose(to, told.text[:_SUBJECT], lines, told.id, told.at, settings)
 
 
@@ -236,7 +215,8 @@ def compose_digest(items: Sequence[Notification], to: str, until: int, settings:
     elif len(items) > MOST_IN_DIGEST:
         lines.append(f"- and {len(items) - MOST_IN_DIGEST} more on your page")
     message_id = f"digest-{until}-{hashlib.sha256(to.encode()).hexdigest()[:16]}"
-    return _compose(to, f"{count} today", [*lines, *_ending(settings)], message_id, until, settings)
+    ending = ["", "You can end this mail on your page of notifications.", _link(_PAGE, settings)]
+    return _compose(to, f"{count} today", [*lines, *ending], message_id, until, settings)
 
 
 def compose_proof(account: str, proof: MailProof, settings: Settings) -> EmailMessage:
@@ -246,7 +226,7 @@ def compose_proof(account: str, proof: MailProof, settings: Settings) -> EmailMe
     lines = [
         f"Somebody entered this address for the notifications of the account {account}.",
         f"If it was you, confirm it by {until} with this code: {proof.code}",
-        _link(_CHOICES, settings),
+        _link(_PAGE, settings),
         f"If it was not you, do nothing: without the code no notifications come, and {most}.",
     ]
     message_id = f"proof-{proof.since}-{proof.tries}-{account}"
@@ -274,14 +254,6 @@ def _compose(
 def _link(path: str, settings: Settings, indent: str = "") -> str | None:
     """Where the operator said what the registry is called."""
     return f"{indent}{settings.public_url.rstrip('/')}{path}" if settings.public_url else None
-
-
-def _ending(settings: Settings) -> list[str | None]:
-    return [
-        "",
-        "You choose what you are mailed, and how often, on your page of notifications.",
-        _link(_CHOICES, settings),
-    ]
 
 
 def _datetime(ms: int) -> datetime:

@@ -8,7 +8,7 @@ Whether an account may read what a notification is about is asked when it is sho
 """
 
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
 import msgspec
 
@@ -23,7 +23,6 @@ from vskill_platform.domain.notification import (
     MOST_WATCHED,
     PROOF_MS,
     AccountChoices,
-    HowOften,
     MailProof,
     Notification,
     SeenUntil,
@@ -93,14 +92,10 @@ class _Told(msgspec.Struct, frozen=True):
     def key(self) -> str:
         return keys.inbox(self.account, self.notification.moment)
 
-    @property
-    def mail_id(self) -> str:
-        """Of the task that mails it at once."""
-        return f"{self.account}:{self.notification.id}"
-
 
 async def tell(told: Iterable[tuple[str, Notification]]) -> None:
-    """Show each on its account's page, and ask for the mail that the account chose; once, however often it is told."""
+    """Show each on its account's page, and ask for the daily mail of those that have an address; once, however often it
+    is told."""
     by_key = {one.key: one for one in (_Told(account, notification) for account, notification in told)}
     names = list(by_key)
     for start in range(0, len(names), WRITTEN_AT_ONCE):
@@ -120,7 +115,7 @@ async def take_back(told: Iterable[tuple[str, Notification]]) -> None:
 
 
 async def _write_new(told: Sequence[_Told]) -> None:
-    """Those that are not there yet, in one commit with the tasks that mail them: neither is lost without the other."""
+    """Those that are not there yet, in one commit with the tasks of daily mail: neither is lost without the other."""
 
     async def write() -> list[Notification]:
         env = require_env("kv")
@@ -129,47 +124,35 @@ async def _write_new(told: Sequence[_Told]) -> None:
         abouts = {one.key: about for one in told if (about := _key_about(one.notification))}
         wanted = {*abouts.values(), *(keys.watches(one.account) for one in told)}
         for one in told:
-            wanted |= {one.key, task_key(MAIL, one.mail_id), task_key(DIGEST, f"{one.account}:{due}")}
+            wanted |= {one.key, task_key(DIGEST, f"{one.account}:{due}")}
         settled = await env.kv.get_many(wanted)
         for error in settled.failed.values():
             raise error
         skips = Skips("tell")
-        writes: dict[str, tuple[Operation, ...]] = {}
-        written = []
-        for one in told:
+        writes: dict[str, Put] = {}
+        new = [one for one in told if one.key not in settled.found]
+        for one in new:
             entry = settled.found.get(keys.watches(one.account))
-            choices = (skips.decode(entry, AccountChoices) if entry else None) or AccountChoices()
-            choice = choices.choice(one.notification.topic)
-            if one.key in settled.found or choice is HowOften.NEVER:
-                continue
-            put = _put_at(one, settled.found.get(abouts.get(one.key, "")), choice, now)
-            writes[put.key] = (put,)
-            written.append(one.notification)
-            if choices.mail and env.settings.smtp_url:
-                writes |= _mail_writes(one, choice, due, now)
+            choices = skips.decode(entry, AccountChoices) if entry else None
+            writes[one.key] = _put_at(one, settled.found.get(abouts.get(one.key, "")), now)
+            if choices is not None and choices.mail and env.settings.smtp_url:
+                digest = _digest_task(one.account, due, now)
+                writes[digest.key] = digest
         skips.report(env)
-        new = [one for key, of_key in writes.items() if key not in settled.found for one in of_key]
-        if new:
-            await env.kv.commit(new)
-        return written
+        if writes:
+            await env.kv.commit([put for key, put in writes.items() if key not in settled.found])
+        return [one.notification for one in new]
 
     for one in await persist(write):
         require_env("metrics").metrics.notifications.labels(topic=one.topic.value).inc()
 
 
-def _mail_writes(told: _Told, choice: HowOften, due: int, now: int) -> dict[str, tuple[Operation, ...]]:
-    """The task that mails it, by key. A daily mail has no message: it would wait for a day in the queue, and recovery
-    sends one when the task is due."""
-    if choice is HowOften.AT_ONCE:
-        subject = {"account": told.account, "moment": told.notification.moment}
-        put, send = task_writes(MAIL, told.mail_id, subject, now=now)
-        return {put.key: (put, send)}
-    if choice is HowOften.DAILY:
-        subject = {"account": told.account, "until": str(due)}
-        delay_ms = due + DIGEST_GRACE_MS - now
-        put, _ = task_writes(DIGEST, f"{told.account}:{due}", subject, now=now, delay_ms=delay_ms)
-        return {put.key: (put,)}
-    return {}
+def _digest_task(account: str, due: int, now: int) -> Put:
+    """The task of a day's mail. It has no message: that would wait for a day in the queue, and recovery sends one when
+    the task is due."""
+    subject = {"account": account, "until": str(due)}
+    put, _ = task_writes(DIGEST, f"{account}:{due}", subject, now=now, delay_ms=due + DIGEST_GRACE_MS - now)
+    return put
 
 
 def _key_about(notification: Notification) -> str | None:
@@ -179,9 +162,9 @@ def _key_about(notification: Notification) -> str | None:
     return keys.skill(notification.skill) if notification.skill else None
 
 
-def _put_at(told: _Told, about: Entry | None, choice: HowOften, now: int) -> Put:
+def _put_at(told: _Told, about: Entry | None, now: int) -> Put:
     audience = None if about is None else audience_of(about)
-    kept = msgspec.structs.replace(told.notification, told_at=now, audience=audience, how_often=choice)
+    kept = msgspec.structs.replace(told.notification, told_at=now, audience=audience)
     return Put(told.key, msgspec.json.encode(kept), ABSENT, quiet=True, ttl_ms=KEPT_MS)
 
 
@@ -270,18 +253,10 @@ async def _scan_told(account: str, place: str | None, limit: int) -> tuple[list[
     return [one for one in found if one is not None], page.after
 
 
-async def read_told(user: User, moment: str, *, audiences: Audiences) -> Notification | None:
-    """One notification, if the account hears of it in its present role and may read what it is about."""
-    entry = await require_env("kv").kv.get(keys.inbox(user.name, moment))
-    found = () if entry is None else (decode(entry, Notification),)
-    readable = await _readable((one for one in found if one.topic in topics_of(user)), audiences)
-    return next(iter(readable), None)
-
-
 async def list_for_digest(
     account: str, until: int, topics: Collection[Topic], *, audiences: Audiences
 ) -> list[Notification]:
-    """What the account was told of these topics in the day until then and wanted by daily mail, the latest first."""
+    """What the account was told of these topics in the day until then, the latest first."""
     found: list[Notification] = []
     resolved = 0
     # What happened longer ago was told before that day: changes are followed for a week.
@@ -289,13 +264,7 @@ async def list_for_digest(
     place: str | None = None
     while True:
         told, place = await _scan_told(account, place, WRITTEN_AT_ONCE)
-        wanted = [
-            one
-            for one in told
-            if one.topic in topics
-            and one.how_often is HowOften.DAILY
-            and until - DAY_MS <= one.told_at < until
-        ]
+        wanted = [one for one in told if one.topic in topics and until - DAY_MS <= one.told_at < until]
         resolved += len(wanted)
         found += await _readable(wanted, audiences)
         if place is None or place > last or len(found) > MOST_MAILED or resolved >= MOST_RESOLVED:
@@ -346,14 +315,6 @@ async def read_choices(account: str) -> tuple[AccountChoices, int]:
 
 
 # Changing.
-
-
-async def choose(account: str, how_often: Mapping[Topic, HowOften]) -> AccountChoices:
-    """Change how often the account hears of these topics."""
-    return await _change(
-        account,
-        lambda known: (msgspec.structs.replace(known, how_often={**known.how_often, **how_often}), ()),
-    )
 
 
 async def set_address(account: str, address: str) -> AccountChoices:

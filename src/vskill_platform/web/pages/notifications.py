@@ -1,11 +1,10 @@
-"""What one's account was told, how it is told, and what it watches."""
+"""What one's account was told, where its daily mail goes, and what it watches."""
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.notifications import (
     ADD_WATCH,
-    CHOOSE_TOPICS,
     CONFIRM_MAIL,
     LIST_NOTIFICATIONS,
     LIST_WATCHES,
@@ -13,7 +12,7 @@ from vskill_platform.actions.notifications import (
     READ_NOTIFICATIONS,
     REMOVE_WATCH,
     SET_MAIL,
-    SHOW_CHOICES,
+    SHOW_MAIL,
     ListNotifications,
     OwnNotifications,
 )
@@ -40,7 +39,7 @@ async def show(request: Request) -> Response:
         "notifications.html",
         found=found,
         watches=await LIST_WATCHES(services, principal, OwnNotifications()),
-        chosen=await SHOW_CHOICES(services, principal, OwnNotifications()),
+        mail=await SHOW_MAIL(services, principal, OwnNotifications()),
         sends_mail=bool(services.settings.smtp_url),
         flash=flash_of(request),
     )
@@ -52,12 +51,6 @@ async def show(request: Request) -> Response:
 async def mark_read(request: Request) -> Response:
     await act_by_form(request, READ_NOTIFICATIONS)
     return see_other(request, PAGE, "All notifications are marked as read.")
-
-
-@acting(PAGE)
-async def choose_topics(request: Request) -> Response:
-    await act_by_form(request, CHOOSE_TOPICS)
-    return see_other(request, PAGE, "Your choice is kept.")
 
 
 @acting(PAGE)
@@ -88,7 +81,6 @@ async def remove_watch(request: Request) -> Response:
 ENDPOINTS = (
     page(PAGE, show, action=LIST_NOTIFICATIONS, query=NotificationsQuery),
     form(f"{PAGE}/read", mark_read, action=READ_NOTIFICATIONS),
-    form(f"{PAGE}/choose", choose_topics, action=CHOOSE_TOPICS),
     form(f"{PAGE}/mail", set_mail, action=SET_MAIL),
     form(f"{PAGE}/confirm", confirm_mail, action=CONFIRM_MAIL),
     form(f"{PAGE}/watch", add_watch, action=ADD_WATCH),
