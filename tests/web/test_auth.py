@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.support.counting_kv import CountingKV
-from tests.support.envs import open_product_env
+from tests.support.envs import open_product_env, open_test_env
 from tests.support.people import (
     ADDRESS,
     PASSWORD,
@@ -496,6 +496,16 @@ async def test_E11_the_first_start_leads_to_the_first_admin_by_real_requests(env
     assert (await visitor.get(link, headers=HTML)).status_code == 404
     admins = await run_with_worker_env(env, find_admins)
     assert [user.name for user, _ in admins] == ["ada"]
+
+
+@pytest.mark.parametrize(("named", "asks"), [("vskill-platform", True), ("acme", False)])
+async def test_setup_asks_for_the_name_that_clients_know_the_registry_by(tmp_path, named, asks):
+    async with (
+        open_test_env("memory", tmp_path, registry_name=named) as env,
+        browser(create_app(env)) as visitor,
+    ):
+        page = await visitor.get(await first_admin_link(env, ADDRESS) or "", headers=HTML)
+    assert page.status_code == 200 and ("VSKILL_REGISTRY_NAME" in page.text) is asks
 
 
 @pytest.mark.parametrize("token", ["", "x", "%00", "a" * 500])

@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.errors import InvalidInput, NotSignedIn, PlatformError, RateLimited
+from vskill_platform.settings import Settings
 from vskill_platform.store.accounts import User, get_user
 from vskill_platform.store.sessions import LONGEST_MS, close_session, open_session, sign_in
 from vskill_platform.store.setup import check_setup, make_first_admin
@@ -155,6 +156,7 @@ async def do_setup(request: Request) -> Response:
 async def _setup_page(
     request: Request, token: str, error: InvalidInput | None = None, name: str = ""
 ) -> Response:
+    settings = services_of(request).settings
     return render(
         request,
         "signin-setup.html",
@@ -163,7 +165,8 @@ async def _setup_page(
         name=name,
         field="" if error is None else error.field,
         problem="" if error is None else error.public_message,
-        github_rule=(await read_rule()).in_words if services_of(request).settings.github_client_id else "",
+        github_rule=(await read_rule()).in_words if settings.github_client_id else "",
+        default_name=settings.registry_name if settings.registry_name == Settings().registry_name else "",
     )
 
 
