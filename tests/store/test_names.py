@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.acting import restore, take_down
@@ -339,6 +339,14 @@ async def play(engine: str, steps: list[tuple]) -> None:
 
 
 @given(st.lists(STEPS, min_size=3, max_size=12))
+@example(
+    [
+        ("show", "acme", Visibility.INTERNAL),
+        ("publish", "acme/tools", "lint"),
+        ("publish", "beta/tools", "lint"),
+        ("show", "beta", Visibility.PUBLIC),
+    ]
+)
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 def test_what_was_handed_out_keeps_its_meaning_in_memory(steps):
     asyncio.run(play("memory", steps))

@@ -6,7 +6,7 @@ are shown; who submitted it, which account acted and which machine worked on it 
 import msgspec
 
 from vskill_platform.actions.principal import Principal
-from vskill_platform.domain.audience import Audiences, Everything, may_read
+from vskill_platform.domain.audience import INTERNAL, Audiences, Everything, may_read
 from vskill_platform.domain.errors import NotSignedIn
 from vskill_platform.domain.namespace import (
     Directory,
@@ -112,9 +112,12 @@ async def common_reader(reader: Principal, audience: str) -> Principal:
 
 async def namespace_reader(reader: Principal, name: str) -> Principal:
     """The reader as the documents of one namespace know it: what everybody has whom the registry lets in, and of that
-    namespace what the reader has."""
+    namespace what the reader has.
+
+    Accounts read short names in their internal form also while the namespace is not managed: the first time that it is
+    renames nothing for them."""
     directory = await read_directory()
-    own = namespace_audiences(name) | namespace_audiences(name.lower())
+    own = namespace_audiences(name) | namespace_audiences(name.lower()) | {INTERNAL}
     return _narrow(reader, own | (public_form(directory) or internal_form(directory)))
 
 
