@@ -174,7 +174,6 @@ MATRIX = {
     "notification.list": Row(ACCOUNTS, "read"),
     "notification.read": Row(ACCOUNTS, "own"),
     "notification.settings": Row(ACCOUNTS, "read"),
-    "notification.choose": Row(ACCOUNTS, "own", {"own": "daily"}),
     "notification.mail": Row(ACCOUNTS, "own", {"address": ""}),
     "notification.confirm": Row(ACCOUNTS, "own", {"code": "none"}),
     "watch.list": Row(ACCOUNTS, "read"),
