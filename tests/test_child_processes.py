@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import os
 import signal
 from collections.abc import Awaitable, Callable
@@ -107,6 +108,28 @@ def test_no_descriptor_is_left_of_many(play):
             await asyncio.sleep(0.01)
 
     play(scene)
+
+
+def test_a_start_that_is_cancelled_at_any_step_leaves_no_pipe_and_no_process(play):
+    """A pipe that is left open is a warning at whatever runs when it is collected."""
+
+    async def scene() -> list[int | None]:
+        ended: list[int | None] = []
+        for steps in range(8):
+            starting = asyncio.create_task(start_program(("sleep", "600")))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            starting.cancel()
+            try:
+                program = await starting
+            except asyncio.CancelledError:
+                gc.collect()
+                continue
+            await end_group(program, kill=True)
+            ended.append(program.returncode)
+        return ended
+
+    assert set(play(scene)) <= {-signal.SIGKILL}
 
 
 def test_one_that_is_ended_while_it_prints_is_over_at_once_however_full_its_pipes_are(play):

@@ -46,10 +46,16 @@ class RunningProgram:
 
     async def connect(self, pipes: Mapping[str, socket.socket]) -> None:
         self.watch_for_end()
-        for name, ours in pipes.items():
-            reader, writer = await asyncio.open_unix_connection(sock=ours, limit=CHUNK)
-            self._writers.append(writer)
-            setattr(self, name, writer if name == "stdin" else reader)
+        left = dict(pipes)
+        try:
+            for name in pipes:
+                # From here on the event loop closes it, also where the connecting is cancelled.
+                reader, writer = await asyncio.open_unix_connection(sock=left.pop(name), limit=CHUNK)
+                self._writers.append(writer)
+                setattr(self, name, writer if name == "stdin" else reader)
+        finally:
+            for ours in left.values():
+                ours.close()
 
     def watch_for_end(self) -> None:
         """Without it, nobody learns of its end; once for each program."""
