@@ -30,7 +30,7 @@ from vskill_platform.kv.contract import KV
 from vskill_platform.kv.entries import ABSENT, Add, Assert, Capability, Delete, Entry, Operation, Put
 from vskill_platform.kv.memory import MemoryKV
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 HISTORIES = settings(
     max_examples=examples(20),

@@ -31,7 +31,7 @@ from vskill_platform.kv.sqlite_query import (
     select,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 STATES = ("RECEIVED", "TIER1_SCANNING", "TIER2_SCANNING", "AUTO_APPROVED")
 
@@ -193,7 +193,6 @@ async def fill_skills(kv: SqliteKV, audience: str, numbers: range) -> None:
         )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("audiences", [PUBLIC_ONLY, FEW, MANY], ids=["public", "few", "many"])
 async def test_what_may_not_be_read_is_not_read(kv, watched, audiences):
     """A page costs the same when the newest import is hidden, and a search skips it with its words."""

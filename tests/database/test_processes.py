@@ -19,7 +19,7 @@ from vskill_platform.domain.messages import Send
 from vskill_platform.kv.entries import Add
 from vskill_platform.kv.sqlite import SqliteKV
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 WRITER = """
 async def main():

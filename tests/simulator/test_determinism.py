@@ -13,6 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SEEDS = (3, 11, 26)
 PROGRAM = f"from simulator.history import History; print([History(s).run().digest for s in {SEEDS}])"
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_same_seed_gives_the_same_trace(seed):
@@ -25,7 +27,6 @@ def test_other_seeds_give_other_traces():
     assert len({History(seed).run().digest for seed in range(20)}) == 20
 
 
-@pytest.mark.slow
 def test_the_trace_is_the_same_in_every_process_whatever_its_hash_seed():
     """Sets of strings and of tasks have another order in another process; nothing may depend on it."""
     traces = {_traces(hash_seed) for hash_seed in ("0", "1", "4242")}

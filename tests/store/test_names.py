@@ -338,6 +338,7 @@ async def play(engine: str, steps: list[tuple]) -> None:
                 await world.check()
 
 
+@pytest.mark.slow
 @given(st.lists(STEPS, min_size=3, max_size=12))
 @example(
     [
@@ -352,6 +353,7 @@ def test_what_was_handed_out_keeps_its_meaning_in_memory(steps):
     asyncio.run(play("memory", steps))
 
 
+@pytest.mark.slow
 @given(st.lists(STEPS, min_size=3, max_size=8))
 @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 def test_what_was_handed_out_keeps_its_meaning_on_sqlite(steps):
