@@ -20,10 +20,10 @@ from vskill_platform.actions.namespaces import CHANGE_VISIBILITY, ChangeVisibili
 from vskill_platform.actions.principal import ANYBODY, Principal
 from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
 from vskill_platform.actions.submission_lists import LIST, ListSubmissions
-from vskill_platform.actions.submission_views import SubmissionView
 from vskill_platform.actions.submissions import CANCEL, RERUN, CancelSubmission, RerunSubmission
 from vskill_platform.actions.takedowns import RESTORE, TAKE_DOWN, RestoreSkill, TakeDownSkill
 from vskill_platform.actions.visibility import resolve
+from vskill_platform.client.wire.submissions import SubmissionView
 from vskill_platform.domain import keys, skill
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import (

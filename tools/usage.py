@@ -17,7 +17,7 @@ from tools.code_rules import PACKAGE, imported_names, qualified_name
 from tools.problem import Problem
 
 STRUCT = "msgspec.Struct"
-ANSWER = "vskill_platform.actions.wire.Wire"
+ANSWER = "vskill_platform.client.wire.base.Wire"
 SETTINGS = "vskill_platform.settings.Settings"
 #: Where stored records are declared.
 RECORDS = "vskill_platform.domain."

@@ -11,12 +11,7 @@ from tests.support.envs import ENGINES, active_env, open_test_env
 from tests.support.faults import dying_once
 from tests.support.manual_clock import ManualClock
 from tests.support.people import PASSWORD, make_account
-from vskill_platform.actions.account import (
-    CHANGE_PASSWORD,
-    SIGN_OUT_EVERYWHERE,
-    ChangeOwnPassword,
-    OwnAccount,
-)
+from vskill_platform.actions.account import CHANGE_PASSWORD, SIGN_OUT_EVERYWHERE, ChangeOwnPassword
 from vskill_platform.actions.accounts import (
     ACTIONS,
     CHANGE_ROLE,
@@ -34,6 +29,7 @@ from vskill_platform.actions.accounts import (
 )
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
+from vskill_platform.client.wire.account import OwnAccount
 from vskill_platform.domain.errors import (
     InvalidInput,
     NotFound,

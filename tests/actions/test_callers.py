@@ -11,7 +11,7 @@ import pytest
 from tests.support.envs import make_submission, open_test_env, put_record, run_until_quiet, submit_skill
 from tests.support.people import make_account, token_of
 from tests.support.streams import serving
-from vskill_platform.actions.account import WHO_AM_I, AccountView, OwnAccount
+from vskill_platform.actions.account import WHO_AM_I
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.blocklist_reads import (
     CHECK_BLOCKLIST,
@@ -25,15 +25,16 @@ from vskill_platform.actions.catalogue import (
     SEARCH_SKILLS,
     CountSkills,
     ListSkills,
-    SearchSkills,
 )
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
 from vskill_platform.actions.skill_contents import LIST_FILES, LIST_VERSIONS, ReadVersion
 from vskill_platform.actions.skill_security import SECURITY
-from vskill_platform.actions.submissions import SHOW, SubmissionRequest
-from vskill_platform.actions.versions import SkillRequest
+from vskill_platform.actions.submissions import SHOW
 from vskill_platform.cli.caller import Caller, LocalCaller, error_of, remote_caller
+from vskill_platform.client.wire.account import AccountView, OwnAccount
+from vskill_platform.client.wire.skills import SearchSkills, SkillRequest
+from vskill_platform.client.wire.submissions import SubmissionRequest
 from vskill_platform.domain.catalogue import Sort
 from vskill_platform.domain.errors import (
     InvalidInput,

@@ -12,7 +12,6 @@ from vskill_platform.actions.catalogue import (
     SEARCH_SKILLS,
     CountSkills,
     ListSkills,
-    SearchSkills,
     list_front_page,
     list_unblocked,
 )
@@ -20,7 +19,7 @@ from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.actions.skill_contents import LIST_FILES, LIST_VERSIONS, ReadVersion
 from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.skill_security import SECURITY
-from vskill_platform.actions.versions import SkillRequest
+from vskill_platform.client.wire.skills import SearchSkills, SkillRequest
 from vskill_platform.domain.blocklist import BlockEntry, place_target
 from vskill_platform.domain.catalogue import Sort
 from vskill_platform.domain.errors import Blocked, InvalidInput, NotFound

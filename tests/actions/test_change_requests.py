@@ -19,14 +19,8 @@ from vskill_platform.actions.change_requests import (
 from vskill_platform.actions.notifications import LIST_NOTIFICATIONS, ListNotifications
 from vskill_platform.actions.review import REJECT, DecideSubmission
 from vskill_platform.actions.review_queue import WAITING, ListWaiting
-from vskill_platform.actions.submissions import (
-    CANCEL,
-    RERUN,
-    SHOW,
-    CancelSubmission,
-    RerunSubmission,
-    SubmissionRequest,
-)
+from vskill_platform.actions.submissions import CANCEL, RERUN, SHOW, CancelSubmission, RerunSubmission
+from vskill_platform.client.wire.submissions import SubmissionRequest
 from vskill_platform.domain.blocklist import BlockEntry, place_target
 from vskill_platform.domain.errors import NotPermitted, TransitionError
 from vskill_platform.domain.scan import Severity

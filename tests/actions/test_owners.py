@@ -22,7 +22,7 @@ from vskill_platform.actions.owners import (
     TransferRepository,
 )
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
-from vskill_platform.actions.wire import iso_time
+from vskill_platform.client.wire.base import iso_time
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import (
     InvalidInput,

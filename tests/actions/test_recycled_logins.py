@@ -26,8 +26,9 @@ from vskill_platform.actions.namespaces import (
     RemoveMember,
 )
 from vskill_platform.actions.owners import LIST, ListOwned
-from vskill_platform.actions.versions import SHOW_SKILL, SkillRequest
+from vskill_platform.actions.versions import SHOW_SKILL
 from vskill_platform.actions.visibility import resolve
+from vskill_platform.client.wire.skills import SkillRequest
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import NotFound, NotPermitted
 from vskill_platform.domain.identity import normalise

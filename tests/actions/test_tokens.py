@@ -28,7 +28,7 @@ from vskill_platform.actions.tokens import (
     RevokeOwnToken,
     RevokeTokenOf,
 )
-from vskill_platform.actions.wire import iso_time
+from vskill_platform.client.wire.base import iso_time
 from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.store.accounts import Role

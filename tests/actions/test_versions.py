@@ -12,15 +12,8 @@ from tests.support.faults import HookedKV
 from tests.support.system_reads import get_submission
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
-from vskill_platform.actions.versions import (
-    DELETE,
-    SHOW_SKILL,
-    UNYANK,
-    YANK,
-    DeleteSkill,
-    SkillRequest,
-    WithdrawVersion,
-)
+from vskill_platform.actions.versions import DELETE, SHOW_SKILL, UNYANK, YANK, DeleteSkill, WithdrawVersion
+from vskill_platform.client.wire.skills import SkillRequest
 from vskill_platform.domain.blocklist import BlockEntry, place_target
 from vskill_platform.domain.errors import (
     InvalidInput,

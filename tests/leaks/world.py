@@ -27,7 +27,7 @@ from vskill_platform.actions.downloads import COUNT_INSTALL
 from vskill_platform.actions.namespaces import CHANGE_VISIBILITY, ChangeVisibility
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.reports import FILE, FileReport
-from vskill_platform.actions.versions import SkillRequest
+from vskill_platform.client.wire.skills import SkillRequest
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import BlockEntry, TargetKind, name_target

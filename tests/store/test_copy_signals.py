@@ -13,8 +13,9 @@ from tests.support.system_reads import get_submission
 from vskill_platform.actions.evidence import read_run as read_evidence_run
 from vskill_platform.actions.narrowing import NARROW_SKILL, NarrowSkill, SkillVisibility
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
-from vskill_platform.actions.submissions import RUNS, SHOW, SubmissionRequest, SubmissionRuns, read_run
+from vskill_platform.actions.submissions import RUNS, SHOW, read_run
 from vskill_platform.actions.visibility import audiences_of, resolve
+from vskill_platform.client.wire.submissions import SubmissionRequest, SubmissionRuns
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.content import SkillFile

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from tests.support.system_reads import get_submission
-from vskill_platform.actions.account import SIGN_OUT_EVERYWHERE, OwnAccount
+from vskill_platform.actions.account import SIGN_OUT_EVERYWHERE
 from vskill_platform.actions.accounts import (
     CHANGE_ROLE,
     DISABLE_ACCOUNT,
@@ -40,8 +40,10 @@ from vskill_platform.actions.tokens import (
     RevokeOwnToken,
     issue_token,
 )
-from vskill_platform.actions.versions import DELETE, UNYANK, YANK, DeleteSkill, SkillState, WithdrawVersion
+from vskill_platform.actions.versions import DELETE, UNYANK, YANK, DeleteSkill, WithdrawVersion
 from vskill_platform.actions.visibility import resolve
+from vskill_platform.client.wire.account import OwnAccount
+from vskill_platform.client.wire.skills import SkillState
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.namespace import NamespaceRole

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from vskill_platform.actions.wire import PLAIN
+from vskill_platform.client.wire.base import PLAIN
 from vskill_platform.domain.identity import has_control_characters
 
 DIGEST = "a" * 64

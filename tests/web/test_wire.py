@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from vskill_platform.actions.wire import Sent, as_written, camel, camel_name, iso_time, wire_names
+from vskill_platform.actions.wire import Sent, as_written, wire_names
+from vskill_platform.client.wire.base import camel, camel_name, iso_time
 from vskill_platform.domain.states import State
 
 

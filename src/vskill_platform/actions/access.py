@@ -4,11 +4,11 @@ everybody may submit to it, until an admin says otherwise."""
 import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import ActionRequest, Reason
+from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.reach import ReachPreview, preview_directory
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.wire import Wire
+from vskill_platform.client.wire.base import ActionRequest, Wire
 from vskill_platform.domain.namespace import Access, RegistryMode, Submitters, role_of, uploader_of
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.store.accounts import read_user

@@ -4,19 +4,15 @@ from typing import ClassVar
 
 from vskill_platform.actions.accounts import ManagedAccount, account_view, end_all, set_password
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import ActionRequest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.wire import Wire
+from vskill_platform.client.wire.account import AccountView, OwnAccount
+from vskill_platform.client.wire.base import ActionRequest, Wire
 from vskill_platform.domain.errors import InvalidInput, RateLimited
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.store.accounts import get_user
 from vskill_platform.store.attempts import count_attempt
 from vskill_platform.store.passwords import fits
-
-
-class OwnAccount(ActionRequest, frozen=True, kw_only=True):
-    """The account that asks."""
 
 
 class ChangeOwnPassword(ActionRequest, frozen=True, kw_only=True):
@@ -28,15 +24,6 @@ class ChangeOwnPassword(ActionRequest, frozen=True, kw_only=True):
     old: str
     #: the new one: 12 to 200 characters
     password: str
-
-
-class AccountView(Wire, frozen=True):
-    """Who is asking."""
-
-    account: str
-    role: str
-    #: of the token that was shown; null for a session
-    scopes: tuple[str, ...] | None
 
 
 class SignedOut(Wire, frozen=True):

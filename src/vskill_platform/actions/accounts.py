@@ -10,10 +10,10 @@ from typing import ClassVar
 import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import AccountName, ActionRequest, PageSize, Reason
+from vskill_platform.actions.checks import AccountName, PageSize, Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.wire import Wire, iso_time
+from vskill_platform.client.wire.base import ActionRequest, Wire, iso_time
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import NotFound, NotPermitted
 from vskill_platform.domain.token import SCOPES_OF, Token, TokenScope

@@ -7,7 +7,7 @@ of the request, the writes, and the audit entry in the same commit. `table` list
 
 import enum
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import msgspec
 
@@ -15,6 +15,7 @@ from vskill_platform.actions.checks import check_request
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right, admit, require_right
 from vskill_platform.actions.visibility import resolve
+from vskill_platform.client.wire.base import Ans, RegistryCall, Req
 from vskill_platform.domain.errors import NotPermitted, NotSignedIn, PlatformError
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.env import Env
@@ -22,9 +23,6 @@ from vskill_platform.worker_context import run_with_worker_env
 
 #: What an action may use: the resources of the process that runs it.
 Services = Env
-
-Req = TypeVar("Req", bound=msgspec.Struct)
-Ans = TypeVar("Ans")
 
 
 class Allowance(enum.StrEnum):
@@ -53,18 +51,10 @@ class Missing(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Action(msgspec.Struct, Generic[Req, Ans], frozen=True, kw_only=True):
-    """One action. Call it with services, a principal and a request."""
+class Action(RegistryCall[Req, Ans], Generic[Req, Ans], frozen=True, kw_only=True):
+    """One action: a call, and what the registry does about it. Call it with services, a principal and a request."""
 
-    #: `subject.verb`
-    name: str
     run: Callable[[Services, Principal, Req], Awaitable[Ans]]
-    request: type[Req]
-    #: What a successful answer holds; None is nothing.
-    answer: Any
-    method: str = "POST"
-    #: Of the JSON route; parts in braces are fields of the request, and `{skill}` is a skill's name in every form.
-    path: str
     #: Whether `web` declares this route itself, because it answers as other clients know it.
     route_by_hand: bool = False
     right: Right
@@ -77,10 +67,7 @@ class Action(msgspec.Struct, Generic[Req, Ans], frozen=True, kw_only=True):
     allowance: Allowance | None = None
     #: The media type of the answer.
     media: str = "application/json"
-    #: The field that is the whole body of the JSON route's request, as bytes; the others are its query then.
-    body_field: str = ""
-    #: The media type of such a body, and what it may hold at most, in bytes.
-    body_media: str = ""
+    #: What a body of bytes may hold at most.
     most_body: int = 0
     #: Only for reads whose answer depends on nothing but the request and what the reader may read.
     keep: Keep = Keep.NEVER
@@ -125,12 +112,6 @@ class Action(msgspec.Struct, Generic[Req, Ans], frozen=True, kw_only=True):
 
         # Stores find the environment through the worker context, and the audit names the token that is in it.
         return await run_with_worker_env(msgspec.structs.replace(services, acting_token=actor.token), act)
-
-    @property
-    def path_fields(self) -> tuple[str, ...]:
-        """The fields of the request that stand in the path."""
-        parts = (part for part in self.path.split("/") if part.startswith("{"))
-        return tuple(part.strip("{}") for part in parts)
 
     @property
     def command_words(self) -> tuple[str, ...]:

@@ -11,9 +11,9 @@ from vskill_platform.actions.changes import change_submission
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.submission_views import SubmissionView
-from vskill_platform.actions.submissions import SUBMISSIONS, SubmissionRequest, object_of, view_of
-from vskill_platform.actions.wire import iso_time
+from vskill_platform.actions.submissions import object_of, view_of
+from vskill_platform.client.wire.base import iso_time
+from vskill_platform.client.wire.submissions import SUBMISSIONS, SubmissionRequest, SubmissionView
 from vskill_platform.domain import submission
 from vskill_platform.domain.errors import LowerVersion, NotFound, NotPermitted, TransitionError
 from vskill_platform.domain.messages import Send

@@ -7,7 +7,6 @@ import msgspec
 
 from vskill_platform.actions.action import Action, Keep, Missing, Services
 from vskill_platform.actions.blocked_skills import current_blocklist
-from vskill_platform.actions.checks import ActionRequest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.revocations import (
     RecallView,
@@ -20,7 +19,7 @@ from vskill_platform.actions.revocations import (
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.visibility import audiences_of, document_reader
-from vskill_platform.actions.wire import PLAIN, Wire, iso_time
+from vskill_platform.client.wire.base import PLAIN, ActionRequest, Wire, iso_time
 from vskill_platform.domain.block_index import Blocklist, all_targets
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind, name_target
 from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound

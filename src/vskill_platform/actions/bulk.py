@@ -8,14 +8,14 @@ from typing import Annotated
 import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import ActionRequest, Digest, Reason, SubmissionId
+from vskill_platform.actions.checks import Digest, Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.review import APPROVE, LOOK_AGAIN, REJECT, DecideSubmission, require_same
 from vskill_platform.actions.review_queue import REVIEW
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions import CANCEL, CancelSubmission, RerunSubmission
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import Wire
+from vskill_platform.client.wire.base import ActionRequest, SubmissionId, Wire
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import Submission

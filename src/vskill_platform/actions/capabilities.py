@@ -3,26 +3,10 @@ what is encoded. A report from before there were cards has none, which is not an
 
 import msgspec
 
-from vskill_platform.actions.wire import Wire
+from vskill_platform.client.wire.base import Wire
+from vskill_platform.client.wire.findings import CapabilityView
 from vskill_platform.domain.capability import SkillCapability, new_capabilities
 from vskill_platform.domain.scan import StaticReport
-
-
-class CapabilityView(Wire, frozen=True):
-    """One thing that a version can do, as far as our rules found it."""
-
-    #: host, command, file, secret, install, persistence or unread
-    kind: str
-    #: the host, program, path, package, or what it is in words
-    value: str
-    #: the first place that says so
-    file: str
-    #: from 1; 0 is the whole file
-    line: int
-    #: code (it runs), instruction (an agent is told to run it) or link (nothing runs it)
-    context: str
-    #: of a host: a shell command names it, or its file starts commands
-    shell: bool
 
 
 class CapabilityChanges(Wire, frozen=True):

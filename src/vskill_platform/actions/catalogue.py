@@ -1,51 +1,34 @@
 """The catalogue as a reader sees it: lists, search and counts of the published skills that the reader may read."""
 
 from collections.abc import AsyncIterator
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
 from vskill_platform.actions.action import Action, Keep, Missing, Services
 from vskill_platform.actions.blocked_skills import current_blocklist, leave_out_blocked
-from vskill_platform.actions.checks import ActionRequest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.skill_views import SkillCard, card
+from vskill_platform.actions.skill_views import card
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import Wire
+from vskill_platform.client.wire.base import ActionRequest, Wire
+from vskill_platform.client.wire.skills import (
+    SKILLS,
+    NarrowSkills,
+    Paging,
+    SearchAnswer,
+    SearchSkills,
+    SearchText,
+    SkillCard,
+    SkillLimit,
+)
 from vskill_platform.domain.catalogue import Facets, Filter, SkillHits, SkillPage, Sort
 from vskill_platform.domain.skill import Certification, PublishedSkill, PublishedSkillSummary
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.store import catalogue
 from vskill_platform.submission_store import enumerate_published_skills, iter_published_skills
 
-SKILLS = "/api/v1/skills"
-
-FilterText = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-SearchText = Annotated[str, msgspec.Meta(max_length=400)]
-SkillLimit = Annotated[int, msgspec.Meta(ge=1, le=100)]
 SkillCursor = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
-
-
-class NarrowSkills(ActionRequest, frozen=True, kw_only=True):
-    """Which skills; all of them where nothing is given."""
-
-    #: only this category
-    category: FilterText | None = None
-    #: only this certification
-    certification: Literal["SCANNED", "VERIFIED", "CERTIFIED"] | None = None
-    #: only this trust level
-    trust: Literal["T0", "T1", "T2", "T3", "T4"] | None = None
-    #: only skills for this agent
-    agent: FilterText | None = None
-    #: only skills of this owner
-    owner: FilterText | None = None
-    #: only this licence
-    licence: FilterText | None = None
-
-    @property
-    def filters(self) -> Filter:
-        return Filter(self.category, self.certification, self.trust, self.agent, self.owner, self.licence)
 
 
 class ListSkills(NarrowSkills, frozen=True, kw_only=True):
@@ -59,28 +42,11 @@ class ListSkills(NarrowSkills, frozen=True, kw_only=True):
     limit: SkillLimit = 30
 
 
-class SearchSkills(NarrowSkills, frozen=True, kw_only=True):
-    """All words count, in any form; the last one may be the beginning of a word."""
-
-    q: SearchText = ""
-    #: how many to show on a page
-    limit: SkillLimit = 20
-
-
 class CountSkills(ActionRequest, frozen=True, kw_only=True):
     """All listed skills, or those that a search finds."""
 
     #: only what a search for these words finds
     q: SearchText = ""
-
-
-class Paging(Wire, frozen=True):
-    """Where this page stands."""
-
-    has_more: bool
-    #: give it back as `after` for the next page
-    after: str | None = None
-    limit: int = 0
 
 
 class SkillsAnswer(Wire, frozen=True):
@@ -90,19 +56,6 @@ class SkillsAnswer(Wire, frozen=True):
     pagination: Paging
     #: records that could not be read and are missing here
     unreadable: int = 0
-
-
-class SearchAnswer(Wire, frozen=True):
-    """What was found, best first; what is blocked or withdrawn last."""
-
-    results: tuple[SkillCard, ...]
-    pagination: Paging
-    #: how many are in `results`; more exist where `truncated` says so
-    total: int
-    truncated: bool
-    unreadable: int = 0
-    #: what was probably meant, where little was found; its results come last
-    did_you_mean: str | None = None
 
 
 class FacetsAnswer(Wire, frozen=True):
@@ -118,9 +71,15 @@ class FacetsAnswer(Wire, frozen=True):
     truncated: bool = False
 
 
+def filters_of(request: NarrowSkills) -> Filter:
+    return Filter(
+        request.category, request.certification, request.trust, request.agent, request.owner, request.licence
+    )
+
+
 async def list_skills(services: Services, reader: Principal, request: ListSkills) -> SkillsAnswer:
     page = await list_catalogue(
-        services, reader, request.filters, sort=request.sort, after=request.after, limit=request.limit
+        services, reader, filters_of(request), sort=request.sort, after=request.after, limit=request.limit
     )
     blocklist = await current_blocklist(services)
     shown = tuple(card(one, blocklist) for one in page.items if not blocklist.hits_skill(one))
@@ -128,7 +87,7 @@ async def list_skills(services: Services, reader: Principal, request: ListSkills
 
 
 async def search_skills(services: Services, reader: Principal, request: SearchSkills) -> SearchAnswer:
-    found = await search_catalogue(services, reader, request.q, request.filters, limit=request.limit)
+    found = await search_catalogue(services, reader, request.q, filters_of(request), limit=request.limit)
     blocklist = await current_blocklist(services)
     cards = [card(one, blocklist) for one in found.items]
     shown = tuple(sorted(cards, key=lambda one: (one.is_blocked, one.is_withdrawn)))

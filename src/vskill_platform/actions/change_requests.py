@@ -14,8 +14,8 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.review import APPROVE, DecideSubmission, require_same, require_waiting
 from vskill_platform.actions.review_queue import REVIEW
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.submission_views import SubmissionView
-from vskill_platform.actions.submissions import SUBMISSIONS, SubmissionRequest, object_of, view_of
+from vskill_platform.actions.submissions import object_of, view_of
+from vskill_platform.client.wire.submissions import SUBMISSIONS, SubmissionRequest, SubmissionView
 from vskill_platform.domain import submission
 from vskill_platform.domain.errors import NotFound, TransitionError
 from vskill_platform.domain.states import State

@@ -2,11 +2,12 @@
 them, and text without control characters."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import inspect
 
+from vskill_platform.client.wire.base import ActionRequest
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.identity import has_control_characters
 
@@ -15,9 +16,6 @@ Req = TypeVar("Req", bound=msgspec.Struct)
 MOST_REASON = 2_000
 #: Why somebody acts: never empty, shown in the history and kept in the audit.
 Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_REASON)]
-SubmissionId = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
-SkillName = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
-VersionNumber = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 AccountName = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 NamespaceName = Annotated[
     str, msgspec.Meta(max_length=200, pattern=r"^[^/:\s\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+$")
@@ -44,18 +42,6 @@ COMPLAINTS = (
 #: Where a page of a list begins: what the page before answered.
 Cursor = Annotated[str, msgspec.Meta(min_length=1, max_length=2_000)]
 PageSize = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
-
-
-class ActionRequest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """What an action is asked for. Its fields have the API's names on the wire."""
-
-    #: Fields that are taken as they were given, spaces and all, and that no log shows: passwords.
-    SECRETS: ClassVar[frozenset[str]] = frozenset()
-
-    def __repr__(self) -> str:
-        """Without the secrets."""
-        shown = (field for field in self.__struct_fields__ if field not in self.SECRETS)
-        return f"{type(self).__name__}({', '.join(f'{field}={getattr(self, field)!r}' for field in shown)})"
 
 
 def check_request(request: Req) -> Req:

@@ -8,12 +8,13 @@ import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
 from vskill_platform.actions.blocked_skills import leave_out_blocked
-from vskill_platform.actions.checks import ActionRequest, Reason, SkillName
+from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import Wire, iso_time
+from vskill_platform.client.wire.base import ActionRequest, SkillName, Wire, iso_time
+from vskill_platform.client.wire.skills import CollectionName
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC, may_read
 from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound
@@ -24,7 +25,6 @@ from vskill_platform.kv.entries import Settled
 from vskill_platform.records import readable
 from vskill_platform.store.collections import (
     MOST_DESCRIPTION,
-    MOST_NAME,
     MOST_SKILLS,
     MOST_TITLE,
     Collection,
@@ -42,7 +42,6 @@ from vskill_platform.store.skills import read_skills
 COLLECTIONS = "/api/v1/collections"
 _ONE = f"{COLLECTIONS}/{{name}}"
 
-CollectionName = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_NAME)]
 SkillNames = Annotated[tuple[SkillName, ...], msgspec.Meta(min_length=1, max_length=MOST_SKILLS)]
 
 

@@ -4,10 +4,11 @@ deleting what no record names."""
 import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import ActionRequest, Digest
+from vskill_platform.actions.checks import Digest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.wire import Wire, iso_time, maybe_time
+from vskill_platform.actions.wire import maybe_time
+from vskill_platform.client.wire.base import ActionRequest, Wire, iso_time
 from vskill_platform.domain.damage import Damage
 from vskill_platform.domain.errors import NotFound, Unsupported
 from vskill_platform.domain.token import TokenScope

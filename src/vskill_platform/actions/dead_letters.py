@@ -6,13 +6,12 @@ from typing import Annotated
 import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import ActionRequest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.queue import ADMIN_QUEUE
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions import RERUN, RerunSubmission
-from vskill_platform.actions.wire import Wire, iso_time
 from vskill_platform.broker.contract import DeadLetter
+from vskill_platform.client.wire.base import ActionRequest, Wire, iso_time
 from vskill_platform.domain.errors import Blocked, InvalidInput, NotFound, QueueUnavailable, TransitionError
 from vskill_platform.domain.messages import TaskMessage, decode_body
 from vskill_platform.domain.token import TokenScope

@@ -5,55 +5,26 @@ These routes are older than the table and known to other clients, so `web` decla
 """
 
 import asyncio
-from typing import Literal
 
 from vskill_platform.actions.action import Action, Allowance, Missing, Services
-from vskill_platform.actions.checks import ActionRequest, SkillName, VersionNumber
 from vskill_platform.actions.installs import count_install_of
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skill_contents import read_attestation, read_files
 from vskill_platform.actions.skill_names import find_installable, find_skill
-from vskill_platform.actions.versions import SkillRequest
-from vskill_platform.actions.wire import Wire
 from vskill_platform.archives import TAR_TYPE, tar_archive, zip_archive
+from vskill_platform.client.wire.skills import (
+    AttestedVersion,
+    DownloadVersion,
+    InstallAnswer,
+    KeySet,
+    KeysRequest,
+    SkillRequest,
+)
 from vskill_platform.domain.errors import Ambiguous, Blocked, NotFound, Withdrawn
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.signing.dsse import ENVELOPE_TYPE
 from vskill_platform.store.attestations import public_keys
-
-
-class DownloadVersion(SkillRequest, frozen=True, kw_only=True):
-    """A version of a skill, as an archive."""
-
-    #: the current version if left out
-    version: VersionNumber | None = None
-    format: Literal["zip", "tar.gz"] = "zip"
-
-
-class AttestedVersion(ActionRequest, frozen=True, kw_only=True):
-    """A version of a skill."""
-
-    #: its full name
-    skill: SkillName
-    version: VersionNumber
-
-
-class KeysRequest(ActionRequest, frozen=True, kw_only=True):
-    """The registry's keys."""
-
-
-class KeySet(Wire, frozen=True):
-    """A JSON Web Key Set; `status` of a key is active or retired."""
-
-    keys: tuple[dict[str, str], ...]
-
-
-class InstallAnswer(Wire, frozen=True):
-    """That it was counted."""
-
-    ok: bool
-    name: str
 
 
 async def download(services: Services, reader: Principal, request: DownloadVersion) -> bytes:

@@ -2,17 +2,18 @@
 Of every run, whether it was published, refused or waits."""
 
 import asyncio
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.capabilities import CapabilityView, card_view
+from vskill_platform.actions.capabilities import card_view
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.submissions import SUBMISSIONS, SubmissionRequest, object_of
+from vskill_platform.actions.submissions import object_of
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import Wire
+from vskill_platform.client.wire.findings import FindingsAnswer, FindingView, FormNoteView, RunFindings
+from vskill_platform.client.wire.submissions import SUBMISSIONS
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.scan import Finding, ScanStatus, StaticReport
 from vskill_platform.domain.states import State
@@ -35,68 +36,6 @@ REMEDIES = {
     "invalid_input": "Rename or remove the file that the reason names.",
     EXHAUSTED: "Every attempt failed. Submit it again, or appeal.",
 }
-
-
-class RunFindings(SubmissionRequest, frozen=True, kw_only=True):
-    """A run of a submission."""
-
-    #: the latest run if left out
-    run: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
-
-
-class FindingView(Wire, frozen=True):
-    """One place where a rule matched."""
-
-    rule_id: str
-    severity: str
-    category: str
-    #: capability, mismatch or malice; a capability counts for nothing
-    kind: str
-    file: str
-    #: from 1; 0 is the whole file
-    line: int
-    column: int
-    excerpt: str
-    why: str
-    remedy: str
-
-
-class FormNoteView(Wire, frozen=True):
-    """Something to correct in SKILL.md. It counts for nothing: the registry takes the skill all the same."""
-
-    #: what it is about, such as `name-invalid`
-    code: str
-    #: the field of the front matter, or `front matter`
-    field: str
-    #: what is wrong, and what the registry took instead
-    sentence: str
-    fix: str
-    #: of SKILL.md, from 1
-    line: int
-
-
-class FindingsAnswer(Wire, frozen=True):
-    """What the static scan found in the content of one run."""
-
-    id: str
-    run: int
-    state: str
-    #: why the run stands where it does
-    reason: str
-    #: what to do where no finding says it
-    remedies: tuple[str, ...]
-    #: null where the content was not scanned in this run
-    digest: str | None
-    ruleset: str | None
-    #: null also where the scan did not end, and where the submission is blocked
-    verdict: str | None
-    score: int | None
-    #: those that the decision names first, then the worst; capabilities last
-    findings: tuple[FindingView, ...]
-    #: what its author should correct in SKILL.md
-    notes: tuple[FormNoteView, ...]
-    #: the capability card: what our rules found that it can do; null where nothing is known
-    capabilities: tuple[CapabilityView, ...] | None
 
 
 async def findings(_services: Services, actor: Principal, request: RunFindings) -> FindingsAnswer:

@@ -11,13 +11,13 @@ from typing import Annotated
 import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import ActionRequest
 from vskill_platform.actions.findings import remedies_of
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.submission_views import SubmissionCard, submission_card
+from vskill_platform.actions.submission_views import submission_card
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import Wire, iso_time
+from vskill_platform.client.wire.base import ActionRequest, Wire, iso_time
+from vskill_platform.client.wire.submissions import SubmissionCard
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.submission import EntryPoint, Submission
 from vskill_platform.domain.token import TokenScope

@@ -10,13 +10,20 @@ from typing import Annotated
 import msgspec
 
 from vskill_platform.actions.action import Action, Allowance, Missing, Services
-from vskill_platform.actions.checks import ActionRequest
 from vskill_platform.actions.hand_ins import page_for
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.submissions import SUBMISSIONS
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import Wire, as_written, iso_time, wire_names
+from vskill_platform.actions.wire import as_written, wire_names
+from vskill_platform.client.wire.base import ActionRequest, Wire, iso_time
+from vskill_platform.client.wire.submissions import (
+    SUBMISSIONS,
+    Folder,
+    PlaceOutcome,
+    SubmitSkill,
+    UploadSkill,
+    Url,
+)
 from vskill_platform.domain import numbering
 from vskill_platform.domain.content import DEFAULT_LIMITS, SkillFile, digest_of_files, skill_file_of
 from vskill_platform.domain.errors import (
@@ -57,76 +64,6 @@ from vskill_platform.store.skills import place_of
 MOST_BULK = 200
 #: The namespace of what an operator uploads without naming one.
 LOCAL_NAMESPACE = "local"
-
-Url = Annotated[str, msgspec.Meta(min_length=1, max_length=2048)]
-Folder = Annotated[str, msgspec.Meta(max_length=1024)]
-
-
-class SubmitSkill(ActionRequest, frozen=True, kw_only=True):
-    """A skill of a repository; without name and path, every skill in it."""
-
-    #: a repository's address, or `owner/repo` on GitHub
-    repo_url: Url
-    #: the folder's name, where the path is not known
-    skill_name: Annotated[str, msgspec.Meta(max_length=200)] | None = None
-    #: the folder that holds SKILL.md
-    skill_path: Folder | None = None
-    #: which door it came through
-    source: str | None = None
-    #: also the skills below a folder that is one itself
-    every: bool = False
-
-
-class PlaceOutcome(Wire, frozen=True, omit_defaults=True):
-    """What became of one place. Which members are there tells the outcome."""
-
-    #: of the submission; absent only where a place that never had one is blocked
-    id: str | None = None
-    submission_id: str | None = None
-    state: str | None = None
-    skill_name: str | None = None
-    skill_path: str | None = None
-    repo_url: str | None = None
-    created_at: str | None = None
-    #: it is on its way already
-    duplicate: bool = False
-    #: these very bytes are published
-    already_verified: bool = False
-    #: the content changed, so a new run has begun
-    requeued: bool = False
-    #: it is on the blocklist, or so is what it is part of
-    blocked: bool = False
-    reason: str | None = None
-    #: under which name it is published, where its folder and SKILL.md give two
-    name_note: str | None = None
-    #: which version it will be, where the one in SKILL.md is published already
-    version_note: str | None = None
-    #: why this place was refused, where others were not
-    error: str | None = None
-    code: str | None = None
-    #: of a repository: what became of each of its skills
-    results: tuple["PlaceOutcome", ...] = ()
-    #: skills of the repository that were not asked for
-    not_submitted: tuple[str, ...] = ()
-    #: there are more skills than were looked at
-    truncated: bool = False
-    #: folders whose names no address can hold
-    skipped: tuple[str, ...] = ()
-    #: the path of the page on which people follow it: the submission's, or of several skills the hand-in's
-    page: str | None = None
-
-    @property
-    def outcome(self) -> str:
-        """The outcome in a word; `refused` where nothing was written."""
-        if self.error is not None:
-            return "refused"
-        if self.duplicate:
-            return IntakeOutcome.DUPLICATE.value
-        if self.already_verified:
-            return IntakeOutcome.ALREADY_VERIFIED.value
-        if self.requeued:
-            return IntakeOutcome.REQUEUED.value
-        return IntakeOutcome.BLOCKED.value if self.blocked else IntakeOutcome.CREATED.value
 
 
 class PlaceToSubmit(ActionRequest, frozen=True, kw_only=True):
@@ -182,19 +119,6 @@ class DiscoveredSkills(Wire, frozen=True):
     truncated: bool
     #: folders whose names no address can hold
     skipped: tuple[str, ...]
-
-
-class UploadSkill(ActionRequest, frozen=True, kw_only=True):
-    """An archive of one skill, for the account's own namespace."""
-
-    #: a zip, tar or tar.gz with SKILL.md at its root or in its one folder
-    archive: bytes
-    #: the skill's name in the namespace; the one in the front matter if left out
-    name: Annotated[str, msgspec.Meta(max_length=100)] = ""
-    #: whose uploads it belongs to; the account's own if left out
-    namespace: Annotated[str, msgspec.Meta(max_length=100)] = ""
-    #: which door it came through
-    source: str | None = None
 
 
 def submitted_by(actor: Principal) -> SubmittedBy:

@@ -5,11 +5,10 @@ from typing import Annotated
 import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import ActionRequest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.queue import ADMIN_QUEUE, JobView, job_view
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.wire import Wire
+from vskill_platform.client.wire.base import ActionRequest, Wire
 from vskill_platform.domain.errors import JobFailed, NotFound
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.queue.job_health import job_health

@@ -1,61 +1,19 @@
 """Lock files: which version of each skill of a list or a collection is current, with its digest and its attestation.
 `install --frozen` installs exactly that, and `verify --lock` compares folders with it."""
 
-from typing import Annotated, Any, Literal
-
 import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import ActionRequest
-from vskill_platform.actions.collections import CollectionName, read_collection
+from vskill_platform.actions.collections import read_collection
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skill_names import find_installable, find_skill
-from vskill_platform.actions.wire import PLAIN, Wire
+from vskill_platform.client.wire.skills import LeftOut, LockedSkill, LockFile, LockSkills
 from vskill_platform.domain.errors import Ambiguous, Blocked, InvalidInput, NotFound, Withdrawn
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.store.attestations import get_attestation
 
 MOST_LOCKED = 500
-
-
-class LockSkills(ActionRequest, frozen=True, kw_only=True):
-    """Which skills: by name, or a whole collection."""
-
-    #: names, separated by commas; `NAME@VERSION` locks that version instead of the current one
-    skills: Annotated[str, msgspec.Meta(max_length=40_000, pattern=PLAIN)] = ""
-    #: every skill of this collection that can be installed
-    collection: CollectionName | None = None
-
-
-class LockedSkill(Wire, frozen=True):
-    """One version of a skill."""
-
-    #: its full name
-    skill: str
-    version: str
-    #: names exactly its content
-    digest: str
-    #: the signed envelope
-    attestation: dict[str, Any]
-
-
-class LeftOut(Wire, frozen=True):
-    """A skill of the collection that cannot be installed now."""
-
-    skill: str
-    reason: str
-
-
-class LockFile(Wire, frozen=True):
-    """What `install --frozen` installs."""
-
-    lock_version: Literal[1]
-    #: the registry's name
-    registry: str
-    #: by full name
-    skills: tuple[LockedSkill, ...]
-    left_out: tuple[LeftOut, ...]
 
 
 async def lock(services: Services, reader: Principal, request: LockSkills) -> LockFile:

@@ -9,9 +9,9 @@ from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skill_names import find_skill
-from vskill_platform.actions.versions import SkillRequest
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import Wire
+from vskill_platform.client.wire.base import Wire
+from vskill_platform.client.wire.skills import SkillRequest
 from vskill_platform.domain.errors import Ambiguous, NotFound
 from vskill_platform.domain.names import listed_name
 from vskill_platform.domain.token import TokenScope

@@ -10,12 +10,12 @@ from typing import Annotated
 import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import ActionRequest, Reason
+from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.reach import ReachPreview, preview_directory, preview_managing
 from vskill_platform.actions.rights import ActionObject, Right
 from vskill_platform.actions.teams import find_team
-from vskill_platform.actions.wire import Wire, iso_time
+from vskill_platform.client.wire.base import ActionRequest, Wire, iso_time
 from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted
 from vskill_platform.domain.namespace import (
     Member,

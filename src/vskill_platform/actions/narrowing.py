@@ -11,8 +11,9 @@ from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skill_names import find_skill
-from vskill_platform.actions.versions import SkillRequest, object_of
-from vskill_platform.actions.wire import Wire
+from vskill_platform.actions.versions import object_of
+from vskill_platform.client.wire.base import Wire
+from vskill_platform.client.wire.skills import SkillRequest
 from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound, NotPermitted
 from vskill_platform.domain.namespace import Namespace, Visibility, namespace_in
 from vskill_platform.domain.skill import PublishedSkill

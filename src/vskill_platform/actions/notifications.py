@@ -7,11 +7,11 @@ import msgspec
 
 from vskill_platform.actions.account import own_name
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import ActionRequest, Cursor, PageSize, SkillName
+from vskill_platform.actions.checks import Cursor, PageSize
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import Wire, iso_time
+from vskill_platform.client.wire.base import ActionRequest, SkillName, Wire, iso_time
 from vskill_platform.domain.errors import InvalidInput, NotFound, PlatformError, RateLimited
 from vskill_platform.domain.notification import AccountChoices, Notification, Topic, topics_heard
 from vskill_platform.domain.token import TokenScope

@@ -13,11 +13,11 @@ from typing import Annotated
 import msgspec
 
 from vskill_platform.actions.action import Action, Allowance, Missing, Services
-from vskill_platform.actions.checks import AccountName, ActionRequest, Reason
+from vskill_platform.actions.checks import AccountName, Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import Wire, iso_time
+from vskill_platform.client.wire.base import ActionRequest, Wire, iso_time
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import may_read
 from vskill_platform.domain.errors import (

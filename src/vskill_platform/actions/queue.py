@@ -6,12 +6,14 @@ from typing import Annotated
 import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import ActionRequest, Reason
+from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.submission_views import StatsView, stats_view
+from vskill_platform.actions.submission_views import stats_view
 from vskill_platform.actions.visibility import Viewer, audiences_of, viewer_for
-from vskill_platform.actions.wire import Wire, iso_time, maybe_time
+from vskill_platform.actions.wire import maybe_time
+from vskill_platform.client.wire.base import ActionRequest, Wire, iso_time
+from vskill_platform.client.wire.submissions import StatsView
 from vskill_platform.domain.audience import may_read
 from vskill_platform.domain.errors import QueueUnavailable
 from vskill_platform.domain.token import TokenScope

@@ -9,8 +9,9 @@ from vskill_platform.actions.action import Services
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.queue import HealthAnswer
 from vskill_platform.actions.submission_lists import ListSubmissions, states_asked
-from vskill_platform.actions.submission_views import PositionView, StatsView, position_view, stats_view
+from vskill_platform.actions.submission_views import position_view, stats_view
 from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.client.wire.submissions import PositionView, StatsView
 from vskill_platform.domain.states import StateCategory, category_of
 from vskill_platform.domain.submission import Submission
 from vskill_platform.queue.outlook import Outlook, look_ahead

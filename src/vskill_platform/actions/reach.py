@@ -1,7 +1,7 @@
 """What a change of visibility would hide or show, counted before anybody makes it: for readers who did not sign in, and
 for accounts that are members of nothing. Both are asked of the one rule, `domain.namespace.audiences`."""
 
-from vskill_platform.actions.wire import Wire
+from vskill_platform.client.wire.base import Wire
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC
 from vskill_platform.domain.namespace import (
     Directory,

@@ -8,11 +8,11 @@ import msgspec
 
 from vskill_platform.actions.action import Action, Allowance, Missing, Services
 from vskill_platform.actions.blocklist import DEFAULT_SEVERITY, BlockReach, reached_target
-from vskill_platform.actions.checks import ActionRequest, Cursor, PageSize, Reason, SkillName
+from vskill_platform.actions.checks import Cursor, PageSize, Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import Wire, iso_time
+from vskill_platform.client.wire.base import ActionRequest, SkillName, Wire, iso_time
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.errors import NotFound, TransitionError
 from vskill_platform.domain.scan import Severity

@@ -4,11 +4,12 @@ worker; what it finds is read here afterwards."""
 import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import ActionRequest, Cursor, PageSize
+from vskill_platform.actions.checks import Cursor, PageSize
 from vskill_platform.actions.owners import RepositoryRequest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.wire import Wire, iso_time, maybe_time
+from vskill_platform.actions.wire import maybe_time
+from vskill_platform.client.wire.base import ActionRequest, Wire, iso_time
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.token import TokenScope

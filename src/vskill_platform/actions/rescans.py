@@ -5,11 +5,11 @@ from typing import Annotated
 import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import ActionRequest, Reason
+from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.queue import ADMIN_QUEUE
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.wire import Wire, iso_time
+from vskill_platform.client.wire.base import ActionRequest, Wire, iso_time
 from vskill_platform.domain.brake import Brake, HeldTakeDown
 from vskill_platform.domain.errors import TransitionError
 from vskill_platform.domain.token import TokenScope

@@ -6,7 +6,7 @@ import msgspec
 from vskill_platform.actions.action import Action, Missing, Services
 from vskill_platform.actions.appeals import require_other_reviewer
 from vskill_platform.actions.changes import change_submission
-from vskill_platform.actions.checks import ActionRequest, Digest, Reason, SubmissionId
+from vskill_platform.actions.checks import Digest, Reason
 from vskill_platform.actions.evidence import read_stored_files
 from vskill_platform.actions.findings import ordered_findings, report_of
 from vskill_platform.actions.four_eyes import is_own, mark_own, require_other_eyes
@@ -14,9 +14,10 @@ from vskill_platform.actions.live_reviews import LiveReview, decide_live_review,
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.review_queue import REVIEW
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.submission_views import SubmissionView
 from vskill_platform.actions.submissions import RerunSubmission, rerun, view_of
 from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.client.wire.base import ActionRequest, SubmissionId
+from vskill_platform.client.wire.submissions import SubmissionView
 from vskill_platform.domain import submission
 from vskill_platform.domain.errors import (
     Blocked,

@@ -11,12 +11,12 @@ import base64
 import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import ActionRequest, Cursor, PageSize
+from vskill_platform.actions.checks import Cursor, PageSize
 from vskill_platform.actions.live_reviews import list_live_reviews
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import Wire, iso_time
+from vskill_platform.client.wire.base import ActionRequest, Wire, iso_time
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.review_risk import risk_of
 from vskill_platform.domain.scan import ScanStatus

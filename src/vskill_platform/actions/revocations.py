@@ -10,11 +10,11 @@ from typing import Annotated
 import msgspec
 
 from vskill_platform.actions.action import Action, Keep, Missing, Services
-from vskill_platform.actions.checks import ActionRequest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.visibility import audiences_of, document_reader, namespace_reader
-from vskill_platform.actions.wire import PLAIN, Wire, iso_time
+from vskill_platform.client.wire.base import PLAIN, ActionRequest, Wire, iso_time
+from vskill_platform.client.wire.skills import ReadRevocationList
 from vskill_platform.domain.audience import Everything
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.blocklist import BlockEntry
@@ -44,13 +44,6 @@ MOST_EVENTS = 200
 
 NamespaceName = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_NAMESPACE, pattern=PLAIN)]
 Serial = Annotated[int, msgspec.Meta(ge=0, le=10**14)]
-
-
-class ReadRevocationList(ActionRequest, frozen=True, kw_only=True):
-    """The signed list."""
-
-    #: only the skills of this namespace, those too that only its members may read
-    namespace: NamespaceName | None = None
 
 
 class FollowRevocations(ActionRequest, frozen=True, kw_only=True):

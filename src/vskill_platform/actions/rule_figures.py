@@ -2,10 +2,9 @@
 they name no skill, and reviewers alone read them."""
 
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import ActionRequest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.wire import Wire
+from vskill_platform.client.wire.base import ActionRequest, Wire
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.scan import structure
 from vskill_platform.scan.ruleset import bundled_rules

@@ -12,9 +12,9 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skill_names import find_installable, find_skill
 from vskill_platform.actions.skill_views import VersionsAnswer, version_views
-from vskill_platform.actions.versions import SkillRequest
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import Wire
+from vskill_platform.client.wire.base import Wire
+from vskill_platform.client.wire.skills import SkillRequest
 from vskill_platform.domain.content import SkillFile, skill_file_of
 from vskill_platform.domain.errors import Ambiguous, Blocked, NotFound, Withdrawn
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionRef

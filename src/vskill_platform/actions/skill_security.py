@@ -5,13 +5,14 @@ import msgspec
 
 from vskill_platform.actions.action import Action, Keep, Services
 from vskill_platform.actions.blocked_skills import current_blocklist
-from vskill_platform.actions.capabilities import CapabilityView, card_view
-from vskill_platform.actions.findings import FindingView, FormNoteView, finding_view, note_views
+from vskill_platform.actions.capabilities import card_view
+from vskill_platform.actions.findings import finding_view, note_views
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skill_contents import ReadVersion
 from vskill_platform.actions.skill_names import choose_version, find_skill
-from vskill_platform.actions.wire import Wire, iso_time
+from vskill_platform.client.wire.base import Wire, iso_time
+from vskill_platform.client.wire.findings import CapabilityView, FindingView, FormNoteView
 from vskill_platform.domain import keys
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.errors import Ambiguous, NotFound

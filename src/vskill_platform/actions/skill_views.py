@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from vskill_platform.actions.wire import Wire, iso_time
+from vskill_platform.client.wire.base import Wire, iso_time
+from vskill_platform.client.wire.skills import SkillCard
 from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.blocklist import BlockEntry
@@ -24,44 +25,6 @@ from vskill_platform.domain.trust import Provenance, TrustFacts, TrustTier, trus
 
 #: Instead of a certification. Never null: the client `vskill` prints VERIFIED for null.
 BLOCKED, WITHDRAWN = "BLOCKED", "WITHDRAWN"
-
-
-class SkillCard(Wire, frozen=True, kw_only=True):
-    """A skill in a list."""
-
-    #: the canonical name, `owner/repo/slug`
-    name: str
-    display_name: str
-    author: str
-    description: str
-    repo_url: str
-    owner_slug: str
-    repo_slug: str
-    skill_slug: str
-    current_version: str | None
-    #: SCANNED, VERIFIED or CERTIFIED; BLOCKED or WITHDRAWN where nothing can be installed
-    cert_tier: str
-    cert_score: int
-    trust_tier: str | None
-    trust_score: int
-    vskill_installs: int
-    #: not known here
-    github_stars: int | None
-    is_blocked: bool
-    #: another skill of its repository is blocked
-    is_tainted: bool
-    threat_type: str | None
-    severity: str | None
-    #: no version can be installed
-    is_withdrawn: bool
-    #: its current version can be installed, and waits for a reviewer after a rescan
-    under_review: bool
-    category: str | None
-    licence: str | None
-    agent: str | None
-    created_at: str
-    updated_at: str
-    alternate_repos: tuple[str, ...] = ()
 
 
 class TrustPart(Wire, frozen=True):

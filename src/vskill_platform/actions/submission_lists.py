@@ -5,18 +5,12 @@ from typing import Annotated, Literal
 import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import ActionRequest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.submission_views import (
-    PositionView,
-    SubmissionCard,
-    position_view,
-    submission_card,
-)
-from vskill_platform.actions.submissions import SUBMISSIONS
+from vskill_platform.actions.submission_views import position_view, submission_card
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import PLAIN, Wire
+from vskill_platform.client.wire.base import PLAIN, ActionRequest, Wire
+from vskill_platform.client.wire.submissions import SUBMISSIONS, PositionView, SubmissionCard
 from vskill_platform.domain.errors import InvalidInput, NotSignedIn
 from vskill_platform.domain.states import State, StateCategory, states_in
 from vskill_platform.domain.token import TokenScope

@@ -4,7 +4,21 @@ is encoded. A claim's token is nobody's business; names are for those who may kn
 import msgspec
 
 from vskill_platform.actions.visibility import Viewer
-from vskill_platform.actions.wire import Wire, iso_time, maybe_time
+from vskill_platform.actions.wire import maybe_time
+from vskill_platform.client.wire.base import iso_time
+from vskill_platform.client.wire.submissions import (
+    AttemptsView,
+    ChangeRequestView,
+    DecisionView,
+    HistoryEvent,
+    OtherJudgeView,
+    PositionView,
+    ScanSummary,
+    SignalView,
+    StatsView,
+    SubmissionCard,
+    SubmissionView,
+)
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.naming import name_note
 from vskill_platform.domain.scan import JudgeStatus, ScanStatus
@@ -15,175 +29,6 @@ from vskill_platform.kv.collections import SKILLS
 from vskill_platform.queue.outlook import Outlook
 from vskill_platform.store.statistics import Activity, LinePosition
 from vskill_platform.submission_store import SubmissionCounts
-
-
-class HistoryEvent(Wire, frozen=True):
-    """One step."""
-
-    seq: int
-    at: str
-    source: str | None = msgspec.field(name="from")
-    to: str
-    #: `user:`, `admin:` or `worker:` and a name, or `system`; `its submitter`, `a reviewer` or `a worker` to those who
-    #: may not know the name
-    actor: str
-    reason: str
-
-
-class AttemptsView(Wire, frozen=True):
-    """How this run's attempts ended."""
-
-    started: int
-    failed: int
-    interrupted: int
-    #: times in a row that the source or a store was unavailable
-    unavailable: int
-    unavailable_since: str | None
-    waiting_for: str | None
-    last_error: str | None
-
-
-class DecisionView(Wire, frozen=True):
-    """Why a run ended as it did."""
-
-    reason: str
-    rule_ids: tuple[str, ...]
-    certification: str | None
-    score: int | None
-
-
-class OtherJudgeView(Wire, frozen=True):
-    """What the second of two judges said."""
-
-    #: answered or down
-    status: str
-    verdict: str | None
-    score: int | None
-    model: str | None
-
-
-class ScanSummary(Wire, frozen=True):
-    """What both tiers reported, in short; the skill's security report has every finding."""
-
-    digest: str
-    ruleset: str
-    #: complete, timed_out, error or incomplete
-    status: str
-    #: null where the scan did not end, and where the submission is blocked
-    verdict: str | None
-    score: int | None
-    #: malice and mismatches, by severity
-    findings: dict[str, int]
-    capabilities: int
-    #: answered, none or down
-    judge_status: str
-    judge_verdict: str | None
-    judge_score: int | None
-    judge_model: str | None
-    #: of the other judge, where two are configured; the lower score of the two stands above
-    second_judge: OtherJudgeView | None = None
-
-
-class ChangeRequestView(Wire, frozen=True):
-    """What a reviewer asks the author to change or to explain."""
-
-    text: str
-    at: str
-    #: when the submission is rejected without an answer
-    until: str
-
-
-class SignalView(Wire, frozen=True):
-    """Something that the registry noticed and no scan of the files can see."""
-
-    #: new-capability, copy, look-alike, host or publisher
-    kind: str
-    reason: str
-    #: places in files, lines that were added, hosts
-    details: tuple[str, ...]
-    #: canonical names of the skills that it speaks of
-    skills: tuple[str, ...]
-    #: whether it goes to a reviewer because of this
-    holds: bool
-
-
-class PositionView(Wire, frozen=True):
-    """A place in the line of those that wait for a worker."""
-
-    #: from 1
-    place: int
-    #: true if counting stopped at a limit: the position is a minimum
-    at_least: bool
-    #: when its turn comes if the line goes on as fast as lately, a pause included; null where that is unknown
-    estimate_ms: int | None
-    #: the queue is paused until then; null where it is not
-    paused_until: str | None
-
-
-class SubmissionCard(Wire, frozen=True):
-    """A submission in a list."""
-
-    id: str
-    repo_url: str
-    skill_name: str
-    skill_path: str
-    state: str
-    category: str
-    #: the state in words
-    meaning: str
-    #: why it stands where it does: of a success what it has passed, otherwise the latest step's reason
-    reason: str
-    run: int
-    source: str
-    created_at: str
-    updated_at: str
-    next_attempt_at: str | None
-    published_skill: str | None
-    published_version: str | None
-
-
-class SubmissionView(SubmissionCard, frozen=True):
-    """One submission."""
-
-    #: to that account and to reviewers; null also where nobody was signed in
-    submitter: str | None
-    #: which worker has it at the moment, and until when its claim lasts; `a worker` to all but reviewers
-    worker: str | None
-    claimed_until: str | None
-    rerun_requested: bool
-    attempts: AttemptsView
-    decision: DecisionView | None
-    scan: ScanSummary | None
-    commit: str | None
-    digest: str | None
-    #: milliseconds of this run by state
-    timings: dict[str, int]
-    #: null where it does not wait for a worker
-    position: PositionView | None
-    history: tuple[HistoryEvent, ...]
-    #: what the registry noticed about this content
-    signals: tuple[SignalView, ...] = ()
-    #: under which name it is published, where its folder and SKILL.md give two
-    name_note: str | None = None
-    #: why its version is not the one in SKILL.md
-    version_note: str | None = None
-    #: a reviewer approved their own submission
-    approved_by_submitter: bool = False
-    #: there while the submission waits for its author
-    change_request: ChangeRequestView | None = None
-
-
-class StatsView(Wire, frozen=True):
-    """How many submissions there are."""
-
-    total: int
-    active: int
-    by_state: dict[str, int]
-    by_category: dict[str, int]
-    #: records that cannot be read; they count in the total
-    unreadable: int
-    #: always false: the numbers are exact. A failed count is a 503, never a smaller number
-    degraded: bool = False
 
 
 def stats_view(counts: SubmissionCounts) -> StatsView:

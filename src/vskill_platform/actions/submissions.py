@@ -1,25 +1,26 @@
 """Submissions as everybody may follow them, and what their submitters do with them."""
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated
 
 import msgspec
 
 from vskill_platform.actions.action import Action, Allowance, Missing, Services
 from vskill_platform.actions.changes import change_submission
-from vskill_platform.actions.checks import ActionRequest, Reason, SubmissionId
+from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right
-from vskill_platform.actions.submission_views import (
-    PositionView,
-    StatsView,
-    SubmissionView,
-    position_view,
-    stats_view,
-    submission_view,
-)
+from vskill_platform.actions.submission_views import position_view, stats_view, submission_view
 from vskill_platform.actions.visibility import audiences_of, viewer_for
-from vskill_platform.actions.wire import Wire
+from vskill_platform.client.wire.submissions import (
+    SUBMISSIONS,
+    AllSubmissions,
+    PositionView,
+    RunsAnswer,
+    StatsView,
+    SubmissionRequest,
+    SubmissionRuns,
+    SubmissionView,
+)
 from vskill_platform.domain import submission
 from vskill_platform.domain.errors import Blocked, NotFound, TransitionError
 from vskill_platform.domain.states import State
@@ -37,32 +38,6 @@ from vskill_platform.submission_store import (
     get_submission,
     next_run,
 )
-
-SUBMISSIONS = "/api/v1/submissions"
-
-
-class SubmissionRequest(ActionRequest, frozen=True, kw_only=True):
-    """One submission."""
-
-    submission_id: SubmissionId
-
-
-class SubmissionRuns(SubmissionRequest, frozen=True, kw_only=True):
-    """The runs of a submission."""
-
-    #: how many, the latest first
-    limit: Annotated[int, msgspec.Meta(ge=1, le=20)] = 10
-
-
-class RunsAnswer(Wire, frozen=True):
-    """Every run of a submission, the latest first."""
-
-    id: str
-    runs: tuple[SubmissionView, ...]
-
-
-class AllSubmissions(ActionRequest, frozen=True, kw_only=True):
-    """Every submission."""
 
 
 class CancelSubmission(SubmissionRequest, frozen=True, kw_only=True):

@@ -7,12 +7,12 @@ import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
 from vskill_platform.actions.changes import change_submission
-from vskill_platform.actions.checks import ActionRequest, Cursor, Digest, PageSize, Reason
+from vskill_platform.actions.checks import Cursor, Digest, PageSize, Reason
 from vskill_platform.actions.four_eyes import require_other_eyes
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import Wire, iso_time
+from vskill_platform.client.wire.base import ActionRequest, Wire, iso_time
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import InvalidInput, NotFound
 from vskill_platform.domain.scan import FindingKind, StaticReport

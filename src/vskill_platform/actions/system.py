@@ -7,11 +7,10 @@ import msgspec
 
 from vskill_platform import __version__
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import ActionRequest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.wire import Wire
 from vskill_platform.bootstrap import schema_version
+from vskill_platform.client.wire.base import ActionRequest, Wire
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.states import State
 from vskill_platform.domain.token import TokenScope

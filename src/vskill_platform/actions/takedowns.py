@@ -4,12 +4,14 @@ import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
 from vskill_platform.actions.blocklist import DEFAULT_SEVERITY, BlockReach, ThreatType, reached_target
-from vskill_platform.actions.checks import Reason, VersionNumber
+from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.four_eyes import is_own, mark_own, require_other_eyes
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skill_names import find_skill
-from vskill_platform.actions.versions import SkillRequest, SkillState, state_of
+from vskill_platform.actions.versions import state_of
+from vskill_platform.client.wire.base import VersionNumber
+from vskill_platform.client.wire.skills import SkillRequest, SkillState
 from vskill_platform.domain import skill, submission
 from vskill_platform.domain.blocklist import BlockEntry
 from vskill_platform.domain.errors import Ambiguous, Blocked, NotFound, NotPermitted, VersionStatusError

@@ -6,10 +6,10 @@ from typing import Annotated
 import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import AccountName, ActionRequest, Reason
+from vskill_platform.actions.checks import AccountName, Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.wire import Wire, iso_time
+from vskill_platform.client.wire.base import ActionRequest, Wire, iso_time
 from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound
 from vskill_platform.domain.namespace import MOST_TEAM, Team
 from vskill_platform.domain.token import TokenScope

@@ -10,10 +10,11 @@ import msgspec
 
 from vskill_platform.actions.account import own_name
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import AccountName, ActionRequest, NamespaceName, Reason
+from vskill_platform.actions.checks import AccountName, NamespaceName, Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.wire import Wire, iso_time, maybe_time
+from vskill_platform.actions.wire import maybe_time
+from vskill_platform.client.wire.base import ActionRequest, Wire, iso_time
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted
 from vskill_platform.domain.identity import has_control_characters

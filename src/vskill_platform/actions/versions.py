@@ -6,15 +6,16 @@ Nothing here brings back what the blocklist hits, or what a reviewer took down.
 import msgspec
 
 from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.checks import ActionRequest, Reason, SkillName, VersionNumber
+from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right
 from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import Wire, iso_time
+from vskill_platform.client.wire.base import VersionNumber, iso_time
+from vskill_platform.client.wire.skills import SkillRequest, SkillState, VersionState
 from vskill_platform.domain import skill, submission
 from vskill_platform.domain.errors import Ambiguous, Blocked, NotFound, VersionStatusError
-from vskill_platform.domain.skill import PublishedSkill, StatusRole, VersionStatus
+from vskill_platform.domain.skill import PublishedSkill, StatusRole
 from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.domain.token import TokenScope
@@ -24,13 +25,6 @@ from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.skills import find_by_name, require_skill, skill_writes
 from vskill_platform.store.withdrawals import AlterSkill, alter_skill
 from vskill_platform.submission_store import RecordChange, commit_change, read_submission, stored_form
-
-
-class SkillRequest(ActionRequest, frozen=True, kw_only=True):
-    """One skill."""
-
-    #: its full name, or a short one that means exactly one skill
-    skill: SkillName
 
 
 class WithdrawVersion(SkillRequest, frozen=True, kw_only=True):
@@ -46,32 +40,6 @@ class DeleteSkill(SkillRequest, frozen=True, kw_only=True):
 
     #: why; shown with its versions and in the history of its submission
     reason: Reason
-
-
-class VersionState(Wire, frozen=True):
-    """Whether a version can be installed."""
-
-    version: str
-    #: live, yanked or taken_down
-    status: VersionStatus
-    #: why it has this status
-    reason: str
-    certification: str
-    published_at: str
-    #: names exactly its content
-    digest: str
-
-
-class SkillState(Wire, frozen=True):
-    """A skill with the status of every version."""
-
-    #: its full name
-    skill: str
-    description: str
-    #: the newest version that can be installed; null where there is none
-    current_version: str | None
-    #: newest first
-    versions: tuple[VersionState, ...]
 
 
 async def object_of(_services: Services, actor: Principal, request: SkillRequest) -> ActionObject:
@@ -166,7 +134,7 @@ def state_of(found: PublishedSkill) -> SkillState:
     versions = (
         VersionState(
             ref.number,
-            ref.status,
+            ref.status.value,
             ref.reason,
             ref.certification.value,
             iso_time(ref.published_at),

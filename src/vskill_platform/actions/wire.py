@@ -1,22 +1,16 @@
-"""How values travel over HTTP: JSON with camelCase names, and times as text in UTC.
+"""How values travel over HTTP, the registry's half: what is sent to it, and how its fields are described. The other
+half is what clients know too (`client.wire.base`)."""
 
-Inside, a time is a number of milliseconds in a field whose name says so; a duration ends in `_ms`.
-"""
-
-import enum
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from functools import cache
 from itertools import dropwhile, takewhile
 from typing import Any
 
 import msgspec
 
-
-class Wire(msgspec.Struct, frozen=True, rename="camel"):
-    """What the API answers with: ready to be encoded in one step. Times are text already (`iso_time`)."""
+from vskill_platform.client.wire.base import iso_time
 
 
 class Asked(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -27,42 +21,10 @@ class Sent(msgspec.Struct, frozen=True, rename="camel"):
     """A JSON body that clients send; what they send beside it is none of our business."""
 
 
-#: What may be part of a name: no control characters, line separators or direction overrides. The document says so
-#: with it; `has_control_characters` is what decides.
-PLAIN = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
-
 encode = msgspec.json.Encoder().encode
 
 #: What stands around a text that is repeated.
 QUOTES = "'\"`"
-
-#: How the names of fields that hold a point in time end.
-TIME_FIELDS = ("_at", "_until", "_since", "_start", "_success")
-
-
-def camel(value: object) -> Any:
-    """Plain data in which the fields of structs have camelCase names; keys of mappings stay as they are."""
-    if isinstance(value, msgspec.Struct):
-        return dict(_members(value))
-    if isinstance(value, Mapping):
-        return {_key(key): camel(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [camel(item) for item in value]
-    return value
-
-
-def _members(struct: msgspec.Struct) -> Iterator[tuple[str, Any]]:
-    kind = type(struct)
-    for field, name in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True):
-        value = getattr(struct, field)
-        is_time = type(value) is int and f"_{field}".endswith(TIME_FIELDS)
-        yield camel_name(name), iso_time(value) if is_time else camel(value)
-
-
-def camel_name(name: str) -> str:
-    """`oldest_waiting_ms` → `oldestWaitingMs`."""
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)
 
 
 def wire_names(kind: Any) -> dict[str, str]:
@@ -125,15 +87,5 @@ def _indentation(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def iso_time(ms: int) -> str:
-    """Milliseconds since the epoch as text, in UTC."""
-    text = datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
-    return text.replace("+00:00", "Z")
-
-
 def maybe_time(ms: int | None) -> str | None:
     return None if ms is None else iso_time(ms)
-
-
-def _key(key: object) -> str:
-    return str(key.value) if isinstance(key, enum.Enum) else str(key)

@@ -30,9 +30,9 @@ from vskill_platform.domain.errors import (
 )
 
 if TYPE_CHECKING:
-    from vskill_platform.actions.versions import SkillState
     from vskill_platform.cli.caller import Caller
     from vskill_platform.cli.lock import LockedEntry
+    from vskill_platform.client.wire.skills import SkillState
     from vskill_platform.signing.check import Checked
     from vskill_platform.signing.keys import PublicKey
 
@@ -152,7 +152,8 @@ def split_version(text: str) -> tuple[str, str | None]:
 
 
 async def _download(caller: "Caller", name: str, version: str | None) -> Download:
-    from vskill_platform.actions.downloads import ATTESTATION, DOWNLOAD, AttestedVersion, DownloadVersion
+    from vskill_platform.actions.downloads import ATTESTATION, DOWNLOAD
+    from vskill_platform.client.wire.skills import AttestedVersion, DownloadVersion
 
     shown = await look_up_skill(caller, name)
     known = [one.version for one in shown.versions]
@@ -169,7 +170,8 @@ async def _download(caller: "Caller", name: str, version: str | None) -> Downloa
 
 async def look_up_skill(caller: "Caller", name: str) -> "SkillState":
     """The skill of that name, with its versions."""
-    from vskill_platform.actions.versions import SHOW_SKILL, SkillRequest
+    from vskill_platform.actions.versions import SHOW_SKILL
+    from vskill_platform.client.wire.skills import SkillRequest
 
     shown = await caller.call(SHOW_SKILL, SkillRequest(skill=name))
     if name.count("/") == 2 and shown.skill.lower() != name.lower():
@@ -179,7 +181,8 @@ async def look_up_skill(caller: "Caller", name: str) -> "SkillState":
 
 async def fetch_keys(caller: "Caller") -> "tuple[PublicKey, ...]":
     """The public keys of the registry."""
-    from vskill_platform.actions.downloads import KEYS, KeysRequest
+    from vskill_platform.actions.downloads import KEYS
+    from vskill_platform.client.wire.skills import KeysRequest
     from vskill_platform.signing.keys import public_from_jwks
 
     return public_from_jwks(msgspec.json.encode(await caller.call(KEYS, KeysRequest())))
@@ -217,7 +220,7 @@ def _put(found: Download, into: Path, registry: str, *, force: bool) -> InstallO
 async def _count(caller: "Caller", skill: str) -> None:
     """As other clients do. The skill is installed by now, so a registry that does not count is worth a note only."""
     from vskill_platform.actions.downloads import COUNT_INSTALL
-    from vskill_platform.actions.versions import SkillRequest
+    from vskill_platform.client.wire.skills import SkillRequest
 
     try:
         await caller.call(COUNT_INSTALL, SkillRequest(skill=skill))

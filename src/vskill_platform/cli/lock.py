@@ -16,8 +16,8 @@ from vskill_platform.cli.output import print_json
 from vskill_platform.domain.errors import AttestationInvalid, InvalidInput
 
 if TYPE_CHECKING:
-    from vskill_platform.actions.locks import LockFile
     from vskill_platform.cli.caller import Caller
+    from vskill_platform.client.wire.skills import LockFile
     from vskill_platform.signing.keys import PublicKey
 
 
@@ -63,7 +63,8 @@ def lock(*, skills: tuple[str, ...], collection: str | None) -> None:
         raise click.UsageError("name skills, or give --collection")
 
     async def work(caller: "Caller") -> "LockFile":
-        from vskill_platform.actions.locks import LOCK, LockSkills
+        from vskill_platform.actions.locks import LOCK
+        from vskill_platform.client.wire.skills import LockSkills
 
         return await caller.call(LOCK, LockSkills(skills=",".join(skills), collection=collection))
 

@@ -12,7 +12,7 @@ from vskill_platform.cli.process import run_async
 from vskill_platform.domain.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from vskill_platform.actions.account import AccountView
+    from vskill_platform.client.wire.account import AccountView
 
 
 @click.command()
@@ -62,7 +62,8 @@ def logout(*, registry: str) -> None:
 @json_option
 def whoami(*, as_json: bool) -> None:
     """Show the account that commands act as, and what it may do."""
-    from vskill_platform.actions.account import WHO_AM_I, OwnAccount
+    from vskill_platform.actions.account import WHO_AM_I
+    from vskill_platform.client.wire.account import OwnAccount
 
     found = run_with_caller(lambda caller: caller.call(WHO_AM_I, OwnAccount()))
     if as_json:
@@ -88,8 +89,9 @@ def _read_token(address: str) -> str:
 
 
 async def _who_am_i(address: str, token: str) -> "AccountView":
-    from vskill_platform.actions.account import WHO_AM_I, OwnAccount
+    from vskill_platform.actions.account import WHO_AM_I
     from vskill_platform.cli.caller import remote_caller
+    from vskill_platform.client.wire.account import OwnAccount
 
     async with remote_caller(address, token) as caller:
         return await caller.call(WHO_AM_I, OwnAccount())

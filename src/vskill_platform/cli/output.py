@@ -25,7 +25,7 @@ def json_option(command: F) -> F:
 
 
 def print_json(value: object) -> None:
-    from vskill_platform.actions.wire import camel
+    from vskill_platform.client.wire.base import camel
 
     print_document(msgspec.json.format(msgspec.json.encode(camel(value)), indent=2))
 

@@ -6,11 +6,11 @@ from typing import Any
 import click
 
 from vskill_platform.actions.change_requests import REQUEST_CHANGE, WITHDRAW_REQUEST
-from vskill_platform.actions.findings import FINDINGS, RunFindings
+from vskill_platform.actions.findings import FINDINGS
 from vskill_platform.actions.review import APPROVE, LOOK_AGAIN, REJECT
 from vskill_platform.actions.review_queue import WAITING, WaitingPage
 from vskill_platform.actions.rule_figures import RULE_FIGURES, RuleFiguresAnswer
-from vskill_platform.actions.submissions import CANCEL, SHOW, SubmissionRequest
+from vskill_platform.actions.submissions import CANCEL, SHOW
 from vskill_platform.actions.suppressions import (
     SUPPRESS,
     SUPPRESSED,
@@ -22,6 +22,8 @@ from vskill_platform.cli.action_commands import ForetoldQuestion, command_for
 from vskill_platform.cli.caller import Caller
 from vskill_platform.cli.output import plain, print_table
 from vskill_platform.cli.submission_commands import show_findings, show_rerun, show_state
+from vskill_platform.client.wire.findings import RunFindings
+from vskill_platform.client.wire.submissions import SubmissionRequest
 from vskill_platform.domain.errors import InvalidInput
 
 

@@ -9,7 +9,7 @@ from vskill_platform.cli.output import json_option, print_json, print_table
 from vskill_platform.domain.plural import counted
 
 if TYPE_CHECKING:
-    from vskill_platform.actions.catalogue import SearchAnswer
+    from vskill_platform.client.wire.skills import SearchAnswer
 
 
 @click.command()
@@ -22,7 +22,8 @@ def search(*, words: tuple[str, ...], limit: int, as_json: bool) -> None:
     Names and descriptions are searched, for words in any form and for synonyms; the last word may be the beginning of
     one. Blocked and withdrawn skills come last.
     """
-    from vskill_platform.actions.catalogue import SEARCH_SKILLS, SearchSkills
+    from vskill_platform.actions.catalogue import SEARCH_SKILLS
+    from vskill_platform.client.wire.skills import SearchSkills
 
     asked = SearchSkills(q=" ".join(words), limit=limit)
     found = run_with_caller(lambda caller: caller.call(SEARCH_SKILLS, asked))

@@ -3,16 +3,17 @@ name (owner/repository/skill) or a short one that means exactly one skill."""
 
 import click
 
-from vskill_platform.actions.capabilities import CapabilityView
 from vskill_platform.actions.catalogue import LIST_SKILLS, SkillsAnswer
 from vskill_platform.actions.names import RELEASE_NAME, ReleasedName
 from vskill_platform.actions.narrowing import NARROW_SKILL, WIDEN_SKILL, SkillReaders
 from vskill_platform.actions.skill_contents import LIST_FILES, FilesAnswer
 from vskill_platform.actions.skill_security import SECURITY, SecurityAnswer
 from vskill_platform.actions.takedowns import RESTORE, TAKE_DOWN
-from vskill_platform.actions.versions import DELETE, SHOW_SKILL, UNYANK, YANK, SkillState
+from vskill_platform.actions.versions import DELETE, SHOW_SKILL, UNYANK, YANK
 from vskill_platform.cli.action_commands import command_for
 from vskill_platform.cli.output import UNKNOWN, console, plain, print_table
+from vskill_platform.client.wire.findings import CapabilityView
+from vskill_platform.client.wire.skills import SkillState
 from vskill_platform.domain.capability import CapabilityContext
 from vskill_platform.domain.plural import counted
 
@@ -21,14 +22,14 @@ def show_state(changed: SkillState) -> None:
     current = (
         f"version {changed.current_version} is current" if changed.current_version else "no version is live"
     )
-    states = ", ".join(f"{one.version} {one.status.value}" for one in changed.versions)
+    states = ", ".join(f"{one.version} {one.status}" for one in changed.versions)
     click.echo(f"{changed.skill}: {current} ({states})")
 
 
 def show_skill(found: SkillState) -> None:
     console().print(plain(f"{found.skill}: {found.description}"))
     rows = [
-        (one.version, one.status.value, one.certification, one.published_at.replace("T", " "), one.reason)
+        (one.version, one.status, one.certification, one.published_at.replace("T", " "), one.reason)
         for one in found.versions
     ]
     title = f"current version: {found.current_version or UNKNOWN}"

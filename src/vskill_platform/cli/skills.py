@@ -21,7 +21,7 @@ def export() -> None:
     from vskill_platform.actions.catalogue import enumerate_catalogue
     from vskill_platform.actions.principal import OPERATOR
     from vskill_platform.actions.visibility import resolve
-    from vskill_platform.actions.wire import camel
+    from vskill_platform.client.wire.base import camel
     from vskill_platform.domain.skill import PublishedSkillSummary
     from vskill_platform.worker_context import require_env
 

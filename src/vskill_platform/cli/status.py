@@ -10,9 +10,9 @@ from vskill_platform.cli.output import console, json_option, print_json, print_t
 from vskill_platform.domain.plural import counted
 
 if TYPE_CHECKING:
-    from vskill_platform.actions.submission_views import StatsView, SubmissionView
     from vskill_platform.cli.caller import Caller
     from vskill_platform.cli.submit_outcomes import Explanation
+    from vskill_platform.client.wire.submissions import StatsView, SubmissionView
 
 
 @click.command()
@@ -27,7 +27,8 @@ def status(*, submission_id: str | None, as_json: bool) -> None:
 
 
 def _show_counts(*, as_json: bool) -> None:
-    from vskill_platform.actions.submissions import STATS, AllSubmissions
+    from vskill_platform.actions.submissions import STATS
+    from vskill_platform.client.wire.submissions import AllSubmissions
     from vskill_platform.domain.states import State
 
     async def count(caller: "Caller") -> "StatsView":
@@ -44,8 +45,9 @@ def _show_counts(*, as_json: bool) -> None:
 
 
 def _show_submission(submission_id: str, *, as_json: bool) -> None:
-    from vskill_platform.actions.submissions import SHOW, SubmissionRequest
+    from vskill_platform.actions.submissions import SHOW
     from vskill_platform.cli.submit_outcomes import explain, print_explanation
+    from vskill_platform.client.wire.submissions import SubmissionRequest
 
     async def look(caller: "Caller") -> "tuple[SubmissionView, Explanation]":
         view = await caller.call(SHOW, SubmissionRequest(submission_id=submission_id))

@@ -7,13 +7,14 @@ import click
 
 from vskill_platform.actions.appeals import APPEAL
 from vskill_platform.actions.change_requests import ANSWER
-from vskill_platform.actions.findings import FINDINGS, SARIF, FindingsAnswer
+from vskill_platform.actions.findings import FINDINGS, SARIF
 from vskill_platform.actions.hand_ins import SHOW_HAND_IN, HandInView
 from vskill_platform.actions.submission_lists import LIST, SubmissionsAnswer
-from vskill_platform.actions.submission_views import SubmissionView
-from vskill_platform.actions.submissions import CANCEL, RERUN, RUNS, RunsAnswer
+from vskill_platform.actions.submissions import CANCEL, RERUN, RUNS
 from vskill_platform.cli.action_commands import command_for
 from vskill_platform.cli.output import plain, print_json, print_table, show_text_time
+from vskill_platform.client.wire.findings import FindingsAnswer
+from vskill_platform.client.wire.submissions import RunsAnswer, SubmissionView
 from vskill_platform.domain.plural import counted
 
 

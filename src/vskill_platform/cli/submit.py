@@ -21,9 +21,8 @@ from vskill_platform.domain.identity import SKILL_FILE
 if TYPE_CHECKING:
     from rich.status import Status
 
-    from vskill_platform.actions.intake import PlaceOutcome
-    from vskill_platform.actions.submission_views import SubmissionView
     from vskill_platform.cli.caller import Caller
+    from vskill_platform.client.wire.submissions import PlaceOutcome, SubmissionView
 
 #: How many targets are submitted at the same time.
 AT_ONCE = 8
@@ -210,7 +209,8 @@ class _Submitting:
 
 
 async def _from_repository(caller: "Caller", target: str, options: Options) -> list[SubmittedSkill]:
-    from vskill_platform.actions.intake import SUBMIT, SubmitSkill
+    from vskill_platform.actions.intake import SUBMIT
+    from vskill_platform.client.wire.submissions import SubmitSkill
 
     wanted = SubmitSkill(repo_url=target, skill_path=options.path or None, every=options.every, source=SOURCE)
     try:
@@ -240,7 +240,8 @@ def _place(outcome: "PlaceOutcome") -> str:
 
 
 async def _read_outcome(caller: "Caller", path: str, outcome: "PlaceOutcome") -> SubmittedSkill:
-    from vskill_platform.actions.submissions import SHOW, SubmissionRequest
+    from vskill_platform.actions.submissions import SHOW
+    from vskill_platform.client.wire.submissions import SubmissionRequest
 
     if outcome.id is None:
         return SubmittedSkill(path, outcome)
@@ -284,8 +285,9 @@ async def _upload(
     caller: "Caller", place: Path, files: tuple[SkillFile, ...], options: Options
 ) -> SubmittedSkill:
     """An upload is called as its SKILL.md says, as on the page; where that gives no name, as its folder or archive."""
-    from vskill_platform.actions.intake import UPLOAD, UploadSkill
+    from vskill_platform.actions.intake import UPLOAD
     from vskill_platform.archives import tar_archive
+    from vskill_platform.client.wire.submissions import UploadSkill
     from vskill_platform.intake.manifest import declared_slug
 
     name = options.slug or declared_slug(files)

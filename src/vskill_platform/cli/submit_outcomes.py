@@ -16,9 +16,9 @@ from vskill_platform.cli.destination import command_line
 from vskill_platform.cli.output import plain
 
 if TYPE_CHECKING:
-    from vskill_platform.actions.findings import FindingView
-    from vskill_platform.actions.submission_views import SubmissionView
     from vskill_platform.cli.caller import Caller
+    from vskill_platform.client.wire.findings import FindingView
+    from vskill_platform.client.wire.submissions import SubmissionView
 
 #: Of one skill's findings, the first so many; the rest are counted.
 MOST_FINDINGS = 5
@@ -91,7 +91,8 @@ def _reason(view: "SubmissionView") -> str:
 async def _read_lines(caller: "Caller", view: "SubmissionView") -> list[str]:
     """What counted in the decision, the worst first, and the notes on form. Of what was published only the notes: it
     passed."""
-    from vskill_platform.actions.findings import FINDINGS, RunFindings
+    from vskill_platform.actions.findings import FINDINGS
+    from vskill_platform.client.wire.findings import RunFindings
 
     if view.scan is None or view.decision is None:
         return []

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.status import Status
 
-    from vskill_platform.actions.submission_views import SubmissionView
     from vskill_platform.cli.caller import Caller
+    from vskill_platform.client.wire.submissions import SubmissionView
 
 #: How often the records are looked at.
 LOOK_EVERY_S = 0.2
@@ -124,7 +124,8 @@ def _is_over(view: "SubmissionView") -> bool:
 
 async def _read_run(caller: "Caller", submission_id: str, run: int) -> "SubmissionView":
     """The run that is followed, also when another one has begun since."""
-    from vskill_platform.actions.submissions import RUNS, SHOW, SubmissionRequest, SubmissionRuns
+    from vskill_platform.actions.submissions import RUNS, SHOW
+    from vskill_platform.client.wire.submissions import SubmissionRequest, SubmissionRuns
 
     shown = await caller.call(SHOW, SubmissionRequest(submission_id=submission_id))
     if shown.run == run:

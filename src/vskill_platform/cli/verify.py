@@ -266,7 +266,8 @@ def _registry() -> str:
 
 async def _ask(caller: "Caller", name: str, version: str | None, digest: str = "") -> Vouched:
     """What the registry vouches for: the version that is named, or the one with this content."""
-    from vskill_platform.actions.downloads import ATTESTATION, AttestedVersion
+    from vskill_platform.actions.downloads import ATTESTATION
+    from vskill_platform.client.wire.skills import AttestedVersion
 
     shown = await look_up_skill(caller, name)
     fitting = [one for one in shown.versions if version in (None, one.version) and digest in ("", one.digest)]
@@ -283,13 +284,14 @@ async def _ask(caller: "Caller", name: str, version: str | None, digest: str = "
     envelope = await caller.call(ATTESTATION, wanted)
     name = f"{shown.skill}@{chosen.version}"
     keys, revocations = await fetch_keys(caller), await _fetch_revocations(caller)
-    return Vouched(name, envelope, keys, chosen.status.value, revocations)
+    return Vouched(name, envelope, keys, chosen.status, revocations)
 
 
 async def _fetch_revocations(caller: "Caller") -> bytes | None:
     """The signed list; None where the registry has none, as those of earlier releases. One that this machine has seen
     a list of must give one."""
-    from vskill_platform.actions.revocations import READ_LIST, ReadRevocationList
+    from vskill_platform.actions.revocations import READ_LIST
+    from vskill_platform.client.wire.skills import ReadRevocationList
 
     try:
         return await caller.call(READ_LIST, ReadRevocationList())

@@ -6,7 +6,7 @@ import msgspec
 from vskill_platform.actions.revocations import RevocationEventView, event_views
 from vskill_platform.actions.submission_views import published_name, submission_card
 from vskill_platform.actions.visibility import Viewer
-from vskill_platform.actions.wire import iso_time
+from vskill_platform.client.wire.base import iso_time
 from vskill_platform.domain.naming import canonical_name
 from vskill_platform.domain.revocation import Revocation, RevocationKind
 from vskill_platform.domain.skill import PublishedSkill

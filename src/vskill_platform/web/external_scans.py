@@ -4,8 +4,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.external_scans import EXTERNAL_SCANS
-from vskill_platform.actions.wire import Wire
 from vskill_platform.blobs.contract import check_address
+from vskill_platform.client.wire.base import Wire
 from vskill_platform.external_scan.callback import (
     MOST_BODY_BYTES,
     SIGNATURE_HEADER,

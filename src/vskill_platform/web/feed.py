@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from vskill_platform.actions.catalogue import list_unblocked
 from vskill_platform.actions.visibility import document_reader
-from vskill_platform.actions.wire import iso_time
+from vskill_platform.client.wire.base import iso_time
 from vskill_platform.domain.catalogue import Sort
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.web.addresses import public_address

@@ -3,8 +3,9 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.downloads import ATTESTATION, KEYS, AttestedVersion, KeySet, KeysRequest
+from vskill_platform.actions.downloads import ATTESTATION, KEYS
 from vskill_platform.actions.wire import encode
+from vskill_platform.client.wire.skills import AttestedVersion, KeySet, KeysRequest
 from vskill_platform.signing.dsse import ENVELOPE_TYPE
 from vskill_platform.signing.keys import public_from_jwk
 from vskill_platform.web.principal import principal_of, services_of

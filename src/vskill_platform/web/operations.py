@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from vskill_platform import __version__
 from vskill_platform.actions.visibility import require_entry, resolve
-from vskill_platform.actions.wire import Wire
 from vskill_platform.broker.contract import Depth
+from vskill_platform.client.wire.base import Wire
 from vskill_platform.disk_space import look_at_disks
 from vskill_platform.domain.errors import (
     NotSignedIn,

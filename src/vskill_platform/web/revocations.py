@@ -9,13 +9,14 @@ from vskill_platform.actions.revocations import (
     FOLLOW,
     READ_LIST,
     NamespaceName,
-    ReadRevocationList,
     RevocationEventView,
     RevocationStepView,
     Serial,
     recent_events,
 )
-from vskill_platform.actions.wire import Asked, iso_time
+from vskill_platform.actions.wire import Asked
+from vskill_platform.client.wire.base import iso_time
+from vskill_platform.client.wire.skills import ReadRevocationList
 from vskill_platform.signing.dsse import ENVELOPE_TYPE
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.feed import ATOM_TYPE, xml_text

@@ -21,7 +21,8 @@ from vskill_platform.actions.checks import FORMS, explain_complaint, split_compl
 from vskill_platform.actions.notifications import count_for_header
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.visibility import require_entry, resolve
-from vskill_platform.actions.wire import PLAIN, Asked
+from vskill_platform.actions.wire import Asked
+from vskill_platform.client.wire.base import PLAIN
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NotSignedIn, StoreUnavailable
 from vskill_platform.domain.identity import has_control_characters

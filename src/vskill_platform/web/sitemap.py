@@ -17,7 +17,8 @@ from starlette.responses import Response
 
 from vskill_platform.actions.catalogue import iterate_catalogue
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.wire import Asked, iso_time
+from vskill_platform.actions.wire import Asked
+from vskill_platform.client.wire.base import iso_time
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.skill import PublishedSkillSummary

@@ -9,7 +9,8 @@ from starlette.responses import Response
 from vskill_platform.actions.account import WHO_AM_I
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.tokens import CREATE_OWN_TOKEN, CreateOwnToken
-from vskill_platform.actions.wire import Sent, Wire
+from vskill_platform.actions.wire import Sent
+from vskill_platform.client.wire.base import Wire
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.store.attempts import count_attempt
 from vskill_platform.web.github import require_github, sign_in_with_token

@@ -11,13 +11,13 @@ from starlette.responses import Response
 
 from vskill_platform.actions.action import Allowance
 from vskill_platform.actions.blocked_skills import current_blocklist
-from vskill_platform.actions.catalogue import SKILLS
-from vskill_platform.actions.downloads import InstallAnswer
 from vskill_platform.actions.installs import AT_ONCE, count_install_of, count_installs_of
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.revocations import RecallView, find_version, recall_by_block, recall_of
 from vskill_platform.actions.skill_names import find_skill
-from vskill_platform.actions.wire import PLAIN, Sent, Wire
+from vskill_platform.actions.wire import Sent
+from vskill_platform.client.wire.base import PLAIN, Wire
+from vskill_platform.client.wire.skills import SKILLS, InstallAnswer
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound
 from vskill_platform.domain.numbering import Semver, parse_semver

@@ -5,8 +5,8 @@ from typing import Any
 
 from starlette.requests import Request
 
-from vskill_platform.actions.catalogue import SKILLS
 from vskill_platform.actions.skill_names import find_skill
+from vskill_platform.client.wire.skills import SKILLS
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import Endpoint, View, get

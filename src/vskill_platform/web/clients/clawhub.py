@@ -13,7 +13,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.account import WHO_AM_I, OwnAccount
+from vskill_platform.actions.account import WHO_AM_I
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.blocked_skills import current_blocklist, leave_out_blocked
 from vskill_platform.actions.catalogue import list_catalogue, search_catalogue
@@ -23,6 +23,7 @@ from vskill_platform.actions.skill_contents import read_file, read_files, read_v
 from vskill_platform.actions.skill_names import find_installable, require_version
 from vskill_platform.actions.wire import Asked
 from vskill_platform.archives import ZIP_TYPE
+from vskill_platform.client.wire.account import OwnAccount
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.catalogue import Sort
 from vskill_platform.domain.errors import Blocked, InvalidInput, NotFound, Withdrawn

@@ -46,12 +46,13 @@ from vskill_platform.actions.capabilities import card_view
 from vskill_platform.actions.catalogue import list_catalogue, list_unblocked, search_catalogue
 from vskill_platform.actions.flat_names import name_skill
 from vskill_platform.actions.installs import with_current_installs
-from vskill_platform.actions.intake import SUBMIT, SubmitSkill
+from vskill_platform.actions.intake import SUBMIT
 from vskill_platform.actions.skill_contents import ReadVersion, read_file, read_files, read_skill_text
 from vskill_platform.actions.skill_names import find_installable, find_skill
 from vskill_platform.actions.skill_security import SECURITY, read_reports
 from vskill_platform.actions.skill_views import card, detail
 from vskill_platform.actions.visibility import audiences_of, needs_token
+from vskill_platform.client.wire.submissions import SubmitSkill
 from vskill_platform.domain.errors import InvalidInput, NotSignedIn, PlatformError
 from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.settings import Settings

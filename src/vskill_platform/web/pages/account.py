@@ -18,7 +18,8 @@ from vskill_platform.actions.tokens import (
     CreatedToken,
     OwnTokens,
 )
-from vskill_platform.actions.wire import Asked, iso_time
+from vskill_platform.actions.wire import Asked
+from vskill_platform.client.wire.base import iso_time
 from vskill_platform.domain.identity import MAX_URL
 from vskill_platform.domain.token import SCOPES_OF
 from vskill_platform.web.auth import form_of, text_of, values_of

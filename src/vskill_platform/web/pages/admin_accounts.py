@@ -16,7 +16,8 @@ from vskill_platform.actions.accounts import (
     ListAccounts,
 )
 from vskill_platform.actions.tokens import LIST_ALL_TOKENS, REVOKE_TOKEN_OF, ListAllTokens
-from vskill_platform.actions.wire import Asked, iso_time
+from vskill_platform.actions.wire import Asked
+from vskill_platform.client.wire.base import iso_time
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, require_confirmed

@@ -5,8 +5,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.bulk import BULK, BulkFilter, BulkVerb, find_candidates
-from vskill_platform.actions.submissions import STATS, AllSubmissions
+from vskill_platform.actions.submissions import STATS
 from vskill_platform.actions.wire import Asked
+from vskill_platform.client.wire.submissions import AllSubmissions
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.plural import counted
 from vskill_platform.domain.states import State

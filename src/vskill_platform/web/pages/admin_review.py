@@ -12,8 +12,8 @@ from vskill_platform.actions.evidence import gather_evidence, read_run
 from vskill_platform.actions.review import APPROVE, LOOK_AGAIN, REJECT
 from vskill_platform.actions.review_preview import preview_decision, preview_many
 from vskill_platform.actions.review_queue import WAITING, ListWaiting, order_queue
-from vskill_platform.actions.submission_views import SubmissionView
 from vskill_platform.actions.wire import Asked
+from vskill_platform.client.wire.submissions import SubmissionView
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.review_risk import risk_of
 from vskill_platform.domain.states import State

@@ -22,9 +22,10 @@ from vskill_platform.actions.queue_look import (
     read_activity,
 )
 from vskill_platform.actions.submission_lists import LIST, ListSubmissions
-from vskill_platform.actions.submission_views import StatsView, stats_view
+from vskill_platform.actions.submission_views import stats_view
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Asked
+from vskill_platform.client.wire.submissions import StatsView
 from vskill_platform.domain.errors import PlatformError, StoreTimeout, StoreUnavailable
 from vskill_platform.domain.states import State, StateCategory, category_of
 from vskill_platform.web.charts import Chart, latency_chart, queue_chart

@@ -9,7 +9,8 @@ from starlette.responses import Response
 
 from vskill_platform.actions.blocklist_reads import READ_BLOCKLIST, BlockView, ReadBlocklist
 from vskill_platform.actions.revocations import FOLLOW, revoked_for
-from vskill_platform.actions.wire import PLAIN, Asked
+from vskill_platform.actions.wire import Asked
+from vskill_platform.client.wire.base import PLAIN
 from vskill_platform.domain.revocation import RevokedVersion
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render

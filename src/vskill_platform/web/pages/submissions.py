@@ -14,12 +14,13 @@ from starlette.responses import Response
 from vskill_platform.actions.appeals import APPEAL, why_no_appeal
 from vskill_platform.actions.change_requests import ANSWER
 from vskill_platform.actions.findings import ordered_findings, remedies_of, report_of
-from vskill_platform.actions.intake import SUBMIT, UPLOAD, SubmitSkill, UploadSkill
+from vskill_platform.actions.intake import SUBMIT, UPLOAD
 from vskill_platform.actions.rights import Right, may
-from vskill_platform.actions.submission_views import PositionView, published_name
+from vskill_platform.actions.submission_views import published_name
 from vskill_platform.actions.submissions import CANCEL, RERUN, SHOW, find_position, read_run, rights_object
 from vskill_platform.actions.visibility import Viewer
 from vskill_platform.actions.wire import Asked
+from vskill_platform.client.wire.submissions import PositionView, SubmitSkill, UploadSkill
 from vskill_platform.domain.capability import SkillCapability
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.form import FormNote

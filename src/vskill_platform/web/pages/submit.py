@@ -18,9 +18,9 @@ from vskill_platform.actions.intake import (
     DiscoverSkills,
     PlaceToSubmit,
     SubmitPlaces,
-    UploadSkill,
 )
 from vskill_platform.actions.wire import Asked
+from vskill_platform.client.wire.submissions import UploadSkill
 from vskill_platform.domain.content import DEFAULT_LIMITS
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.identity import normalise
