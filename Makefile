@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 PEERS := $(VENV)/peers/queues
+SCANNER := $(VENV)/peers/skill-scanner
 FUZZ_READY := $(VENV)/.fuzz-ready
 ANALYSERS := $(VENV)/analysers
 ANALYSERS_READY := $(VENV)/.analysers-ready
@@ -58,7 +59,9 @@ $(BENCH_READY): requirements-bench.lock | $(READY)
 	@$(BIN)/python -m venv --clear --without-pip $(PEERS)
 	@$(BIN)/python -m pip --python $(PEERS)/bin/python install --quiet --no-input --disable-pip-version-check \
 		--no-deps --require-hashes -r requirements-bench.lock
-	@$(BIN)/python -m bench.skill_scanner install || echo "setup: going on without it; the benchmark of the scanner says so"
+	@echo "setup: installing Cisco's skill-scanner into $(SCANNER) (some minutes, once)"
+	@$(BIN)/python -m venv --clear $(SCANNER) && $(SCANNER)/bin/python -m pip install --quiet --no-input \
+		cisco-ai-skill-scanner==2.3.2 || echo "setup: going on without it; the benchmark of the scanner says so"
 	@touch $@
 
 analysers: $(ANALYSERS_READY) ## Install Bandit and Semgrep into .venv/analysers, apart from the product

@@ -5,12 +5,11 @@ measured minutes apart on the same disk. `python -m bench` runs them; `docs/benc
 
 Each serves a sentence that the project says elsewhere; one that no sentence needs goes.
 
-- `queue` (with `queue_peers`), `counts`, `context`, `scanner` (with `skills`, `skill_scanner`): the README's figures.
-- `path` (with `path_child`): sizing, what a repository adds to a job; the only one with git.
-- `reads` (with `driver_reads`) and `engine_reads`: decision record 0002, how records are read on each engine.
+- `queue` (with `queue_peers`): the queue beside others, and what becomes of a killed worker's job.
+- `path` (with `path_child`): what a repository adds to a job; the only one with git, and with `--compared COMMIT`.
+- `scale` (`scaling`, `scaling_costs`): the guide to sizes, what a job costs with one and with several processes.
+- `reads` (with `driver_reads`): decision record 0002, how records are read.
 - `door` (with `door_server`): decision record 0019, crowds.
-- `backlog` (with `backlog_processes`): decision record 0017, a kill while thousands wait.
-- `web` (with `web_store`): the marketplace is fast with hundreds of thousands of skills (US-002).
-- `search` (with `search_texts`): decision record 0021, what a search takes as a registry grows.
-- `scaling` and `postgres_scale` (with the other `postgres_` modules): sizing and query plans.
+- `search`: decision record 0021, what a search takes as a registry grows.
+- `scanner` (with `skills`, `skill_scanner`): the static scan beside another scanner.
 """

@@ -16,15 +16,22 @@ from typing import cast
 
 import msgspec
 
+from bench.catalogue import DETAILED, canonical_of, filled
 from bench.processes import resident_bytes, start_server
-from bench.results import Figure, Goal, Report, Table, at_least, at_most
-from bench.web_store import filled, names_of
+from bench.results import Figure, Goal, Report, at_least, at_most
 from bench.workshop import Workshop
 
 OURS, BARE = "ours", "bare"
 WAYS = {OURS: "our front door", BARE: "uvicorn as it comes"}
 #: Where the clients come from.
 SOURCES = tuple(f"127.0.0.{number}" for number in range(2, 10))
+_FIGURES = (
+    ("answers", "answers/s", "rate"),
+    ("half of them within", "ms", "p50"),
+    ("99 of 100 within", "ms", "p99"),
+    ("refused", "%", "shed"),
+    ("memory", "MB", "memory_mb"),
+)
 _MB = 1_000_000
 #: A crowd that nobody has answered by its end is waited for so long, on a machine that is busy with others.
 MOST_S = 30.0
@@ -51,7 +58,7 @@ class Crowd(msgspec.Struct, frozen=True):
 
     @property
     def shed(self) -> float:
-        return self.refused / max(1, self.answered + self.refused)
+        return 100 * self.refused / max(1, self.answered + self.refused)
 
 
 def run(workshop: Workshop) -> Report:
@@ -65,37 +72,18 @@ def run(workshop: Workshop) -> Report:
         for clients in workshop.scale.crowds
         for way in WAYS
     }
-    figures, rows = [], []
-    for (way, clients), crowds in found.items():
-        name = f"{clients:,} clients, {WAYS[way]}"
-        figures += [
-            Figure.of(f"{name}: answers", "answers/s", [one.rate for one in crowds]),
-            Figure.of(f"{name}: p99", "ms", [one.p99 for one in crowds]),
-        ]
-        rows.append(_row(clients, way, crowds))
-    columns = ("clients", "server", "answers/s", "p50 ms", "p99 ms", "refused", "memory MB")
     return Report(
         name="door",
         title="20, 300 and 1,000 clients on one web process",
-        figures=tuple(figures),
+        figures=tuple(
+            Figure.of(
+                f"{clients:,} clients, {WAYS[way]}: {what}", unit, [getattr(one, field) for one in crowds]
+            )
+            for (way, clients), crowds in found.items()
+            for what, unit, field in _FIGURES
+        ),
         goals=tuple(_goals(found, workshop.scale.crowds)),
         notes=(_NOTE,),
-        tables=(Table(columns, tuple(rows)),),
-    )
-
-
-def _row(clients: int, way: str, crowds: list[Crowd]) -> tuple[str, ...]:
-    def median(values: Iterator[float]) -> float:
-        return statistics.median(values)
-
-    return (
-        f"{clients:,}",
-        WAYS[way],
-        f"{median(one.rate for one in crowds):,.0f}",
-        f"{median(one.p50 for one in crowds):,.0f}",
-        f"{median(one.p99 for one in crowds):,.0f}",
-        f"{median(one.shed for one in crowds):.0%}",
-        f"{median(one.memory_mb for one in crowds):,.0f}",
     )
 
 
@@ -127,8 +115,8 @@ def _measure(store: Path, way: str, clients: int, count: int, seconds: float) ->
 
 
 def _paths(count: int) -> tuple[str, ...]:
-    names = names_of(count)
-    word = names[3].rpartition("/")[2]
+    names = [canonical_of(number) for number in range(min(DETAILED, count))]
+    word = names[3].rpartition("/")[2].partition("-")[0]
     return tuple(
         itertools.chain.from_iterable(
             (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import uvicorn
 
-from bench.web_store import opened
+from bench.catalogue import opened
 from vskill_platform.cli.process import run_async
 from vskill_platform.settings import Settings
 from vskill_platform.web.app import create_app

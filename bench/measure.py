@@ -38,15 +38,14 @@ def repeat(rounds: int, once: Callable[[], float]) -> list[float]:
     return [once() for _ in range(rounds)]
 
 
-def take_turns(
-    rounds: int, rivals: Mapping[str, Callable[[], float]], warm_rounds: int = 1
-) -> dict[str, list[float]]:
-    """Samples of several rivals in turns, so that what disturbs the machine for a while disturbs them all."""
+def take_turns(rounds: int, rivals: Mapping[str, Callable[[], float]]) -> dict[str, list[float]]:
+    """Samples of several rivals in turns, after one round that does not count, so that what disturbs the machine for a
+    while disturbs them all."""
     samples: dict[str, list[float]] = {name: [] for name in rivals}
-    for number in range(-warm_rounds, rounds):
+    for number in range(rounds + 1):
         for name, once in rivals.items():
             sample = once()
-            if number >= 0:
+            if number:
                 samples[name].append(sample)
     return samples
 

@@ -61,12 +61,6 @@ def resident_bytes(pid: int | str = "self") -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def most_resident_bytes() -> int:
-    """The most that this process ever held."""
-    lines = Path("/proc/self/status").read_text("ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024
-
-
 def memory_mb(pid: int) -> float:
     """What this one process holds, its part of what it shares included (PSS)."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines()

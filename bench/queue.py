@@ -9,18 +9,18 @@ from pathlib import Path
 import msgspec
 
 from bench.measure import repeat, timed
-from bench.queue_peers.registry import LARGE, ON_FILES, ON_SERVERS, OURS, OWN, OWN_ON_SERVERS
+from bench.queue_peers.registry import ON_FILES, ON_SERVERS, OURS, OWN, OWN_ON_SERVERS
 from bench.queue_peers.runner import Drained, NotMeasured, Peer, drain, redelivery
 from bench.queue_peers.servers import DURABILITY, Servers, open_servers
-from bench.results import TIMES, Figure, Goal, Plot, Report, Table, at_least, at_most, readable
+from bench.results import Figure, Goal, Report, Table, at_least, at_most, readable
 from bench.workshop import Workshop
 
 ON_SQLITE = f"{OURS} on SQLite"
 RAW = "bare SQLite, no queue around it"
 UNIT = "messages/s"
 
-#: Measured on this kind of machine once: for runs that leave out what needs a server.
-REFERENCES = {"pgqueuer": 3_800.0, "taskiq-nats": 2_900.0}
+#: Whose jobs survive a killed worker as they come.
+SURVIVORS = ("pgqueuer", "taskiq-nats")
 #: How long a job may take to come again before it counts as lost.
 REDELIVERY_S = 75.0
 
@@ -30,7 +30,6 @@ _COLUMNS = (
     "engine",
     UNIT,
     "least to most",
-    "ours on that engine ÷ it",
     "CPU ms a job",
     "context leaks",
     "a killed worker's job runs again",
@@ -155,24 +154,8 @@ def report(messages: int, rows: Sequence[Row], raw: Figure) -> Report:
             + "; ".join(f"{engine} {kept}" for engine, kept in DURABILITY.items() if engine in engines)
             + ".",
             *missing,
-            *left_out(rows),
         ),
-        tables=(Table(_COLUMNS, tuple(_cells(row, rows) for row in rows)),),
-        plots=(Plot("queue", "Messages a second through one worker process", UNIT),),
-    )
-
-
-def left_out(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Who is not there at all, and how to have them."""
-    present = {row.peer.name for row in rows}
-    absent = [peer.name for peer in (*ON_FILES, *ON_SERVERS) if peer.name not in present]
-    if not absent:
-        return ()
-    return (
-        (
-            f"Left out of a run of this size: {', '.join(absent)}. A full run has them. Ratios to pgqueuer and "
-            "taskiq-nats are to reference figures of this kind of machine, not from this run."
-        ),
+        tables=(Table(_COLUMNS, tuple(_cells(row) for row in rows)),),
     )
 
 
@@ -180,23 +163,17 @@ def goals(rows: Sequence[Row]) -> tuple[Goal, ...]:
     per_second = {row.peer.name: row.figure.median for row in rows if row.rounds}
     if ON_SQLITE not in per_second:
         return ()
-    found = list(_against_survivors(per_second))
+    ours = per_second[ON_SQLITE]
+    found = [
+        at_least(f"{ON_SQLITE} ÷ {name} as it comes", ours / per_second[name], 3.0, wish=5.0)
+        for name in SURVIVORS
+        if name in per_second
+    ]
     for engine in ("SQLite", "PostgreSQL", "NATS"):
         found += _on_engine(engine, [row for row in rows if row.rounds and row.peer.engine == engine])
     leaks = sum(one.leaks for row in rows if row.peer.ours for one in row.rounds)
     found.append(at_most("context leaks of ours", leaks, 0, unit=" leaks"))
     return tuple(found)
-
-
-def _against_survivors(per_second: dict[str, float]) -> Sequence[Goal]:
-    """As it comes, beside those whose jobs survive a killed worker as they come."""
-    ours = per_second[ON_SQLITE]
-    found = []
-    for name, reference in REFERENCES.items():
-        against = per_second.get(name, reference)
-        known = f"{name} as it comes" if name in per_second else f"{name} (reference {reference:,.0f}/s)"
-        found.append(at_least(f"{ON_SQLITE} ÷ {known}", ours / against, 3.0, wish=5.0))
-    return found
 
 
 def _on_engine(engine: str, rows: Sequence[Row]) -> Sequence[Goal]:
@@ -217,7 +194,7 @@ def _on_engine(engine: str, rows: Sequence[Row]) -> Sequence[Goal]:
     return found
 
 
-def _cells(row: Row, rows: Sequence[Row]) -> tuple[str, ...]:
+def _cells(row: Row) -> tuple[str, ...]:
     peer = row.peer
     if not row.rounds:
         return (peer.name, peer.engine, row.problem, *("",) * (len(_COLUMNS) - 3))
@@ -228,29 +205,10 @@ def _cells(row: Row, rows: Sequence[Row]) -> tuple[str, ...]:
         peer.engine,
         readable(figure.median),
         figure.spread,
-        _ratio(row, rows),
         f"{row.cpu_ms:.3f}",
         f"{leaks:,} of {jobs:,}",
         row.again or "not tried in a run of this size",
     )
-
-
-def _ratio(row: Row, rows: Sequence[Row]) -> str:
-    """Ours with like settings on the same engine; on SQLite, our default, where we have no such engine."""
-    if row.peer.ours:
-        return ""
-    at_once = row.peer.options.get("batch_size") or row.peer.options.get("pull_consume_batch")
-    wanted = LARGE if at_once else {}
-    own = {
-        (each.peer.engine, each.peer.options == LARGE): each
-        for each in rows
-        if each.peer.ours and each.rounds
-    }
-    ours = own.get((row.peer.engine, wanted == LARGE)) or own.get(("SQLite", False))
-    if ours is None:
-        return ""
-    shown = "" if ours.peer.engine == row.peer.engine else " (ours on SQLite)"
-    return f"{readable(ours.figure.median / row.figure.median)}{TIMES}{shown}"
 
 
 # The engine alone.

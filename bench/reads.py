@@ -1,5 +1,5 @@
 """The reads that the requirements name on SQLite, beside the raw engine, beside single reads, and in stores of two
-sizes. `engine_reads` has the other engines."""
+sizes."""
 
 import asyncio
 import json
@@ -11,15 +11,15 @@ from pathlib import Path
 import msgspec
 
 from bench import driver_reads
+from bench.catalogue import filled
 from bench.measure import take_turns, timed, timed_calls
 from bench.processes import resident_bytes
 from bench.results import Figure, Goal, Report, at_least, at_most
-from bench.slow_kv import GetOnly, ThreadedGets
 from bench.workshop import Workshop, open_env
 from vskill_platform.domain.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
-from vskill_platform.kv.contract import KV, PAGE, READS_AT_ONCE, iterate_pages
+from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.records import decode
 from vskill_platform.submission_store import (
     enumerate_published_skills,
@@ -30,19 +30,11 @@ from vskill_platform.worker_context import run_with_worker_env
 ENUMERATE = "enumerate_published_skills"
 RAW_MSGSPEC = "raw SQLite range scan, msgspec into dicts"
 RAW_JSON = "raw SQLite range scan, json.loads"
-SEQUENTIAL = "our own inline gets, one after the other"
-SEQUENTIAL_DRIVER = "gets awaited one after the other with aiosqlite"
-SEQUENTIAL_THREADS = "gets awaited one after the other, each through a thread"
-BOUNDED = f"gets, {READS_AT_ONCE} at once (the contract's default)"
-BOUNDED_THREADS = f"gets, {READS_AT_ONCE} at once, each through a thread"
-UNBOUNDED = "gets, all at once"
-UNBOUNDED_THREADS = "gets, all at once, each through a thread"
+SEQUENTIAL = "gets awaited one after the other with aiosqlite"
 
 _MB = 1_000_000
 _WARM_PAGES = 10
 _STUCK_CALLS = 20
-
-_ALL = 1_000_000_000
 
 _GETS_NOTE = (
     "The 20 times are those over gets that are awaited one after the other with aiosqlite, the usual driver of SQLite "
@@ -70,56 +62,36 @@ def run(workshop: Workshop) -> Report:
 
 
 def _enumerate(workshop: Workshop) -> tuple[tuple[Figure, ...], tuple[Goal, ...]]:
-    path = workshop.skills(workshop.scale.skills)
-    ways: dict[str, Callable[[KV], KV]] = {
-        ENUMERATE: lambda kv: kv,
-        SEQUENTIAL: lambda kv: GetOnly(kv, 1),
-        BOUNDED: GetOnly,
-        UNBOUNDED: lambda kv: GetOnly(kv, _ALL),
-        SEQUENTIAL_THREADS: lambda kv: ThreadedGets(kv, 1),
-        BOUNDED_THREADS: ThreadedGets,
-        UNBOUNDED_THREADS: lambda kv: ThreadedGets(kv, _ALL),
-    }
+    count = workshop.scale.skills
+    path = filled(workshop, count)
     rivals: dict[str, Callable[[], float]] = {
-        RAW_MSGSPEC: partial(_raw_ms, path, workshop.scale.skills, msgspec.json.decode),
-        RAW_JSON: partial(_raw_ms, path, workshop.scale.skills, json.loads),
+        RAW_MSGSPEC: partial(_raw_ms, path, count, msgspec.json.decode),
+        RAW_JSON: partial(_raw_ms, path, count, json.loads),
+        ENUMERATE: partial(_enumerate_ms, workshop, path, count),
     }
     if driver_reads.installed():
-        rivals[SEQUENTIAL_DRIVER] = partial(driver_reads.milliseconds, path, workshop.scale.skills)
-    for name, way in ways.items():
-        page = _ALL if "all at once" in name else PAGE
-        rivals[name] = partial(_enumerate_ms, workshop, path, way, page, workshop.scale.skills)
+        rivals[SEQUENTIAL] = partial(driver_reads.milliseconds, path, count)
     samples = take_turns(workshop.scale.rounds, rivals)
-    figures = tuple(Figure.of(name, "ms", taken) for name, taken in samples.items())
-    return figures, _enumerate_goals({figure.name: figure.median for figure in figures})
+    figures = {name: Figure.of(name, "ms", taken) for name, taken in samples.items()}
+    ours = figures[ENUMERATE].median
+    goals = [
+        at_most(f"{ENUMERATE} ÷ {raw}", ours / figures[raw].median, 2.0) for raw in (RAW_JSON, RAW_MSGSPEC)
+    ]
+    if SEQUENTIAL in figures:
+        goals.append(at_least(f"{SEQUENTIAL} ÷ {ENUMERATE}", figures[SEQUENTIAL].median / ours, 20.0))
+    return tuple(figures.values()), tuple(goals)
 
 
-def _enumerate_goals(ms: dict[str, float]) -> tuple[Goal, ...]:
-    ours = ms[ENUMERATE]
-    goals = (
-        at_most(f"{ENUMERATE} ÷ {RAW_JSON}", ours / ms[RAW_JSON], 2.0),
-        at_most(f"{ENUMERATE} ÷ {RAW_MSGSPEC}", ours / ms[RAW_MSGSPEC], 2.0),
-    )
-    if SEQUENTIAL_DRIVER not in ms:
-        return goals
-    return *goals, at_least(f"{SEQUENTIAL_DRIVER} ÷ {ENUMERATE}", ms[SEQUENTIAL_DRIVER] / ours, 20.0)
-
-
-def _enumerate_ms(workshop: Workshop, path: Path, way: Callable[[KV], KV], page: int, expected: int) -> float:
-    async def enumerate_skills() -> float:
+def _enumerate_ms(workshop: Workshop, path: Path, expected: int) -> float:
+    async def work(env: Env) -> float:
+        # Each reads the file once before the clock starts: caches are warm for all alike.
+        await env.kv.list(SKILLS.prefix, limit=expected)
         with timed() as watch:
-            found = await enumerate_published_skills(page)
+            found = await enumerate_published_skills()
         assert len(found) == expected, f"{len(found)} found of {expected}"
         return watch.seconds * 1000
 
-    async def work() -> float:
-        async with open_env(path) as opened:
-            env = msgspec.structs.replace(opened, kv=way(opened.kv))
-            # Each reads the file once before the clock starts: caches are warm for all alike.
-            await opened.kv.list(SKILLS.prefix, limit=_ALL)
-            return await run_with_worker_env(env, enumerate_skills)
-
-    return workshop.run(work())
+    return workshop.run(_in_env(path, work))
 
 
 def _raw_ms(path: Path, expected: int, decode_json: Callable[[bytes], object]) -> float:

@@ -26,11 +26,10 @@ class Figure(msgspec.Struct, frozen=True):
     least: float
     most: float
     rounds: int = 1
-    note: str = ""
 
     @classmethod
-    def of(cls, name: str, unit: str, samples: Sequence[float], note: str = "") -> "Figure":
-        return cls(name, unit, statistics.median(samples), min(samples), max(samples), len(samples), note)
+    def of(cls, name: str, unit: str, samples: Sequence[float]) -> "Figure":
+        return cls(name, unit, statistics.median(samples), min(samples), max(samples), len(samples))
 
     @property
     def spread(self) -> str:
@@ -70,17 +69,6 @@ class Table(msgspec.Struct, frozen=True):
     rows: tuple[tuple[str, ...], ...]
 
 
-class Plot(msgspec.Struct, frozen=True):
-    """A picture of all figures of one unit."""
-
-    #: Of its file.
-    name: str
-    title: str
-    unit: str
-    #: Only figures whose name has this in it; all where it is empty.
-    among: str = ""
-
-
 class Report(msgspec.Struct, frozen=True):
     """The outcome of one benchmark."""
 
@@ -90,8 +78,6 @@ class Report(msgspec.Struct, frozen=True):
     goals: tuple[Goal, ...]
     notes: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
-    #: Where there are none, every unit that two figures share gets its picture.
-    plots: tuple[Plot, ...] = ()
 
 
 def at_least(name: str, value: float, limit: float, *, wish: float | None = None, unit: str = TIMES) -> Goal:

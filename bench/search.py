@@ -7,22 +7,21 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from bench.engine_reads import POSTGRESQL, SQLITE
+from bench.catalogue import KINDS, filled, queries, skill_puts
 from bench.queue_peers.servers import Servers, open_servers
-from bench.results import Figure, Goal, Plot, Report, Table, at_most, readable
-from bench.search_texts import KINDS, queries, skill_records
-from bench.workshop import Workshop
+from bench.results import Figure, Goal, Report, at_most
+from bench.workshop import Workshop, fill
 from vskill_platform.bootstrap import env_for
 from vskill_platform.cli.process import run_async
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.env import Env
-from vskill_platform.kv.entries import Put
 from vskill_platform.settings import Settings
 from vskill_platform.store.catalogue import search_skills
 from vskill_platform.store.vocabulary import write_vocabulary
 from vskill_platform.worker_context import run_with_worker_env
 
+SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 _MS = 1000
 #: Milliseconds that half of the searches of a kind may take, and 99 of 100, in a store of 100,000 skills.
 MOST_MS, MOST_P99_MS = 50.0, 250.0
@@ -58,27 +57,28 @@ def run(workshop: Workshop) -> Report:
     return Report(
         name="search",
         title="Searching among skills, from the text to the ranked answer",
-        figures=tuple(Figure.of(one.name, "ms", one.taken_ms) for one in searched),
+        figures=tuple(
+            figure
+            for one in searched
+            for figure in (
+                Figure.of(one.name, "ms", one.taken_ms),
+                Figure.of(f"{one.name}, 99 of 100 within", "ms", [one.p99]),
+                Figure.of(f"{one.name}, with results", "%", [one.found]),
+            )
+        ),
         goals=tuple(_goals(searched)),
         notes=(
             "Texts are made up, with words used as unevenly as in real ones and with all words that have synonyms.",
             f"Each kind has {workshop.scale.searches} searches, each for another text where there are as many.",
             *(() if workshop.scale.name == "full" else ("PostgreSQL is left out of a run of this size.",)),
         ),
-        tables=(_table(searched),),
-        plots=tuple(
-            Plot(f"search-{size}", f"Searching among {size:,} skills", "ms", f", {size:,} skills")
-            for size in dict.fromkeys(one.size for one in searched)
-        ),
     )
 
 
 def _stores(workshop: Workshop) -> Iterator[tuple[str, int]]:
-    """A quick run starts no server; only PostgreSQL has the largest store."""
-    scale = workshop.scale
-    yield from ((SQLITE, size) for size in scale.searched)
-    if scale.name == "full":
-        yield from ((POSTGRESQL, size) for size in (*scale.searched, scale.most_searched))
+    """A quick run starts no server."""
+    for engine in (SQLITE, POSTGRESQL) if workshop.scale.name == "full" else (SQLITE,):
+        yield from ((engine, size) for size in workshop.scale.searched)
 
 
 def _goals(searched: Sequence[Searched]) -> Iterator[Goal]:
@@ -92,44 +92,21 @@ def _goals(searched: Sequence[Searched]) -> Iterator[Goal]:
         yield at_most(f"{engine}, {size:,} skills: p99 of the slowest kind", latest, MOST_P99_MS, unit=" ms")
 
 
-def _table(searched: Sequence[Searched]) -> Table:
-    rows = tuple(
-        (
-            one.name,
-            f"{readable(statistics.median(one.taken_ms))} ms",
-            f"{readable(one.p99)} ms",
-            f"{one.found:.0f} %",
-        )
-        for one in searched
-    )
-    return Table(("search", "p50", "p99", "with results"), rows)
-
-
 # Filling and measuring.
 
 
 def _fill(workshop: Workshop, servers: Servers, engine: str, size: int) -> Settings:
-    now = SystemClock().now()
     if engine == SQLITE:
-        made = (Put(key, value.encode()) for key, value in skill_records(size, now))
-        path = workshop.fill(f"{size:,} skills with texts", made)
-        return Settings(data_dir=str(path.parent), store=f"sqlite:{path}", blobs="memory:")
-    place = servers.place(engine)
-    settings = Settings(data_dir=str(workshop.folder), store=place, blobs="memory:")
-    workshop.say(f"filling {engine} with {size:,} skills with texts")
-    run_async(_copy(settings, place, size, now))
-    return settings
-
-
-async def _copy(settings: Settings, place: str, size: int, now: int) -> None:
-    from bench.postgres_fill import fill  # noqa: PLC0415 - its driver is an extra
-
-    async with env_for(settings):
-        await fill(place, skill_records(size, now), now)
+        place = f"sqlite:{filled(workshop, size)}"
+    else:
+        place = servers.place(engine)
+        workshop.say(f"filling {engine} with {size:,} skills")
+        run_async(fill(place, workshop.folder, skill_puts(size, SystemClock().now())))
+    return Settings(data_dir=str(workshop.folder), store=place, blobs="memory:")
 
 
 async def _count_words(settings: Settings) -> None:
-    """The job that reads every skill: a minute and more in the largest store."""
+    """The job that reads every skill."""
     async with env_for(settings) as env:
         await run_with_worker_env(env, write_vocabulary)
 

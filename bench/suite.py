@@ -5,22 +5,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from bench import (
-    audiences,
-    context,
-    counts,
-    documents,
-    door,
-    engine_reads,
-    git_lists,
-    path,
-    queue,
-    reads,
-    scanner,
-    search,
-    signals,
-    web,
-)
+from bench import door, path, queue, reads, scaling, scanner, search
 from bench.machine import Machine, describe
 from bench.results import Report
 from bench.scale import Scale
@@ -32,25 +17,17 @@ Bench = Callable[[Workshop], Report]
 BENCHES: dict[str, Bench] = {
     "path": path.run,
     "queue": queue.run,
+    "scale": scaling.run,
     "door": door.run,
-    "counts": counts.run,
-    "audiences": audiences.run,
     "reads": reads.run,
-    "engines": engine_reads.run,
-    "context": context.run,
-    "web": web.run,
-    "documents": documents.run,
-    "lists": git_lists.run,
     "search": search.run,
     "scanner": scanner.run,
-    "signals": signals.run,
 }
 
 
 class Run(msgspec.Struct, frozen=True):
     """What one run found, and where."""
 
-    scale: Scale
     machine: Machine
     reports: tuple[Report, ...]
     #: When it began, in UTC.
@@ -71,4 +48,4 @@ def run_suite(benches: Mapping[str, Bench], scale: Scale, say: Callable[[str], N
             began = time.monotonic()
             reports.append(bench(workshop))
             say(f"{name} took {time.monotonic() - began:.1f} s")
-        return Run(scale, machine, tuple(reports), day)
+        return Run(machine, tuple(reports), day)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from bench.measure import PATIENCE_S
-from bench.records import skill_puts, submission_puts
+from bench.records import submission_puts
 from bench.scale import Scale
 from vskill_platform.bootstrap import env_for
 from vskill_platform.cli.process import run_async
@@ -55,15 +55,11 @@ class Workshop:
             f"{size:,} submissions", submission_puts(size, self.scale.stuck, SystemClock().now())
         )
 
-    def skills(self, size: int) -> Path:
-        """A store with so many published skills."""
-        return self.fill(f"{size:,} skills", skill_puts(size, SystemClock().now()))
-
     def fill(self, what: str, puts: Iterable[Put]) -> Path:
         if what not in self._filled:
             self.say(f"filling a store with {what}")
             path = self.new_file()
-            run_async(_fill(path, puts))
+            run_async(fill(f"sqlite:{path}", self.folder, puts))
             self._filled[what] = path
         return self._filled[what]
 
@@ -91,10 +87,10 @@ async def open_place(place: str, folder: Path) -> AsyncIterator[Env]:
         yield env
 
 
-async def _fill(path: Path, puts: Iterable[Put]) -> None:
+async def fill(place: str, folder: Path, puts: Iterable[Put]) -> None:
     """Through the store itself, so that fields, counts and terms are what they would be."""
     waiting = iter(puts)
-    async with open_env(path) as env:
+    async with open_place(place, folder) as env:
 
         async def filler() -> None:
             while chunk := list(islice(waiting, _CHUNK)):

@@ -102,12 +102,7 @@ class Work:
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
     """On the fastest event loop that there is, whether the queue's own command would take it or not."""
-    try:
-        uvloop = import_module("uvloop")
-    except ModuleNotFoundError:
-        asyncio.run(coroutine)
-        return
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=import_module("uvloop").new_event_loop) as runner:
         runner.run(coroutine)
 
 

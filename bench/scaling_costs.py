@@ -44,8 +44,6 @@ class Sample(msgspec.Struct, frozen=True):
     worker_mb: float
     worker_family_mb: float
     web_mb: float
-    #: Connections to PostgreSQL of a worker and of a web process, at the most.
-    connections: int
     #: Bytes of the database and of the stored content for each published skill.
     database_bytes: float
     content_bytes: float
@@ -73,7 +71,7 @@ Samples = Mapping[Setup, Sequence[Sample]]
 def report(jobs: int, samples: Samples) -> Report:
     figures = [figure for setup, taken in samples.items() for figure in _figures(setup, taken)]
     return Report(
-        name="scaling",
+        name="scale",
         title=f"{jobs} uploaded skills through real processes on PostgreSQL and NATS, "
         f"{os.cpu_count()} cores for all of them",
         figures=tuple(figures),
@@ -98,7 +96,6 @@ def _figures(setup: Setup, taken: Sequence[Sample]) -> Iterator[Figure]:
         yield figure("CPU of the web processes", "ms per job", lambda one: one.web_cpu * 1000 / one.jobs)
         yield figure("CPU of all", "ms per job", lambda one: one.all_ms)
         yield figure("memory of a web process", "MB", lambda one: one.web_mb)
-        yield figure("connections of one process", "at most", lambda one: float(one.connections))
 
 
 def goals(samples: Samples) -> tuple[Goal, ...]:
@@ -111,13 +108,9 @@ def goals(samples: Samples) -> tuple[Goal, ...]:
             for what, of in _COSTS.items():
                 growth = _median(taken, of) / _median(samples[ONE], of)
                 found.append(at_most(f"CPU per job of {what}: {setup} ÷ {ONE}", growth, MOST_GROWTH))
-        total = _median(taken, _rate) / _median(samples[ONE], _rate)
+        total = _median(taken, lambda one: one.rate) / _median(samples[ONE], lambda one: one.rate)
         found.append(at_least(f"jobs/s: {setup} ÷ {ONE}", total, LEAST_TOTAL))
     return tuple(found)
-
-
-def _rate(sample: Sample) -> float:
-    return sample.rate
 
 
 _COSTS: dict[str, Callable[[Sample], float]] = {

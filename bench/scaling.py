@@ -1,26 +1,38 @@
-"""One backlog: real processes on a fresh database and queue, all warm, then so many jobs at once."""
+"""What a job costs with 1, 2 and 4 worker processes beside 4 web processes, all real ones, on one PostgreSQL and one
+NATS, which share the machine's cores with them; and with `serve` on SQLite: the guide to sizes (docs/how-to/sizing.md).
+
+A job is an uploaded skill with content of its own, from RECEIVED to PUBLISHED: read, scanned, signed, published. The
+backlog is submitted while the queue is paused, and the clock runs from the end of the pause until all of it is
+published. Every worker has worked before, so no start is measured. Every web process has one open event stream, on
+which every submission must be told.
+"""
 
 import asyncio
 import contextlib
 import shutil
+import socket
+import sqlite3
 import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import asyncpg
 import msgspec
 
 from bench.consuming import from_clients, until_published
 from bench.measure import PATIENCE_S
 from bench.processes import cpu_seconds, family, memory_mb, table
-from bench.scaling.outcome import Sample, Setup
-from bench.scaling.sizes import database_bytes, folder_bytes, free_port, most_connections
+from bench.results import Report
+from bench.scaling_costs import SETUPS, Sample, Setup, report
+from bench.workshop import Workshop
 from tests.processes.workers import REAL_WORKER, WorkerProcess, Workers, workers_on
 from tests.support import nats, postgres
 from tests.support.envs import active_env
 from tests.support.worker_process import worker_of
 from vskill_platform.bootstrap import env_for
+from vskill_platform.cli.process import run_async
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import IntakeOutcome, submit_upload
@@ -45,6 +57,22 @@ class Servers(msgspec.Struct, frozen=True):
     nats: nats.Server
 
 
+def run(workshop: Workshop) -> Report:
+    """A backlog for every setup in every round, on two servers that all share."""
+    jobs = workshop.scale.backlog
+    servers = Servers(postgres.Server(durable=True), nats.Server())
+    try:
+        samples: dict[Setup, list[Sample]] = {setup: [] for setup in SETUPS}
+        for number in range(workshop.scale.backlog_rounds):
+            for setup, taken in samples.items():
+                taken.append(run_async(measure(servers, setup, jobs, workshop.folder)))
+                workshop.say(f"round {number + 1}, {setup}: {taken[-1]}")
+        return report(jobs, samples)
+    finally:
+        servers.postgres.remove()
+        servers.nats.remove()
+
+
 async def measure(servers: Servers, setup: Setup, jobs: int, folder: Path) -> Sample:
     """A fresh database, queue and folder; processes that have worked already; then the backlog."""
     place = Path(tempfile.mkdtemp(prefix="scaling-", dir=folder))
@@ -63,14 +91,14 @@ async def measure(servers: Servers, setup: Setup, jobs: int, folder: Path) -> Sa
 
 
 async def _measure(env: Env, servers: Servers, processes: Workers, setup: Setup, jobs: int) -> Sample:
-    ports = [free_port() for _ in range(setup.web)]
+    ports = [_free_port() for _ in range(setup.web)]
     webs = [await processes.start(REAL_WEB, VSKILL_PORT=str(port)) for port in ports]
     command = REAL_WORKER if webs else WHOLE
     workers = [await processes.start(command, VSKILL_PORT="0") for _ in range(setup.workers)]
     for process in (*webs, *workers):
         await process.until_up()
     warm = await _warm_up(workers)
-    before = await database_bytes(env)
+    before = await _database_bytes(env)
     await pause_queue(_PAUSE_MS, reason="the backlog is submitted", by="bench")
     await asyncio.sleep(_PAUSED_S)
     await _submit(warm, jobs)
@@ -104,9 +132,8 @@ async def _measure(env: Env, servers: Servers, processes: Workers, setup: Setup,
         worker_mb=memory_mb(workers[0].pid) + (memory_mb(beside) if beside else 0.0),
         worker_family_mb=sum(map(memory_mb, first)),
         web_mb=memory_mb(webs[0].pid) if webs else 0.0,
-        connections=await most_connections(env, (*webs, *workers)),
-        database_bytes=(await database_bytes(env) - before) / jobs,
-        content_bytes=folder_bytes(Path(env.settings.data_dir) / "blobs") / (warm + jobs),
+        database_bytes=(await _database_bytes(env) - before) / jobs,
+        content_bytes=_folder_bytes(Path(env.settings.data_dir) / "blobs") / (warm + jobs),
     )
 
 
@@ -137,7 +164,35 @@ async def _upload(number: int) -> None:
     assert done.outcome is IntakeOutcome.CREATED, done
 
 
+# What is on the disk.
+
+
+async def _database_bytes(env: Env) -> int:
+    """Of SQLite, the file itself, without the log beside it, which is a few megabytes whatever it holds."""
+    if env.kv.engine == "sqlite":
+        file = Path(env.settings.data_dir) / "vskill.db"
+        with contextlib.closing(sqlite3.connect(file)) as database:
+            ((pages,),) = database.execute("PRAGMA page_count")
+            ((size,),) = database.execute("PRAGMA page_size")
+        return int(pages) * int(size)
+    connection = await asyncpg.connect(env.settings.store)
+    try:
+        return int(await connection.fetchval("SELECT pg_database_size(current_database())"))
+    finally:
+        await connection.close()
+
+
+def _folder_bytes(folder: Path) -> int:
+    return sum(one.stat().st_blocks * 512 for one in folder.rglob("*") if one.is_file())
+
+
 # Event streams.
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 @asynccontextmanager

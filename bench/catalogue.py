@@ -1,0 +1,189 @@
+"""Published skills in quantity, as the product itself would have written them, and queries that find some of them.
+
+Names and descriptions are made of words as unevenly used as in real texts. Everything follows from one number, so that
+every engine and run has the same.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from itertools import pairwise, product
+from pathlib import Path
+from random import Random
+
+import msgspec
+
+from bench.workshop import Workshop, open_env
+from vskill_platform.archives import artifact_of
+from vskill_platform.clock import SystemClock
+from vskill_platform.domain import keys
+from vskill_platform.domain.audience import PUBLIC
+from vskill_platform.domain.content import SkillFile, content_hash, digest_of_files, manifest_of, pack
+from vskill_platform.domain.identity import Identity
+from vskill_platform.domain.listing import about
+from vskill_platform.domain.scan import Verdict
+from vskill_platform.domain.skill import Publication, PublishedSkill, SkillVersion, publish_version
+from vskill_platform.domain.synonyms import GROUPED
+from vskill_platform.domain.terms import cut_terms
+from vskill_platform.domain.trust import TrustFacts
+from vskill_platform.env import Env
+from vskill_platform.kv.entries import Put
+
+#: The first so many skills have the record of their version, which a detail reads and no list.
+DETAILED = 200
+#: What every skill contains.
+CONTENT = (
+    SkillFile(
+        "SKILL.md",
+        "100644",
+        b"---\nname: tables\ndescription: Turns measurements into tables.\n---\n"
+        + b"Read the file first, then write one row for each measurement, and say what is missing.\n" * 45,
+    ),
+)
+#: Words of a description.
+_LONG = 18
+_SEED = 21
+_CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeiou"
+
+NAME, COMMON, QUESTION, SLIP, LOOSENED = (
+    "a name",
+    "a common word",
+    "a question",
+    "a typing error",
+    "words that no skill has together",
+)
+KINDS = (NAME, COMMON, QUESTION, SLIP, LOOSENED)
+
+
+def filled(workshop: Workshop, count: int) -> Path:
+    """A store with so many published skills."""
+    return workshop.fill(f"{count:,} skills", skill_puts(count, SystemClock().now()))
+
+
+@asynccontextmanager
+async def opened(path: Path) -> AsyncIterator[Env]:
+    """Such a store with the content of its skills."""
+    async with open_env(path) as env:
+        await env.blobs.put(digest_of_files(CONTENT), pack(CONTENT))
+        yield env
+
+
+def skill_puts(count: int, now: int) -> Iterator[Put]:
+    """Published skills with one version each, all of one content."""
+    draft, draft_version = _draft(now)
+    assert draft.listing is not None
+    for number in range(count):
+        name, description, weight = _text(number)
+        canonical = canonical_of(number)
+        owner = canonical.partition("/")[0]
+        skill = msgspec.structs.replace(
+            draft,
+            canonical=canonical,
+            identity=Identity("github.com", owner, "skills", name),
+            owner=owner,
+            slug=name,
+            name=name,
+            description=description,
+            listed_as={PUBLIC: name},
+            listing=msgspec.structs.replace(draft.listing, weight=weight),
+            updated_at=now - number,
+        )
+        yield Put(keys.skill(canonical), msgspec.json.encode(skill))
+        if number < DETAILED:
+            version = msgspec.structs.replace(draft_version, canonical=canonical, name=name)
+            yield Put(keys.version(canonical, version.number), msgspec.json.encode(version))
+
+
+def canonical_of(number: int) -> str:
+    return f"owner-{number % 997}/skills/{_text(number)[0]}"
+
+
+def _draft(now: int) -> tuple[PublishedSkill, SkillVersion]:
+    """A published skill and its version, to be copied with other names."""
+    version = SkillVersion(
+        canonical="owner/skills/skill",
+        number="",
+        name="skill",
+        description="",
+        digest=digest_of_files(CONTENT),
+        content_hash=content_hash(CONTENT[0].data),
+        tree_hash="2" * 64,
+        manifest=manifest_of(CONTENT),
+        score=100,
+        published_at=now,
+        commit="4" * 40,
+    )
+    place = Identity("github.com", "owner", "skills", "skill")
+    publication = Publication(
+        version,
+        place,
+        "worker:bench",
+        place.url,
+        about=about(name="skill", description=""),
+        trust=TrustFacts(static=Verdict.PASS),
+        artifact=artifact_of(CONTENT),
+    )
+    skill, published = publish_version(None, publication)
+    assert published is not None
+    return skill, published
+
+
+# Words.
+
+
+def _words() -> tuple[str, ...]:
+    """Made-up words, with those of the groups of synonyms among them; the earlier, the more often it is used."""
+    syllables = ["".join(pair) for pair in product(_CONSONANTS, _VOWELS)]
+    chance = Random(_SEED)
+    made = ["".join(chance.choices(syllables, k=3)) for _ in range(8_000)]
+    words = list(dict.fromkeys((*made, *GROUPED)))
+    chance.shuffle(words)
+    return tuple(words)
+
+
+_WORDS = _words()
+
+
+def _text(number: int) -> tuple[str, str, int]:
+    """Name, description and weight of one skill."""
+    chance = Random(_SEED + number)
+    name = f"{_pick(chance)}-{_pick(chance)}-{number}"
+    return name, " ".join(_pick(chance) for _ in range(_LONG)), chance.randrange(64)
+
+
+def _pick(chance: Random) -> str:
+    """A word; the one in place n as often as 1 in n."""
+    return _WORDS[int(len(_WORDS) ** chance.random()) - 1]
+
+
+# Queries.
+
+
+def queries(kind: str, count: int, samples: int) -> list[str]:
+    """Texts of one kind for a store of so many skills."""
+    chance = Random(f"{_SEED} {kind}")
+    texts = [_text(number * max(count // samples, 1) % count) for number in range(samples)]
+    if kind == NAME:
+        return [name for name, _, _ in texts]
+    if kind == COMMON:
+        return [_WORDS[number % 10] for number in range(samples)]
+    if kind == QUESTION:
+        return [_ask(chance, description) for _, description, _ in texts]
+    if kind == SLIP:
+        return [_slip(chance.choice(_WORDS)) for _ in range(samples)]
+    return [_mix(chance, one, other) for (_, one, _), (_, other, _) in pairwise([*texts, texts[0]])]
+
+
+def _mix(chance: Random, *descriptions: str) -> str:
+    """Two words of each: no skill has them all, unless by chance."""
+    return " ".join(word for one in descriptions for word in chance.sample(cut_terms(one), 2))
+
+
+def _ask(chance: Random, description: str) -> str:
+    first, second = chance.sample(cut_terms(description), 2)
+    return f"how do I make a {first} for my {second}"
+
+
+def _slip(word: str) -> str:
+    """With two letters in the middle swapped."""
+    middle = len(word) // 2
+    return word[: middle - 1] + word[middle] + word[middle - 1] + word[middle + 1 :]
