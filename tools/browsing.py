@@ -81,7 +81,6 @@ def environment_of(data: Path, settings: Mapping[str, str] | None = None) -> dic
         "VSKILL_DATA_DIR": str(data),
         "VSKILL_RATE_LIMITS": "off",
         # The browser keeps the cores busy, and waits for its work.
-        "VSKILL_WORKER_NICE": "0",
         **given,
     }
 

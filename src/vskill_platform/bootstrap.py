@@ -247,12 +247,7 @@ async def _open_sources(settings: Settings, blobs: Blobs, stack: AsyncExitStack)
     rewrites = (*settings.source_rewrites, *await asyncio.to_thread(example_rewrites, settings))
     hosts = Hosts(settings.allowed_hosts, settings.allowed_private_hosts, rewrites)
     folder = None if settings.store == "memory:" else Path(settings.data_dir) / "fetch"
-    fetch = FetchSettings(
-        folder=folder,
-        seconds=settings.fetch_budget_ms / 1000,
-        disk_bytes=settings.fetch_limit_mib * 1024 * 1024,
-        at_once=settings.max_fetches,
-    )
+    fetch = FetchSettings(folder=folder, seconds=settings.fetch_budget_ms / 1000)
     try:
         program = await asyncio.to_thread(find_git)
     except Unsupported as error:

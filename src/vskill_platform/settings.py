@@ -65,14 +65,8 @@ FilePath = Annotated[str, msgspec.Meta(description="a file's path")]
 Host = Annotated[str, msgspec.Meta(min_length=1, description="an address such as 127.0.0.1 or 0.0.0.0")]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535, description="a port number from 0 to 65535")]
 Count = Annotated[int, _whole(1, 1000)]
-Connections = Annotated[int, _whole(0, 65_000)]
-Processes = Annotated[int, _whole(0, 256)]
-Niceness = Annotated[int, _whole(0, 19)]
 Milliseconds = Annotated[int, _whole(1, 86_400_000, "milliseconds")]
 Drain = Annotated[int, _whole(0, 600_000, "milliseconds")]
-FreeMebibytes = Annotated[int, _whole(0, 104_857_600, "mebibytes")]
-Mebibytes = Annotated[int, _whole(1, 65_536, "mebibytes")]
-ByteRate = Annotated[int, _whole(1_000, 10_000_000_000, "bytes")]
 HostRule = Annotated[
     str, msgspec.Meta(min_length=1, description="a host such as github.com or git.example.org:8443")
 ]
@@ -125,10 +119,6 @@ NamedSecret = Annotated[
         description="a name, '=' and a secret of at least 16 characters without commas and spaces",
     ),
 ]
-#: At most what a task may wait between two attempts.
-CallbackMs = Annotated[int, _whole(1, 43_200_000, "milliseconds")]
-#: Less than a task of that kind may take as a whole.
-AnalysisMs = Annotated[int, _whole(1, 600_000, "milliseconds")]
 Program = Annotated[str, msgspec.Meta(min_length=1, description="a program's name or path, or off")]
 Bytes = Annotated[int, _whole(1_000, 10_000_000, "bytes")]
 Network = Annotated[
@@ -146,11 +136,11 @@ GitHubName = Annotated[
     str,
     msgspec.Meta(pattern=r"^(\*|[A-Za-z0-9_-]{1,100})$", description="a name on GitHub, such as octo-cat"),
 ]
-GitHubTeam = Annotated[
+GitHubGroup = Annotated[
     str,
     msgspec.Meta(
-        pattern=r"^[A-Za-z0-9_-]{1,100}/[A-Za-z0-9._-]{1,100}$",
-        description="an organisation and a team, as in acme/platform",
+        pattern=r"^[A-Za-z0-9_-]{1,100}(/[A-Za-z0-9._-]{1,100})?$",
+        description="an organisation such as acme, or a team of one, as in acme/platform",
     ),
 ]
 AnalyserName = Annotated[
@@ -160,7 +150,32 @@ JudgeCount = Annotated[int, _whole(0, MOST_JUDGES)]
 Gain = Annotated[CapabilityClass, msgspec.Meta(description=" or ".join(CapabilityClass))]
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class FixedLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Numbers that no operator has to choose, so no variable sets them. Tests make them small."""
+
+    #: Bytes of stored content that are read and verified per second, to find damage.
+    scrub_bytes_per_s: int = 2_000_000
+    #: Event streams that one address may hold open, per web process.
+    max_streams_per_address: int = 100
+    #: Alert when less than this is free on a disk that keeps records or content.
+    disk_alert_mib: int = 2_048
+    #: Messages per batch of the queue consumer.
+    max_batch_size: int = 3
+    #: Processes that scan skills, at most; 0 allows one per core.
+    scan_processes: int = 0
+    #: Timeout of one attempt at a submission; 0 follows the judge's.
+    submission_budget_ms: int = 0
+    #: An active submission without a change for this long is reported as stuck; 0 follows the attempt's timeout.
+    stuck_threshold_ms: int = 0
+    #: Timeout of one fetch; 0 follows the attempt's.
+    fetch_budget_ms: int = 0
+    #: Timeout of one external analyser per skill; less than a task of that kind may take as a whole.
+    external_scan_budget_ms: int = 60_000
+    #: Time that a remote analyser has to report; at most what a task may wait between two attempts.
+    external_scan_callback_ms: int = 3_600_000
+
+
+class Settings(FixedLimits, frozen=True, kw_only=True):
     """What an operator may set. A field `name` is the variable `VSKILL_NAME`."""
 
     #: Folder for everything that this process keeps on disk.
@@ -171,8 +186,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     broker: QueueLocation = ""
     #: Content store: `files:FOLDER` or `memory:`. By default `blobs` in VSKILL_DATA_DIR.
     blobs: BlobLocation = ""
-    #: Bytes of stored content that are read and verified per second, to find damage.
-    scrub_bytes_per_s: ByteRate = 2_000_000
     #: Time between two commits of a git marketplace; changes in between are in the next one.
     git_list_interval_ms: Milliseconds = 10_000
     #: Address that the web server listens on.
@@ -187,42 +200,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     trusted_proxies: tuple[Network, ...] = ()
     #: Rate limiting: `on`, `remote` (all but localhost) or `off`.
     rate_limits: Literal["on", "remote", "off"] = "on"
-    #: Event streams that one address may hold open, per web process.
-    max_streams_per_address: Count = 100
-    #: Alert when less than this is free on a disk that keeps records or content; 0 never does.
-    disk_alert_mib: FreeMebibytes = 2_048
-    #: Connections of one web process; 0 computes it from the limit of open files, less what the process needs itself.
-    max_connections: Connections = 0
-    #: Connections of one address, or of one IPv6 /64 network; 0 is half of all. Trusted proxies are not limited.
-    max_connections_per_address: Connections = 0
-    #: Requests that one web process handles at once; others wait for their turn.
-    max_requests: Count = 64
-    #: Time that a request waits for its turn before it is refused with 503.
-    max_request_wait_ms: Milliseconds = 1_000
-    #: Time that a client has to send a request's headers.
-    header_timeout_ms: Milliseconds = 10_000
-    #: Time that a client has to send a request's body; every 16 KB add a second.
-    body_timeout_ms: Milliseconds = 20_000
-    #: Time that a connection stays open between two requests; set it above the idle time of a proxy in front.
-    idle_timeout_ms: Milliseconds = 15_000
     #: Port for the metrics of a process without a web server (`worker`, `schedule`); 0 opens none.
     metrics_port: Port = 0
     #: Bearer token for `/metrics` on the web port. Unset: only this machine may read it, and nobody in internal mode.
     metrics_token: Secret = ""
     #: OTLP endpoint for traces, such as `http://127.0.0.1:4318`; needs the `telemetry` extra. Unset: no traces.
     otlp_endpoint: Address = ""
-    #: Messages per batch of the queue consumer.
-    max_batch_size: Count = 3
     #: Batches that one worker process handles at once.
     max_concurrency: Count = 10
-    #: Niceness of the process in which `serve` works the queue: how far its priority is below that of the pages.
-    worker_nice: Niceness = 10
-    #: Judge timeout per skill; must be below VSKILL_SUBMISSION_BUDGET_MS.
+    #: Judge timeout per skill. An attempt at a submission ends after 55 s, or half as long again as this.
     judge_budget_ms: Milliseconds = 30_000
-    #: Timeout of one attempt at a submission; must be below VSKILL_STUCK_THRESHOLD_MS.
-    submission_budget_ms: Milliseconds = 55_000
-    #: An active submission without a change for this long is reported as stuck.
-    stuck_threshold_ms: Milliseconds = 300_000
     #: Time that a stopping worker gives running work before it hands the work back.
     shutdown_grace_ms: Milliseconds = 10_000
     #: Time that a stopping web process keeps answering while `/readyz` fails; set it above the proxy's check interval.
@@ -233,18 +220,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     allowed_private_hosts: tuple[HostRule, ...] = ()
     #: Mirrors: `https://HOST/=https://MIRROR/` fetches from the mirror; the skill keeps its public identity.
     source_rewrites: tuple[Rewrite, ...] = ()
-    #: Timeout of one fetch; must be below VSKILL_SUBMISSION_BUDGET_MS. By default 20 s, or half of that budget.
-    fetch_budget_ms: Milliseconds = 0
-    #: Largest download of one repository.
-    fetch_limit_mib: Mebibytes = 256
-    #: Repositories of one host that one process fetches at once; of all hosts together, half as many more.
-    max_fetches: Count = 8
     #: Log format: `console` for people, `json` for machines.
     log_format: Literal["console", "json"] = "console"
     #: Lowest level that is logged.
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    #: Processes that scan skills, at most; 0 allows one per core.
-    scan_processes: Processes = 0
     #: Content digests that are blocked without asking the judge; a changed list makes every skill due for a new scan.
     known_bad_digests: tuple[Digest, ...] = ()
     #: File with known-bad hosts, accounts and SHA-256 hashes of files, one on each line; a skill with one is blocked.
@@ -288,12 +267,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     bandit_command: Program = ""
     #: Semgrep program; `off` disables it. By default `semgrep` on the PATH.
     semgrep_command: Program = ""
-    #: Timeout of one external analyser per skill.
-    external_scan_budget_ms: AnalysisMs = 60_000
-    #: External analyses that one process runs at once.
-    max_external_scans: Count = 1
-    #: Time that a remote analyser has to report before it counts as timed out.
-    external_scan_callback_ms: CallbackMs = 3_600_000
     #: Remote analysers and the secrets that they sign with, as `name=secret`.
     external_scan_secrets: tuple[NamedSecret, ...] = ()
     #: Analysers that must pass a skill before it is published without a reviewer: `bandit`, `semgrep`, remote ones.
@@ -302,16 +275,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     github_client_id: Name = ""
     #: Client secret of the GitHub OAuth app.
     github_client_secret: Secret = ""
-    #: Address of GitHub's sign-in pages; change it for GitHub Enterprise Server.
+    #: Address of GitHub; change it for GitHub Enterprise Server.
     github_url: Address = "https://github.com"
-    #: Address of GitHub's API; change it for GitHub Enterprise Server.
-    github_api_url: Address = "https://api.github.com"
     #: GitHub logins that may sign in; `*` is all. Where nobody is named, an internal registry lets in nobody by GitHub.
     github_allowed_logins: tuple[GitHubName, ...] = ()
-    #: GitHub organisations whose members may sign in; people are asked for the permission `read:org`.
-    github_allowed_organisations: tuple[GitHubName, ...] = ()
-    #: GitHub teams whose members may sign in, as `ORGANISATION/TEAM`.
-    github_allowed_teams: tuple[GitHubTeam, ...] = ()
+    #: GitHub organisations, and teams as `ORGANISATION/TEAM`, whose members may sign in; it asks for `read:org`.
+    github_allowed_organisations: tuple[GitHubGroup, ...] = ()
     #: Mail server that sends decisions: `smtp://HOST:PORT` or `smtps://USER:PASSWORD@HOST`.
     smtp_url: MailServer = ""
     #: Sender address of mail; required with VSKILL_SMTP_URL.
@@ -320,19 +289,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     mail_to: Mailbox = ""
 
     def __post_init__(self) -> None:
-        """Locations that were not given follow the data folder, or the store where that is in memory."""
+        """Locations that were not given follow the data folder, or the store where that is in memory; budgets follow
+        that of the judge."""
         in_memory = self.store == "memory:"
-        derived = {
-            "store": f"sqlite:{Path(self.data_dir) / 'vskill.db'}",
-            "broker": self.store or f"sqlite:{Path(self.data_dir) / 'vskill.db'}",
-            "blobs": "memory:" if in_memory else f"files:{Path(self.data_dir) / 'blobs'}",
-        }
-        for name, value in derived.items():
-            if not getattr(self, name):
-                msgspec.structs.force_setattr(self, name, value)
-        if not self.fetch_budget_ms:
-            budget = max(1, min(20_000, self.submission_budget_ms // 2))
-            msgspec.structs.force_setattr(self, "fetch_budget_ms", budget)
+        self._derive("store", f"sqlite:{Path(self.data_dir) / 'vskill.db'}")
+        self._derive("broker", self.store)
+        self._derive("blobs", "memory:" if in_memory else f"files:{Path(self.data_dir) / 'blobs'}")
+        # Each is longer than the one before, or within the one around it (B2).
+        self._derive("submission_budget_ms", max(55_000, self.judge_budget_ms * 3 // 2))
+        self._derive("stuck_threshold_ms", max(300_000, self.submission_budget_ms * 2))
+        self._derive("fetch_budget_ms", max(1, min(20_000, self.submission_budget_ms // 2)))
+
+    def _derive(self, field: str, value: object) -> None:
+        if not getattr(self, field):
+            msgspec.structs.force_setattr(self, field, value)
 
     def __repr__(self) -> str:
         """Every field but the secrets, of which only that they are set; locations without their passwords."""
@@ -340,6 +310,40 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         shown |= {name: shown_location(shown[name]) for name in ("store", "broker", "blobs")}
         hidden = {name: "***" for name in SECRETS if shown[name]}
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in {**shown, **hidden}.items())})"
+
+
+#: The settings: fields that have a variable.
+CHOSEN = tuple(name for name in Settings.__struct_fields__ if name not in FixedLimits.__struct_fields__)
+_FIXED = "nobody had to choose it; unset the variable"
+_FOLLOWS = "it follows VSKILL_JUDGE_BUDGET_MS; unset the variable"
+_DOOR = "the web server knows its limits; unset the variable"
+_OPEN_FILES = "it follows from the limit of open files (LimitNOFILE, ulimit -n); unset the variable"
+#: Settings of earlier versions, and what to do instead.
+GONE = {
+    "VSKILL_BODY_TIMEOUT_MS": _DOOR,
+    "VSKILL_DISK_ALERT_MIB": "the alert begins below 2 GiB; unset the variable",
+    "VSKILL_EXTERNAL_SCAN_BUDGET_MS": "an analyser has a minute per skill; unset the variable",
+    "VSKILL_EXTERNAL_SCAN_CALLBACK_MS": "a remote analyser has an hour to report; unset the variable",
+    "VSKILL_FETCH_BUDGET_MS": _FIXED,
+    "VSKILL_FETCH_LIMIT_MIB": _FIXED,
+    "VSKILL_GITHUB_ALLOWED_TEAMS": "name teams in VSKILL_GITHUB_ALLOWED_ORGANISATIONS, as acme/platform",
+    "VSKILL_GITHUB_API_URL": "it follows VSKILL_GITHUB_URL: /api/v3 there; unset the variable",
+    "VSKILL_HEADER_TIMEOUT_MS": _DOOR,
+    "VSKILL_IDLE_TIMEOUT_MS": "connections stay open for 15 s; let a proxy in front close idle ones before that",
+    "VSKILL_MAX_BATCH_SIZE": "VSKILL_MAX_CONCURRENCY says how much a worker does at once; unset the variable",
+    "VSKILL_MAX_CONNECTIONS": _OPEN_FILES,
+    "VSKILL_MAX_CONNECTIONS_PER_ADDRESS": _OPEN_FILES,
+    "VSKILL_MAX_EXTERNAL_SCANS": "a worker runs one at a time: start more workers; unset the variable",
+    "VSKILL_MAX_FETCHES": _FIXED,
+    "VSKILL_MAX_REQUESTS": _DOOR,
+    "VSKILL_MAX_REQUEST_WAIT_MS": _DOOR,
+    "VSKILL_MAX_STREAMS_PER_ADDRESS": _DOOR,
+    "VSKILL_SCAN_PROCESSES": "a worker scans on every core; unset the variable",
+    "VSKILL_SCRUB_BYTES_PER_S": _FIXED,
+    "VSKILL_STUCK_THRESHOLD_MS": _FOLLOWS,
+    "VSKILL_SUBMISSION_BUDGET_MS": _FOLLOWS,
+    "VSKILL_WORKER_NICE": "it is 10; unset the variable",
+}
 
 
 def _is_secret(kind: Any) -> bool:
@@ -379,7 +383,7 @@ def describe_settings() -> tuple[SettingFacts, ...]:
             written_value(getattr(defaults, name)),
             name in SECRETS,
         )
-        for name in Settings.__struct_fields__
+        for name in CHOSEN
     )
 
 
@@ -433,7 +437,7 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
     ours = (name for name in environ if name.startswith(PREFIX) and name not in _NO_SETTINGS)
     given = {name: environ[name] for name in ours}
     kinds = get_type_hints(Settings, include_extras=True)
-    known = {variable(field): field for field in Settings.__struct_fields__}
+    known = {variable(field): field for field in CHOSEN}
     for name in given:
         if name not in known:
             raise _unknown(name, known)
@@ -557,11 +561,7 @@ def check_budgets(settings: Settings) -> None:
     for inner, outer in pairs:
         small, large = getattr(settings, inner), getattr(settings, outer)
         if small >= large:
-            raise InvalidSettings(
-                f"{variable(inner)} is {small} and must be less than {variable(outer)}, which is {large}: "
-                f"lower the first or raise the second.",
-                settings=[variable(inner), variable(outer)],
-            )
+            raise InvalidSettings(f"{inner} is {small} and must be less than {outer}, which is {large}.")
 
 
 def _parse(name: str, text: str, kind: Any) -> Any:
@@ -591,6 +591,8 @@ def _accepted_values(kind: Any) -> str:
 
 
 def _unknown(name: str, known: Mapping[str, str]) -> InvalidSettings:
+    if name in GONE:
+        return InvalidSettings(f"{name} is no setting any more: {GONE[name]}.", setting=name, fix=GONE[name])
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
     return InvalidSettings(
         f"There is no setting {name}; the nearest is {near[0]}. Correct the name, or unset it.",

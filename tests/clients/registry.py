@@ -131,7 +131,6 @@ def running(folder: Path, **variables: str) -> Iterator[Registry]:
         "VSKILL_DATA_DIR": str(folder / "data"),
         "VSKILL_RATE_LIMITS": "off",
         # Other tests keep the cores busy, and these wait for its work.
-        "VSKILL_WORKER_NICE": "0",
         # All tests of a client publish as one owner, and some of them block what they published.
         "VSKILL_REVIEW_SIGNALS": "look-alike",
         # Clients of these tests update right after a publication.

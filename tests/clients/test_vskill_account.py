@@ -31,7 +31,6 @@ async def vskill(tmp_path, github: FakeGitHub):
         "github_client_id": CLIENT_ID,
         "github_client_secret": CLIENT_SECRET,
         "github_url": github.address,
-        "github_api_url": github.address,
     }
     async with open_shelf(tmp_path, **app) as shelf:
         yield Command(shelf)

@@ -16,9 +16,9 @@ from tools import blocks
 from tools.files import ROOT, texts
 from tools.reference import without_parts
 from vskill_platform.settings import (
+    CHOSEN,
     REGISTRY_VARIABLE,
     TOKEN_VARIABLE,
-    Settings,
     load_settings,
     variable,
 )
@@ -52,7 +52,7 @@ CLIENTS = {
 INSTALLING = CLIENTS.keys() - {"vskill"}
 #: Reads what was installed, from the address that it was installed from.
 WITHOUT_AN_ADDRESS = ("npx skills update",)
-OURS = frozenset(variable(field) for field in Settings.__struct_fields__) | {
+OURS = frozenset(variable(field) for field in CHOSEN) | {
     REGISTRY_VARIABLE,
     TOKEN_VARIABLE,
 }

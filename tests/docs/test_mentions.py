@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import msgspec
 import pytest
 
 from tests.docs.test_client_variables import CLIENTS
@@ -19,7 +18,7 @@ from tools.reference import without_parts
 from vskill_platform.actions.owners import PROOF_FILE
 from vskill_platform.cli import cli
 from vskill_platform.observability import Metrics
-from vskill_platform.settings import REGISTRY_VARIABLE, TOKEN_VARIABLE, Settings, variable
+from vskill_platform.settings import CHOSEN, REGISTRY_VARIABLE, TOKEN_VARIABLE, variable
 from vskill_platform.web.app import ENDPOINTS
 
 #: What is written by hand: in what is generated, examples of skills and all addresses are no mentions.
@@ -60,7 +59,7 @@ def mentions(path: str, pattern: re.Pattern[str]) -> set[str]:
 
 @pytest.mark.parametrize("path", sorted(PAGES))
 def test_a_setting_that_a_page_mentions_exists(path):
-    known = {variable(field.name) for field in msgspec.structs.fields(Settings)} | CLIENTS["vskill"].reads
+    known = {variable(field) for field in CHOSEN} | CLIENTS["vskill"].reads
     known |= {REGISTRY_VARIABLE, TOKEN_VARIABLE}
     assert set(_SETTING.findall(PAGES[path])) - known == set()
 

@@ -83,7 +83,7 @@ async def installation(tmp_path: Path, **variables: str) -> AsyncIterator[Instal
         store=await postgres.database_of(tmp_path),
         broker=await nats.queue_of(tmp_path),
     )
-    given = {"VSKILL_BROKER": settings.broker, "VSKILL_RATE_LIMITS": "off", "VSKILL_SCAN_PROCESSES": "1"}
+    given = {"VSKILL_BROKER": settings.broker, "VSKILL_RATE_LIMITS": "off"}
     async with env_for(settings) as env, workers_on(settings, tmp_path, **given, **variables) as processes:
         await make_account(env, ACCOUNT, Role.AUTHOR)
         with active_env(env):

@@ -54,7 +54,7 @@ from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.scan.contract import Scanner
-from vskill_platform.settings import Settings, load_settings
+from vskill_platform.settings import Settings, check_settings, load_settings
 from vskill_platform.sources.upload import UploadSource
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.submission_store import enumerate_published_skills, get_stuck_submissions
@@ -144,25 +144,31 @@ async def test_B1_a_scan_that_hangs_ends_by_its_budget(open_here: Opener) -> Non
 
 
 @pytest.mark.parametrize(
-    "variables",
+    "settings",
     [
-        {"VSKILL_JUDGE_BUDGET_MS": "55000"},
-        {"VSKILL_JUDGE_BUDGET_MS": "60000"},
-        {"VSKILL_SUBMISSION_BUDGET_MS": "300000"},
-        {"VSKILL_SUBMISSION_BUDGET_MS": "1000"},
-        {"VSKILL_STUCK_THRESHOLD_MS": "20000"},
+        Settings(judge_budget_ms=55_000, submission_budget_ms=55_000),
+        Settings(submission_budget_ms=300_000, stuck_threshold_ms=300_000),
+        Settings(submission_budget_ms=1_000),
+        Settings(stuck_threshold_ms=20_000),
     ],
 )
-def test_B2_budgets_that_do_not_nest_are_refused(variables: dict[str, str]) -> None:
+def test_B2_budgets_that_do_not_nest_are_refused(settings: Settings) -> None:
     """Start-up refuses a configuration in which an outer limit would strike before the inner one."""
     with pytest.raises(InvalidSettings, match="must be less than"):
-        load_settings(variables)
+        check_settings(settings)
+
+
+@pytest.mark.parametrize("judge_ms", [1, 30_000, 55_000, 86_400_000])
+def test_B2_the_outer_budgets_follow_that_of_the_judge(judge_ms: int) -> None:
+    settings = load_settings({"VSKILL_JUDGE_BUDGET_MS": str(judge_ms)})
+    assert judge_ms < settings.submission_budget_ms < settings.stuck_threshold_ms
+    assert settings.fetch_budget_ms < settings.submission_budget_ms
 
 
 async def test_B2_every_way_in_checks_the_budgets() -> None:
     """Settings that were built by hand are checked when the environment opens."""
     with pytest.raises(InvalidSettings):
-        async with env_for(Settings(store="memory:", judge_budget_ms=60_000)):
+        async with env_for(Settings(store="memory:", submission_budget_ms=1_000)):
             pass
 
 

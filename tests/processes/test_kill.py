@@ -86,7 +86,6 @@ async def test_B8_kills_in_a_row_lose_nothing(tmp_path: Path) -> None:
             tmp_path,
             TEST_SCAN_S="0.2-0.9",
             VSKILL_MAX_CONCURRENCY="2",
-            VSKILL_MAX_BATCH_SIZE="2",
             **SHORT_CLAIM,
         ) as workers,
     ):

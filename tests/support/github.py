@@ -9,6 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
+#: Where an own GitHub server has its API.
+API = "/api/v3"
 CLIENT_ID = "test-app"
 CLIENT_SECRET = "test-app-secret"
 
@@ -65,13 +67,13 @@ class FakeGitHub:
             return 200, self.raw
         if line.startswith("POST /login/oauth/access_token "):
             return 200, msgspec.json.encode(self._exchange(parse_qs(body.decode())))
-        if line.startswith(f"POST /applications/{CLIENT_ID}/token "):
+        if line.startswith(f"POST {API}/applications/{CLIENT_ID}/token "):
             basic = base64.b64encode(f"{CLIENT_ID}:{CLIENT_SECRET}".encode()).decode()
             known = msgspec.json.decode(body).get("access_token") in self.tokens
             if fields.get("authorization") == f"Basic {basic}" and known:
                 return 200, msgspec.json.encode({"user": self.user})
         if "/memberships/" in line:
-            return self._membership(line.split(" ")[1], fields.get("authorization", ""))
+            return self._membership(line.split(" ")[1].removeprefix(API), fields.get("authorization", ""))
         return 404, b"{}"
 
     def _membership(self, path: str, authorization: str) -> tuple[int, bytes]:

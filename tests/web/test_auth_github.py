@@ -36,7 +36,6 @@ async def env(github):
         github_client_id=CLIENT_ID,
         github_client_secret=CLIENT_SECRET,
         github_url=github.address,
-        github_api_url=github.address,
     )
     async with open_product_env(settings) as opened:
         yield opened

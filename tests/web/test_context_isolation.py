@@ -20,6 +20,7 @@ from vskill_platform.settings import Settings
 from vskill_platform.web import routing as declare
 from vskill_platform.web import server
 from vskill_platform.web.app import create_app
+from vskill_platform.web.front_door import FrontDoor, door_limits, raise_descriptor_limit
 from vskill_platform.worker_context import get_worker_env
 
 pytestmark = pytest.mark.anyio
@@ -57,7 +58,8 @@ async def served(env, *, reset: bool):
     assert config.reset_contextvars, "the one place that configures the server switches it on"
     config.reset_contextvars = reset
     listener = server.bind(settings)
-    running = server._Server(config, settings, env.metrics)
+    door = FrontDoor(settings, door_limits(settings, raise_descriptor_limit()), env.metrics)
+    running = server._Server(config, door)
     task = asyncio.create_task(running.serve([listener]))
     try:
         yield probe, listener.getsockname()[1]

@@ -52,10 +52,8 @@ async def registry(
         github_client_id=CLIENT_ID,
         github_client_secret=CLIENT_SECRET,
         github_url=github.address,
-        github_api_url=github.address,
         github_allowed_logins=logins,
-        github_allowed_organisations=organisations,
-        github_allowed_teams=teams,
+        github_allowed_organisations=(*organisations, *teams),
     )
     async with open_product_env(settings) as env:
         await make_account(env, "eve", Role.ADMIN)

@@ -39,7 +39,7 @@ def serve(*, host: str | None, port: int | None, web_only: bool, no_workers: boo
     """Run web server, workers and schedule; Ctrl-C stops them.
 
     Workers and schedule run in a process of their own, which is started again when it ends. It has a lower priority
-    (VSKILL_WORKER_NICE), so that pages do not wait for the work.
+    so that pages do not wait for the work.
     """
     roles = Roles(web=True, work=not (web_only or no_workers), schedule=not web_only, demo=demo)
     _run_roles(roles, host, port)

@@ -21,6 +21,9 @@ from vskill_platform.queue.consumer import run_consumer
 from vskill_platform.queue.schedule import run_schedule
 from vskill_platform.settings import Settings, process_settings
 
+#: How far its priority is below that of the pages.
+NICENESS = 10
+
 
 def main(descriptor: str, servers_version: str) -> int:
     """Until the server is gone, or a signal; the exit code."""
@@ -31,7 +34,7 @@ def main(descriptor: str, servers_version: str) -> int:
         settings = process_settings()
         log = configure_logging(settings)
         _check_version(servers_version)
-        _give_way(settings.worker_nice)
+        _give_way(NICENESS)
         run_async(_work_for(socket.socket(fileno=int(descriptor)), settings))
     except PlatformError as error:
         log.error("worker process not started", error=str(error), code=error.code)  # noqa: TRY400 - says enough

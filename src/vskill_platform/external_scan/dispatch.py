@@ -119,17 +119,11 @@ async def scan(task: Task) -> TaskEnd:
     if analyser is None:
         return _finish(digest, _unavailable(provider))
     files = await read_content(digest)
-    async with require_env("turns").turns.turn(_slot(digest)):
+    async with require_env("turns").turns.turn(EXTERNAL_SCAN):
         report = await analyse(analyser, files)
     if report.status is ExternalStatus.ERROR and task.attempts.failed < len(DELAYS_MS):
         raise PlatformError(f"{provider} failed: {report.problem}")
     return _finish(digest, report)
-
-
-def _slot(digest: str) -> str:
-    """Contents share as many turns as analyses may run at once in a process."""
-    at_once = require_env("settings").settings.max_external_scans
-    return f"external_scan:{int(digest[:8], 16) % at_once}"
 
 
 def _finish(digest: str, report: ExternalReport) -> TaskEnd:

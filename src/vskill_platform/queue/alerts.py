@@ -79,7 +79,7 @@ MEANING: dict[AlertCode, str] = {
     AlertCode.NAMESPACE_PREPARING: "a namespace that is to be hidden has waited for its records for ten minutes",
     AlertCode.RESCANS_STOPPED: "new rules would take down more than 1 % of the live skills; an admin must look first",
     AlertCode.CONTENT_DAMAGED: "stored files of a version or a submission are missing or damaged",
-    AlertCode.DISK_FILLING: "a disk with records or content has less free than VSKILL_DISK_ALERT_MIB",
+    AlertCode.DISK_FILLING: "a disk with records or content has less than 2 GiB free",
     AlertCode.SLOW_WRITES: "a worker's last write to the record store took a second or more; a claim lasts 15",
     AlertCode.JUDGE_STALE: "most of the last runs that asked a judge got no answer of one",
 }

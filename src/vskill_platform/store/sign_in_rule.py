@@ -49,8 +49,8 @@ class SignInRule(msgspec.Struct, frozen=True):
         if not self.lets_nobody_in:
             return f"These may sign in with GitHub: {', '.join(self.named)}."
         return (
-            "Nobody may sign in with GitHub: the registry is internal, and VSKILL_GITHUB_ALLOWED_LOGINS, "
-            "VSKILL_GITHUB_ALLOWED_ORGANISATIONS and VSKILL_GITHUB_ALLOWED_TEAMS name nobody."
+            "Nobody may sign in with GitHub: the registry is internal, and VSKILL_GITHUB_ALLOWED_LOGINS "
+            "and VSKILL_GITHUB_ALLOWED_ORGANISATIONS name nobody."
         )
 
     def admits(self, user: User) -> bool:
@@ -61,12 +61,10 @@ class SignInRule(msgspec.Struct, frozen=True):
 
 
 def rule_for(settings: Settings, mode: RegistryMode) -> SignInRule:
-    names = (
-        settings.github_allowed_logins,
-        settings.github_allowed_organisations,
-        settings.github_allowed_teams,
-    )
-    return SignInRule(mode, *(tuple(one.lower() for one in group) for group in names))
+    logins = tuple(one.lower() for one in settings.github_allowed_logins)
+    groups = tuple(one.lower() for one in settings.github_allowed_organisations)
+    organisations = tuple(one for one in groups if "/" not in one)
+    return SignInRule(mode, logins, organisations, tuple(one for one in groups if "/" in one))
 
 
 async def read_rule() -> SignInRule:

@@ -19,10 +19,10 @@ from collections.abc import Callable
 import msgspec
 import structlog
 
-from vskill_platform.domain.errors import InvalidSettings
 from vskill_platform.observability import Metrics
 from vskill_platform.settings import Settings
 from vskill_platform.shortages import shortage_of
+from vskill_platform.sources.git import FetchSettings
 from vskill_platform.web.limits import address_behind, is_within, networks_of, share_of
 from vskill_platform.web.refusals import BUSY, FULL, TOO_MANY_FROM_ADDRESS, Refusal
 
@@ -59,15 +59,22 @@ _SAY_EVERY_S = 30.0
 
 
 class DoorLimits(msgspec.Struct, frozen=True):
-    """The numbers of one process, made of its settings and of what the system allows."""
+    """The numbers of one process."""
 
+    #: Connections that are held at once.
     connections: int
+    #: Connections of one address, or of one IPv6 /64 network; trusted proxies are not limited.
     per_address: int
-    requests: int
-    wait_s: float
-    header_s: float
-    body_s: float
-    idle_s: float
+    #: Requests that are worked on at once; others wait for their turn.
+    requests: int = 64
+    #: How long a request waits for its turn before it is refused with 503.
+    wait_s: float = 1.0
+    #: Time that a client has to send a request's headers.
+    header_s: float = 10.0
+    #: Time that a client has to send a request's body; every 16 KB add a second.
+    body_s: float = 20.0
+    #: How long a connection stays open between two requests.
+    idle_s: float = 15.0
 
 
 def raise_descriptor_limit() -> int:
@@ -84,24 +91,9 @@ def raise_descriptor_limit() -> int:
 
 
 def door_limits(settings: Settings, descriptors: int) -> DoorLimits:
-    """InvalidSettings where more connections are asked for than there are descriptors beside the process's own."""
-    kept = descriptors_kept(settings)
-    most = settings.max_connections or max(FEWEST_CONNECTIONS, min(MOST_CONNECTIONS, descriptors - kept))
-    if settings.max_connections > max(FEWEST_CONNECTIONS, descriptors - kept):
-        raise InvalidSettings(
-            f"VSKILL_MAX_CONNECTIONS is {most}, but this process may open {descriptors} files and needs {kept} of them "
-            f"itself: set it to at most {max(0, descriptors - kept)}, or raise the limit (LimitNOFILE, ulimit -n).",
-            setting="VSKILL_MAX_CONNECTIONS",
-        )
-    return DoorLimits(
-        connections=most,
-        per_address=settings.max_connections_per_address or max(1, most // 2),
-        requests=settings.max_requests,
-        wait_s=settings.max_request_wait_ms / 1000,
-        header_s=settings.header_timeout_ms / 1000,
-        body_s=settings.body_timeout_ms / 1000,
-        idle_s=settings.idle_timeout_ms / 1000,
-    )
+    """As many connections as there are descriptors beside the process's own, and half of them for one address."""
+    most = max(FEWEST_CONNECTIONS, min(MOST_CONNECTIONS, descriptors - descriptors_kept(settings)))
+    return DoorLimits(connections=most, per_address=most // 2)
 
 
 def descriptors_kept(settings: Settings) -> int:
@@ -112,7 +104,7 @@ def descriptors_kept(settings: Settings) -> int:
         + MOST_LINGERING
         + _ACCEPT_AT_ONCE
         + _OF_A_MESSAGE * settings.max_batch_size * settings.max_concurrency
-        + _OF_A_FETCH * settings.max_fetches
+        + _OF_A_FETCH * FetchSettings().at_once
         + _OF_A_SCANNER * scanners
     )
 

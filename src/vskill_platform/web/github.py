@@ -72,7 +72,12 @@ def authorize_url(settings: Settings, state: str, verifier: str) -> str:
 
 
 def asks_for_memberships(settings: Settings) -> bool:
-    return bool(settings.github_allowed_organisations or settings.github_allowed_teams)
+    return bool(settings.github_allowed_organisations)
+
+
+def _api_address(settings: Settings) -> str:
+    address = settings.github_url.rstrip("/")
+    return "https://api.github.com" if address == "https://github.com" else f"{address}/api/v3"
 
 
 def callback_url(settings: Settings) -> str:
@@ -115,7 +120,7 @@ async def _find_admission(settings: Settings, rule: SignInRule, person: GitHubUs
         organisation, _, name = team.partition("/")
         paths[f"team {team}"] = f"/orgs/{organisation}/teams/{name}/memberships/{person.login}"
     for named, path in paths.items():
-        url = settings.github_api_url.rstrip("/") + path
+        url = _api_address(settings) + path
         membership = await _ask("GET", url, _Membership, token=token)
         if membership is not None and membership.state == "active":
             return named
@@ -124,7 +129,7 @@ async def _find_admission(settings: Settings, rule: SignInRule, person: GitHubUs
 
 async def _user_of_token(settings: Settings, token: str) -> GitHubUser:
     """Whose token it is, if it was given to our own app: one that another site got does not sign in here."""
-    url = f"{settings.github_api_url.rstrip('/')}/applications/{settings.github_client_id}/token"
+    url = f"{_api_address(settings)}/applications/{settings.github_client_id}/token"
     basic = httpx2.BasicAuth(settings.github_client_id, settings.github_client_secret)
     checked = await _ask("POST", url, _Checked, json={"access_token": token}, auth=basic)
     user = None if checked is None else checked.user

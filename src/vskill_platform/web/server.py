@@ -17,15 +17,20 @@ from vskill_platform.domain.errors import InvalidSettings
 from vskill_platform.observability import Metrics
 from vskill_platform.settings import Settings
 from vskill_platform.web.connection import ClientConnection
-from vskill_platform.web.front_door import Entrance, FrontDoor, door_limits, raise_descriptor_limit
+from vskill_platform.web.front_door import (
+    DoorLimits,
+    Entrance,
+    FrontDoor,
+    door_limits,
+    raise_descriptor_limit,
+)
 from vskill_platform.web.refusals import Refusal
 
 BACKLOG = 2048
 
 
 def bind(settings: Settings) -> socket.socket:
-    """A listening socket; InvalidSettings where the address cannot be had, or not as many connections."""
-    door_limits(settings, raise_descriptor_limit())
+    """A listening socket; InvalidSettings where the address cannot be had."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
@@ -67,10 +72,12 @@ async def serve(
     at_stop: Callable[[], None] | None = None,
     *,
     metrics: Metrics,
+    limits: DoorLimits | None = None,
 ) -> None:
     """Answer until `stop` is set and the drain is over, then let running requests finish within the grace. `at_stop`
     ends those that would never finish by themselves: event streams."""
-    server = _Server(server_config(app, settings), settings, metrics)
+    limits = limits or door_limits(settings, raise_descriptor_limit())
+    server = _Server(server_config(app, settings), FrontDoor(settings, limits, metrics))
     serving = asyncio.create_task(server.serve([listener]))
     stopping = asyncio.create_task(stop.wait())
     try:
@@ -102,14 +109,12 @@ class _Server(uvicorn.Server):
     """Uvicorn's server behind our front door, and without signal handlers: the command line handles signals for every
     role."""
 
-    def __init__(self, config: uvicorn.Config, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, config: uvicorn.Config, door: FrontDoor) -> None:
         super().__init__(config)
-        self._settings = settings
-        self._metrics = metrics
+        self._door = door
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        limits = door_limits(self._settings, raise_descriptor_limit())
-        door = FrontDoor(self._settings, limits, self._metrics)
+        door = self._door
 
         def make(peer: str, refusal: Refusal | None) -> ClientConnection:
             return ClientConnection(self.config, self.server_state, self.lifespan.state, door, peer, refusal)
