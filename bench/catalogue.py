@@ -13,9 +13,9 @@ from random import Random
 import msgspec
 
 from bench.workshop import Workshop, open_env
-from vskill_platform.archives import artifact_of
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain import keys
+from vskill_platform.domain.archives import artifact_of
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.content import SkillFile, content_hash, digest_of_files, manifest_of, pack
 from vskill_platform.domain.identity import Identity

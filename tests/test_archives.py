@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vskill_platform.archives import archive_digests, tar_archive, zip_archive
+from vskill_platform.domain.archives import archive_digests, tar_archive, zip_archive
 from vskill_platform.domain.content import MODES, SkillFile, check_path
 from vskill_platform.domain.errors import InvalidInput, NoSkillFound, PlatformError
 

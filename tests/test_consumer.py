@@ -34,18 +34,18 @@ from vskill_platform.domain.scan import StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import CLAIM_MS, MAX_INTERRUPTED, UNAVAILABLE_END_MS, Submission
 from vskill_platform.env import Env, Pace
-from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.intake.submit import submit_repository, submit_upload
 from vskill_platform.queue import consumer
 from vskill_platform.queue.consumer import handle_submission_queue, run_consumer
 from vskill_platform.queue.control import pause_queue, resume_queue
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.scan.limits import Limits
-from vskill_platform.scan.pool import PooledScanner
+from vskill_platform.scan.manifest import read_manifest
 from vskill_platform.settings import Settings
 from vskill_platform.sources.contract import Fetched
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.submission_store import enumerate_published_skills
+from vskill_platform.tiers.pool import PooledScanner
 from vskill_platform.worker_context import get_worker_env, run_with_worker_env
 
 pytestmark = pytest.mark.anyio

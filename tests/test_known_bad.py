@@ -9,11 +9,11 @@ from tests.support.system_reads import get_submission
 from vskill_platform.domain.blocklist import digest_target
 from vskill_platform.domain.content import digest_of_files
 from vskill_platform.domain.states import State
-from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.intake.submit import IntakeOutcome, submit_upload
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.indicators import read_indicators, with_indicators
+from vskill_platform.scan.manifest import read_manifest
 from vskill_platform.scan.ruleset import Ruleset
 from vskill_platform.store.blocklist import find_hits
 from vskill_platform.store.skills import get_skill

@@ -6,7 +6,6 @@ import pytest
 
 from vskill_platform.domain.errors import InvalidSettings
 from vskill_platform.scan.limits import DEFAULT_LIMITS
-from vskill_platform.scan.pool import WAIT_S
 from vskill_platform.settings import (
     CHOSEN,
     GONE,
@@ -17,6 +16,7 @@ from vskill_platform.settings import (
     load_settings,
     shown_location,
 )
+from vskill_platform.tiers.pool import WAIT_S
 
 
 def test_no_variables_at_all_give_the_embedded_defaults():

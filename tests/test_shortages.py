@@ -13,7 +13,7 @@ from vskill_platform.shortages import LATELY_MS, ShortagesMet, shortage_of
 _NO_MEMORY_FOR = """
 import resource, threading
 from pathlib import Path
-from vskill_platform.scan.wire import frame
+from vskill_platform.tiers.wire import frame
 from vskill_platform.shortages import shortage_of
 
 big = {{str(number): b"x" * 300_000 for number in range(20)}}

@@ -41,8 +41,6 @@ from vskill_platform.external_scan.dispatch import request_scans
 from vskill_platform.kv.entries import Put
 from vskill_platform.observability import Metrics, logger
 from vskill_platform.queue.tasks import handle_task
-from vskill_platform.scan.judge import HttpJudge, JudgeAddress, make_client
-from vskill_platform.scan.pool import PooledScanner
 from vskill_platform.settings import Settings
 from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.command import find_git
@@ -50,6 +48,8 @@ from vskill_platform.sources.git import FetchSettings, GitSource
 from vskill_platform.store.external_scans import ExternalStatus, get_external_scan
 from vskill_platform.store.task_kinds import TaskEnd, TaskKind
 from vskill_platform.store.tasks import ask_for, read_task
+from vskill_platform.tiers.judge import HttpJudge, JudgeAddress, make_client
+from vskill_platform.tiers.pool import PooledScanner
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

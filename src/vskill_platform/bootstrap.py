@@ -25,17 +25,14 @@ from vskill_platform.database.migrations import load_migrations
 from vskill_platform.database.sqlite import SqliteDatabase
 from vskill_platform.domain.errors import InvalidSettings, StoreUnavailable, Unsupported
 from vskill_platform.env import Env
-from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.kv.contract import KV, StoreSnapshot
 from vskill_platform.kv.memory import MemoryKV
 from vskill_platform.kv.sqlite import SqliteKV
 from vskill_platform.kv.sqlite_fields import derive_again
 from vskill_platform.kv.sqlite_snapshot import open_sqlite_snapshot
 from vskill_platform.observability import Metrics, logger
-from vskill_platform.scan.contract import Scanner
 from vskill_platform.scan.indicators import Indicators, read_indicators
-from vskill_platform.scan.judge import HttpJudge, JudgeAddress, make_client
-from vskill_platform.scan.pool import PooledScanner
+from vskill_platform.scan.manifest import read_manifest
 from vskill_platform.settings import (
     Settings,
     check_location,
@@ -44,7 +41,7 @@ from vskill_platform.settings import (
     shown_location,
     variable,
 )
-from vskill_platform.signing.keys import FileKeys, KeyRing, MemoryKeys
+from vskill_platform.signing.key_ring import FileKeys, KeyRing, MemoryKeys
 from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.command import find_git
 from vskill_platform.sources.examples import example_rewrites, known_bad_digests
@@ -54,6 +51,9 @@ from vskill_platform.sources.upload import UploadSource
 from vskill_platform.store.names import settle_store
 from vskill_platform.store.scans import CachedJudge
 from vskill_platform.telemetry import open_tracing
+from vskill_platform.tiers.contract import Scanner
+from vskill_platform.tiers.judge import HttpJudge, JudgeAddress, make_client
+from vskill_platform.tiers.pool import PooledScanner
 from vskill_platform.worker_context import run_with_worker_env
 
 _SYSTEM_CLOCK = SystemClock()

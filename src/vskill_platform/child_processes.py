@@ -1,7 +1,7 @@
 """Other people's programs beside us: what they print is read within limits, and what does not end by itself is killed
 with its group. git (`sources.command`), the analysers (`external_scan.sandbox`) and what colours code run this way,
 each in a session of its own, so that its processes form a group. Not found by this is what left the group, and what a
-program that ended by itself left running with its pipes closed. Processes of our own (`scan.pool`,
+program that ended by itself left running with its pipes closed. Processes of our own (`tiers.pool`,
 `cli.worker_process`) begin by `start_own`.
 """
 

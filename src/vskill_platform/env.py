@@ -16,12 +16,12 @@ from vskill_platform.gate import Turns, WorkGate
 from vskill_platform.keeping import KeptReads
 from vskill_platform.kv.contract import KV
 from vskill_platform.observability import Metrics
-from vskill_platform.scan.contract import Judge, Scanner
 from vskill_platform.settings import Settings
 from vskill_platform.shortages import ShortagesMet
-from vskill_platform.signing.keys import KeyRing
+from vskill_platform.signing.key_ring import KeyRing
 from vskill_platform.sources.contract import Sources
 from vskill_platform.telemetry import NoTracing, Tracing
+from vskill_platform.tiers.contract import Judge, Scanner
 
 
 class Pace(msgspec.Struct, frozen=True):

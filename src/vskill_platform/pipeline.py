@@ -26,9 +26,9 @@ from vskill_platform.domain.scan import Severity, StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Submission
 from vskill_platform.external_scan.requirements import unmet_requirements
-from vskill_platform.intake.manifest import admit_skill
 from vskill_platform.kv.entries import Operation
 from vskill_platform.publish import Content, TakenDown, VerifiedContent, publish
+from vskill_platform.scan.manifest import admit_skill
 from vskill_platform.store.blocklist import (
     assert_blocklist,
     audience_of_block,

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import msgspec
 
-from vskill_platform.archives import ArchiveDigests, archive_digests, artifact_of
 from vskill_platform.domain import keys
+from vskill_platform.domain.archives import ArchiveDigests, Artifact, archive_digests, artifact_of
 from vskill_platform.domain.block_index import all_targets
 from vskill_platform.domain.blocklist import BlockTarget
 from vskill_platform.domain.content import (
@@ -27,7 +27,6 @@ from vskill_platform.domain.naming import slug_of
 from vskill_platform.domain.numbering import version_note
 from vskill_platform.domain.scan import StaticReport
 from vskill_platform.domain.skill import (
-    Artifact,
     Certification,
     Publication,
     PublishedSkill,
@@ -38,10 +37,10 @@ from vskill_platform.domain.skill import (
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.trust import TrustFacts
-from vskill_platform.intake.manifest import Manifest, admit_skill
 from vskill_platform.kv.entries import Assert, Operation
+from vskill_platform.scan.manifest import Manifest, admit_skill
+from vskill_platform.signing.from_records import make_statement
 from vskill_platform.signing.keys import SigningKey
-from vskill_platform.signing.statement import make_statement
 from vskill_platform.store.attestations import attestation_writes
 from vskill_platform.store.blocklist import require_unblocked
 from vskill_platform.store.claims import HeldClaim, Passed

@@ -11,12 +11,13 @@ from itertools import chain
 import msgspec
 
 from vskill_platform.domain import keys, submission
+from vskill_platform.domain.archives import Artifact
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC, Audiences
 from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.listing import About
 from vskill_platform.domain.numbering import listed_number
-from vskill_platform.domain.skill import Artifact, PublishedSkillSummary
+from vskill_platform.domain.skill import PublishedSkillSummary
 from vskill_platform.domain.states import STUCK_STATES, State
 from vskill_platform.domain.submission import STUCK_THRESHOLD_MS, Step, Submission
 from vskill_platform.env import Env

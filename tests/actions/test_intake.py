@@ -20,9 +20,9 @@ from tests.support.system_reads import get_submission
 from vskill_platform.actions.findings import FINDINGS, SARIF
 from vskill_platform.actions.intake import UPLOAD
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
-from vskill_platform.archives import tar_archive, zip_archive
 from vskill_platform.client.wire.findings import RunFindings
 from vskill_platform.client.wire.submissions import UploadSkill
+from vskill_platform.domain.archives import tar_archive, zip_archive
 from vskill_platform.domain.content import DEFAULT_LIMITS, SkillFile
 from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
 from vskill_platform.domain.scan import (

@@ -20,7 +20,6 @@ from vskill_platform.bootstrap import env_for
 from vskill_platform.cli import cli
 from vskill_platform.cli.doctor import Check, check
 from vskill_platform.cli.errors import first_known
-from vskill_platform.cli.local_skills import read_folder
 from vskill_platform.cli.output import Duration, plain, show_duration
 from vskill_platform.domain import keys
 from vskill_platform.domain.content import ContentLimits
@@ -29,6 +28,7 @@ from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.namespace import Access, Member, Namespace, NamespaceRole, Team
 from vskill_platform.env import Env
 from vskill_platform.settings import process_settings
+from vskill_platform.sources.folder import read_folder
 from vskill_platform.store.accounts import Role, User
 from vskill_platform.store.collections import create_collection
 from vskill_platform.worker_context import run_with_worker_env

@@ -19,10 +19,10 @@ from vskill_platform.actions.collections import (
 from vskill_platform.actions.principal import OPERATOR
 from vskill_platform.cli.revocation_check import SERIALS
 from vskill_platform.clock import SystemClock
+from vskill_platform.domain.revocation_list import DAY_MS, PAYLOAD_TYPE
 from vskill_platform.settings import remote_variables
 from vskill_platform.signing.dsse import seal
 from vskill_platform.signing.keys import SigningKey
-from vskill_platform.signing.revocation_list import DAY_MS, PAYLOAD_TYPE
 
 __all__ = ["project", "there"]
 

@@ -16,9 +16,9 @@ from vskill_platform.external_scan import callback, contract
 from vskill_platform.notifications import post
 from vskill_platform.queue import alerts, control, jobs, tasks
 from vskill_platform.queue.jobs import JOBS
-from vskill_platform.scan import judge, pool
 from vskill_platform.scan.limits import DEFAULT_LIMITS
 from vskill_platform.store import setup
+from vskill_platform.tiers import judge, pool
 from vskill_platform.web import routing, subscription
 
 S, MIN, H = 1_000, 60_000, 3_600_000

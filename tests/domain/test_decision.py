@@ -14,12 +14,10 @@ from vskill_platform.domain.decision import (
     BlockScope,
     Decision,
     DecisionRow,
-    Outcome,
     RescanOutcome,
     decide,
     decide_rescan,
     judge_can_change,
-    outcome_of,
 )
 from vskill_platform.domain.scan import (
     JUDGE_DOWN,
@@ -438,20 +436,6 @@ def test_the_reason_names_the_rules_and_the_problem() -> None:
     error = decide(StaticReport("r1", ScanStatus.ERROR, problem="the scanner was killed"), NO_JUDGE)
     assert "the scanner was killed" in error.reason
     assert decide(StaticReport("r1"), NO_JUDGE, blocklist_hit="").reason
-
-
-@pytest.mark.parametrize(
-    ("state", "outcome"),
-    [
-        (State.AUTO_APPROVED, Outcome.PUBLISH),
-        (State.NEEDS_REVIEW, Outcome.REVIEW),
-        (State.TIER1_FAILED, Outcome.FAIL),
-        (State.REJECTED, Outcome.FAIL),
-        (State.BLOCKED, Outcome.BLOCK),
-    ],
-)
-def test_the_author_is_told_the_outcome_of_each_state(state: State, outcome: Outcome) -> None:
-    assert outcome_of(Decision(state, "why", DecisionRow.JUDGE_FAIL)) is outcome
 
 
 def test_a_signal_sends_an_approved_skill_to_a_person_and_says_why() -> None:

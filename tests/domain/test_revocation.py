@@ -12,7 +12,6 @@ from vskill_platform.domain.revocation import (
     RevocationKind,
     RevocationStep,
     RevokedList,
-    RevokedStatus,
     RevokedVersion,
     revocation_steps,
     revoked_versions,
@@ -20,6 +19,7 @@ from vskill_platform.domain.revocation import (
     status_of,
     steps_by_kind,
 )
+from vskill_platform.domain.revocation_list import RevokedStatus
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import (
     PublishedSkill,

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.examples import examples
 from vskill_platform.domain import keys
+from vskill_platform.domain.archives import Artifact
 from vskill_platform.domain.blocklist import BLOCK_REASON
 from vskill_platform.domain.content import SkillFile, content_hash, digest_of, manifest_of, tree_hash
 from vskill_platform.domain.errors import (
@@ -34,7 +35,6 @@ from vskill_platform.domain.naming import (
 from vskill_platform.domain.numbering import next_version, parse_semver
 from vskill_platform.domain.scan import Severity, Verdict
 from vskill_platform.domain.skill import (
-    Artifact,
     Certification,
     OpenReview,
     Publication,

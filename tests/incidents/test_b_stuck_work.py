@@ -42,7 +42,6 @@ from vskill_platform.domain.submission import (
     Submission,
 )
 from vskill_platform.env import Env, Pace
-from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.intake.submit import IntakeOutcome, submit_repository
 from vskill_platform.kv.memory import MemoryKV
 from vskill_platform.kv.postgres import PostgresKV
@@ -53,11 +52,12 @@ from vskill_platform.queue.health import WORKERS, queue_health
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.queue.schedule import run_job
-from vskill_platform.scan.contract import Scanner
+from vskill_platform.scan.manifest import read_manifest
 from vskill_platform.settings import Settings, check_settings, load_settings
 from vskill_platform.sources.upload import UploadSource
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.submission_store import enumerate_published_skills, get_stuck_submissions
+from vskill_platform.tiers.contract import Scanner
 
 pytestmark = pytest.mark.anyio
 

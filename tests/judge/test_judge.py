@@ -22,8 +22,8 @@ from vskill_platform.domain.scan import (
     StaticReport,
     Verdict,
 )
-from vskill_platform.scan.judge import MAX_ANSWER_BYTES, Breaker
-from vskill_platform.scan.rubric import MAX_CRITICAL, MAX_OTHERS, RUBRIC
+from vskill_platform.tiers.judge import MAX_ANSWER_BYTES, Breaker
+from vskill_platform.tiers.rubric import MAX_CRITICAL, MAX_OTHERS, RUBRIC
 
 pytestmark = pytest.mark.anyio
 

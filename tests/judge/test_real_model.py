@@ -27,8 +27,8 @@ from vskill_platform.cli.judge_evaluation import evaluate_judges
 from vskill_platform.cli.judge_figures import EvaluationTerms, count_evaluation
 from vskill_platform.cli.labelled_skills import labelled_skills
 from vskill_platform.domain.scan import JUDGE_DOWN, JudgeStatus, Verdict
-from vskill_platform.scan.judge import JudgeReply
 from vskill_platform.settings import Settings
+from vskill_platform.tiers.judge import JudgeReply
 
 pytestmark = pytest.mark.anyio
 

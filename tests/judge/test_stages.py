@@ -31,7 +31,6 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.kv.contract import KV
-from vskill_platform.scan.rubric import RUBRIC
 from vskill_platform.store.scans import get_scan
 from vskill_platform.store.suppressions import (
     add_suppression,
@@ -39,6 +38,7 @@ from vskill_platform.store.suppressions import (
     remove_suppression,
     suppressed_rules,
 )
+from vskill_platform.tiers.rubric import RUBRIC
 
 pytestmark = pytest.mark.anyio
 

@@ -13,9 +13,9 @@ from tests.support.compiled_rules import bundled_engine
 from tests.support.scanners import InlineScanner
 from vskill_platform.domain.content import SkillFile, digest_of_files
 from vskill_platform.domain.scan import ScanStatus, Severity, StaticReport, Verdict
-from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.scan.engine import EXCERPT, MOST_FINDINGS, Engine
 from vskill_platform.scan.limits import Limits
+from vskill_platform.scan.manifest import read_manifest
 from vskill_platform.scan.ruleset import Ruleset, read_rules
 
 RULES = b"""\

@@ -20,12 +20,12 @@ from tests.support.scanners import InlineScanner
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import Shortage
 from vskill_platform.domain.scan import ScanStatus, StaticReport
-from vskill_platform.intake.manifest import Manifest, read_manifest
-from vskill_platform.scan.compiled import compiled_file, store_compiled
 from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.limits import Limits
-from vskill_platform.scan.pool import PooledScanner
+from vskill_platform.scan.manifest import Manifest, read_manifest
 from vskill_platform.scan.ruleset import bundled_rules
+from vskill_platform.tiers.compiled import compiled_file, store_compiled
+from vskill_platform.tiers.pool import PooledScanner
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -265,7 +265,7 @@ _IN_LITTLE_MEMORY = """
 import asyncio, resource, sys
 from tests.scan.hanging import misbehave
 from vskill_platform.domain.content import SkillFile
-from vskill_platform.scan.pool import PooledScanner
+from vskill_platform.tiers.pool import PooledScanner
 
 async def main():
     scanner = await PooledScanner.open(misbehave, processes=1, memory_bytes=16 << 30)

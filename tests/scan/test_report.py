@@ -1,6 +1,7 @@
 """Reports for people, programs and code hosts, and the exit code."""
 
 import io
+import itertools
 import json
 
 import msgspec
@@ -8,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from tests.scan.sarif_schema import Region, read_sarif
+from vskill_platform.cli.scan import decide_unjudged
 from vskill_platform.domain.errors import InvalidManifest
 from vskill_platform.domain.form import FormNote, NoteCode
 from vskill_platform.domain.scan import (
@@ -19,7 +21,7 @@ from vskill_platform.domain.scan import (
     Severity,
     StaticReport,
 )
-from vskill_platform.scan.forecast import Forecast, forecast, refused
+from vskill_platform.scan.forecast import Forecast, Outcome, decide_alone, forecast, refused
 from vskill_platform.scan.report import Exit, Scanned, as_json, as_sarif, exit_code, text
 from vskill_platform.scan.ruleset import bundled_rules
 from vskill_platform.scan.structure import RULES
@@ -55,7 +57,7 @@ def scanned(
     told: Forecast | None = None,
 ) -> Scanned:
     report = StaticReport(RULESET.version, status, findings, Coverage(1, 1, 9, 9), problem, notes=notes)
-    return Scanned(path, report, told or forecast(report, "one"))
+    return Scanned(path, report, told or forecast(report, "one", decide_unjudged(report)))
 
 
 PUBLISH = scanned()
@@ -104,6 +106,31 @@ def test_json_has_the_result_of_the_scan_and_the_outcome_with_its_reasons(one, r
     assert skill["reasons"]
     if result == "error":
         assert (skill["score"], skill["verdict"]) == (None, None)
+
+
+#: Each may be in a report or not; of the mismatches three rules, so that together with others they fail a skill.
+SOME = (
+    (finding(Severity.LOW, certain=True, rule_id="A"),),
+    (finding(Severity.CRITICAL, FindingKind.CAPABILITY, rule_id="B"),),
+    tuple(finding(Severity.HIGH, FindingKind.MISMATCH, rule_id=rule_id) for rule_id in "CDE"),
+    (finding(Severity.CRITICAL, FindingKind.MISMATCH, rule_id="F"),),
+    (finding(Severity.MEDIUM, rule_id="G"),),
+    (finding(Severity.HIGH, rule_id="H"),),
+    (finding(Severity.CRITICAL, rule_id="I"),),
+)
+
+
+@pytest.mark.parametrize("status", ScanStatus)
+def test_the_scanner_alone_decides_as_a_registry_that_has_no_judge(status):
+    seen = set()
+    for chosen in itertools.product((False, True), repeat=len(SOME)):
+        findings = tuple(itertools.chain(*itertools.compress(SOME, chosen)))
+        report = StaticReport("r", status, findings)
+        alone, registry = decide_alone(report), decide_unjudged(report)
+        assert (alone.outcome, alone.rule_ids) == (registry.outcome, registry.rule_ids)
+        seen.add(alone.outcome)
+    assert seen >= {Outcome.BLOCK, Outcome.REVIEW}
+    assert status is not ScanStatus.COMPLETE or seen == set(Outcome) - {Outcome.REFUSE}
 
 
 def shown(*results: Scanned) -> str:

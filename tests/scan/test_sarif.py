@@ -20,7 +20,7 @@ from vskill_platform.domain.scan import (
 )
 from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.examples import cases, skill_of
-from vskill_platform.scan.forecast import forecast
+from vskill_platform.scan.forecast import decide_alone, forecast
 from vskill_platform.scan.report import Scanned, as_sarif
 from vskill_platform.scan.ruleset import bundled_rules
 
@@ -40,7 +40,7 @@ def problems(document: object) -> list[str]:
 def scanned(*findings: Finding, status: ScanStatus = ScanStatus.COMPLETE, problem: str = "") -> Scanned:
     notes = tuple(FormNote(code, "name", "It is odd.", "Mend it.", 2) for code in NoteCode)
     report = StaticReport(RULESET.version, status, findings, Coverage(1, 1, 9, 9), problem, notes=notes)
-    return Scanned("skills/a b", report, forecast(report, "a-b"))
+    return Scanned("skills/a b", report, forecast(report, "a-b", decide_alone(report)))
 
 
 def finding(severity: Severity, kind: FindingKind, line: int, column: int, file: str) -> Finding:

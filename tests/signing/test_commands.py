@@ -10,7 +10,8 @@ from click.testing import CliRunner, Result
 
 from tests.signing.conftest import FILES, TAR, ZIP
 from vskill_platform.cli import cli
-from vskill_platform.signing.keys import FileKeys, SigningKey, jwk
+from vskill_platform.signing.key_ring import FileKeys
+from vskill_platform.signing.keys import SigningKey, jwk
 
 
 @pytest.fixture

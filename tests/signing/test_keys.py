@@ -12,9 +12,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from tests.database import children
 from vskill_platform.domain.errors import InvalidInput, InvalidSettings, StoreCorrupt, StoreUnavailable
+from vskill_platform.signing.key_ring import FileKeys, MemoryKeys
 from vskill_platform.signing.keys import (
-    FileKeys,
-    MemoryKeys,
     PublicKey,
     SigningKey,
     jwk,
@@ -56,7 +55,7 @@ async def test_the_key_id_is_the_beginning_of_the_public_keys_sha256(folder):
 
 _OPENS_KEYS = """
 from pathlib import Path
-from vskill_platform.signing.keys import FileKeys
+from vskill_platform.signing.key_ring import FileKeys
 
 async def work():
     print("ready", flush=True)

@@ -13,8 +13,8 @@ from tests.support.acting import approve, run_again
 from tests.support.envs import ENGINES, active_env, open_test_env, run_until_quiet, skill_files, submit_skill
 from tests.support.faults import HookedKV
 from tests.support.system_reads import get_submission
-from vskill_platform.archives import zip_archive
 from vskill_platform.domain import keys, skill
+from vskill_platform.domain.archives import zip_archive
 from vskill_platform.domain.blocklist import BlockEntry, digest_target
 from vskill_platform.domain.content import SkillFile, digest_of_files
 from vskill_platform.domain.errors import RecordMalformed
@@ -25,7 +25,8 @@ from vskill_platform.domain.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.kv.entries import Put
 from vskill_platform.signing.check import check_attestation
-from vskill_platform.signing.keys import MemoryKeys, public_from_jwks, public_from_pem
+from vskill_platform.signing.key_ring import MemoryKeys
+from vskill_platform.signing.keys import public_from_jwks, public_from_pem
 from vskill_platform.store.attestations import get_attestation, public_keys
 from vskill_platform.store.blocklist import add_block
 from vskill_platform.store.skills import get_skill, update_skill

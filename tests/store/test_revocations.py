@@ -22,7 +22,8 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import TargetKind
 from vskill_platform.domain.decision import RescanDecision, RescanOutcome
 from vskill_platform.domain.namespace import Visibility
-from vskill_platform.domain.revocation import Revocation, RevokedStatus, revoked_versions, status_of
+from vskill_platform.domain.revocation import Revocation, revoked_versions, status_of
+from vskill_platform.domain.revocation_list import RevokedStatus
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import PublishedSkill, VersionStatus
 from vskill_platform.domain.states import State

@@ -4,10 +4,10 @@ compile them again in its first scanning process; tests/scan/test_pool.py shows 
 import functools
 from pathlib import Path
 
-from vskill_platform.scan.compiled import store_compiled
 from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.limits import DEFAULT_LIMITS, Limits
 from vskill_platform.scan.ruleset import bundled_rules
+from vskill_platform.tiers.compiled import store_compiled
 
 
 def keep_compiled_rules(data_dir: Path) -> None:

@@ -26,10 +26,10 @@ from vskill_platform.domain.naming import slug_of
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Claim, Step, Submission
 from vskill_platform.env import Env, HashCost
-from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.intake.submit import Submitted, SubmittedBy, submit_upload
 from vskill_platform.queue.consumer import handle_submission_queue
 from vskill_platform.queue.recovery import recover_stuck_submissions
+from vskill_platform.scan.manifest import read_manifest
 from vskill_platform.settings import Settings
 from vskill_platform.worker_context import run_with_worker_env, worker_env_storage
 

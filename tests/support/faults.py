@@ -31,9 +31,9 @@ from vskill_platform.kv.entries import (
     Settled,
 )
 from vskill_platform.kv.query import Condition
-from vskill_platform.scan.contract import Scanner
 from vskill_platform.sources.contract import Fetched
 from vskill_platform.sources.upload import UploadSource
+from vskill_platform.tiers.contract import Scanner
 
 CommitHook = Callable[[Sequence[Operation]], Awaitable[None]]
 

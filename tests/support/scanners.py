@@ -1,5 +1,5 @@
 """The scan engine as the contract's scanner, in this process: for tests of everything around the scanner. The product scans in
-child processes (`scan/pool.py`), where a scan that runs wild can be ended.
+child processes (`tiers/pool.py`), where a scan that runs wild can be ended.
 """
 
 from collections.abc import Collection, Sequence

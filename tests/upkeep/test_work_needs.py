@@ -11,8 +11,8 @@ from vskill_platform.domain.errors import Shortage
 from vskill_platform.domain.scan import ScanStatus, StaticReport
 from vskill_platform.env import Pace
 from vskill_platform.queue.consumer import run_consumer
-from vskill_platform.scan.pool import SCANNER
 from vskill_platform.store.workers import WorkersSeen, look_at_workers
+from vskill_platform.tiers.pool import SCANNER
 from vskill_platform.upkeep.work_needs import find_lack, find_scanner_lack
 
 pytestmark = pytest.mark.anyio

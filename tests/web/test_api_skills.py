@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.envs import active_env
 from tests.support.shelf import open_shelf
-from vskill_platform.archives import archive_digests
 from vskill_platform.domain import keys
+from vskill_platform.domain.archives import archive_digests
 from vskill_platform.domain.blocklist import (
     BlockEntry,
     digest_target,

@@ -22,9 +22,11 @@ from vskill_platform.actions.principal import OPERATOR, Principal
 from vskill_platform.domain.blocklist import TargetKind
 from vskill_platform.domain.errors import AttestationInvalid
 from vskill_platform.domain.namespace import NamespaceRole, Visibility
+from vskill_platform.domain.revocation_list import DAY_MS, PAYLOAD_TYPE
 from vskill_platform.keeping import KeptReads
-from vskill_platform.signing.keys import MemoryKeys, public_from_jwks
-from vskill_platform.signing.revocation_list import DAY_MS, PAYLOAD_TYPE, open_revocation_list
+from vskill_platform.signing.check import open_revocation_list
+from vskill_platform.signing.key_ring import MemoryKeys
+from vskill_platform.signing.keys import public_from_jwks
 from vskill_platform.store.accounts import Role, create_user, read_user
 from vskill_platform.web.app import create_app
 

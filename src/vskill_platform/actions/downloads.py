@@ -12,7 +12,6 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skill_contents import read_attestation, read_files
 from vskill_platform.actions.skill_names import find_installable, find_skill
-from vskill_platform.archives import TAR_TYPE, tar_archive, zip_archive
 from vskill_platform.client.wire.skills import (
     AttestedVersion,
     DownloadVersion,
@@ -21,6 +20,7 @@ from vskill_platform.client.wire.skills import (
     KeysRequest,
     SkillRequest,
 )
+from vskill_platform.domain.archives import TAR_TYPE, tar_archive, zip_archive
 from vskill_platform.domain.errors import Ambiguous, Blocked, NotFound, Withdrawn
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.signing.dsse import ENVELOPE_TYPE

@@ -46,7 +46,6 @@ from vskill_platform.domain.submission import EntryPoint
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.intake import discover as discovery
 from vskill_platform.intake.discover import SettledPlace, Wanted
-from vskill_platform.intake.manifest import declared_slug, read_manifest
 from vskill_platform.intake.submit import (
     IntakeOutcome,
     Submitted,
@@ -54,6 +53,7 @@ from vskill_platform.intake.submit import (
     submit_repository,
     submit_upload,
 )
+from vskill_platform.scan.manifest import declared_slug, read_manifest
 from vskill_platform.sources.archive import read_archive
 from vskill_platform.store.accounts import read_user
 from vskill_platform.store.hand_ins import HandedIn

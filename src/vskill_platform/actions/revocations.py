@@ -24,16 +24,16 @@ from vskill_platform.domain.revocation import (
     Revocation,
     RevocationStep,
     RevokedList,
-    RevokedStatus,
     RevokedVersion,
     revoked_versions,
     revokes_content,
     steps_by_kind,
 )
+from vskill_platform.domain.revocation_list import DAY_MS, PAYLOAD_TYPE, RevokedStatus
 from vskill_platform.domain.skill import PublishedSkill, VersionRef
 from vskill_platform.domain.token import TokenScope
 from vskill_platform.signing.dsse import ENVELOPE_TYPE, seal
-from vskill_platform.signing.revocation_list import DAY_MS, PAYLOAD_TYPE, encode_document, make_document
+from vskill_platform.signing.from_records import encode_document, make_document
 from vskill_platform.store.attestations import remember_signer
 from vskill_platform.store.revocations import PAGE, find_serial, list_revocations, read_serial
 from vskill_platform.store.revoked import read_archive_digests, read_revoked, read_revoked_in

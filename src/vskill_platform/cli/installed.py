@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from vskill_platform.cli.local_skills import read_installed_folder
 from vskill_platform.domain.content import SkillFile, check_path, digest_of_files
 from vskill_platform.domain.errors import InvalidInput, PlatformError
+from vskill_platform.sources.folder import read_installed_folder
 
 #: Where skills are installed unless `--into` says otherwise: where Claude Code looks for a project's skills.
 DEFAULT_FOLDER = Path(".claude/skills")

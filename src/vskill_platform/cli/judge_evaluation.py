@@ -13,7 +13,6 @@ import msgspec
 
 from vskill_platform.bootstrap import open_judges, open_scanner
 from vskill_platform.cli.labelled_skills import Label
-from vskill_platform.cli.local_skills import read_folder
 from vskill_platform.cli.progress import Advance
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain.content import SkillFile, digest_of_files
@@ -21,9 +20,10 @@ from vskill_platform.domain.decision import decide, is_automatic
 from vskill_platform.domain.errors import InvalidInput, PlatformError
 from vskill_platform.domain.scan import NO_JUDGE, StaticReport, Verdict
 from vskill_platform.observability import Metrics, logger
-from vskill_platform.scan.contract import Scanner
-from vskill_platform.scan.judge import HttpJudge
 from vskill_platform.settings import Settings
+from vskill_platform.sources.folder import read_folder
+from vskill_platform.tiers.contract import Scanner
+from vskill_platform.tiers.judge import HttpJudge
 
 #: What a model does with a question; anything else is a failure of the service, and is asked again.
 MEASURED = frozenset({"answered", "invalid", "echo", "too_large"})

@@ -10,7 +10,7 @@ from vskill_platform.cli.output import json_option, print_json, print_table
 from vskill_platform.cli.process import require_own_store, run_async
 
 if TYPE_CHECKING:
-    from vskill_platform.signing.keys import KeyRing
+    from vskill_platform.signing.key_ring import KeyRing
 
 
 class KeyView(msgspec.Struct, frozen=True):

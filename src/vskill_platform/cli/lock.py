@@ -11,9 +11,9 @@ import msgspec
 from vskill_platform.cli.completion import complete_skill
 from vskill_platform.cli.connection import run_with_caller
 from vskill_platform.cli.installed import RECORDS, folder_of
-from vskill_platform.cli.local_skills import read_installed_folder
 from vskill_platform.cli.output import print_json
 from vskill_platform.domain.errors import AttestationInvalid, InvalidInput
+from vskill_platform.sources.folder import read_installed_folder
 
 if TYPE_CHECKING:
     from vskill_platform.cli.caller import Caller

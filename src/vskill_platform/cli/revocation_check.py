@@ -14,12 +14,12 @@ import msgspec
 from vskill_platform.cli.registries import replace_file
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain.errors import AttestationInvalid, Blocked
-from vskill_platform.domain.revocation import RevokedStatus
+from vskill_platform.domain.revocation_list import RevokedStatus
 from vskill_platform.settings import remote_variables
 
 if TYPE_CHECKING:
+    from vskill_platform.domain.revocation_list import ListedRevocation, RevocationDocument
     from vskill_platform.signing.keys import PublicKey
-    from vskill_platform.signing.revocation_list import ListedRevocation, RevocationDocument
 
 #: In the folder of the person's own files: the highest serial by key id and list.
 SERIALS = "revocations.json"
@@ -29,7 +29,8 @@ DAY_MS = 86_400_000
 def open_list(data: bytes, trusted: "Iterable[PublicKey]", *, offline_ok: bool) -> "RevocationDocument":
     """A genuine list that is no older than those seen before. One of more than three days is warned of; one that has
     expired is refused unless `offline_ok`."""
-    from vskill_platform.signing.revocation_list import OLD_MS, open_revocation_list
+    from vskill_platform.domain.revocation_list import OLD_MS
+    from vskill_platform.signing.check import open_revocation_list
 
     keys = tuple(trusted)
     document, key = open_revocation_list(data, keys)

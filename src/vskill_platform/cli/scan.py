@@ -13,9 +13,10 @@ import click
 
 if TYPE_CHECKING:
     from vskill_platform.cli.progress import Advance
-    from vskill_platform.domain.content import SkillFile
-    from vskill_platform.scan.contract import Scanner
+    from vskill_platform.domain.scan import StaticReport
+    from vskill_platform.scan.forecast import Decided
     from vskill_platform.scan.report import Scanned
+    from vskill_platform.tiers.contract import Scanner
 
 
 @click.command()
@@ -49,13 +50,15 @@ def scan(*, paths: tuple[Path, ...], form: str, output: Path | None, processes: 
     """
     # Loaded before the loop runs: an import reads files.
     import vskill_platform.bootstrap  # noqa: F401
-    from vskill_platform.cli.local_skills import skills_at
+    from vskill_platform.cli.output import print_document
     from vskill_platform.cli.process import run_async
+    from vskill_platform.scan.command import print_scanned
     from vskill_platform.scan.report import exit_code
+    from vskill_platform.sources.folder import skills_at
 
     places = [place for path in paths for place in skills_at(path)]
     scanned = run_async(_scan_all(places, processes))
-    _print(scanned, form, output)
+    print_scanned(scanned, form, output, print_document)
     raise SystemExit(int(exit_code(scanned)))
 
 
@@ -87,68 +90,33 @@ async def _scan_one(
 
 
 async def _foretell(scanner: "Scanner", place: Path) -> "Scanned":
-    """What the registry would do. Files that it would refuse are scanned all the same, where they can be read."""
     from vskill_platform.domain.errors import PlatformError, Shortage
     from vskill_platform.domain.scan import ScanStatus, StaticReport
-    from vskill_platform.intake.manifest import admit_skill
-    from vskill_platform.scan import forecast
-    from vskill_platform.scan.report import Scanned
+    from vskill_platform.scan.command import foretell, foretell_unread, read_place
 
-    path = place.as_posix()
     try:
-        name, files = await asyncio.to_thread(_read, place)
+        files = await asyncio.to_thread(read_place, place)
     except PlatformError as error:
-        report = StaticReport(scanner.ruleset, ScanStatus.ERROR, problem=error.message)
-        # A file that this machine does not let us read says nothing about the registry.
-        is_local = isinstance(error.__cause__, OSError)
-        told = forecast.unreadable(error) if is_local else forecast.refused(error)
-        return Scanned(path, report, told)
+        return foretell_unread(place, scanner.ruleset, error)
     try:
         report = await scanner.scan(files)
     except Shortage as error:
         report = StaticReport(scanner.ruleset, ScanStatus.ERROR, problem=error.message)
-    try:
-        manifest = admit_skill(files, name)
-    except PlatformError as error:
-        return Scanned(path, report, forecast.refused(error))
-    return Scanned(path, report, forecast.forecast(report, manifest.name))
+    return await asyncio.to_thread(foretell, place, files, report, decide_unjudged)
 
 
-def _read(place: Path) -> "tuple[str, tuple[SkillFile, ...]]":
-    """What the skill would be called in its namespace, and its files."""
-    from vskill_platform.cli.local_skills import read_file, read_folder, skill_name_at
+def decide_unjudged(report: "StaticReport") -> "Decided":
+    """What this release decides where no judge is asked, in the author's words."""
+    from vskill_platform.domain.decision import decide
+    from vskill_platform.domain.scan import NO_JUDGE
+    from vskill_platform.domain.states import State
+    from vskill_platform.scan.forecast import Decided, Outcome
 
-    files = read_file(place) if place.is_file() else read_folder(place)
-    return skill_name_at(place), files
-
-
-def _print(scanned: "Sequence[Scanned]", form: str, output: Path | None) -> None:
-    from vskill_platform.cli.output import print_document
-    from vskill_platform.scan import report
-    from vskill_platform.scan.ruleset import bundled_rules
-
-    if form == "text":
-        _print_text(scanned, output)
-        return
-    document = (
-        report.as_sarif(scanned, bundled_rules())
-        if form == "sarif"
-        else report.as_json(scanned, bundled_rules().version)
-    )
-    if output is None:
-        print_document(document)
-    else:
-        output.write_bytes(document + b"\n")
-
-
-def _print_text(scanned: "Sequence[Scanned]", output: Path | None) -> None:
-    from rich.console import Console
-
-    from vskill_platform.cli.output import PIPE_WIDTH, console
-    from vskill_platform.scan.report import text
-
-    if output is None:
-        console().print(text(scanned))
-        return
-    with output.open("w", encoding="utf-8") as file:
-        Console(file=file, width=PIPE_WIDTH, highlight=False).print(text(scanned))
+    outcomes = {
+        State.AUTO_APPROVED: Outcome.PUBLISH,
+        State.NEEDS_REVIEW: Outcome.REVIEW,
+        State.TIER1_FAILED: Outcome.FAIL,
+        State.BLOCKED: Outcome.BLOCK,
+    }
+    decision = decide(report, NO_JUDGE)
+    return Decided(outcomes[decision.next_state], decision.reason, decision.rule_ids)

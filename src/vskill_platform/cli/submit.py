@@ -12,11 +12,11 @@ import msgspec
 from vskill_platform.cli.connection import run_with_caller
 from vskill_platform.cli.destination import command_line
 from vskill_platform.cli.errors import one_line
-from vskill_platform.cli.local_skills import read_file, read_folder, skill_name_at, skills_at
 from vskill_platform.cli.output import json_option, print_json
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import InvalidInput, NoSkillFound, PlatformError
 from vskill_platform.domain.identity import SKILL_FILE
+from vskill_platform.sources.folder import read_file, read_folder, skill_name_at, skills_at
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -286,9 +286,9 @@ async def _upload(
 ) -> SubmittedSkill:
     """An upload is called as its SKILL.md says, as on the page; where that gives no name, as its folder or archive."""
     from vskill_platform.actions.intake import UPLOAD
-    from vskill_platform.archives import tar_archive
     from vskill_platform.client.wire.submissions import UploadSkill
-    from vskill_platform.intake.manifest import declared_slug
+    from vskill_platform.domain.archives import tar_archive
+    from vskill_platform.scan.manifest import declared_slug
 
     name = options.slug or declared_slug(files)
     if not name:

@@ -14,18 +14,18 @@ from vskill_platform.cli.connection import run_with_caller
 from vskill_platform.cli.destination import Connection
 from vskill_platform.cli.install import fetch_keys, look_up_skill, split_version
 from vskill_platform.cli.installed import InstallRecord, read_record
-from vskill_platform.cli.local_skills import read_installed_folder
 from vskill_platform.cli.output import json_option, print_json, print_table
 from vskill_platform.cli.revocation_check import open_list, require_never_seen, require_not_revoked
 from vskill_platform.domain.capability import CapabilityContext
 from vskill_platform.domain.content import digest_of_files
 from vskill_platform.domain.errors import AttestationInvalid, InvalidInput, NotFound
+from vskill_platform.sources.folder import read_installed_folder
 
 if TYPE_CHECKING:
     from vskill_platform.cli.caller import Caller
+    from vskill_platform.domain.revocation_list import RevocationDocument
     from vskill_platform.signing.check import Checked
     from vskill_platform.signing.keys import PublicKey
-    from vskill_platform.signing.revocation_list import RevocationDocument
     from vskill_platform.signing.statement import CapabilityCard, Judgement
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -42,17 +42,6 @@ class BlockScope(enum.StrEnum):
     DIGEST = "digest"
 
 
-class Outcome(enum.StrEnum):
-    """What the registry does with a submission, in the author's words."""
-
-    PUBLISH = "publish"
-    REVIEW = "review"
-    FAIL = "fail"
-    BLOCK = "block"
-    #: for its form: there is no skill to decide about
-    REFUSE = "refuse"
-
-
 class DecisionRow(enum.StrEnum):
     """The rows of the table, in the order in which they are tried."""
 
@@ -217,19 +206,6 @@ def judge_can_change(
 def is_automatic(decision: Decision) -> bool:
     """Whether it publishes without a person's word on these bytes."""
     return decision.next_state is State.AUTO_APPROVED and decision.row is not DecisionRow.APPROVED
-
-
-def outcome_of(decision: Decision) -> Outcome:
-    """What the decision means to the author. Nothing is refused here: what has no form never comes to a decision."""
-    match decision.next_state:
-        case State.AUTO_APPROVED:
-            return Outcome.PUBLISH
-        case State.NEEDS_REVIEW:
-            return Outcome.REVIEW
-        case State.BLOCKED:
-            return Outcome.BLOCK
-        case _:
-            return Outcome.FAIL
 
 
 def decide_rescan(

@@ -8,7 +8,8 @@ in the content store; the record at `git_list:{scope}:{form}` says which one is 
 import msgspec
 
 from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.revocation import RevokedStatus, revoked_versions
+from vskill_platform.domain.revocation import revoked_versions
+from vskill_platform.domain.revocation_list import RevokedStatus
 from vskill_platform.domain.skill import PublishedSkill, listed_version
 
 #: Stands for the registry's address in a stored list; no JSON text holds this byte.

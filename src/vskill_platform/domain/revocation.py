@@ -9,21 +9,9 @@ import enum
 
 import msgspec
 
+from vskill_platform.domain.revocation_list import RevokedStatus
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import PublishedSkill, VersionRef, VersionStatus, taken_down_by_block
-
-
-class RevokedStatus(enum.StrEnum):
-    """How a version was withdrawn."""
-
-    #: by an entry of the blocklist
-    BLOCKED = "blocked"
-    #: by a rescan or a reviewer
-    TAKEN_DOWN = "taken-down"
-    #: by its owner, who may bring it back: a warning, not a danger
-    YANKED = "yanked"
-    #: its owner gave the whole skill up
-    DELETED = "deleted"
 
 
 class RevocationKind(enum.StrEnum):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from vskill_platform.domain.archives import Artifact
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.blocklist import BLOCK_REASON
 from vskill_platform.domain.content import FileEntry, digest_of
@@ -70,15 +71,6 @@ class OpenReview(msgspec.Struct, frozen=True, omit_defaults=True):
     rule_ids: tuple[str, ...] = ()
     #: what both tiers reported then
     evidence: Evidence | None = None
-
-
-class Artifact(msgspec.Struct, frozen=True):
-    """How a content is handed out in one piece."""
-
-    #: only SKILL.md, so that file itself; otherwise a zip
-    is_plain: bool
-    #: of exactly the bytes served, hex
-    sha256: str
 
 
 class VersionRef(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -13,7 +13,6 @@ from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.naming import slug_of
 from vskill_platform.domain.submission import EntryPoint
 from vskill_platform.gate import some_at_a_time
-from vskill_platform.intake.manifest import read_manifest
 from vskill_platform.intake.submit import (
     NOBODY,
     Submitted,
@@ -24,6 +23,7 @@ from vskill_platform.intake.submit import (
     submit_place,
     submit_repository,
 )
+from vskill_platform.scan.manifest import read_manifest
 from vskill_platform.sources.contract import Place, Repositories
 from vskill_platform.worker_context import require_env
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from vskill_platform.domain.revocation import Revocation, RevocationKind, RevokedStatus, steps_by_kind
+from vskill_platform.domain.revocation import Revocation, RevocationKind, steps_by_kind
+from vskill_platform.domain.revocation_list import RevokedStatus
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.states import State

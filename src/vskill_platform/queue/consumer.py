@@ -33,11 +33,11 @@ from vskill_platform.pipeline import process_submission
 from vskill_platform.queue.control import current_pause
 from vskill_platform.queue.keeper import kept_alive, take_claim
 from vskill_platform.queue.tasks import handle_task, settle_unclaimed
-from vskill_platform.scan.pool import SCANNER
 from vskill_platform.shortages import shortage_of
 from vskill_platform.store.claims import HeldClaim, NotClaimed, claim_submission
 from vskill_platform.store.workers import give_sign
 from vskill_platform.submission_store import read_submission
+from vskill_platform.tiers.pool import SCANNER
 from vskill_platform.upkeep.work_needs import find_lack, find_scanner_lack
 from vskill_platform.worker_context import require_env, run_with_worker_env
 

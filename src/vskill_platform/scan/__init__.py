@@ -1,1 +1,1 @@
-"""Looking at a skill's content: tier 1 static, tier 2 judge."""
+"""The scanner: reads the files of a skill, and says what it can do and what is wrong with it. It knows no registry."""

@@ -1,19 +1,53 @@
-"""What the registry would do with a skill, foretold on its author's machine by the code that decides in the registry:
-the manifest's reader refuses or admits, the scanner reports, `domain.decision` decides.
+"""What a registry would do with a skill, foretold on its author's machine: the manifest's reader refuses or admits, the
+scanner reports, and a decision is passed in. `vskill-platform scan` passes the registry's own, `vskill-scan` has
+`decide_alone`.
 
 Three things only a registry knows, and none of them is guessed: its judge, its indicators, and what it remembers of
 the place (blocklist, approvals, suppressions, trusted vendors, the version before).
 """
 
+import enum
+from collections.abc import Callable, Iterable
+
 import msgspec
 
-from vskill_platform.domain.decision import Outcome, decide, outcome_of
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.identity import SKILL_FILE
-from vskill_platform.domain.scan import NO_JUDGE, Finding, StaticReport, counting
+from vskill_platform.domain.scan import (
+    Finding,
+    ScanStatus,
+    StaticReport,
+    Verdict,
+    counting,
+    criticals,
+    strong_malice,
+)
 
 #: What a text about one file may name it by.
 PLACES = ("path", "member")
+
+
+class Outcome(enum.StrEnum):
+    """What the registry does with a submission, in the author's words."""
+
+    PUBLISH = "publish"
+    REVIEW = "review"
+    FAIL = "fail"
+    BLOCK = "block"
+    #: for its form: there is no skill to decide about
+    REFUSE = "refuse"
+
+
+class Decided(msgspec.Struct, frozen=True):
+    """What becomes of files with such a report, and why."""
+
+    outcome: Outcome
+    reason: str
+    #: of the findings that led here
+    rule_ids: tuple[str, ...] = ()
+
+
+Decide = Callable[[StaticReport], Decided]
 
 
 class Correction(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -44,14 +78,35 @@ class Forecast(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-def forecast(report: StaticReport, name: str) -> Forecast:
+def forecast(report: StaticReport, name: str, decided: Decided) -> Forecast:
     """For files that the registry admits under this name."""
-    decision = decide(report, NO_JUDGE)
-    outcome = outcome_of(decision)
-    led = () if outcome is Outcome.PUBLISH else decision.rule_ids
+    led = () if decided.outcome is Outcome.PUBLISH else decided.rule_ids
     found = [finding for finding in counting(report.findings) if finding.rule_id in led]
-    reasons = (decision.reason, *dict.fromkeys(map(_say_why, found)))
-    return Forecast(outcome, reasons, tuple(map(_correct, found)), tuple(led), name)
+    reasons = (decided.reason, *dict.fromkeys(map(_say_why, found)))
+    return Forecast(decided.outcome, reasons, tuple(map(_correct, found)), tuple(led), name)
+
+
+def decide_alone(report: StaticReport) -> Decided:
+    """What a registry decides that has no judge and knows nothing of the place."""
+    found = counting(report.findings)
+    certain = [finding for finding in found if finding.certain]
+    if certain:
+        return _decided(Outcome.BLOCK, "known to be malicious", certain)
+    if report.status is not ScanStatus.COMPLETE:
+        return _decided(Outcome.REVIEW, f"the scan did not finish: {report.problem}", found)
+    if report.verdict is Verdict.FAIL:
+        return _decided(Outcome.FAIL, f"the scan failed it with score {report.score}", found)
+    if critical := criticals(found):
+        return _decided(Outcome.REVIEW, "what is critical needs a reviewer", critical)
+    if report.verdict is not Verdict.PASS:
+        return _decided(Outcome.REVIEW, f"the scan has concerns (score {report.score})", found)
+    if strong := strong_malice(found):
+        return _decided(Outcome.REVIEW, "what looks like malice needs a reviewer", strong)
+    return _decided(Outcome.PUBLISH, "it passed the scan", found)
+
+
+def _decided(outcome: Outcome, reason: str, led: Iterable[Finding]) -> Decided:
+    return Decided(outcome, reason, tuple(sorted({finding.rule_id for finding in led})))
 
 
 def refused(error: PlatformError) -> Forecast:

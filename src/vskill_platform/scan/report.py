@@ -13,11 +13,10 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from vskill_platform import __version__
-from vskill_platform.domain.decision import Outcome
 from vskill_platform.domain.form import MEANINGS, FormNote
 from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.naming import name_note, slugify
+from vskill_platform.domain.release import __version__
 from vskill_platform.domain.scan import (
     Finding,
     FindingCategory,
@@ -27,7 +26,7 @@ from vskill_platform.domain.scan import (
     StaticReport,
 )
 from vskill_platform.scan import structure
-from vskill_platform.scan.forecast import Correction, Forecast
+from vskill_platform.scan.forecast import Correction, Forecast, Outcome
 from vskill_platform.scan.ruleset import Ruleset
 
 TOOL = "vskill-platform"

@@ -1,5 +1,5 @@
-"""Checking an attestation with nothing but files: whose signature it is, what it says, and whether it is about the
-content at hand. The command `verify` calls it; no store and no network is asked."""
+"""Checking an attestation, or a revocation list, with nothing but files: whose signature it is, what it says, and
+whether it is about the content at hand. The command `verify` calls it; no store and no network is asked."""
 
 import hashlib
 from collections.abc import Iterable
@@ -8,6 +8,12 @@ import msgspec
 
 from vskill_platform.domain.content import SkillFile, digest_of_files, manifest_of
 from vskill_platform.domain.errors import AttestationInvalid
+from vskill_platform.domain.revocation_list import (
+    MAX_BYTES,
+    PAYLOAD_TYPE,
+    RevocationDocument,
+    read_revocation_list,
+)
 from vskill_platform.signing.dsse import open_envelope
 from vskill_platform.signing.keys import PublicKey
 from vskill_platform.signing.statement import CONTENT_DIGEST, AttestedFile, Statement, read_statement
@@ -42,6 +48,12 @@ def check_attestation(
     if files is not None:
         content = _check_files(statement, files)
     return Checked(statement, key, content)
+
+
+def open_revocation_list(data: bytes, trusted: Iterable[PublicKey]) -> tuple[RevocationDocument, PublicKey]:
+    """The list and the trusted key that signed it; `AttestationInvalid` says what is wrong."""
+    payload, key = open_envelope(data, trusted, PAYLOAD_TYPE, MAX_BYTES)
+    return read_revocation_list(payload), key
 
 
 def _check_archive(statement: Statement, archive: bytes) -> str:

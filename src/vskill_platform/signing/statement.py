@@ -5,19 +5,9 @@ Publishing makes one with every version. The subjects are the content by our own
 SHA-256, so any tool that knows in-toto can match a downloaded file. docs/reference/attestations.md describes it.
 """
 
-from collections.abc import Iterable
-from datetime import UTC, datetime
-
 import msgspec
 
-from vskill_platform.archives import ArchiveDigests
-from vskill_platform.domain.content import FileEntry
 from vskill_platform.domain.errors import AttestationInvalid
-from vskill_platform.domain.evidence import Evidence, JudgeWord
-from vskill_platform.domain.scan import Severity, StaticReport
-from vskill_platform.domain.skill import VersionRef
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:vskill-platform:verification:v1"
@@ -134,33 +124,6 @@ class Statement(msgspec.Struct, frozen=True, rename="camel"):
         return frozenset(one.digest[algorithm] for one in self.subject if algorithm in one.digest)
 
 
-def make_statement(
-    registry: str,
-    canonical: str,
-    version: VersionRef,
-    record: Submission,
-    archives: ArchiveDigests,
-    report: StaticReport | None = None,
-    manifest: Iterable[FileEntry] | None = None,
-) -> Statement:
-    """What the registry vouches for about a version that this submission published; `report` is the scan of these
-    very bytes, `manifest` lists them."""
-    name = f"{canonical}@{version.number}"
-    subjects = (
-        Subject(name, {CONTENT_DIGEST: version.digest, SKILL_FILE_DIGEST: version.content_hash}),
-        Subject(f"{name}.zip", {"sha256": archives.zip}),
-        Subject(f"{name}.tar.gz", {"sha256": archives.tar_gz}),
-    )
-    predicate = msgspec.structs.replace(
-        _predicate(registry, canonical, version, record),
-        capability_card=_card(report),
-        files=None
-        if manifest is None
-        else tuple(AttestedFile(one.path, one.mode, one.sha256) for one in manifest),
-    )
-    return Statement(STATEMENT_TYPE, subjects, PREDICATE_TYPE, predicate)
-
-
 def encode_statement(statement: Statement) -> bytes:
     return msgspec.json.encode(statement)
 
@@ -175,63 +138,3 @@ def read_statement(payload: bytes) -> Statement:
     if kinds != (STATEMENT_TYPE, PREDICATE_TYPE):
         raise AttestationInvalid(f"It is a statement of another kind: {kinds[1][:80]!r}.")
     return statement
-
-
-def _predicate(registry: str, canonical: str, version: VersionRef, record: Submission) -> Predicate:
-    """What both tiers found, and whether a person approved it, only where that is about these very bytes."""
-    evidence = record.evidence if record.evidence and record.evidence.digest == version.digest else None
-    approved = [event.at for event in record.history if event.to is State.AUTO_APPROVED]
-    return Predicate(
-        registry=registry,
-        skill=canonical,
-        version=version.number,
-        repository=record.repo_url,
-        path=record.identity.path,
-        commit=record.commit,
-        submission=record.id,
-        run=record.run,
-        static=_static(evidence) if evidence else None,
-        judge=_judgement(evidence.judge) if evidence else None,
-        judge_status=evidence.judge_status.value if evidence else "none",
-        second_judge=_judgement(evidence.second_judge) if evidence else None,
-        second_judge_status=evidence.second_judge_status.value if evidence else "none",
-        certification=version.certification.value,
-        score=version.score,
-        reviewed=record.approval is not None and record.approval.digest == version.digest,
-        trusted_vendor=evidence.trusted_vendor if evidence else False,
-        suppressed=evidence.suppressed if evidence else (),
-        decided_at=utc_text(approved[-1] if approved else record.updated_at),
-    )
-
-
-def _static(evidence: Evidence) -> Static:
-    return Static(
-        ruleset=evidence.ruleset,
-        status=evidence.status.value,
-        verdict=evidence.verdict.value,
-        score=evidence.score,
-        findings={level.value: evidence.findings.get(level, 0) for level in Severity},
-        capabilities=evidence.capabilities,
-    )
-
-
-def _card(report: StaticReport | None) -> CapabilityCard | None:
-    if report is None or report.capabilities is None:
-        return None
-    entries = (
-        CardEntry(one.kind.value, one.value, one.file, one.line, one.context.value, one.shell)
-        for one in report.capabilities
-    )
-    return CapabilityCard(report.ruleset, report.status.value, tuple(entries))
-
-
-def _judgement(word: JudgeWord | None) -> Judgement | None:
-    if word is None:
-        return None
-    return Judgement(word.model, word.rubric, word.verdict.value, word.score, word.partial)
-
-
-def utc_text(ms: int) -> str:
-    """A moment as attestations write it."""
-    text = datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
-    return text.replace("+00:00", "Z")

@@ -13,8 +13,8 @@ import hashlib
 
 import msgspec
 
-from vskill_platform.archives import ArchiveDigests
 from vskill_platform.domain import keys
+from vskill_platform.domain.archives import ArchiveDigests
 from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.errors import AttestationInvalid, Conflict
 from vskill_platform.domain.revocation import RevokedList, RevokedVersion, revoked_versions

@@ -15,7 +15,7 @@ from vskill_platform.domain.content import SkillFile, digest_of_files
 from vskill_platform.domain.scan import JudgeReport, JudgeStatus, ScanStatus, StaticReport
 from vskill_platform.env import Env
 from vskill_platform.records import Skips, persist
-from vskill_platform.scan.contract import Judge
+from vskill_platform.tiers.contract import Judge
 from vskill_platform.worker_context import require_env
 
 T = TypeVar("T", bound=msgspec.Struct)

@@ -7,8 +7,8 @@ import contextlib
 
 import msgspec
 
-from vskill_platform.archives import artifact_of
 from vskill_platform.domain import keys
+from vskill_platform.domain.archives import artifact_of
 from vskill_platform.domain.errors import Conflict, CursorGone, NotFound, PlatformError
 from vskill_platform.domain.skill import PublishedSkill, with_artifact, with_installs, with_trust
 from vskill_platform.domain.trust import AGE_STEP_MS, FULL_AGE_MS, Provenance, TrustFacts

@@ -18,8 +18,8 @@ from vskill_platform.actions.skill_names import find_installable, refuse_blocked
 from vskill_platform.actions.skill_security import read_reports
 from vskill_platform.actions.skill_views import summary_of
 from vskill_platform.actions.wire import Asked, encode
-from vskill_platform.archives import TAR_TYPE, ZIP_TYPE, tar_archive, zip_archive
 from vskill_platform.client.wire.base import Wire
+from vskill_platform.domain.archives import TAR_TYPE, ZIP_TYPE, tar_archive, zip_archive
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import InvalidInput
 from vskill_platform.domain.identity import SKILL_FILE

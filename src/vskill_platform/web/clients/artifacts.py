@@ -7,14 +7,14 @@ skill, unless its address asks for too many.
 
 from starlette.requests import Request
 
-from vskill_platform import archives
 from vskill_platform.actions.action import Allowance
 from vskill_platform.actions.installs import count_download
 from vskill_platform.actions.skill_contents import read_files
-from vskill_platform.archives import zip_archive
+from vskill_platform.domain import archives
+from vskill_platform.domain.archives import Artifact, zip_archive
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import RateLimited
-from vskill_platform.domain.skill import Artifact, PublishedSkill
+from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.keeping import Kept
 from vskill_platform.web.api.files import made_of
 from vskill_platform.web.limits import take

@@ -22,8 +22,8 @@ from vskill_platform.actions.installs import with_current_installs
 from vskill_platform.actions.skill_contents import read_file, read_files, read_version, read_versions
 from vskill_platform.actions.skill_names import find_installable, require_version
 from vskill_platform.actions.wire import Asked
-from vskill_platform.archives import ZIP_TYPE
 from vskill_platform.client.wire.account import OwnAccount
+from vskill_platform.domain.archives import ZIP_TYPE
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.catalogue import Sort
 from vskill_platform.domain.errors import Blocked, InvalidInput, NotFound, Withdrawn

@@ -31,11 +31,11 @@ from vskill_platform.actions.skill_contents import read_current_versions, read_f
 from vskill_platform.actions.skill_names import find_installable, find_skill
 from vskill_platform.actions.visibility import common_reader, document_reader, namespace_reader
 from vskill_platform.actions.wire import Asked
-from vskill_platform.archives import ZIP_TYPE
+from vskill_platform.domain.archives import ZIP_TYPE, Artifact
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.content import skill_file_of
 from vskill_platform.domain.errors import BlobUnavailable, NotFound
-from vskill_platform.domain.skill import Artifact, PublishedSkill, SkillVersion
+from vskill_platform.domain.skill import PublishedSkill, SkillVersion
 from vskill_platform.gate import some_at_a_time
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.files import BYTES_TYPE

@@ -1,5 +1,5 @@
 """A process of the scanner's pool: limits itself, says that it is ready, then answers one scan after the other until
-its socket is closed. Started as `python -m vskill_platform.scan.child FD`.
+its socket is closed. Started as `python -m vskill_platform.tiers.child FD`.
 
 It ignores the signals that stop a server: the server ends it by closing the socket, after the running scan.
 """
@@ -22,7 +22,7 @@ from vskill_platform.domain.scan import ScanStatus
 from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.indicators import with_indicators
 from vskill_platform.scan.ruleset import bundled_rules
-from vskill_platform.scan.wire import HEADER, MOST_BYTES, ChildReady, Setup, frame
+from vskill_platform.tiers.wire import HEADER, MOST_BYTES, ChildReady, Setup, frame
 
 #: The engine ends a scan at its budget; the system ends the process this much later.
 GRACE_S = 1

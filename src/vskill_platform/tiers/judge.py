@@ -23,10 +23,10 @@ from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import Shortage
 from vskill_platform.domain.scan import JUDGE_DOWN, JudgeReport, StaticReport
 from vskill_platform.observability import Metrics
-from vskill_platform.scan.judge_answer import AnswerRefused, read_answer
-from vskill_platform.scan.rubric import RUBRIC, Question, make_question, too_many_criticals
 from vskill_platform.settings import Settings
 from vskill_platform.shortages import MACHINE
+from vskill_platform.tiers.judge_answer import AnswerRefused, read_answer
+from vskill_platform.tiers.rubric import RUBRIC, Question, make_question, too_many_criticals
 
 #: An answer larger than this is none.
 MAX_ANSWER_BYTES = 256 * 1024

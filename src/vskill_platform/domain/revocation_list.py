@@ -5,18 +5,13 @@ It is the same bytes on every process for one serial and one day: its times come
 from the day, and signatures of Ed25519 do not vary. docs/reference/revocations.md describes it.
 """
 
-from collections.abc import Iterable, Mapping
+import enum
 from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
 
-from vskill_platform.archives import ArchiveDigests
 from vskill_platform.domain.errors import AttestationInvalid
-from vskill_platform.domain.revocation import RevokedList, RevokedStatus, RevokedVersion
-from vskill_platform.signing.dsse import open_envelope
-from vskill_platform.signing.keys import PublicKey
-from vskill_platform.signing.statement import utc_text
 
 PAYLOAD_TYPE = "application/vnd.vskill.revocations+json"
 #: More than a hundred thousand revoked versions.
@@ -26,6 +21,19 @@ DAY_MS = 86_400_000
 VALID_MS = 7 * DAY_MS
 #: From this age on, whoever uses it is warned.
 OLD_MS = 3 * DAY_MS
+
+
+class RevokedStatus(enum.StrEnum):
+    """How a version was withdrawn."""
+
+    #: by an entry of the blocklist
+    BLOCKED = "blocked"
+    #: by a rescan or a reviewer
+    TAKEN_DOWN = "taken-down"
+    #: by its owner, who may bring it back: a warning, not a danger
+    YANKED = "yanked"
+    #: its owner gave the whole skill up
+    DELETED = "deleted"
 
 
 class ListedArchives(msgspec.Struct, frozen=True, rename="camel"):
@@ -85,51 +93,14 @@ class RevocationDocument(msgspec.Struct, frozen=True, rename="camel"):
         return now >= _ms(self.expires_at)
 
 
-#: By skill and version.
-Archives = Mapping[tuple[str, str], ArchiveDigests]
-
-
-def make_document(
-    registry: str, scope: str, revoked: RevokedList, archives: Archives, now: int
-) -> RevocationDocument:
-    """What the list says at this serial, on this day."""
-    issued = max(revoked.at, now - now % DAY_MS)
-    entries = tuple(_entry(one, archives.get((one.skill, one.version))) for one in revoked.versions)
-    return RevocationDocument(
-        1, registry, revoked.serial, utc_text(issued), utc_text(issued + VALID_MS), entries, scope
-    )
-
-
-def _entry(one: RevokedVersion, archives: ArchiveDigests | None) -> ListedRevocation:
-    instead = one.replacement
-    return ListedRevocation(
-        skill=one.skill,
-        version=one.version,
-        digest=one.digest,
-        content_hash=one.content_hash,
-        archives=None if archives is None else ListedArchives(archives.zip, archives.tar_gz),
-        status=one.status,
-        threat_type=one.threat_type or None,
-        severity=None if one.severity is None else one.severity.value,
-        reason=one.reason,
-        since=utc_text(one.since) if one.since else None,
-        replacement=None if instead is None else ListedReplacement(instead.version, instead.digest),
-    )
-
-
-def encode_document(document: RevocationDocument) -> bytes:
-    return msgspec.json.encode(document)
-
-
-def open_revocation_list(data: bytes, trusted: Iterable[PublicKey]) -> tuple[RevocationDocument, PublicKey]:
-    """The list and the trusted key that signed it; `AttestationInvalid` says what is wrong."""
-    payload, key = open_envelope(data, trusted, PAYLOAD_TYPE, MAX_BYTES)
+def read_revocation_list(payload: bytes) -> RevocationDocument:
+    """A payload whose signature was checked; `AttestationInvalid` where it is no list."""
     try:
         document = msgspec.json.decode(payload, type=RevocationDocument)
         _ms(document.issued_at), _ms(document.expires_at)
     except (ValueError, UnicodeDecodeError) as error:
         raise AttestationInvalid(f"Its payload is not a revocation list: {error}.") from error
-    return document, key
+    return document
 
 
 def _ms(text: str) -> int:

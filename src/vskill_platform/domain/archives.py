@@ -16,7 +16,6 @@ import msgspec
 
 from vskill_platform.domain.content import SkillFile, skill_file_of
 from vskill_platform.domain.errors import InvalidInput
-from vskill_platform.domain.skill import Artifact
 
 ZIP_TYPE = "application/zip"
 TAR_TYPE = "application/gzip"
@@ -41,6 +40,15 @@ class ArchiveDigests(msgspec.Struct, frozen=True):
 
     zip: str
     tar_gz: str
+
+
+class Artifact(msgspec.Struct, frozen=True):
+    """How a content is handed out in one piece."""
+
+    #: only SKILL.md, so that file itself; otherwise a zip
+    is_plain: bool
+    #: of exactly the bytes served, hex
+    sha256: str
 
 
 def archive_digests(files: Iterable[SkillFile]) -> ArchiveDigests:

@@ -24,13 +24,13 @@ from vskill_platform.clock import TimeLimit
 from vskill_platform.domain.content import SkillFile, digest_of_files
 from vskill_platform.domain.errors import Shortage
 from vskill_platform.domain.scan import ScanStatus, StaticReport
-from vskill_platform.scan.compiled import load_compiled, store_compiled
 from vskill_platform.scan.indicators import NO_INDICATORS, Indicators, with_indicators
 from vskill_platform.scan.limits import DEFAULT_LIMITS, Limits
 from vskill_platform.scan.ruleset import bundled_rules
 from vskill_platform.scan.structure import CheckManifest
-from vskill_platform.scan.wire import HEADER, ChildReady, Setup, frame
 from vskill_platform.shortages import has_memory_for, lack
+from vskill_platform.tiers.compiled import load_compiled, store_compiled
+from vskill_platform.tiers.wire import HEADER, ChildReady, Setup, frame
 
 #: Address space of a child. The rules and the interpreter take a quarter of it.
 MEMORY_BYTES = 1024 * 1024 * 1024
@@ -43,7 +43,7 @@ WAIT_S = 30.0
 SOON_S = 0.5
 #: For a child that we took the socket from to end by itself, and for one that let go of its own, which is its last act.
 REAP_S, DYING_S = 0.2, 10.0
-CHILD = "vskill_platform.scan.child"
+CHILD = "vskill_platform.tiers.child"
 #: What a skill waits for that could not be scanned.
 SCANNER = "the scanner"
 #: A skill whose scans were cut off this often, while others were scanned, is a person's.

@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 
 from vskill_platform.domain.scan import Confirmation, JudgeReport, JudgeStatus, Verdict
-from vskill_platform.scan.rubric import RUBRIC, Question
+from vskill_platform.tiers.rubric import RUBRIC, Question
 
 Score = Annotated[int, msgspec.Meta(ge=0, le=100)]
 Prose = Annotated[str, msgspec.Meta(min_length=1, max_length=4_000)]

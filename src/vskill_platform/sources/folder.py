@@ -11,6 +11,7 @@ from vskill_platform.domain.content import DEFAULT_LIMITS, ContentLimits, Mode, 
 from vskill_platform.domain.errors import AttestationInvalid, InvalidInput, LimitExceeded
 from vskill_platform.domain.identity import SKILL_FILE, upload_identity
 from vskill_platform.domain.naming import slugify
+from vskill_platform.sources.archive import read_archive
 
 #: What a checkout holds beside the skill itself.
 BESIDE_THE_SKILL = frozenset({".git"})
@@ -75,8 +76,6 @@ def read_installed_folder(folder: Path) -> tuple[SkillFile, ...]:
 
 def read_file(path: Path, limits: ContentLimits = DEFAULT_LIMITS) -> tuple[SkillFile, ...]:
     """The skill in an archive."""
-    from vskill_platform.sources.archive import read_archive
-
     try:
         if path.stat().st_size > limits.bytes_total:
             raise _too_much(path, f"{limits.bytes_total} bytes")

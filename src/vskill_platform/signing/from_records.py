@@ -1,0 +1,162 @@
+"""What the registry signs, made from its records: the statement about a version, and the revocation list."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+import msgspec
+
+from vskill_platform.domain.archives import ArchiveDigests
+from vskill_platform.domain.content import FileEntry
+from vskill_platform.domain.evidence import Evidence, JudgeWord
+from vskill_platform.domain.revocation import RevokedList, RevokedVersion
+from vskill_platform.domain.revocation_list import (
+    DAY_MS,
+    VALID_MS,
+    ListedArchives,
+    ListedReplacement,
+    ListedRevocation,
+    RevocationDocument,
+)
+from vskill_platform.domain.scan import Severity, StaticReport
+from vskill_platform.domain.skill import VersionRef
+from vskill_platform.domain.states import State
+from vskill_platform.domain.submission import Submission
+from vskill_platform.signing.statement import (
+    CONTENT_DIGEST,
+    PREDICATE_TYPE,
+    SKILL_FILE_DIGEST,
+    STATEMENT_TYPE,
+    AttestedFile,
+    CapabilityCard,
+    CardEntry,
+    Judgement,
+    Predicate,
+    Statement,
+    Static,
+    Subject,
+)
+
+#: By skill and version.
+Archives = Mapping[tuple[str, str], ArchiveDigests]
+
+
+def make_statement(
+    registry: str,
+    canonical: str,
+    version: VersionRef,
+    record: Submission,
+    archives: ArchiveDigests,
+    report: StaticReport | None = None,
+    manifest: Iterable[FileEntry] | None = None,
+) -> Statement:
+    """What the registry vouches for about a version that this submission published; `report` is the scan of these
+    very bytes, `manifest` lists them."""
+    name = f"{canonical}@{version.number}"
+    subjects = (
+        Subject(name, {CONTENT_DIGEST: version.digest, SKILL_FILE_DIGEST: version.content_hash}),
+        Subject(f"{name}.zip", {"sha256": archives.zip}),
+        Subject(f"{name}.tar.gz", {"sha256": archives.tar_gz}),
+    )
+    predicate = msgspec.structs.replace(
+        _predicate(registry, canonical, version, record),
+        capability_card=_card(report),
+        files=None
+        if manifest is None
+        else tuple(AttestedFile(one.path, one.mode, one.sha256) for one in manifest),
+    )
+    return Statement(STATEMENT_TYPE, subjects, PREDICATE_TYPE, predicate)
+
+
+def _predicate(registry: str, canonical: str, version: VersionRef, record: Submission) -> Predicate:
+    """What both tiers found, and whether a person approved it, only where that is about these very bytes."""
+    evidence = record.evidence if record.evidence and record.evidence.digest == version.digest else None
+    approved = [event.at for event in record.history if event.to is State.AUTO_APPROVED]
+    return Predicate(
+        registry=registry,
+        skill=canonical,
+        version=version.number,
+        repository=record.repo_url,
+        path=record.identity.path,
+        commit=record.commit,
+        submission=record.id,
+        run=record.run,
+        static=_static(evidence) if evidence else None,
+        judge=_judgement(evidence.judge) if evidence else None,
+        judge_status=evidence.judge_status.value if evidence else "none",
+        second_judge=_judgement(evidence.second_judge) if evidence else None,
+        second_judge_status=evidence.second_judge_status.value if evidence else "none",
+        certification=version.certification.value,
+        score=version.score,
+        reviewed=record.approval is not None and record.approval.digest == version.digest,
+        trusted_vendor=evidence.trusted_vendor if evidence else False,
+        suppressed=evidence.suppressed if evidence else (),
+        decided_at=utc_text(approved[-1] if approved else record.updated_at),
+    )
+
+
+def _static(evidence: Evidence) -> Static:
+    return Static(
+        ruleset=evidence.ruleset,
+        status=evidence.status.value,
+        verdict=evidence.verdict.value,
+        score=evidence.score,
+        findings={level.value: evidence.findings.get(level, 0) for level in Severity},
+        capabilities=evidence.capabilities,
+    )
+
+
+def _card(report: StaticReport | None) -> CapabilityCard | None:
+    if report is None or report.capabilities is None:
+        return None
+    entries = (
+        CardEntry(one.kind.value, one.value, one.file, one.line, one.context.value, one.shell)
+        for one in report.capabilities
+    )
+    return CapabilityCard(report.ruleset, report.status.value, tuple(entries))
+
+
+def _judgement(word: JudgeWord | None) -> Judgement | None:
+    if word is None:
+        return None
+    return Judgement(word.model, word.rubric, word.verdict.value, word.score, word.partial)
+
+
+# The revocation list.
+
+
+def make_document(
+    registry: str, scope: str, revoked: RevokedList, archives: Archives, now: int
+) -> RevocationDocument:
+    """What the list says at this serial, on this day."""
+    issued = max(revoked.at, now - now % DAY_MS)
+    entries = tuple(_entry(one, archives.get((one.skill, one.version))) for one in revoked.versions)
+    return RevocationDocument(
+        1, registry, revoked.serial, utc_text(issued), utc_text(issued + VALID_MS), entries, scope
+    )
+
+
+def _entry(one: RevokedVersion, archives: ArchiveDigests | None) -> ListedRevocation:
+    instead = one.replacement
+    return ListedRevocation(
+        skill=one.skill,
+        version=one.version,
+        digest=one.digest,
+        content_hash=one.content_hash,
+        archives=None if archives is None else ListedArchives(archives.zip, archives.tar_gz),
+        status=one.status,
+        threat_type=one.threat_type or None,
+        severity=None if one.severity is None else one.severity.value,
+        reason=one.reason,
+        since=utc_text(one.since) if one.since else None,
+        replacement=None if instead is None else ListedReplacement(instead.version, instead.digest),
+    )
+
+
+def encode_document(document: RevocationDocument) -> bytes:
+    return msgspec.json.encode(document)
+
+
+def utc_text(ms: int) -> str:
+    """A moment as attestations write it."""
+    text = datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")

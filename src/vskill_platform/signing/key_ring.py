@@ -1,0 +1,179 @@
+"""The registry's keys: made on first start, kept in a folder that only the owner may read, rotated by command. Retired
+public keys stay, because what they signed stays.
+
+In the folder, `signing.key` is the private key that signs, and `<key id>.pub` is every public key that ever did.
+Publishing asks the ring for the current key each time, so a rotation needs no restart.
+"""
+
+import asyncio
+import contextlib
+import os
+import stat
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from vskill_platform.domain.errors import InvalidSettings, StoreCorrupt, StoreUnavailable
+from vskill_platform.signing.keys import PUBLIC_SUFFIX, PublicKey, SigningKey, read_public_folder
+
+T = TypeVar("T")
+
+PRIVATE_NAME = "signing.key"
+
+
+class KeyRing(Protocol):
+    """Where publishing finds the key that signs, and the web side those that verify."""
+
+    async def current(self) -> SigningKey: ...
+
+    async def public_keys(self) -> tuple[PublicKey, ...]:
+        """The current key first, then those that it replaced."""
+        ...
+
+    async def rotate(self) -> SigningKey:
+        """Sign with a new key from now on; the public key of the old one stays."""
+        ...
+
+
+class MemoryKeys:
+    """A ring for a store that keeps nothing: its key ends with the process."""
+
+    def __init__(self) -> None:
+        self._keys = [SigningKey.generate()]
+
+    async def current(self) -> SigningKey:
+        return self._keys[-1]
+
+    async def public_keys(self) -> tuple[PublicKey, ...]:
+        return tuple(key.public for key in reversed(self._keys))
+
+    async def rotate(self) -> SigningKey:
+        self._keys.append(SigningKey.generate())
+        return self._keys[-1]
+
+
+class FileKeys:
+    """A ring in a folder. Several processes may open it at once, and make its first key at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._loaded: tuple[_Stamp, SigningKey] | None = None
+
+    @classmethod
+    async def open(cls, folder: Path) -> "FileKeys":
+        """Make folder and key if need be; raises a typed error that names the file."""
+        ring = cls(folder)
+        await ring._in_thread(ring._prepare)
+        return ring
+
+    async def current(self) -> SigningKey:
+        return await self._in_thread(self._current)
+
+    async def public_keys(self) -> tuple[PublicKey, ...]:
+        return await self._in_thread(self._public_keys)
+
+    async def rotate(self) -> SigningKey:
+        """A new key signs from now on; the old one's private half is gone, its public half is kept."""
+        return await self._in_thread(self._rotate)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        try:
+            return await asyncio.to_thread(work)
+        except OSError as error:
+            message = f"The signing keys in {self._folder} cannot be used: {error.strerror or error}."
+            raise StoreUnavailable(message, folder=str(self._folder)) from error
+
+    @property
+    def _private(self) -> Path:
+        return self._folder / PRIVATE_NAME
+
+    def _prepare(self) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self._private.exists():
+            self._make_first()
+        self._keep_public(self._current().public)
+
+    def _make_first(self) -> None:
+        """A link fails where the name is taken, so of several processes one makes the key and all read it."""
+        unfinished = _write_file(self._folder, SigningKey.generate().to_pem())
+        try:
+            with contextlib.suppress(FileExistsError):
+                os.link(unfinished, self._private)
+        finally:
+            unfinished.unlink()
+        _force(self._folder)
+
+    def _current(self) -> SigningKey:
+        stamp = _stamp(self._private)
+        if self._loaded is None or self._loaded[0] != stamp:
+            self._loaded = (stamp, self._read_private())
+        return self._loaded[1]
+
+    def _read_private(self) -> SigningKey:
+        with self._private.open("rb") as file:
+            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+                fix = f"chmod 600 {self._private}"
+                raise InvalidSettings(
+                    f"The signing key {self._private} can be read by others: {fix}.", fix=fix
+                )
+            pem = file.read()
+        try:
+            return SigningKey.from_pem(pem)
+        except ValueError:
+            # The parser's own words could quote the file.
+            raise StoreCorrupt(f"{self._private} is not a private Ed25519 key.") from None
+
+    def _rotate(self) -> SigningKey:
+        """Both public keys are kept before the new private one takes the place of the old."""
+        fresh = SigningKey.generate()
+        self._keep_public(self._current().public)
+        self._keep_public(fresh.public)
+        _write_file(self._folder, fresh.to_pem()).replace(self._private)
+        _force(self._folder)
+        return fresh
+
+    def _keep_public(self, key: PublicKey) -> None:
+        place = self._folder / f"{key.key_id}{PUBLIC_SUFFIX}"
+        if not place.exists():
+            _write_file(self._folder, key.pem.encode("ascii"), 0o644).replace(place)
+            _force(self._folder)
+
+    def _public_keys(self) -> tuple[PublicKey, ...]:
+        current = self._current().public
+        return tuple(dict.fromkeys((current, *read_public_folder(self._folder))))
+
+
+# Files.
+
+_Stamp = tuple[int, int, int]
+
+
+def _stamp(path: Path) -> _Stamp:
+    """Tells one file of a name from the next one of that name."""
+    found = path.stat()
+    return (found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+def _write_file(folder: Path, data: bytes, mode: int = 0o600) -> Path:
+    """The data in a file of its own, whole and on the disk; the caller gives it its name."""
+    handle, name = tempfile.mkstemp(dir=folder, prefix=".unfinished-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return Path(name)
+
+
+def _force(folder: Path) -> None:
+    """A new name survives a power cut only once its folder is on the disk too."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
