@@ -350,8 +350,8 @@ class People:
         """Read as somebody who did not sign in. What is seen was for everybody at some moment since the look began."""
         env, begun = require_env(), self._world.moment()
         reader = await resolve(ANYBODY)
-        listed = (await list_catalogue(env, reader)).items
-        found = (await search_catalogue(env, reader, place.slug)).items
+        listed = (await list_catalogue(reader)).items
+        found = (await search_catalogue(reader, place.slug)).items
         queued = (await LIST(env, reader, ListSubmissions())).submissions
         seen = {namespace_in(one.canonical) for one in (*listed, *found)}
         seen |= {namespace_of(parse_place(one.repo_url)) for one in queued}

@@ -54,10 +54,10 @@ async def clone_list(world: World, env: Env) -> ClonedList | None:
     begun = world.moment()
     scope = await public_scope(env, await resolve(ANYBODY))
     served = (await current_git_list(env, scope)).served
-    files = await read_git_list(env, served)
+    files = await read_git_list(served)
     if files is None:
         served = (await current_git_list(env, scope, is_lost=True)).served
-        files = await read_git_list(env, served)
+        files = await read_git_list(served)
     return None if files is None else ClonedList(served, _read_entries(files), begun, world.moment())
 
 

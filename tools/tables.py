@@ -4,9 +4,10 @@
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import vskill_platform.scan.ruleset  # noqa: F401 - the one module that adds an error of its own
-from vskill_platform.actions.action import Missing
+from vskill_platform.actions.action import Action
 from vskill_platform.actions.table import ACTIONS
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.form import MEANINGS, SKIPPED_BY_SKILLS, NoteCode
@@ -15,6 +16,7 @@ from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.settings import SettingFacts, describe_settings
 from vskill_platform.web.limits import QUOTAS
+from vskill_platform.web.pages.table import ENDPOINTS
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
@@ -112,15 +114,20 @@ def actions() -> str:
                 one.right.meaning,
                 f"`{one.scope}`",
                 f"`{one.method} {one.path}`",
-                *(_entry_point(place) for place in (one.page, one.command, one.mcp)),
+                *(f"`{place}`" if place else "none" for place in (page_of(one), one.command, one.mcp)),
             )
             for one in sorted(ACTIONS, key=lambda one: one.name)
         ),
     )
 
 
-def _entry_point(place: str | Missing) -> str:
-    return f"none: {place.reason}" if isinstance(place, Missing) else f"`{place}`"
+def page_of(action: Action[Any, Any]) -> str:
+    """The address of the page or form that offers an action; empty where there is none."""
+    shown = [one for one in ENDPOINTS if action.name in one.shows]
+    named = [one for one in ENDPOINTS if one.action is action]
+    # A form before the page that it is on.
+    named.sort(key=lambda one: (one.method == "GET") is not (action.method == "GET"))
+    return next((one.path for one in (*shown, *named)), "")
 
 
 def limits() -> str:

@@ -17,7 +17,7 @@ from tests.support.envs import active_env, make_submission, put_record, skill_fi
 from tests.support.people import make_account, token_of
 from tests.support.shelf import Shelf, open_shelf
 from tests.support.streams import serving
-from vskill_platform.actions.action import Action, Missing
+from vskill_platform.actions.action import Action
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.cli import cli
 from vskill_platform.cli.caller import Caller, LocalCaller, remote_caller
@@ -117,9 +117,9 @@ class RightsWorld:
 
     def words(self, action: Action[Any, Any], fields: Mapping[str, Any]) -> list[str]:
         """The command line that asks for the same: the command's own parameters say how each field is given."""
-        assert not isinstance(action.command, Missing)
+        words = action.command.split()
         command: click.Command = cli
-        for word in action.command_words:
+        for word in words:
             assert isinstance(command, click.Group)
             found = command.get_command(click.Context(command), word)
             assert found is not None, action.command
@@ -139,7 +139,7 @@ class RightsWorld:
                 options.append(param.opts[0] if value else param.secondary_opts[0])
             else:
                 options += [part for one in values for part in (param.opts[0], one)]
-        return [*action.command_words, *options, "--", *arguments]
+        return [*words, *options, "--", *arguments]
 
 
 async def _is_let_in(caller: Caller, action: Action[Any, Any], request: msgspec.Struct) -> bool:

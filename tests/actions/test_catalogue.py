@@ -43,7 +43,7 @@ async def env(request, tmp_path):
 
 
 async def block(env, slug: str) -> None:
-    skill = await find_skill(env, VISITOR, slug)
+    skill = await find_skill(VISITOR, slug)
     now = env.kv.now()
     entry = BlockEntry(place_target(skill.identity), Severity.HIGH, "it steals", "admin:rob", now, now)
     await add_block(entry)
@@ -80,25 +80,25 @@ async def test_the_blocklist_is_read_again_only_where_it_changed(env):
     assert await current_blocklist(env) is first
     await block(env, "csv-cleaner")
     assert await current_blocklist(env) is not first
-    skill = await find_skill(env, VISITOR, "csv-cleaner")
+    skill = await find_skill(VISITOR, "csv-cleaner")
     assert await leave_out_blocked(env, [skill]) == ()
 
 
 async def test_a_skill_is_found_by_every_form_of_its_name(env):
     full = "upload~tests/skills/csv-cleaner"
     for name in (full, full.upper(), "csv-cleaner", "CSV-Cleaner", "upload~tests/csv-cleaner"):
-        assert (await find_skill(env, VISITOR, name)).canonical == full
+        assert (await find_skill(VISITOR, name)).canonical == full
     for name in ("nobody/csv-cleaner", "csv", "a/b/c", "a/b/c/d", "", "/"):
         with pytest.raises(NotFound, match="There is no skill"):
-            await find_skill(env, VISITOR, name)
+            await find_skill(VISITOR, name)
 
 
 async def test_a_flat_name_stays_with_the_skill_that_had_it_first(env):
     await submit_skill("csv-cleaner", namespace="others")
     await run_until_quiet(env)
-    assert (await find_skill(env, VISITOR, "csv-cleaner")).identity.owner == "tests"
+    assert (await find_skill(VISITOR, "csv-cleaner")).identity.owner == "tests"
     for name in ("upload~others/csv-cleaner", "csv-cleaner-upload-others"):
-        assert (await find_skill(env, VISITOR, name)).identity.owner == "others"
+        assert (await find_skill(VISITOR, name)).identity.owner == "others"
 
 
 async def test_files_versions_and_the_report_of_a_version(env):

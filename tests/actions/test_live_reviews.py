@@ -76,7 +76,7 @@ async def test_what_a_rescan_doubts_stays_live_and_waits_in_the_review_queue(env
     (item,) = await queue(env)
     assert (item.id, item.run, item.digest) == (record.id, record.run, record.digest)
     assert "needs a reviewer" in item.reason and "stays live" in item.reason
-    shown, current = await read_run(env, ROB, record.id, None)
+    shown, current = await read_run(ROB, record.id, None)
     assert shown == current and shown.state is State.NEEDS_REVIEW
     assert [one.rule_id for one in (await gather_evidence(env, ROB, shown)).findings] == ["X-001"]
 
@@ -126,14 +126,14 @@ async def test_a_live_item_is_marked_and_says_what_a_decision_will_do(env):
     await judge_again(env, "rules-2")
     (item,) = await queue(env)
     assert (item.kind, item.risk) == ("live", "strong-malice")
-    ((shown, told),) = await preview_many(env, ROB, [record.id])
+    ((shown, told),) = await preview_many(ROB, [record.id])
     assert shown.digest == item.digest and told.problem == ""
     assert told.approve[0] == "Version 1.0.0 stays live and is no longer marked as under review."
     assert told.reject[-1].endswith("Nobody can install it any more.")
     await REJECT(env, ROB, about(item))
     figures = (await read_rule_figures())["X-001"]
     assert (figures.agreed, figures.disagreed) == (1, 0)
-    assert await preview_many(env, ROB, [record.id]) == []
+    assert await preview_many(ROB, [record.id]) == []
 
 
 async def test_better_rules_take_the_mark_away(env):

@@ -300,7 +300,7 @@ async def test_an_error_code_is_no_rule(env):
 
 async def test_a_decision_says_beforehand_what_it_will_do(env):
     record = await waiting(env, submitter="ann")
-    told = await preview_decision(env, await resolve(ROB), record)
+    told = await preview_decision(await resolve(ROB), record)
     assert "are missing" in told.problem and told.approve == ()
     assert told.reject[0].startswith("ann is told your reason")
     assert (

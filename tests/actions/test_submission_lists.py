@@ -101,9 +101,9 @@ async def test_one_s_own_are_the_latest_first_page_by_page(env):
         await put_record(env, make_submission(f"s{number}", at=1_000 + number, submitter="ann"))
     await put_record(env, make_submission("other", at=9_000, submitter="bob"))
     ann = await resolve(ANN)
-    page = await own_submissions(env, ann, None)
+    page = await own_submissions(ann, None)
     assert [one.skill_name for one in page.items] == [f"s{n}" for n in range(OWN_AT_ONCE, 0, -1)]
-    rest = await own_submissions(env, ann, page.after)
+    rest = await own_submissions(ann, page.after)
     assert ([one.skill_name for one in rest.items], rest.after) == (["s0"], None)
 
 

@@ -1,14 +1,50 @@
-"""The table holds every action, and each is declared whole."""
+"""The table holds every action, and each is reached by the API, a page and a command."""
 
 import importlib
 import pkgutil
+from typing import Any, cast
 
+import click
+import msgspec
 import pytest
 
 import vskill_platform.actions
-from vskill_platform.actions.action import Action, Missing
+from tools.tables import page_of
+from vskill_platform.actions.action import Action, Services, action
+from vskill_platform.actions.principal import ANYBODY, Principal
+from vskill_platform.actions.rights import Right
 from vskill_platform.actions.table import ACTIONS
+from vskill_platform.cli import cli
+from vskill_platform.domain.token import TokenScope
 from vskill_platform.web.app import ENDPOINTS
+
+#: Actions that no page offers, each with the reason.
+NO_PAGE = {
+    "content.collect": "the job does it; a look beforehand is an operator's command",
+    "keys.list": "keys are for programs",
+    "repository.check": "the schedule checks every repository daily",
+    "repository.health": "a skill's page shows what is known of its repository",
+    "repository.list": "a skill's page shows what is known of its repository",
+    "skill.count_install": "clients count what they install",
+    "token.create-for": "people make their own on their account's page; this one is for accounts of programs",
+}
+#: Actions without a command, each with the reason.
+NO_COMMAND = {
+    "blocklist.check": "`verify` and `skill security` tell it",
+    "blocklist.read": "`block list` shows the entries with who made them",
+    "review.bulk": "a shell loop over the commands for one submission does it",
+    "revocation.follow": "`verify` tells what concerns an installed skill",
+    "scan.external": "`skill security` tells what other analysers say",
+    "scan.external-report": "`skill security` tells what other analysers say",
+    "skill.facets": "the counts help to narrow a list on a page",
+    "skill.versions": "`skill show` lists the versions",
+    "submission.discover": "`submit` finds the skills of a repository by itself",
+    "submission.positions": "`status` shows where a submission stands",
+    "submission.submit-many": "`submit` takes many targets",
+    "system.overview": "`review list`, `report list` and `queue health` say it",
+    "system.settings": "a command has settings of its own; `doctor` checks those",
+    "system.storage": "`doctor` looks at the same, and at more",
+}
 
 
 def test_every_module_with_actions_is_in_the_table():
@@ -22,11 +58,75 @@ def test_every_module_with_actions_is_in_the_table():
     assert len({action.name for action in ACTIONS}) == len(ACTIONS)
 
 
-@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
-def test_an_entry_point_that_is_missing_says_why(action: Action):
-    for place in (action.page, action.command, action.mcp):
-        assert place.reason if isinstance(place, Missing) else place
-    assert action.summary[0].isupper() and not action.summary.endswith(".")
+def test_every_action_has_a_page_or_says_why_not():
+    without = {action.name for action in ACTIONS if not page_of(action)}
+    forgotten, needless = without - NO_PAGE.keys(), NO_PAGE.keys() - without
+    assert not forgotten, f"name them in a page or form of web/pages, or here in NO_PAGE: {sorted(forgotten)}"
+    assert not needless, f"remove them from NO_PAGE: {sorted(needless)}"
+
+
+def test_a_page_shows_only_what_there_is():
+    shown = {name for endpoint in ENDPOINTS for name in endpoint.shows}
+    assert shown <= {action.name for action in ACTIONS}, "names of actions are misspelt in `shows` of a page"
+
+
+def test_every_action_has_a_command_or_says_why_not():
+    without = {action.name for action in ACTIONS if not action.command}
+    assert without == NO_COMMAND.keys(), "give the action a command, or say in NO_COMMAND why it has none"
+    lost = [one.name for one in ACTIONS if not _has_command(one)]
+    assert not lost, f"put them into COMMANDS of a file `cli/*_commands.py`: {lost}"
+
+
+def test_an_action_gets_its_types_and_words_from_its_function_and_its_name():
+    class Wanted(msgspec.Struct):
+        pass
+
+    async def run(request: Wanted) -> str:
+        return type(request).__name__
+
+    made = action(
+        run, "dead-letter.put_back", "/x", right=Right.ANYONE, scope=TokenScope.READ, summary="Do it"
+    )
+    assert (made.request, made.answer) == (Wanted, str)
+    assert (made.command, made.tag, made.method) == ("dead-letter put-back", "queue", "POST")
+
+
+@pytest.mark.anyio
+async def test_a_function_is_called_with_what_it_takes():
+    class Wanted(msgspec.Struct):
+        pass
+
+    async def all_three(services: Services, actor: Principal, request: Wanted) -> tuple[object, ...]:
+        return services, actor, request
+
+    async def no_services(actor: Principal, request: Wanted) -> tuple[object, ...]:
+        return actor, request
+
+    async def no_principal(services: Services, request: Wanted) -> tuple[object, ...]:
+        return services, request
+
+    async def alone(request: Wanted) -> tuple[object, ...]:
+        return (request,)
+
+    services, request = cast("Services", object()), Wanted()
+    declared: dict[str, Any] = {"right": Right.ANYONE, "scope": TokenScope.READ, "summary": "Do it"}
+    given = [
+        await action(run, "x.y", "/x", **declared).run(services, ANYBODY, request)
+        for run in (all_three, no_services, no_principal, alone)
+    ]
+    assert given == [(services, ANYBODY, request), (ANYBODY, request), (services, request), (request,)]
+
+
+def test_a_summary_is_a_sentence_without_its_full_stop():
+    assert all(one.summary[0].isupper() and not one.summary.endswith(".") for one in ACTIONS)
+
+
+def _has_command(declared: Action[Any, Any]) -> bool:
+    command: click.Command | None = cli
+    for word in declared.command.split():
+        assert isinstance(command, click.Group)
+        command = command.get_command(click.Context(command), word)
+    return command is not None
 
 
 def test_a_route_that_is_declared_by_hand_is_there():

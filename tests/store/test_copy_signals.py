@@ -152,9 +152,9 @@ async def read_as(env, reader: Principal, submission_id: str) -> str:
     who = await resolve(reader)
     shown = await SHOW(env, who, SubmissionRequest(submission_id=submission_id))
     runs = await RUNS(env, who, SubmissionRuns(submission_id=submission_id))
-    page = await read_run(env, who, submission_id)
-    earlier = await read_run(env, who, submission_id, 1)
-    review = await read_evidence_run(env, who, submission_id, None)
+    page = await read_run(who, submission_id)
+    earlier = await read_run(who, submission_id, 1)
+    review = await read_evidence_run(who, submission_id, None)
     return b"".join(map(msgspec.json.encode, (shown, runs, page, earlier, review))).decode()
 
 

@@ -181,11 +181,11 @@ class World:
                 if whose != who:
                     continue
                 if may_read(skills[canonical].audience, audiences_of(reader)):
-                    found = await find_skill(self.env, reader, address)
+                    found = await find_skill(reader, address)
                     assert found.canonical == canonical, (who, address)
                 else:
                     with pytest.raises(NotFound):
-                        await find_skill(self.env, reader, address)
+                        await find_skill(reader, address)
 
     async def _check_list(
         self, who: str, reader: Principal, scope: str, skills: dict[str, PublishedSkill]
@@ -194,7 +194,7 @@ class World:
         form = await (namespace_reader(reader, owner) if owner else document_reader(reader))
         listed: dict[str, ListedSkill] = {}
         with contextlib.suppress(NotFound):
-            async for some in iterate_scope(self.env, form, scope, await current_blocklist(self.env)):
+            async for some in iterate_scope(form, scope, await current_blocklist(self.env)):
                 listed |= some
         assert len({one.canonical for one in listed.values()}) == len(listed)
         # An entry goes only with its own skill: withdrawn in all its versions, blocked, or hidden from this list.
@@ -208,7 +208,7 @@ class World:
         for name, skill in listed.items():
             known = self.entries.setdefault((who, scope, skill.canonical), name)
             assert known == name, (who, scope, skill.canonical)
-            found = await find_skill(self.env, form, name)
+            found = await find_skill(form, name)
             assert found.canonical == skill.canonical, (who, scope, name)
             # What a list of one namespace says is an address for whoever reads no other private one.
             if who not in ("both", "a reviewer"):
@@ -307,10 +307,10 @@ async def test_a_declared_name_leads_to_its_skill_only_while_nobody_holds_it(tmp
         assert done.submission is not None
         record = await get_submission(done.submission.id)
         assert submission_view(record, OPERATOR_VIEW).name_note == note
-        assert (await find_skill(world.env, reader, "night")).canonical == "acme/tools/p0"
+        assert (await find_skill(reader, "night")).canonical == "acme/tools/p0"
         assert (await read_name("night")).holders == {}
         await world.publish("beta/tools", "night")
-        assert (await find_skill(world.env, reader, "night")).canonical == "beta/tools/night"
+        assert (await find_skill(reader, "night")).canonical == "beta/tools/night"
 
 
 @pytest.mark.anyio

@@ -108,9 +108,7 @@ async def test_nobody_becomes_the_account_of_what_the_operator_uploaded(env):
     operator = await resolve(OPERATOR)
     for namespace in ("Platform", "platform", "mia", ""):
         files = skill_files("demo", namespace)
-        done = await upload_files(
-            env, operator, files, namespace=namespace, slug="demo", source=EntryPoint.CLI
-        )
+        done = await upload_files(operator, files, namespace=namespace, slug="demo", source=EntryPoint.CLI)
         assert done.submission is not None
     with pytest.raises(NameTaken, match="namespace 'upload~platform'"):
         await make_account("platform")
@@ -143,7 +141,7 @@ async def test_of_an_old_clash_whoever_was_first_keeps_the_namespace_here_its_me
     assert may_read(f"ns:{TEAMS}", audiences_of(await resolve(principal_for("user:mia"))))
     assert await find_maintainers(upload_identity("platform", "demo")) == ["mia"]
     with pytest.raises(NotPermitted, match="Only authors of the namespace upload~platform"):
-        await upload_files(env, late, skill_files("demo"), slug="demo", source=EntryPoint.API)
+        await upload_files(late, skill_files("demo"), slug="demo", source=EntryPoint.API)
 
 
 async def test_of_an_old_clash_whoever_was_first_keeps_the_namespace_here_the_account(env):

@@ -71,10 +71,10 @@ async def test_a_reader_gets_no_wrong_byte_and_the_damage_is_noted_at_once(env, 
     await BREAKS[kind](env.blobs, digest)
     reader = await resolve(ANYBODY)
     with pytest.raises(ContentDamaged, match=kind) as caught:
-        await read_files(env, digest)
+        await read_files(digest)
     assert (caught.value.status, caught.value.code) == (503, "content_damaged")
     with pytest.raises(ContentDamaged):
-        await read_dossier_files(env, await read_dossier(env, reader, "upload~ann/skills/demo"))
+        await read_dossier_files(await read_dossier(env, reader, "upload~ann/skills/demo"))
     damage = await read_damage(digest)
     assert damage is not None and damage.kind == kind
     assert set(damage.named_by) >= {"version:upload~ann/skills/demo:1.0.0"}

@@ -163,7 +163,7 @@ async def test_beyond_the_most_addresses_it_is_an_index_whose_pages_hold_each_on
 
     async def made(page: int | None) -> tuple[str, dict[str, str | None]]:
         with active_env(shelf.env):
-            skills = iterate_catalogue(shelf.env, await resolve(ANYBODY))
+            skills = iterate_catalogue(await resolve(ANYBODY))
             return read(await make_sitemap(BASE, NOTHING_BLOCKED, skills, page, most))
 
     kind, found = await made(None)

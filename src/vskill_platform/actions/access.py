@@ -3,7 +3,7 @@ everybody may submit to it, until an admin says otherwise."""
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.reach import ReachPreview, preview_directory
@@ -59,11 +59,11 @@ class AccessPreview(Wire, frozen=True):
     github_sign_in: str | None
 
 
-async def show(services: Services, _actor: Principal, _request: ShowAccess) -> AccessView:
+async def show(services: Services, _request: ShowAccess) -> AccessView:
     return _view(services, (await read_access())[0])
 
 
-async def preview(services: Services, _actor: Principal, request: PreviewAccess) -> AccessPreview:
+async def preview(services: Services, request: PreviewAccess) -> AccessPreview:
     directory = await read_directory()
     access = msgspec.structs.replace(directory.access, mode=request.mode)
     after = msgspec.structs.replace(directory, access=access)
@@ -122,53 +122,33 @@ def explain_sign_in(services: Services, mode: RegistryMode) -> str | None:
     return rule_for(settings, mode).in_words if settings.github_client_id else None
 
 
-_NO_TOOL = Missing("who may read what is for people to decide, not for an agent")
-
-SHOW_ACCESS = Action(
-    name="access.show",
-    run=show,
-    request=ShowAccess,
-    answer=AccessView,
+SHOW_ACCESS = action(
+    show,
+    "access.show",
+    ACCESS,
     method="GET",
-    path=ACCESS,
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     summary="Show whom the registry lets in and who may submit",
-    tag="namespaces",
-    page="/admin/access",
-    command="access show",
-    mcp=_NO_TOOL,
 )
-PREVIEW_ACCESS = Action(
-    name="access.preview",
-    run=preview,
-    request=PreviewAccess,
-    answer=AccessPreview,
+PREVIEW_ACCESS = action(
+    preview,
+    "access.preview",
+    f"{ACCESS}/preview",
     method="GET",
-    path=f"{ACCESS}/preview",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     summary="Show what another mode would hide and show",
     about="Nothing is changed.",
-    tag="namespaces",
-    page="/admin/access",
-    command="access preview",
-    mcp=_NO_TOOL,
 )
-CHANGE_ACCESS = Action(
-    name="access.change",
-    run=change,
-    request=ChangeAccess,
-    answer=AccessView,
-    path=ACCESS,
+CHANGE_ACCESS = action(
+    change,
+    "access.change",
+    ACCESS,
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     summary="Change whom the registry lets in, and who may submit",
     about="An `internal` registry answers accounts only, but for signing in, health and public keys.",
-    tag="namespaces",
-    page="/admin/access",
-    command="access change",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (SHOW_ACCESS, PREVIEW_ACCESS, CHANGE_ACCESS)

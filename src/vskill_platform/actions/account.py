@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from vskill_platform.actions.accounts import ManagedAccount, account_view, end_all, set_password
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.client.wire.account import AccountView, OwnAccount
@@ -32,14 +32,14 @@ class SignedOut(Wire, frozen=True):
     signed_out: bool
 
 
-async def who_am_i(_services: Services, actor: Principal, _request: OwnAccount) -> AccountView:
+async def who_am_i(actor: Principal, _request: OwnAccount) -> AccountView:
     if actor.account is None:
         return AccountView("", "operator", None)
     scopes = None if actor.scopes is None else tuple(sorted(actor.scopes))
     return AccountView(actor.account, actor.role.value if actor.role else "", scopes)
 
 
-async def read_own_account(_services: Services, reader: Principal) -> ManagedAccount:
+async def read_own_account(reader: Principal) -> ManagedAccount:
     """What the account's own page says about it."""
     return account_view(await get_user(own_name(reader)))
 
@@ -71,54 +71,38 @@ def own_name(actor: Principal) -> str:
     return actor.account
 
 
-_NO_TOOL = Missing("an agent must not change the account that it acts for")
-
-WHO_AM_I = Action(
-    name="account.show",
-    run=who_am_i,
-    request=OwnAccount,
-    answer=AccountView,
+WHO_AM_I = action(
+    who_am_i,
+    "account.show",
+    "/api/v1/account",
     method="GET",
-    path="/api/v1/account",
     right=Right.SIGNED_IN,
     scope=TokenScope.READ,
     summary="Show your account and what it may do",
     tag="account",
-    page="/account",
     command="whoami",
-    mcp=Missing("an agent acts with the account of its token, and needs no name for it"),
 )
-CHANGE_PASSWORD = Action(
-    name="account.password",
-    run=change_password,
-    request=ChangeOwnPassword,
-    answer=SignedOut,
-    path="/api/v1/account/password",
+CHANGE_PASSWORD = action(
+    change_password,
+    "account.password",
+    "/api/v1/account/password",
     right=Right.SIGNED_IN,
     scope=TokenScope.OWN,
     errors=(RateLimited,),
     summary="Change your password",
     about="Every session ends and every token is revoked, the one that asks too.",
     tag="account",
-    page="/account/password",
-    command="account password",
-    mcp=_NO_TOOL,
 )
-SIGN_OUT_EVERYWHERE = Action(
-    name="account.sign-out-all",
-    run=sign_out_everywhere,
-    request=OwnAccount,
-    answer=SignedOut,
+SIGN_OUT_EVERYWHERE = action(
+    sign_out_everywhere,
+    "account.sign-out-all",
+    "/api/v1/auth/sign-out-all",
     method="DELETE",
-    path="/api/v1/auth/sign-out-all",
     right=Right.SIGNED_IN,
-    # Not `own`: the `vskill` client signs out with the token that it got, which may read and submit.
     scope=TokenScope.SUBMIT,
     summary="End every session, revoke every token",
     tag="account",
-    page="/account/sign-out-all",
     command="account sign-out",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (WHO_AM_I, CHANGE_PASSWORD, SIGN_OUT_EVERYWHERE)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.checks import AccountName, PageSize, Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -122,12 +122,12 @@ class ResetPassword(ChangeAccount, frozen=True, kw_only=True):
     password: str | None = None
 
 
-async def list_accounts(_services: Services, _actor: Principal, request: ListAccounts) -> AccountPage:
+async def list_accounts(request: ListAccounts) -> AccountPage:
     found = await list_users(after=request.after, limit=request.limit)
     return AccountPage(tuple(map(account_view, found.items)), found.after, found.skipped)
 
 
-async def create(_services: Services, actor: Principal, request: CreateAccount) -> AccountPassword:
+async def create(actor: Principal, request: CreateAccount) -> AccountPassword:
     generated = new_password() if request.password is None else None
     user = await create_user(
         request.name.lower(),
@@ -261,117 +261,80 @@ def account_view(user: User) -> ManagedAccount:
     )
 
 
-_NO_TOOL = Missing("who may do what is for an admin to decide, not for an agent")
-
-LIST_ACCOUNTS = Action(
-    name="account.list",
-    run=list_accounts,
-    request=ListAccounts,
-    answer=AccountPage,
+LIST_ACCOUNTS = action(
+    list_accounts,
+    "account.list",
+    ACCOUNTS,
     method="GET",
-    path=ACCOUNTS,
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     summary="List accounts by name",
-    tag="accounts",
-    page="/admin/accounts",
     command="admin list",
-    mcp=_NO_TOOL,
 )
-CREATE_ACCOUNT = Action(
-    name="account.create",
-    run=create,
-    request=CreateAccount,
-    answer=AccountPassword,
-    path=ACCOUNTS,
+CREATE_ACCOUNT = action(
+    create,
+    "account.create",
+    ACCOUNTS,
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     status=201,
     summary="Create an account",
     about="A generated password is in the answer, and nowhere else ever.",
-    tag="accounts",
-    page="/admin/accounts",
     command="admin create",
-    mcp=_NO_TOOL,
 )
-CHANGE_ROLE = Action(
-    name="account.role",
-    run=change_role,
-    request=ChangeAccountRole,
-    answer=ManagedAccount,
-    path=f"{ACCOUNTS}/{{name}}/role",
+CHANGE_ROLE = action(
+    change_role,
+    "account.role",
+    f"{ACCOUNTS}/{{name}}/role",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(NotFound, NotPermitted),
     summary="Give an account another role",
     about="Tokens whose scopes go beyond the old or the new role are revoked. The only admin stays admin.",
-    tag="accounts",
-    page="/admin/accounts/{name}/role",
     command="admin role",
-    mcp=_NO_TOOL,
 )
-DISABLE_ACCOUNT = Action(
-    name="account.disable",
-    run=disable,
-    request=ChangeAccount,
-    answer=ManagedAccount,
-    path=f"{ACCOUNTS}/{{name}}/disable",
+DISABLE_ACCOUNT = action(
+    disable,
+    "account.disable",
+    f"{ACCOUNTS}/{{name}}/disable",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(NotFound, NotPermitted),
     summary="Lock an account out",
     about="Its sessions and tokens end for good. You cannot lock out yourself or the only admin.",
-    tag="accounts",
-    page="/admin/accounts/{name}/disable",
     command="admin disable",
-    mcp=_NO_TOOL,
 )
-ENABLE_ACCOUNT = Action(
-    name="account.enable",
-    run=enable,
-    request=ChangeAccount,
-    answer=ManagedAccount,
-    path=f"{ACCOUNTS}/{{name}}/enable",
+ENABLE_ACCOUNT = action(
+    enable,
+    "account.enable",
+    f"{ACCOUNTS}/{{name}}/enable",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(NotFound,),
     summary="Let an account sign in again",
     about="It needs new tokens.",
-    tag="accounts",
-    page="/admin/accounts/{name}/enable",
     command="admin enable",
-    mcp=_NO_TOOL,
 )
-RESET_PASSWORD = Action(
-    name="account.reset-password",
-    run=reset_password,
-    request=ResetPassword,
-    answer=AccountPassword,
-    path=f"{ACCOUNTS}/{{name}}/password",
+RESET_PASSWORD = action(
+    reset_password,
+    "account.reset-password",
+    f"{ACCOUNTS}/{{name}}/password",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(NotFound,),
     summary="Give an account a new password",
     about="Its sessions end and its tokens are revoked. A generated password is in the answer, and nowhere else ever.",
-    tag="accounts",
-    page="/admin/accounts/{name}/password",
     command="admin password",
-    mcp=_NO_TOOL,
 )
-SIGN_OUT_ACCOUNT = Action(
-    name="account.sign-out",
-    run=sign_out_account,
-    request=ChangeAccount,
-    answer=ManagedAccount,
-    path=f"{ACCOUNTS}/{{name}}/sign-out",
+SIGN_OUT_ACCOUNT = action(
+    sign_out_account,
+    "account.sign-out",
+    f"{ACCOUNTS}/{{name}}/sign-out",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(NotFound,),
     summary="End the sessions of an account and revoke its tokens",
-    tag="accounts",
-    page="/admin/accounts/{name}/sign-out",
     command="admin sign-out",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (

@@ -3,11 +3,15 @@
 An entry point (page, JSON route, command, MCP tool) turns what it got into the action's request struct, calls the
 action, and renders the answer. Everything else happens here or in the action's own function: the check of rights and
 of the request, the writes, and the audit entry in the same commit. `table` lists all actions.
+
+A declaration says what cannot be derived: request and answer are those of the function's annotations, the command has
+the words of the name, and a page or form names the action that it offers (`web.routing`).
 """
 
 import enum
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Generic
+from itertools import compress
+from typing import Any, Generic, get_type_hints
 
 import msgspec
 
@@ -23,6 +27,39 @@ from vskill_platform.worker_context import run_with_worker_env
 
 #: What an action may use: the resources of the process that runs it.
 Services = Env
+#: A function of an action: it is called with what it takes.
+Run = (
+    Callable[[Services, Principal, Req], Awaitable[Ans]]
+    | Callable[[Services, Req], Awaitable[Ans]]
+    | Callable[[Principal, Req], Awaitable[Ans]]
+    | Callable[[Req], Awaitable[Ans]]
+)
+
+#: By subject, the part of the API's document, where that is not the subject's plural.
+_TAGS = {
+    "access": "namespaces",
+    "audit": "operations",
+    "block": "blocklist",
+    "blocklist": "blocklist",
+    "content": "operations",
+    "dead-letter": "queue",
+    "hand-in": "submissions",
+    "job": "queue",
+    "keys": "keys",
+    "name": "skills",
+    "notification": "account",
+    "queue": "queue",
+    "repository": "repositories",
+    "rescan": "queue",
+    "review": "review",
+    "rule": "review",
+    "scan": "external scans",
+    "suppression": "review",
+    "system": "operations",
+    "team": "namespaces",
+    "token": "account",
+    "watch": "account",
+}
 
 
 class Allowance(enum.StrEnum):
@@ -43,12 +80,6 @@ class Keep(enum.StrEnum):
     BY_TAG = "by tag"
     #: It carries a tag, and the process keeps it until anything in the store changes.
     UNTIL_CHANGE = "until a change"
-
-
-class Missing(msgspec.Struct, frozen=True):
-    """Why an action has no entry point of a kind."""
-
-    reason: str
 
 
 class Action(RegistryCall[Req, Ans], Generic[Req, Ans], frozen=True, kw_only=True):
@@ -80,12 +111,10 @@ class Action(RegistryCall[Req, Ans], Generic[Req, Ans], frozen=True, kw_only=Tru
     summary: str
     about: str = ""
     tag: str
-    #: The address of the page or form that offers it.
-    page: str | Missing
-    #: The words of the command.
-    command: str | Missing
-    #: The name of the tool.
-    mcp: str | Missing
+    #: The words of the command; empty where there is none.
+    command: str
+    #: The name of the MCP tool, where there is one.
+    mcp: str = ""
 
     def admit(self, principal: Principal) -> None:
         """Raise NotSignedIn or NotPermitted where no look at an object is needed to know."""
@@ -113,6 +142,35 @@ class Action(RegistryCall[Req, Ans], Generic[Req, Ans], frozen=True, kw_only=Tru
         # Stores find the environment through the worker context, and the audit names the token that is in it.
         return await run_with_worker_env(msgspec.structs.replace(services, acting_token=actor.token), act)
 
-    @property
-    def command_words(self) -> tuple[str, ...]:
-        return () if isinstance(self.command, Missing) else tuple(self.command.split())
+
+def action(
+    run: Run[Req, Ans],
+    name: str,
+    path: str,
+    *,
+    acts_on: Run[Req, ActionObject] | None = None,
+    **declared: Any,
+) -> Action[Req, Ans]:
+    """Declare an action: request and answer are the annotations of `run`, and what else is left out follows from the
+    name."""
+    kinds = get_type_hints(run, include_extras=True)
+    answer = kinds.pop("return")
+    subject = name.partition(".")[0]
+    derived = {"tag": _TAGS.get(subject, f"{subject}s"), "command": name.replace(".", " ").replace("_", "-")}
+    return Action(
+        name=name,
+        path=path,
+        run=_call_with_what_it_takes(run),
+        request=list(kinds.values())[-1],
+        answer=None if answer is type(None) else answer,
+        acts_on=None if acts_on is None else _call_with_what_it_takes(acts_on),
+        **(derived | declared),
+    )
+
+
+def _call_with_what_it_takes(run: Run[Req, Ans]) -> Callable[[Services, Principal, Req], Awaitable[Ans]]:
+    """Leave out the services and the principal where the function does not take them."""
+    kinds = get_type_hints(run).values()
+    takes = (Services in kinds, Principal in kinds, True)
+    function: Callable[..., Awaitable[Ans]] = run
+    return lambda *given: function(*compress(given, takes))

@@ -6,7 +6,7 @@ everything else that waits. Another reviewer than the one who refused it decides
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Allowance, Missing, Services
+from vskill_platform.actions.action import Allowance, Services, action
 from vskill_platform.actions.changes import change_submission
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
@@ -119,12 +119,10 @@ async def _has_other_reviewer(actor: Principal) -> bool:
             return False
 
 
-APPEAL = Action(
-    name="submission.appeal",
-    run=appeal,
-    request=AppealSubmission,
-    answer=SubmissionView,
-    path=f"{SUBMISSIONS}/{{submission_id}}/appeal",
+APPEAL = action(
+    appeal,
+    "submission.appeal",
+    f"{SUBMISSIONS}/{{submission_id}}/appeal",
     right=Right.SUBMITTER,
     scope=TokenScope.SUBMIT,
     acts_on=object_of,
@@ -133,10 +131,6 @@ APPEAL = Action(
     summary="Ask a reviewer to look again at a refused submission",
     about="For submissions that failed the scan or the judge, were rejected by a reviewer, or are blocked. A reviewer "
     "other than the one who decided looks at it if there is one; after 72 hours, the same reviewer may.",
-    tag="submissions",
-    page="/submissions/{submission_id}/review",
-    command="submission appeal",
-    mcp=Missing("people appeal; an agent can ask its user to"),
 )
 
 ACTIONS = (APPEAL,)

@@ -4,9 +4,8 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import action
 from vskill_platform.actions.checks import PageSize
-from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.client.wire.base import ActionRequest, Wire, iso_time
 from vskill_platform.domain.token import TokenScope
@@ -61,7 +60,7 @@ class AuditAnswer(Wire, frozen=True):
     skipped: int
 
 
-async def read_audit(_services: Services, _actor: Principal, request: ReadAudit) -> AuditAnswer:
+async def read_audit(request: ReadAudit) -> AuditAnswer:
     found = await list_audit(before=request.before, limit=request.limit)
     return AuditAnswer(tuple(map(_view, found.items)), found.before, found.skipped)
 
@@ -79,20 +78,14 @@ def _view(entry: AuditEntry) -> AuditView:
     )
 
 
-READ_AUDIT = Action(
-    name="audit.list",
-    run=read_audit,
-    request=ReadAudit,
-    answer=AuditAnswer,
+READ_AUDIT = action(
+    read_audit,
+    "audit.list",
+    "/api/v1/admin/audit",
     method="GET",
-    path="/api/v1/admin/audit",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     summary="List who did what, the latest first",
-    tag="operations",
-    page="/admin/audit",
-    command="audit list",
-    mcp=Missing("the names of accounts and tokens are not for agents"),
 )
 
 ACTIONS = (READ_AUDIT,)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -135,7 +135,7 @@ async def block(services: Services, actor: Principal, request: BlockSomething) -
     target = parse_target(request.kind.value, request.target)
     hits = await find_hit_by(target)
     if hits.nothing and _is_full_name(target):
-        target = await _place_named(services, actor, request.target)
+        target = await _place_named(actor, request.target)
         hits = await find_hit_by(target)
     if hits.nothing and not request.ahead:
         raise _hits_nothing(target, hits)
@@ -183,10 +183,10 @@ def _is_full_name(target: BlockTarget) -> bool:
     return target.kind is TargetKind.NAME and "/" in target.value
 
 
-async def _place_named(services: Services, actor: Principal, name: str) -> BlockTarget:
+async def _place_named(actor: Principal, name: str) -> BlockTarget:
     """The place of the skill that has this full name. Without one there is nothing that the block could ever hit."""
     try:
-        return place_target((await find_skill(services, actor, name.strip())).identity)
+        return place_target((await find_skill(actor, name.strip())).identity)
     except NotFound as error:
         raise InvalidInput(
             f"No skill has the name {name[:200]}.",
@@ -213,8 +213,8 @@ def _hits_nothing(target: BlockTarget, hits: BlockHits) -> InvalidInput:
     )
 
 
-async def lift(services: Services, actor: Principal, request: LiftBlock) -> BlockLifted:
-    target = await _listed_target(services, actor, request)
+async def lift(actor: Principal, request: LiftBlock) -> BlockLifted:
+    target = await _listed_target(actor, request)
     if target is None or not await remove_block(target, by=actor.actor, reason=request.reason):
         message = f"There is no blocklist entry for the {request.kind.value} {request.target[:200]}."
         raise NotFound(message, field="target", fix="choose one that the list shows")
@@ -228,7 +228,7 @@ async def lift(services: Services, actor: Principal, request: LiftBlock) -> Bloc
     return BlockLifted(target.kind.value, target.value, tuple(dict.fromkeys(back)), len(back))
 
 
-async def _listed_target(services: Services, actor: Principal, request: LiftBlock) -> BlockTarget | None:
+async def _listed_target(actor: Principal, request: LiftBlock) -> BlockTarget | None:
     """The stored target, by its own text or by what a person writes for it; None where neither is listed."""
     exact = BlockTarget(request.kind, request.target)
     if await find_hits((exact,)):
@@ -236,13 +236,13 @@ async def _listed_target(services: Services, actor: Principal, request: LiftBloc
     written = parse_target(request.kind.value, request.target)
     if _is_full_name(written) and not await find_hits((written,)):
         try:
-            written = place_target((await find_skill(services, actor, request.target.strip())).identity)
+            written = place_target((await find_skill(actor, request.target.strip())).identity)
         except NotFound:
             return None
     return written if await find_hits((written,)) else None
 
 
-async def list_entries(_services: Services, _actor: Principal, _request: ListBlocks) -> BlockEntryList:
+async def list_entries(_request: ListBlocks) -> BlockEntryList:
     found = sorted(await list_blocks(), key=lambda entry: (-entry.discovered_at, entry.target))
     return BlockEntryList(tuple(map(_entry_view, found)))
 
@@ -258,55 +258,35 @@ def _entry_view(entry: BlockEntry) -> BlockEntryView:
     )
 
 
-_NO_TOOL = Missing("people decide what is blocked")
-
-BLOCK = Action(
-    name="block.add",
-    run=block,
-    request=BlockSomething,
-    answer=BlockAdded,
-    path=ENTRIES,
+BLOCK = action(
+    block,
+    "block.add",
+    ENTRIES,
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     summary="Block a place, a repository, a content or a name",
     about="It is effective at once: what is queued ends as BLOCKED, and live versions are taken down. A block that "
     "hits nothing is refused unless `ahead` is set; such a block taints no other skill.",
-    tag="blocklist",
-    page="/admin/blocklist/add",
-    command="block add",
-    mcp=_NO_TOOL,
 )
-LIFT = Action(
-    name="block.remove",
-    run=lift,
-    request=LiftBlock,
-    answer=BlockLifted,
-    path=f"{ENTRIES}/lift",
+LIFT = action(
+    lift,
+    "block.remove",
+    f"{ENTRIES}/lift",
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     errors=(NotFound,),
     summary="Lift a block",
     about="Blocked submissions that no other entry hits run again. Every version that the block took down comes back "
     "and is judged again, unless a rescan, a reviewer or another entry keeps it down.",
-    tag="blocklist",
-    page="/admin/blocklist/lift",
-    command="block remove",
-    mcp=_NO_TOOL,
 )
-BLOCKS = Action(
-    name="block.list",
-    run=list_entries,
-    request=ListBlocks,
-    answer=BlockEntryList,
+BLOCKS = action(
+    list_entries,
+    "block.list",
+    ENTRIES,
     method="GET",
-    path=ENTRIES,
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     summary="List every entry of the blocklist with who added it",
-    tag="blocklist",
-    page="/admin/blocklist",
-    command="block list",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (BLOCK, LIFT, BLOCKS)

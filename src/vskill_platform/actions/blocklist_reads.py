@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Keep, Missing, Services
+from vskill_platform.actions.action import Keep, Services, action
 from vskill_platform.actions.blocked_skills import current_blocklist
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.revocations import (
@@ -176,7 +176,7 @@ async def check_blocklist(services: Services, reader: Principal, query: CheckBlo
         raise InvalidInput("A name or a hash is required.", field="name", fix="give one of them")
     blocklist = (await current_blocklist(services)).shown_to(audiences_of(reader))
     place = None if not query.repo_url else normalise(query.repo_url)
-    skill = await _find_meant_skill(services, reader, query)
+    skill = await _find_meant_skill(reader, query)
     ref = None if skill is None else find_version(skill, query.version, query.hash, None)
     hits = _hits(query, blocklist, place, skill, ref)
     home = skill.identity if skill is not None else place
@@ -209,9 +209,7 @@ def _recall(hits: Sequence[BlockEntry], withdrawn: RevokedVersion | None) -> Rec
     return None if withdrawn is None else recall_by_record(withdrawn, replacement)
 
 
-async def _find_meant_skill(
-    services: Services, reader: Principal, query: CheckBlocklist
-) -> PublishedSkill | None:
+async def _find_meant_skill(reader: Principal, query: CheckBlocklist) -> PublishedSkill | None:
     """The published skill of that name. Clients send short names of skills that they found elsewhere: where several
     skills have one, and neither a repository nor a version is given, its holder's block does not hit it (D10)."""
     name, repo_url = query.name, query.repo_url
@@ -221,7 +219,7 @@ async def _find_meant_skill(
     if is_bare and len(await list_flat(name, audiences=audiences_of(reader))) > 1:
         return None
     try:
-        return await find_skill(services, reader, name, repo_url)
+        return await find_skill(reader, name, repo_url)
     except (NotFound, Ambiguous):
         return None
 
@@ -296,36 +294,26 @@ def _rejection(record: Submission) -> RejectionView:
     )
 
 
-READ_BLOCKLIST = Action(
-    name="blocklist.read",
-    run=read_blocklist,
-    request=ReadBlocklist,
-    answer=BlocklistAnswer,
+READ_BLOCKLIST = action(
+    read_blocklist,
+    "blocklist.read",
+    "/api/v1/blocklist",
     method="GET",
-    path="/api/v1/blocklist",
     right=Right.READER,
     scope=TokenScope.READ,
     keep=Keep.BY_TAG,
     summary="Read the blocklist, or search it",
-    tag="blocklist",
-    page="/revocations",
-    command=Missing("`block list` shows the entries with who made them"),
-    mcp=Missing("skills that agents find are marked where they are blocked"),
+    command="",
 )
-CHECK_BLOCKLIST = Action(
-    name="blocklist.check",
-    run=check_blocklist,
-    request=CheckBlocklist,
-    answer=CheckAnswer,
+CHECK_BLOCKLIST = action(
+    check_blocklist,
+    "blocklist.check",
+    "/api/v1/blocklist/check",
     method="GET",
-    path="/api/v1/blocklist/check",
     right=Right.READER,
     scope=TokenScope.READ,
     summary="Ask whether a skill is blocked, refused or tainted",
-    tag="blocklist",
-    page="/revocations",
-    command=Missing("`verify` and `skill security` tell it"),
-    mcp=Missing("`get_security_report` tells it"),
+    command="",
 )
 
 ACTIONS = (READ_BLOCKLIST, CHECK_BLOCKLIST)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.checks import Digest, Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.review import APPROVE, LOOK_AGAIN, REJECT, DecideSubmission, require_same
@@ -135,20 +135,15 @@ _VERBS: dict[BulkVerb, Callable[[Services, Principal, DecideSubmission], Awaitab
     BulkVerb.AGAIN: _run_again,
 }
 
-BULK = Action(
-    name="review.bulk",
-    run=decide_many,
-    request=DecideMany,
-    answer=ManyDecided,
-    path=f"{REVIEW}/bulk",
+BULK = action(
+    decide_many,
+    "review.bulk",
+    f"{REVIEW}/bulk",
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     summary="Decide about many submissions at once",
     about="Each item names the run and the digest that were looked at. What has changed since is left alone.",
-    tag="review",
-    page="/admin/bulk",
-    command=Missing("a shell loop over the commands for one submission does it"),
-    mcp=Missing("people decide about submissions"),
+    command="",
 )
 
 ACTIONS = (BULK,)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Keep, Missing, Services
+from vskill_platform.actions.action import Keep, Services, action
 from vskill_platform.actions.blocked_skills import current_blocklist, leave_out_blocked
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -79,7 +79,7 @@ def filters_of(request: NarrowSkills) -> Filter:
 
 async def list_skills(services: Services, reader: Principal, request: ListSkills) -> SkillsAnswer:
     page = await list_catalogue(
-        services, reader, filters_of(request), sort=request.sort, after=request.after, limit=request.limit
+        reader, filters_of(request), sort=request.sort, after=request.after, limit=request.limit
     )
     blocklist = await current_blocklist(services)
     shown = tuple(card(one, blocklist) for one in page.items if not blocklist.hits_skill(one))
@@ -87,7 +87,7 @@ async def list_skills(services: Services, reader: Principal, request: ListSkills
 
 
 async def search_skills(services: Services, reader: Principal, request: SearchSkills) -> SearchAnswer:
-    found = await search_catalogue(services, reader, request.q, filters_of(request), limit=request.limit)
+    found = await search_catalogue(reader, request.q, filters_of(request), limit=request.limit)
     blocklist = await current_blocklist(services)
     cards = [card(one, blocklist) for one in found.items]
     shown = tuple(sorted(cards, key=lambda one: (one.is_blocked, one.is_withdrawn)))
@@ -97,8 +97,8 @@ async def search_skills(services: Services, reader: Principal, request: SearchSk
     )
 
 
-async def count_skills(services: Services, reader: Principal, request: CountSkills) -> FacetsAnswer:
-    found = await count_catalogue(services, reader, request.q)
+async def count_skills(reader: Principal, request: CountSkills) -> FacetsAnswer:
+    found = await count_catalogue(reader, request.q)
     return FacetsAnswer(**msgspec.structs.asdict(found))
 
 
@@ -106,7 +106,6 @@ async def count_skills(services: Services, reader: Principal, request: CountSkil
 
 
 async def list_catalogue(
-    _services: Services,
     reader: Principal,
     filters: Filter | None = None,
     *,
@@ -128,7 +127,7 @@ async def list_unblocked(
     limit: int = 30,
 ) -> SkillPage:
     """A page of the list without what was blocked a moment ago and is about to be taken down."""
-    found = await list_catalogue(services, reader, filters, sort=sort, after=after, limit=limit)
+    found = await list_catalogue(reader, filters, sort=sort, after=after, limit=limit)
     return msgspec.structs.replace(found, items=await leave_out_blocked(services, found.items))
 
 
@@ -139,9 +138,9 @@ async def list_front_page(
     ago: one look for all."""
     certified = Filter(certification=Certification.CERTIFIED)
     pages = (
-        await list_catalogue(services, reader, sort=Sort.INSTALLS, limit=limit),
-        await list_catalogue(services, reader, sort=Sort.NEWEST, limit=limit),
-        await list_catalogue(services, reader, certified, sort=Sort.INSTALLS, limit=1),
+        await list_catalogue(reader, sort=Sort.INSTALLS, limit=limit),
+        await list_catalogue(reader, sort=Sort.NEWEST, limit=limit),
+        await list_catalogue(reader, certified, sort=Sort.INSTALLS, limit=1),
     )
     shown = await leave_out_blocked(services, [one for found in pages for one in found.items])
     names = {one.canonical for one in shown}
@@ -149,14 +148,14 @@ async def list_front_page(
 
 
 async def list_related(
-    services: Services, reader: Principal, skill: PublishedSkill, limit: int
+    reader: Principal, skill: PublishedSkill, limit: int
 ) -> tuple[tuple[PublishedSkill, ...], tuple[PublishedSkill, ...]]:
     """Other skills of the same owner, and skills of others on the same topic, the most installed first; more than are
     shown. Only what the reader may read, also what was blocked a moment ago: whoever shows them leaves that out."""
     by_owner = Filter(owner=skill.owner)
     by_topic = Filter(category=skill.listing.category) if skill.listing else by_owner
     found = [
-        (await list_catalogue(services, reader, wanted, sort=Sort.INSTALLS, limit=most)).items
+        (await list_catalogue(reader, wanted, sort=Sort.INSTALLS, limit=most)).items
         for wanted, most in ((by_owner, 2 * limit + 1), (by_topic, 4 * limit))
     ]
     own = tuple(one for one in found[0] if one.canonical != skill.canonical)
@@ -164,83 +163,65 @@ async def list_related(
 
 
 async def search_catalogue(
-    _services: Services, reader: Principal, text: str, filters: Filter | None = None, *, limit: int = 30
+    reader: Principal, text: str, filters: Filter | None = None, *, limit: int = 30
 ) -> SkillHits:
     """The skills that have these words, blocked and withdrawn ones too."""
     return await catalogue.search_skills(text, filters, limit, audiences=audiences_of(reader))
 
 
-async def count_catalogue(
-    _services: Services, reader: Principal, text: str = "", filters: Filter | None = None
-) -> Facets:
+async def count_catalogue(reader: Principal, text: str = "", filters: Filter | None = None) -> Facets:
     """The counts of all skills, or of those that a search finds; filters narrow only a search."""
     if text.strip():
         return await catalogue.count_found(text, filters, audiences=audiences_of(reader))
     return await catalogue.count_facets(audiences=audiences_of(reader))
 
 
-def iterate_catalogue(
-    _services: Services, reader: Principal, under: str = ""
-) -> AsyncIterator[PublishedSkillSummary]:
+def iterate_catalogue(reader: Principal, under: str = "") -> AsyncIterator[PublishedSkillSummary]:
     """Every skill with a live version whose name begins so, in the order of its name, a page of records at a time."""
     return iter_published_skills(audiences=audiences_of(reader), under=under)
 
 
-async def enumerate_catalogue(services: Services, reader: Principal) -> list[PublishedSkillSummary]:
+async def enumerate_catalogue(reader: Principal) -> list[PublishedSkillSummary]:
     """The same all at once; the operator's export holds every skill, whoever may read it."""
     if reader.operator:
         return await enumerate_published_skills()
-    return [summary async for summary in iterate_catalogue(services, reader)]
+    return [summary async for summary in iterate_catalogue(reader)]
 
 
-LIST_SKILLS = Action(
-    name="skill.list",
-    run=list_skills,
-    request=ListSkills,
-    answer=SkillsAnswer,
+LIST_SKILLS = action(
+    list_skills,
+    "skill.list",
+    SKILLS,
     method="GET",
-    path=SKILLS,
     right=Right.READER,
     scope=TokenScope.READ,
     keep=Keep.UNTIL_CHANGE,
     summary="List published skills",
-    tag="skills",
-    page="/skills",
-    command="skill list",
     mcp="search_skills",
 )
-SEARCH_SKILLS = Action(
-    name="skill.search",
-    run=search_skills,
-    request=SearchSkills,
-    answer=SearchAnswer,
+SEARCH_SKILLS = action(
+    search_skills,
+    "skill.search",
+    f"{SKILLS}/search",
     method="GET",
-    path=f"{SKILLS}/search",
     right=Right.READER,
     scope=TokenScope.READ,
     keep=Keep.UNTIL_CHANGE,
     summary="Search skills by words",
     about="Blocked and withdrawn skills are included, marked and listed last.",
-    tag="skills",
-    page="/skills",
     command="search",
     mcp="search_skills",
 )
-COUNT_SKILLS = Action(
-    name="skill.facets",
-    run=count_skills,
-    request=CountSkills,
-    answer=FacetsAnswer,
+COUNT_SKILLS = action(
+    count_skills,
+    "skill.facets",
+    f"{SKILLS}/facets",
     method="GET",
-    path=f"{SKILLS}/facets",
     right=Right.READER,
     scope=TokenScope.READ,
     keep=Keep.UNTIL_CHANGE,
     summary="Count published skills by category, certification, trust, agent and licence",
-    tag="skills",
-    page="/skills",
-    command=Missing("the counts help to narrow a list on a page"),
-    mcp=Missing("agents search by words"),
+    command="",
 )
 
 ACTIONS = (LIST_SKILLS, SEARCH_SKILLS, COUNT_SKILLS)

@@ -6,18 +6,18 @@ reviewer withdraws the request, or a job ends the run when the author's time is 
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Allowance, Missing, Services
+from vskill_platform.actions.action import Allowance, Services, action
 from vskill_platform.actions.appeals import require_other_reviewer
 from vskill_platform.actions.changes import change_submission
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.review import APPROVE, DecideSubmission, require_same, require_waiting
+from vskill_platform.actions.review import DecideSubmission, require_same, require_waiting
 from vskill_platform.actions.review_queue import REVIEW
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions import object_of, view_of
 from vskill_platform.client.wire.submissions import SUBMISSIONS, SubmissionRequest, SubmissionView
 from vskill_platform.domain import submission
-from vskill_platform.domain.errors import NotFound, TransitionError
+from vskill_platform.domain.errors import NotFound, NotPermitted, TransitionError
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.domain.token import TokenScope
@@ -79,39 +79,31 @@ async def _close(
     return await view_of(services, actor, changed)
 
 
-REQUEST_CHANGE = msgspec.structs.replace(
-    APPROVE,
-    name="review.request_change",
-    run=request_change,
-    path=f"{REVIEW}/{{submission_id}}/request-change",
+REQUEST_CHANGE = action(
+    request_change,
+    "review.request_change",
+    f"{REVIEW}/{{submission_id}}/request-change",
+    right=Right.REVIEWER,
+    scope=TokenScope.REVIEW,
+    errors=(NotFound, NotPermitted, TransitionError),
     summary="Ask the author of a submission for a change",
     about="The reason is the question; the author sees it. The submission waits for the author, who submits a changed "
     "version or answers within 14 days; after that it is rejected. You can still decide meanwhile.",
-    page="/admin/review/{submission_id}/request-change",
-    command="review request-change",
 )
-WITHDRAW_REQUEST = Action(
-    name="review.withdraw_request",
-    run=withdraw_request,
-    request=WithdrawRequest,
-    answer=SubmissionView,
-    path=f"{REVIEW}/{{submission_id}}/withdraw-request",
+WITHDRAW_REQUEST = action(
+    withdraw_request,
+    "review.withdraw_request",
+    f"{REVIEW}/{{submission_id}}/withdraw-request",
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     errors=(NotFound, TransitionError),
     summary="Withdraw a request for a change",
     about="The submission waits for a reviewer again.",
-    tag="review",
-    page="/admin/review/{submission_id}/withdraw-request",
-    command="review withdraw-request",
-    mcp=APPROVE.mcp,
 )
-ANSWER = Action(
-    name="submission.answer",
-    run=answer,
-    request=AnswerRequest,
-    answer=SubmissionView,
-    path=f"{SUBMISSIONS}/{{submission_id}}/answer",
+ANSWER = action(
+    answer,
+    "submission.answer",
+    f"{SUBMISSIONS}/{{submission_id}}/answer",
     right=Right.SUBMITTER,
     scope=TokenScope.SUBMIT,
     acts_on=object_of,
@@ -119,10 +111,6 @@ ANSWER = Action(
     allowance=Allowance.REPORTS,
     summary="Answer a reviewer who asked for a change",
     about="The submission waits for a reviewer again. To send a changed version instead, submit it again.",
-    tag="submissions",
-    page="/submissions/{submission_id}/answer",
-    command="submission answer",
-    mcp=Missing("people answer; an agent can ask its user to"),
 )
 
 ACTIONS = (REQUEST_CHANGE, WITHDRAW_REQUEST, ANSWER)

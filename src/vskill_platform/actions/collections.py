@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.blocked_skills import leave_out_blocked
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
@@ -109,7 +109,7 @@ async def list_all(services: Services, reader: Principal, _request: ListCollecti
     return CollectionsAnswer(tuple(map(_view, found.items)), found.skipped)
 
 
-async def create(_services: Services, actor: Principal, request: CreateCollection) -> CollectionView:
+async def create(actor: Principal, request: CreateCollection) -> CollectionView:
     made = await create_collection(
         request.name,
         title=request.title,
@@ -131,18 +131,16 @@ async def _audience_of(namespace: str) -> str:
     return audience_for(known, namespace)
 
 
-async def add(services: Services, actor: Principal, request: ChangeCollection) -> CollectionView:
+async def add(actor: Principal, request: ChangeCollection) -> CollectionView:
     """Each must be a skill that can be installed now, by every reader of the collection."""
     known = await get_collection(request.name, audiences=audiences_of(actor))
     common = common_audiences(known.audience, await read_directory())
-    names = [await _require_installable(services, actor, name, common) for name in request.skills]
+    names = [await _require_installable(actor, name, common) for name in request.skills]
     return _view(await add_skills(request.name, names, by=actor.actor, reason=request.reason))
 
 
-async def _require_installable(
-    services: Services, actor: Principal, name: str, common: frozenset[str]
-) -> str:
-    skill = await find_skill(services, actor, name)
+async def _require_installable(actor: Principal, name: str, common: frozenset[str]) -> str:
+    skill = await find_skill(actor, name)
     if not may_read(skill.audience, common):
         raise InvalidInput(
             f"Not every reader of the collection may read {skill.canonical}.",
@@ -156,11 +154,11 @@ async def _require_installable(
     return skill.canonical
 
 
-async def remove(_services: Services, actor: Principal, request: ChangeCollection) -> CollectionView:
+async def remove(actor: Principal, request: ChangeCollection) -> CollectionView:
     return _view(await remove_skills(request.name, request.skills, by=actor.actor, reason=request.reason))
 
 
-async def delete(_services: Services, actor: Principal, request: DeleteCollection) -> None:
+async def delete(actor: Principal, request: DeleteCollection) -> None:
     await delete_collection(request.name, by=actor.actor, reason=request.reason)
 
 
@@ -237,79 +235,53 @@ def _view(found: Collection) -> CollectionView:
     )
 
 
-_NO_TOOL = Missing("what an organisation is offered is for an admin to choose, not for an agent")
-
-LIST_COLLECTIONS = Action(
-    name="collection.list",
-    run=list_all,
-    request=ListCollections,
-    answer=CollectionsAnswer,
+LIST_COLLECTIONS = action(
+    list_all,
+    "collection.list",
+    COLLECTIONS,
     method="GET",
-    path=COLLECTIONS,
     right=Right.ANYONE,
     scope=TokenScope.READ,
     summary="List the collections that you may read, with their skills",
-    tag="collections",
-    page="/docs/clients",
-    command="collection list",
-    mcp=_NO_TOOL,
 )
-CREATE_COLLECTION = Action(
-    name="collection.create",
-    run=create,
-    request=CreateCollection,
-    answer=CollectionView,
-    path=COLLECTIONS,
+CREATE_COLLECTION = action(
+    create,
+    "collection.create",
+    COLLECTIONS,
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(Conflict,),
     status=201,
     summary="Make an empty collection",
     about="Its marketplace is at `/collections/NAME/marketplace.json`.",
-    tag="collections",
-    page="/admin/collections/create",
-    command="collection create",
-    mcp=_NO_TOOL,
 )
-ADD_SKILLS = Action(
-    name="collection.add",
-    run=add,
-    request=ChangeCollection,
-    answer=CollectionView,
-    path=f"{_ONE}/add",
+ADD_SKILLS = action(
+    add,
+    "collection.add",
+    f"{_ONE}/add",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(NotFound, Conflict),
     summary="Add skills to a collection",
-    tag="collections",
-    page="/admin/collections/add",
-    command="collection add",
-    mcp=_NO_TOOL,
 )
-REMOVE_SKILLS = msgspec.structs.replace(
-    ADD_SKILLS,
-    name="collection.remove",
-    run=remove,
-    path=f"{_ONE}/remove",
+REMOVE_SKILLS = action(
+    remove,
+    "collection.remove",
+    f"{_ONE}/remove",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    errors=(NotFound, Conflict),
     summary="Remove skills from a collection",
-    page="/admin/collections/remove",
-    command="collection remove",
 )
-DELETE_COLLECTION = Action(
-    name="collection.delete",
-    run=delete,
-    request=DeleteCollection,
-    answer=None,
-    path=f"{_ONE}/delete",
+DELETE_COLLECTION = action(
+    delete,
+    "collection.delete",
+    f"{_ONE}/delete",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(NotFound, Conflict),
     status=204,
     summary="Delete a collection; its skills stay as they are",
-    tag="collections",
-    page="/admin/collections/delete",
-    command="collection delete",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (LIST_COLLECTIONS, CREATE_COLLECTION, ADD_SKILLS, REMOVE_SKILLS, DELETE_COLLECTION)

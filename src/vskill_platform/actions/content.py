@@ -3,7 +3,7 @@ deleting what no record names."""
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import action
 from vskill_platform.actions.checks import Digest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -89,7 +89,7 @@ class CollectedView(Wire, frozen=True):
     deleted: int
 
 
-async def show(_services: Services, _reader: Principal, _request: ReadContent) -> ContentAnswer:
+async def show(_request: ReadContent) -> ContentAnswer:
     found = await list_damage()
     job, _ = await read_job("scrub")
     progress = msgspec.convert(job.state, ScrubProgress)
@@ -118,7 +118,7 @@ async def _view(damage: Damage) -> DamageView:
     )
 
 
-async def repair(_services: Services, actor: Principal, request: RepairContent) -> DamageView:
+async def repair(actor: Principal, request: RepairContent) -> DamageView:
     """What a worker does about it has a commit of its own, so the audit entry is written before."""
     damage = await read_damage(request.digest)
     if damage is None:
@@ -129,62 +129,42 @@ async def repair(_services: Services, actor: Principal, request: RepairContent) 
     return await _view(damage)
 
 
-async def collect_unnamed(_services: Services, actor: Principal, request: CollectContent) -> CollectedView:
+async def collect_unnamed(actor: Principal, request: CollectContent) -> CollectedView:
     if not request.dry_run:
         await note("content collected", "content", by=actor.actor, reason="asked for it")
     done = await collect(dry_run=request.dry_run)
     return CollectedView(done.pieces, done.set_aside, done.brought_back, done.deleted)
 
 
-_NO_TOOL = Missing("operators look after stored content")
-
-SHOW_CONTENT = Action(
-    name="content.show",
-    run=show,
-    request=ReadContent,
-    answer=ContentAnswer,
+SHOW_CONTENT = action(
+    show,
+    "content.show",
+    CONTENT,
     method="GET",
-    path=CONTENT,
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     summary="List content that is missing or damaged, and how much was verified",
-    tag="operations",
-    page="/admin/content",
-    command="content show",
-    mcp=_NO_TOOL,
 )
-REPAIR_CONTENT = Action(
-    name="content.repair",
-    run=repair,
-    request=RepairContent,
-    answer=DamageView,
-    path=f"{CONTENT}/{{digest}}/repair",
+REPAIR_CONTENT = action(
+    repair,
+    "content.repair",
+    f"{CONTENT}/{{digest}}/repair",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(NotFound,),
     summary="Repair damaged content now",
     about="A worker fetches it again from the repository and commit that it came from. Only files with the same digest "
     "are taken.",
-    tag="operations",
-    page="/admin/content/repair",
-    command="content repair",
-    mcp=_NO_TOOL,
 )
-COLLECT_CONTENT = Action(
-    name="content.collect",
-    run=collect_unnamed,
-    request=CollectContent,
-    answer=CollectedView,
-    path=f"{CONTENT}/collect",
+COLLECT_CONTENT = action(
+    collect_unnamed,
+    "content.collect",
+    f"{CONTENT}/collect",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(Unsupported,),
     summary="Collect content that no record names",
     about="What no record has named for a week is set aside, and deleted a day later. A job does it every six hours.",
-    tag="operations",
-    page=Missing("the job does it; a look beforehand is an operator's command"),
-    command="content collect",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (SHOW_CONTENT, REPAIR_CONTENT, COLLECT_CONTENT)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.queue import ADMIN_QUEUE
 from vskill_platform.actions.rights import Right
@@ -71,7 +71,7 @@ class LetterReplayed(Wire, frozen=True):
     state: str
 
 
-async def list_letters(services: Services, _actor: Principal, request: ListLetters) -> LetterList:
+async def list_letters(services: Services, request: ListLetters) -> LetterList:
     page = await services.broker.dead_letters(after=request.after, limit=request.limit)
     total = await services.broker.dead_letter_count()
     return LetterList(tuple(map(_letter_view, page.items)), page.after, total)
@@ -97,7 +97,7 @@ async def replay(services: Services, actor: Principal, request: LetterRequest) -
     return replayed
 
 
-async def discard(_services: Services, actor: Principal, request: LetterRequest) -> None:
+async def discard(actor: Principal, request: LetterRequest) -> None:
     """Remove the letter; the submission's record stays as it is."""
     await remove_dead_letter(request.letter_id, "dead letter discarded", by=actor.actor)
 
@@ -114,54 +114,37 @@ def _letter_view(letter: DeadLetter) -> LetterView:
     )
 
 
-_NO_TOOL = Missing("operators look after the queue")
-
-LIST_LETTERS = Action(
-    name="dead-letter.list",
-    run=list_letters,
-    request=ListLetters,
-    answer=LetterList,
+LIST_LETTERS = action(
+    list_letters,
+    "dead-letter.list",
+    LETTERS,
     method="GET",
-    path=LETTERS,
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(QueueUnavailable,),
     summary="List dead letters, oldest first, with the reason of each",
-    tag="queue",
-    page="/admin/queue",
     command="queue dead-letters list",
-    mcp=_NO_TOOL,
 )
-REPLAY = Action(
-    name="dead-letter.replay",
-    run=replay,
-    request=LetterRequest,
-    answer=LetterReplayed,
-    path=f"{LETTERS}/{{letter_id}}/replay",
+REPLAY = action(
+    replay,
+    "dead-letter.replay",
+    f"{LETTERS}/{{letter_id}}/replay",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(NotFound, TransitionError, Blocked, QueueUnavailable),
     summary="Start a new run of the submission or task that a dead letter is about",
-    tag="queue",
-    page="/admin/queue/replay",
     command="queue dead-letters replay",
-    mcp=_NO_TOOL,
 )
-DISCARD = Action(
-    name="dead-letter.discard",
-    run=discard,
-    request=LetterRequest,
-    answer=None,
+DISCARD = action(
+    discard,
+    "dead-letter.discard",
+    f"{LETTERS}/{{letter_id}}/discard",
     status=204,
-    path=f"{LETTERS}/{{letter_id}}/discard",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(NotFound, QueueUnavailable),
     summary="Remove a dead letter; the submission's record stays as it is",
-    tag="queue",
-    page="/admin/queue/discard",
     command="queue dead-letters discard",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (LIST_LETTERS, REPLAY, DISCARD)

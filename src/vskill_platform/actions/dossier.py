@@ -64,7 +64,7 @@ async def read_dossier(
     services: Services, reader: Principal, name: str, number: str | None = None
 ) -> Dossier:
     """Read a version by canonical or flat name; by default the current version, or the last if none is live."""
-    skill = await find_skill(services, reader, name)
+    skill = await find_skill(reader, name)
     return (await read_dossier_of(services, reader, skill, number))[0]
 
 
@@ -94,7 +94,7 @@ async def read_dossier_of(
     return await _assemble(services, skill, ref, wanted, blocks, settled), settled
 
 
-async def read_dossier_files(_services: Services, dossier: Dossier) -> tuple[SkillFile, ...]:
+async def read_dossier_files(dossier: Dossier) -> tuple[SkillFile, ...]:
     """Read the version's files; NotFound if they are withheld."""
     if not dossier.readable:
         message = f"The content of {dossier.skill.canonical} {dossier.ref.number} is not available."

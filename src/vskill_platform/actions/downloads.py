@@ -6,7 +6,7 @@ These routes are older than the table and known to other clients, so `web` decla
 
 import asyncio
 
-from vskill_platform.actions.action import Action, Allowance, Missing, Services
+from vskill_platform.actions.action import Allowance, Services, action
 from vskill_platform.actions.installs import count_install_of
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -28,85 +28,66 @@ from vskill_platform.store.attestations import public_keys
 
 
 async def download(services: Services, reader: Principal, request: DownloadVersion) -> bytes:
-    skill = await find_skill(services, reader, request.skill)
-    files = await read_files(services, (await find_installable(services, skill, request.version)).digest)
+    skill = await find_skill(reader, request.skill)
+    files = await read_files((await find_installable(services, skill, request.version)).digest)
     return await asyncio.to_thread(zip_archive if request.format == "zip" else tar_archive, files)
 
 
-async def show_attestation(services: Services, reader: Principal, request: AttestedVersion) -> bytes:
-    return await read_attestation(services, reader, request.skill, request.version)
+async def show_attestation(reader: Principal, request: AttestedVersion) -> bytes:
+    return await read_attestation(reader, request.skill, request.version)
 
 
-async def show_keys(_services: Services, _reader: Principal, _request: KeysRequest) -> KeySet:
+async def show_keys(_request: KeysRequest) -> KeySet:
     """Every public key, the one that signs now first."""
     return KeySet(tuple(key.jwk for key in await public_keys()))
 
 
-async def count_install(services: Services, reader: Principal, request: SkillRequest) -> InstallAnswer:
-    skill = await count_install_of(services, reader, request.skill)
+async def count_install(reader: Principal, request: SkillRequest) -> InstallAnswer:
+    skill = await count_install_of(reader, request.skill)
     return InstallAnswer(ok=True, name=skill.canonical)
 
 
-_NO_TOOL = Missing("an agent reads files as resources")
-
-DOWNLOAD = Action(
-    name="skill.download",
-    run=download,
-    request=DownloadVersion,
-    answer=bytes,
+DOWNLOAD = action(
+    download,
+    "skill.download",
+    "/api/v1/skills/{skill}/archive",
     method="GET",
-    path="/api/v1/skills/{skill}/archive",
     route_by_hand=True,
     right=Right.READER,
     scope=TokenScope.READ,
     errors=(Ambiguous, Blocked, NotFound, Withdrawn),
     media=TAR_TYPE,
     summary="Download a version as an archive",
-    tag="skills",
-    page="/skills/{owner}/{repo}/{slug}",
     command="install",
-    mcp=_NO_TOOL,
 )
-ATTESTATION = Action(
-    name="skill.attestation",
-    run=show_attestation,
-    request=AttestedVersion,
-    answer=bytes,
+ATTESTATION = action(
+    show_attestation,
+    "skill.attestation",
+    "/api/v1/skills/{skill}/versions/{version}/attestation",
     method="GET",
-    path="/api/v1/skills/{skill}/versions/{version}/attestation",
     route_by_hand=True,
     right=Right.READER,
     scope=TokenScope.READ,
     errors=(Blocked, NotFound),
     media=ENVELOPE_TYPE,
     summary="Read the signed attestation of a version",
-    tag="skills",
-    page="/skills/{owner}/{repo}/{slug}",
     command="verify",
-    mcp=_NO_TOOL,
 )
-KEYS = Action(
-    name="keys.list",
-    run=show_keys,
-    request=KeysRequest,
-    answer=KeySet,
+KEYS = action(
+    show_keys,
+    "keys.list",
+    "/.well-known/vskill-keys.json",
     method="GET",
-    path="/.well-known/vskill-keys.json",
     route_by_hand=True,
     right=Right.ANYONE,
     scope=TokenScope.READ,
     summary="Read the public signing keys as a key set",
-    tag="keys",
-    page=Missing("keys are for programs"),
     command="verify",
-    mcp=Missing("keys are for programs that check signatures"),
 )
-COUNT_INSTALL = Action(
-    name="skill.count_install",
-    run=count_install,
-    request=SkillRequest,
-    answer=InstallAnswer,
-    path="/api/v1/skills/{skill}/installs",
+COUNT_INSTALL = action(
+    count_install,
+    "skill.count_install",
+    "/api/v1/skills/{skill}/installs",
     route_by_hand=True,
     right=Right.READER,
     scope=TokenScope.READ,
@@ -114,10 +95,7 @@ COUNT_INSTALL = Action(
     allowance=Allowance.INSTALLS,
     status=201,
     summary="Count an install of this skill",
-    tag="skills",
-    page=Missing("clients count what they install"),
     command="install",
-    mcp=Missing("an agent that installs uses a client that counts"),
 )
 
 ACTIONS = (DOWNLOAD, ATTESTATION, KEYS, COUNT_INSTALL)

@@ -59,9 +59,7 @@ class ContentEvidence(msgspec.Struct, frozen=True):
     figures: dict[str, RuleFigures] = {}
 
 
-async def read_run(
-    _services: Services, reader: Principal, submission_id: str, run: int | None
-) -> tuple[Submission, Submission]:
+async def read_run(reader: Principal, submission_id: str, run: int | None) -> tuple[Submission, Submission]:
     """The run that is looked at, the current one where none is named, and the submission as it is now: where a live
     version of it is under review, as it waits for that."""
     audiences = audiences_of(reader)
@@ -88,7 +86,7 @@ async def gather_evidence(services: Services, reader: Principal, record: Submiss
     report = await get_scan(digest, ruleset)
     found = () if report is None else report.findings
     ordered = by_weight(found)
-    files, problem = await read_stored_files(services, digest)
+    files, problem = await read_stored_files(digest)
     suppressions = await list_suppressions(digest)
     return ContentEvidence(
         report=report,
@@ -128,7 +126,7 @@ async def _compare_with_live(
     return compare_cards(before, report)
 
 
-async def read_stored_files(_services: Services, digest: str) -> tuple[tuple[SkillFile, ...], str]:
+async def read_stored_files(digest: str) -> tuple[tuple[SkillFile, ...], str]:
     """The files of a content, or none and why they cannot be shown."""
     try:
         return await read_content(digest), ""

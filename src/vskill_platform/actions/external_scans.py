@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import action
 from vskill_platform.actions.checks import Digest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -91,10 +91,10 @@ class ExternalScans(Wire, frozen=True):
     waiting: tuple[WaitingAnalyser, ...]
 
 
-async def list_scans(services: Services, reader: Principal, request: ListExternalScans) -> ExternalScans:
+async def list_scans(reader: Principal, request: ListExternalScans) -> ExternalScans:
     if not await may_read_content(request.digest, audiences_of(reader)):
         return ExternalScans(request.digest, (), ())
-    found = await list_external_reports(services, request.digest)
+    found = await list_external_reports(request.digest)
     known = {report.provider for report in found}
     waiting: list[WaitingAnalyser] = []
     for name in await provider_names():
@@ -104,7 +104,7 @@ async def list_scans(services: Services, reader: Principal, request: ListExterna
     return ExternalScans(request.digest, tuple(map(_view, found)), tuple(waiting))
 
 
-async def read_scan(_services: Services, reader: Principal, request: ReadExternalScan) -> ExternalReportView:
+async def read_scan(reader: Principal, request: ReadExternalScan) -> ExternalReportView:
     digest, provider = request.digest, request.provider[:80]
     is_readable = await may_read_content(digest, audiences_of(reader))
     found = await get_external_scan(digest, provider) if is_readable else None
@@ -113,7 +113,7 @@ async def read_scan(_services: Services, reader: Principal, request: ReadExterna
     return _view(found)
 
 
-async def list_external_reports(_services: Services, digest: str) -> tuple[ExternalReport, ...]:
+async def list_external_reports(digest: str) -> tuple[ExternalReport, ...]:
     """What other analysers say about a content that the reader may read, as records."""
     return await list_external_scans(digest)
 
@@ -140,38 +140,26 @@ def _view(found: ExternalReport) -> ExternalReportView:
     )
 
 
-_NO_TOOL = Missing("`get_security_report` tells what other analysers say")
-
-LIST_EXTERNAL_SCANS = Action(
-    name="scan.external",
-    run=list_scans,
-    request=ListExternalScans,
-    answer=ExternalScans,
+LIST_EXTERNAL_SCANS = action(
+    list_scans,
+    "scan.external",
+    EXTERNAL_SCANS,
     method="GET",
-    path=EXTERNAL_SCANS,
     right=Right.READER,
     scope=TokenScope.READ,
     summary="Read what other analysers say about one content",
-    tag="external scans",
-    page="/skills/{owner}/{repo}/{slug}/security",
-    command=Missing("`skill security` tells what other analysers say"),
-    mcp=_NO_TOOL,
+    command="",
 )
-READ_EXTERNAL_SCAN = Action(
-    name="scan.external-report",
-    run=read_scan,
-    request=ReadExternalScan,
-    answer=ExternalReportView,
+READ_EXTERNAL_SCAN = action(
+    read_scan,
+    "scan.external-report",
+    f"{EXTERNAL_SCANS}/{{provider}}",
     method="GET",
-    path=f"{EXTERNAL_SCANS}/{{provider}}",
     right=Right.READER,
     scope=TokenScope.READ,
     errors=(NotFound,),
     summary="Read one analyser's report",
-    tag="external scans",
-    page="/skills/{owner}/{repo}/{slug}/security",
-    command=Missing("`skill security` tells what other analysers say"),
-    mcp=_NO_TOOL,
+    command="",
 )
 
 ACTIONS = (LIST_EXTERNAL_SCANS, READ_EXTERNAL_SCAN)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import action
 from vskill_platform.actions.capabilities import card_view
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -38,7 +38,7 @@ REMEDIES = {
 }
 
 
-async def findings(_services: Services, actor: Principal, request: RunFindings) -> FindingsAnswer:
+async def findings(actor: Principal, request: RunFindings) -> FindingsAnswer:
     record = await read_run(actor, request)
     report = await report_of(record)
     ended = report is not None and report.status is ScanStatus.COMPLETE
@@ -59,7 +59,7 @@ async def findings(_services: Services, actor: Principal, request: RunFindings) 
     )
 
 
-async def sarif(_services: Services, actor: Principal, request: RunFindings) -> dict[str, Any]:
+async def sarif(actor: Principal, request: RunFindings) -> dict[str, Any]:
     record = await read_run(actor, request)
     report = await report_of(record)
     if report is None:
@@ -119,40 +119,28 @@ def note_views(report: StaticReport | None) -> tuple[FormNoteView, ...]:
     return tuple(FormNoteView(one.code.value, one.field, one.sentence, one.fix, one.line) for one in notes)
 
 
-FINDINGS = Action(
-    name="submission.findings",
-    run=findings,
-    request=RunFindings,
-    answer=FindingsAnswer,
+FINDINGS = action(
+    findings,
+    "submission.findings",
+    f"{SUBMISSIONS}/{{submission_id}}/findings",
     method="GET",
-    path=f"{SUBMISSIONS}/{{submission_id}}/findings",
     right=Right.READER,
     scope=TokenScope.READ,
     acts_on=object_of,
     errors=(NotFound,),
     summary="Read the findings of a run, with file, line and remedy",
-    tag="submissions",
-    page="/submissions/{submission_id}",
-    command="submission findings",
-    mcp=Missing("no agent has asked for it yet"),
 )
-SARIF = Action(
-    name="submission.sarif",
-    run=sarif,
-    request=RunFindings,
-    answer=dict[str, Any],
+SARIF = action(
+    sarif,
+    "submission.sarif",
+    f"{SUBMISSIONS}/{{submission_id}}/sarif",
     method="GET",
-    path=f"{SUBMISSIONS}/{{submission_id}}/sarif",
     right=Right.READER,
     scope=TokenScope.READ,
     acts_on=object_of,
     errors=(NotFound,),
     media=SARIF_TYPE,
     summary="Read the findings of a run as SARIF 2.1.0",
-    tag="submissions",
-    page="/submissions/{submission_id}",
-    command="submission sarif",
-    mcp=Missing("SARIF is for code hosts and editors"),
 )
 
 ACTIONS = (FINDINGS, SARIF)

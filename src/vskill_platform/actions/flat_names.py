@@ -30,7 +30,6 @@ S = TypeVar("S", bound=PublishedSkill | PublishedSkillSummary)
 
 
 async def name_skills(
-    _services: Services,
     reader: Principal,
     skills: Iterable[S],
     *,
@@ -65,21 +64,19 @@ async def name_skills(
     return named
 
 
-async def name_skill(
-    services: Services, reader: Principal, skill: PublishedSkill, *, in_repo: bool = False
-) -> str:
+async def name_skill(reader: Principal, skill: PublishedSkill, *, in_repo: bool = False) -> str:
     """The short name of one skill; see `name_skills`. Without one yet it goes by the name that nobody else can have."""
-    named = await name_skills(services, reader, [skill], in_repo=in_repo)
+    named = await name_skills(reader, [skill], in_repo=in_repo)
     return next(iter(named), hashed_name(skill.canonical))
 
 
-async def leads_to(_services: Services, reader: Principal, flat: str, skill: PublishedSkill) -> bool:
+async def leads_to(reader: Principal, flat: str, skill: PublishedSkill) -> bool:
     """Whether a name means this skill to the reader."""
     holder = holder_for(await read_name(flat), audiences_of(reader))
     return holder is not None and holder.canonical == skill.canonical
 
 
-async def list_holders(_services: Services, reader: Principal, flat: str) -> tuple[str, ...]:
+async def list_holders(reader: Principal, flat: str) -> tuple[str, ...]:
     """The canonical names of the skills that a flat name may mean to the reader."""
     return await list_flat(flat, audiences=audiences_of(reader))
 

@@ -73,7 +73,7 @@ async def current_git_list(services: Services, scope: ListScope, *, is_lost: boo
     return await current_list(scope.path, scope.form, marks, lambda: _make(services, scope), is_lost=is_lost)
 
 
-async def read_git_list(_services: Services, served: ServedList) -> tuple[SkillFile, ...] | None:
+async def read_git_list(served: ServedList) -> tuple[SkillFile, ...] | None:
     """Its files, with the mark in place of the registry's address; None where they are not here as they were made."""
     return await read_list(served)
 
@@ -102,7 +102,7 @@ async def owner_scope(services: Services, reader: Principal, owner: str) -> List
     """What the reader may read of one owner; NotFound where that is nothing, and never was."""
     for written in dict.fromkeys((owner, owner.lower())):
         form = await namespace_reader(reader, written)
-        if await has_skills(services, form, f"{written}/"):
+        if await has_skills(form, f"{written}/"):
             known = {PUBLIC, INTERNAL} | namespace_audiences(written)
             form = msgspec.structs.replace(form, audiences=_names(form) & known)
             about = f"What {services.settings.registry_name} has verified of {written}."
@@ -154,7 +154,7 @@ async def _make(services: Services, scope: ListScope) -> MadeList:
     tombstones: list[SkillFile] = []
     changed_at = 0 if scope.collection is None else scope.collection.updated_at
     async for skills in _skills_of(scope):
-        for name, skill in (await name_skills(services, scope.reader, skills)).items():
+        for name, skill in (await name_skills(scope.reader, skills)).items():
             if skill.current_version is None:
                 plugins[name] = _withdrawn_entry(name, skill)
                 tombstones.append(tombstone(name, skill))

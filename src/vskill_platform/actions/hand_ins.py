@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import action
 from vskill_platform.actions.findings import remedies_of
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -70,7 +70,7 @@ async def page_for(actor: Principal, skills: Sequence[HandedIn], source: EntryPo
     return f"{PAGES}/{made.id}"
 
 
-async def show(_services: Services, reader: Principal, request: HandInRequest) -> HandInView:
+async def show(reader: Principal, request: HandInRequest) -> HandInView:
     found = await read_hand_in(request.hand_in_id)
     skills = () if found is None else await _read_skills(found, reader)
     if found is None or not skills:
@@ -108,22 +108,17 @@ def _view(one: HandedIn, record: Submission | None) -> HandInSkill:
     )
 
 
-SHOW_HAND_IN = Action(
-    name="hand-in.show",
-    run=show,
-    request=HandInRequest,
-    answer=HandInView,
+SHOW_HAND_IN = action(
+    show,
+    "hand-in.show",
+    "/api/v1/hand-ins/{hand_in_id}",
     method="GET",
-    path="/api/v1/hand-ins/{hand_in_id}",
     right=Right.ANYONE,
     scope=TokenScope.READ,
     errors=(NotFound,),
     summary="Read what one request submitted, and where each skill stands now",
     about="Kept for 90 days. Skills that you may not read are left out.",
-    tag="submissions",
-    page="/hand-ins/{hand_in_id}",
     command="submission hand-in",
-    mcp=Missing("an agent submits one skill at a time"),
 )
 
 ACTIONS = (SHOW_HAND_IN,)

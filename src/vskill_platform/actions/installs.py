@@ -14,27 +14,25 @@ from vskill_platform.store import installs
 AT_ONCE = 16
 
 
-async def count_install_of(
-    services: Services, reader: Principal, name: str, repo_url: str | None = None
-) -> PublishedSkill:
+async def count_install_of(reader: Principal, name: str, repo_url: str | None = None) -> PublishedSkill:
     """Count one more install of the skill that a client names; an address of no repository has no skills."""
     try:
-        skill = await find_skill(services, reader, name, repo_url)
+        skill = await find_skill(reader, name, repo_url)
     except InvalidInput as error:
         raise NotFound(f"There is no skill {name[:200]} there: {error.message}", skill=name[:200]) from error
-    await count_download(services, skill)
+    await count_download(skill)
     return skill
 
 
 async def count_installs_of(
-    services: Services, reader: Principal, wanted: Sequence[tuple[str, str | None]]
+    reader: Principal, wanted: Sequence[tuple[str, str | None]]
 ) -> tuple[str | None, ...]:
     """Count one more install of each skill that a client names, by name and repository. The canonical name of each, or
     None where there is no such skill: one unknown name loses none of the others."""
 
     async def look(one: tuple[str, str | None]) -> str | None:
         try:
-            return (await find_skill(services, reader, *one)).canonical
+            return (await find_skill(reader, *one)).canonical
         except (NotFound, Ambiguous, InvalidInput):
             return None
 
@@ -52,6 +50,6 @@ async def with_current_installs(services: Services, skill: PublishedSkill) -> Pu
         return skill
 
 
-async def count_download(_services: Services, skill: PublishedSkill) -> None:
+async def count_download(skill: PublishedSkill) -> None:
     """Count one more install of a skill whose files are handed out."""
     await installs.count_installs([skill.canonical])

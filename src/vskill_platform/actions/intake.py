@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Allowance, Missing, Services
+from vskill_platform.actions.action import Allowance, action
 from vskill_platform.actions.hand_ins import page_for
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -126,7 +126,7 @@ def submitted_by(actor: Principal) -> SubmittedBy:
     return SubmittedBy(actor.account, audiences_of(actor), actor.namespace, actor.operator)
 
 
-async def submit(_services: Services, actor: Principal, request: SubmitSkill) -> PlaceOutcome:
+async def submit(actor: Principal, request: SubmitSkill) -> PlaceOutcome:
     by, source = submitted_by(actor), source_of(request.source)
     path = request.skill_path
     if path is None and request.skill_name:
@@ -150,7 +150,7 @@ async def submit(_services: Services, actor: Principal, request: SubmitSkill) ->
     )
 
 
-async def submit_many(_services: Services, actor: Principal, request: SubmitPlaces) -> PlaceOutcomes:
+async def submit_many(actor: Principal, request: SubmitPlaces) -> PlaceOutcomes:
     wanted = [Wanted(place.repo_url, place.skill_path or "") for place in request.submissions]
     source = source_of(request.submissions[0].source)
     settled = await discovery.submit_many(wanted, source=source, by=submitted_by(actor))
@@ -158,7 +158,7 @@ async def submit_many(_services: Services, actor: Principal, request: SubmitPlac
     return PlaceOutcomes(results, await page_for(actor, [_handed_in(one) for one in results], source))
 
 
-async def discover(_services: Services, actor: Principal, request: DiscoverSkills) -> DiscoveredSkills:
+async def discover(actor: Principal, request: DiscoverSkills) -> DiscoveredSkills:
     found = await discovery.discover(request.repo_url, request.skill_path, by=submitted_by(actor))
     skills = tuple(
         DiscoveredSkill(skill.name, skill.path, skill.description, skill.problem, skill.place.identity.url)
@@ -167,7 +167,7 @@ async def discover(_services: Services, actor: Principal, request: DiscoverSkill
     return DiscoveredSkills(request.repo_url, skills, found.truncated, found.skipped)
 
 
-async def upload(services: Services, actor: Principal, request: UploadSkill) -> PlaceOutcome:
+async def upload(actor: Principal, request: UploadSkill) -> PlaceOutcome:
     if not request.archive:
         raise InvalidInput("The archive is missing.", field="archive", fix="send a .zip or .tar.gz")
     namespace = await _upload_namespace(actor, request.namespace)
@@ -177,7 +177,7 @@ async def upload(services: Services, actor: Principal, request: UploadSkill) -> 
         message = "SKILL.md gives no name in its front matter."
         raise InvalidInput(message, field="name", fix="add one, or give the skill's name with the archive")
     source = source_of(request.source)
-    done = await upload_files(services, actor, files, namespace=namespace, slug=slug, source=source)
+    done = await upload_files(actor, files, namespace=namespace, slug=slug, source=source)
     identity = upload_identity(namespace, slug)
     told = outcome_view(done, await _version_note(identity, files))
     return await _with_page(actor, told, source, identity.url, "")
@@ -194,7 +194,6 @@ async def _version_note(identity: Identity, files: tuple[SkillFile, ...]) -> str
 
 
 async def upload_files(
-    _services: Services,
     actor: Principal,
     files: tuple[SkillFile, ...],
     *,
@@ -346,12 +345,10 @@ _ERRORS = (
     Unsupported,
 )
 
-SUBMIT = Action(
-    name="submission.submit",
-    run=submit,
-    request=SubmitSkill,
-    answer=PlaceOutcome,
-    path=SUBMISSIONS,
+SUBMIT = action(
+    submit,
+    "submission.submit",
+    SUBMISSIONS,
     right=Right.ANYONE,
     scope=TokenScope.SUBMIT,
     errors=_ERRORS,
@@ -362,49 +359,35 @@ SUBMIT = Action(
     summary="Submit a skill, or every skill of a repository",
     about="201: a new submission or run of at least one. 200: `duplicate`, `alreadyVerified`, `requeued` or "
     "`blocked` says what it was instead. 422: there is no SKILL.md.",
-    tag="submissions",
-    page="/submit",
     command="submit",
     mcp="submit_skill",
 )
-SUBMIT_MANY = Action(
-    name="submission.submit-many",
-    run=submit_many,
-    request=SubmitPlaces,
-    answer=PlaceOutcomes,
-    path=f"{SUBMISSIONS}/bulk",
+SUBMIT_MANY = action(
+    submit_many,
+    "submission.submit-many",
+    f"{SUBMISSIONS}/bulk",
     right=Right.ANYONE,
     scope=TokenScope.SUBMIT,
     errors=_ERRORS,
     allowance=Allowance.SUBMISSIONS,
     summary="Submit many skills at once",
-    tag="submissions",
-    page="/submit/send",
-    command=Missing("`submit` takes many targets"),
-    mcp=Missing("an agent submits one skill at a time"),
+    command="",
 )
-DISCOVER = Action(
-    name="submission.discover",
-    run=discover,
-    request=DiscoverSkills,
-    answer=DiscoveredSkills,
-    path=f"{SUBMISSIONS}/discover",
+DISCOVER = action(
+    discover,
+    "submission.discover",
+    f"{SUBMISSIONS}/discover",
     right=Right.ANYONE,
     scope=TokenScope.SUBMIT,
     errors=_ERRORS,
     allowance=Allowance.DISCOVERIES,
     summary="List the skills of a repository without submitting any",
-    tag="submissions",
-    page="/submit/find",
-    command=Missing("`submit` finds the skills of a repository by itself"),
-    mcp=Missing("no agent has asked for it yet"),
+    command="",
 )
-UPLOAD = Action(
-    name="submission.upload",
-    run=upload,
-    request=UploadSkill,
-    answer=PlaceOutcome,
-    path=f"{SUBMISSIONS}/upload",
+UPLOAD = action(
+    upload,
+    "submission.upload",
+    f"{SUBMISSIONS}/upload",
     right=Right.SIGNED_IN,
     scope=TokenScope.SUBMIT,
     errors=_ERRORS,
@@ -418,10 +401,7 @@ UPLOAD = Action(
     summary="Upload an archive of one skill",
     about="The body is the archive: a zip, tar or tar.gz, at most 20 MiB, also unpacked. The skill belongs to the "
     "account's own namespace.",
-    tag="submissions",
-    page="/submit/upload",
     command="submit",
-    mcp=Missing("an agent submits a repository"),
 )
 
 ACTIONS = (SUBMIT, SUBMIT_MANY, DISCOVER, UPLOAD)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import action
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.queue import ADMIN_QUEUE, JobView, job_view
 from vskill_platform.actions.rights import Right
@@ -44,11 +44,11 @@ class JobRun(Wire, frozen=True):
     job: JobView
 
 
-async def list_jobs(_services: Services, _actor: Principal, _request: EveryJob) -> JobList:
+async def list_jobs(_request: EveryJob) -> JobList:
     return JobList(tuple(map(job_view, await job_health())))
 
 
-async def run(_services: Services, actor: Principal, request: RunJob) -> JobRun:
+async def run(actor: Principal, request: RunJob) -> JobRun:
     """In this process, within the job's own budget. What a job does has commits of its own, so the audit entry is
     written before it begins."""
     job = next((job for job in JOBS if job.name == request.job), None)
@@ -63,38 +63,26 @@ async def run(_services: Services, actor: Principal, request: RunJob) -> JobRun:
     return JobRun(outcome is not None, job_view(health))
 
 
-_NO_TOOL = Missing("operators look after the jobs")
-
-LIST_JOBS = Action(
-    name="job.list",
-    run=list_jobs,
-    request=EveryJob,
-    answer=JobList,
+LIST_JOBS = action(
+    list_jobs,
+    "job.list",
+    JOBS_PATH,
     method="GET",
-    path=JOBS_PATH,
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     summary="List scheduled jobs with their last success and error",
-    tag="queue",
-    page="/admin/jobs",
     command="queue jobs list",
-    mcp=_NO_TOOL,
 )
-RUN_JOB = Action(
-    name="job.run",
-    run=run,
-    request=RunJob,
-    answer=JobRun,
-    path=f"{JOBS_PATH}/{{job}}/run",
+RUN_JOB = action(
+    run,
+    "job.run",
+    f"{JOBS_PATH}/{{job}}/run",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(NotFound, JobFailed),
     summary="Run a job now",
     about="It runs in the process that gets the request, within its time budget. Nothing happens if it already runs.",
-    tag="queue",
-    page="/admin/jobs/run",
     command="queue jobs run",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (LIST_JOBS, RUN_JOB)

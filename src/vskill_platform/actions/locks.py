@@ -3,7 +3,7 @@
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.collections import read_collection
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -39,27 +39,22 @@ async def lock(services: Services, reader: Principal, request: LockSkills) -> Lo
 
 async def _lock_one(services: Services, reader: Principal, named: str) -> LockedSkill:
     name, _, number = named.partition("@")
-    skill = await find_skill(services, reader, name)
+    skill = await find_skill(reader, name)
     ref = await find_installable(services, skill, number or None)
     envelope = msgspec.json.decode(await get_attestation(skill, ref.number))
     return LockedSkill(skill.canonical, ref.number, ref.digest, envelope)
 
 
-LOCK = Action(
-    name="skill.lock",
-    run=lock,
-    request=LockSkills,
-    answer=LockFile,
+LOCK = action(
+    lock,
+    "skill.lock",
+    "/api/v1/lock",
     method="GET",
-    path="/api/v1/lock",
     right=Right.READER,
     scope=TokenScope.READ,
     errors=(Ambiguous, Blocked, NotFound, Withdrawn),
     summary="Lock skills to their versions, digests and attestations",
-    tag="skills",
-    page="/admin/collections",
     command="lock",
-    mcp=Missing("an agent that installs uses a client"),
 )
 
 ACTIONS = (LOCK,)

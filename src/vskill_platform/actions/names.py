@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import action
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -39,28 +39,23 @@ class ReleasedName(Wire, frozen=True):
     listed_as: str | None
 
 
-async def release(services: Services, actor: Principal, request: ReleaseName) -> ReleasedName:
-    canonical = (await find_skill(services, actor, request.skill)).canonical
+async def release(actor: Principal, request: ReleaseName) -> ReleasedName:
+    canonical = (await find_skill(actor, request.skill)).canonical
     flat = request.name.lower()
     changed = await release_name(canonical, flat, by=actor.actor, reason=request.reason)
     return ReleasedName(canonical, flat, listed_name(changed.listed_as, audiences_of(actor)))
 
 
-RELEASE_NAME = Action(
-    name="name.release",
-    run=release,
-    request=ReleaseName,
-    answer=ReleasedName,
-    path="/api/v1/skills/{skill}/release-name",
+RELEASE_NAME = action(
+    release,
+    "name.release",
+    "/api/v1/skills/{skill}/release-name",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(NotFound, Ambiguous),
     summary="Take a short name from the skill that holds it",
     about="Whoever installed the skill by that name gets no updates by it. The skill gets its next best name.",
-    tag="skills",
-    page="/skills/{owner}/{repo}/{slug}/release-name",
     command="skill release-name",
-    mcp=Missing("what a name means is for people to decide, not for an agent"),
 )
 
 ACTIONS = (RELEASE_NAME,)

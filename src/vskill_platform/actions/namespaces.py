@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.reach import ReachPreview, preview_directory, preview_managing
@@ -198,7 +198,7 @@ class VisibilityPreview(Wire, frozen=True):
     reach: ReachPreview
 
 
-async def object_of(_services: Services, _actor: Principal, request: NamespaceRequest) -> ActionObject:
+async def object_of(request: NamespaceRequest) -> ActionObject:
     """What rights on a namespace are evaluated on. Any name can be one, so nobody learns which have a record."""
     return ActionObject(namespace=written(request.name))
 
@@ -212,7 +212,7 @@ def written(name: str) -> str:
 # Reading.
 
 
-async def list_namespaces(_services: Services, actor: Principal, _request: ListNamespaces) -> NamespaceList:
+async def list_namespaces(actor: Principal, _request: ListNamespaces) -> NamespaceList:
     found = []
     known = (await read_directory()).namespaces
     own = () if actor.account is None else await _own_names(actor.account)
@@ -232,12 +232,12 @@ async def _own_names(account: str) -> tuple[str, ...]:
     return (upload_namespace(account), *((by_sign_in,) if by_sign_in else ()))
 
 
-async def show(_services: Services, actor: Principal, request: NamespaceRequest) -> NamespaceView:
+async def show(actor: Principal, request: NamespaceRequest) -> NamespaceView:
     namespace, _ = await read_namespace(written(request.name))
     return await _view(actor, namespace)
 
 
-async def preview(_services: Services, _actor: Principal, request: PreviewVisibility) -> VisibilityPreview:
+async def preview(request: PreviewVisibility) -> VisibilityPreview:
     namespace, _ = await read_namespace(written(request.name))
     directory = await read_directory()
     after = with_namespace(directory, msgspec.structs.replace(namespace, visibility=request.to))
@@ -339,13 +339,13 @@ async def add_member(services: Services, actor: Principal, request: AddMember) -
     return await _view(actor, await change_namespace(name, decide, note))
 
 
-async def remove_member(_services: Services, actor: Principal, request: RemoveMember) -> NamespaceView:
+async def remove_member(actor: Principal, request: RemoveMember) -> NamespaceView:
     name, principal = written(request.name), _principal(request.member)
     changed = await _remove(name, principal, actor.actor, request.reason)
     return await _view(actor, changed)
 
 
-async def leave(_services: Services, actor: Principal, request: NamespaceRequest) -> None:
+async def leave(actor: Principal, request: NamespaceRequest) -> None:
     if actor.account is None:
         raise InvalidInput("Only an account can leave a namespace.", field="account", fix="add --as ACCOUNT")
     await _remove(written(request.name), f"user:{actor.account}", actor.actor, "left")
@@ -389,7 +389,7 @@ async def _require_existing(actor: Principal, principal: str) -> None:
 # Quotas.
 
 
-async def set_quotas(_services: Services, actor: Principal, request: SetQuotas) -> NamespaceView:
+async def set_quotas(actor: Principal, request: SetQuotas) -> NamespaceView:
     name = written(request.name)
     quotas = Quotas(request.skills, request.bytes, request.submissions_per_hour)
 
@@ -447,155 +447,104 @@ def _usage_view(usage: NamespaceUsage) -> UsageView:
     return UsageView(usage.skills, usage.bytes, usage.submissions)
 
 
-_NO_TOOL = Missing("who may read what is for people to decide, not for an agent")
-
-LIST_NAMESPACES = Action(
-    name="namespace.list",
-    run=list_namespaces,
-    request=ListNamespaces,
-    answer=NamespaceList,
+LIST_NAMESPACES = action(
+    list_namespaces,
+    "namespace.list",
+    NAMESPACES,
     method="GET",
-    path=NAMESPACES,
     right=Right.SIGNED_IN,
     scope=TokenScope.READ,
     summary="List the namespaces that you belong to",
     about="Reviewers and admins see all that have a record.",
-    tag="namespaces",
-    page="/namespaces",
-    command="namespace list",
-    mcp=_NO_TOOL,
 )
-SHOW_NAMESPACE = Action(
-    name="namespace.show",
-    run=show,
-    request=NamespaceRequest,
-    answer=NamespaceView,
+SHOW_NAMESPACE = action(
+    show,
+    "namespace.show",
+    _ONE,
     method="GET",
-    path=_ONE,
     right=Right.MEMBER,
     scope=TokenScope.READ,
     acts_on=object_of,
     summary="Show a namespace with its members, quotas and use",
     about="The registry's reviewers see everything that waits there.",
-    tag="namespaces",
-    page="/namespaces/{name}",
-    command="namespace show",
-    mcp=_NO_TOOL,
 )
-ADD_MEMBER = Action(
-    name="namespace.add-member",
-    run=add_member,
-    request=AddMember,
-    answer=NamespaceView,
-    path=f"{_ONE}/members",
+ADD_MEMBER = action(
+    add_member,
+    "namespace.add-member",
+    f"{_ONE}/members",
     right=Right.OWNER,
     scope=TokenScope.OWN,
     acts_on=object_of,
     summary="Add a member to a namespace, or change its role",
     about="Readers read, authors submit, maintainers withdraw and delete, owners decide who belongs to it and who may "
     "read it. A namespace keeps at least one owner.",
-    tag="namespaces",
-    page="/namespaces/{name}/members",
     command="namespace add",
-    mcp=_NO_TOOL,
 )
-REMOVE_MEMBER = Action(
-    name="namespace.remove-member",
-    run=remove_member,
-    request=RemoveMember,
-    answer=NamespaceView,
-    path=f"{_ONE}/members/remove",
+REMOVE_MEMBER = action(
+    remove_member,
+    "namespace.remove-member",
+    f"{_ONE}/members/remove",
     right=Right.OWNER,
     scope=TokenScope.OWN,
     acts_on=object_of,
     errors=(NotFound,),
     summary="Remove a member from a namespace",
     about="What it could read as a member it cannot read from then on.",
-    tag="namespaces",
-    page="/namespaces/{name}/members/remove",
     command="namespace remove",
-    mcp=_NO_TOOL,
 )
-LEAVE_NAMESPACE = Action(
-    name="namespace.leave",
-    run=leave,
-    request=NamespaceRequest,
-    answer=None,
-    path=f"{_ONE}/leave",
+LEAVE_NAMESPACE = action(
+    leave,
+    "namespace.leave",
+    f"{_ONE}/leave",
     right=Right.SIGNED_IN,
     scope=TokenScope.OWN,
     errors=(NotFound,),
     status=204,
     summary="Leave a namespace",
     about="Whoever belongs to it by a team leaves the team instead.",
-    tag="namespaces",
-    page="/namespaces/{name}/leave",
-    command="namespace leave",
-    mcp=_NO_TOOL,
 )
-PREVIEW_VISIBILITY = Action(
-    name="namespace.preview-visibility",
-    run=preview,
-    request=PreviewVisibility,
-    answer=VisibilityPreview,
+PREVIEW_VISIBILITY = action(
+    preview,
+    "namespace.preview-visibility",
+    f"{_ONE}/visibility",
     method="GET",
-    path=f"{_ONE}/visibility",
     right=Right.MEMBER,
     scope=TokenScope.READ,
     acts_on=object_of,
     summary="Show what a visibility would hide and show",
     about="Nothing is changed.",
-    tag="namespaces",
-    page="/namespaces/{name}/visibility",
     command="namespace preview",
-    mcp=_NO_TOOL,
 )
-CHANGE_VISIBILITY = Action(
-    name="namespace.change-visibility",
-    run=change_visibility,
-    request=ChangeVisibility,
-    answer=NamespaceView,
-    path=f"{_ONE}/visibility",
+CHANGE_VISIBILITY = action(
+    change_visibility,
+    "namespace.change-visibility",
+    f"{_ONE}/visibility",
     right=Right.OWNER,
     scope=TokenScope.OWN,
     acts_on=object_of,
     summary="Change who may read a namespace",
     about="`internal` is every account, `team` its members. What is internal or for the team is made public by a "
     "reviewer only. The first time, its records are prepared before anything is hidden.",
-    tag="namespaces",
-    page="/namespaces/{name}/visibility",
     command="namespace visibility",
-    mcp=_NO_TOOL,
 )
-MAKE_PUBLIC = Action(
-    name="namespace.make-public",
-    run=make_public,
-    request=ExplainedNamespace,
-    answer=NamespaceView,
-    path=f"{_ONE}/make-public",
+MAKE_PUBLIC = action(
+    make_public,
+    "namespace.make-public",
+    f"{_ONE}/make-public",
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     summary="Make a namespace public",
     about="Everybody whom the registry lets in may then read it, but for skills that are narrower.",
-    tag="namespaces",
-    page="/namespaces/{name}/make-public",
-    command="namespace make-public",
-    mcp=_NO_TOOL,
 )
-SET_QUOTAS = Action(
-    name="namespace.set-quotas",
-    run=set_quotas,
-    request=SetQuotas,
-    answer=NamespaceView,
-    path=f"{_ONE}/quotas",
+SET_QUOTAS = action(
+    set_quotas,
+    "namespace.set-quotas",
+    f"{_ONE}/quotas",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     summary="Set what a namespace may hold",
     about="What is over a quota already stays. All three are set at once.",
-    tag="namespaces",
-    page="/namespaces/{name}/quotas",
     command="namespace quotas",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (

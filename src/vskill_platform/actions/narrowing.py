@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -87,7 +87,7 @@ async def _set(
     narrowed: Visibility | None,
     check: Callable[[Namespace, Visibility | None, Visibility | None], None],
 ) -> SkillReaders:
-    canonical = (await find_skill(services, actor, request.skill)).canonical
+    canonical = (await find_skill(actor, request.skill)).canonical
     entry_id = services.clock.new_id()
 
     async def write() -> SkillReaders:
@@ -142,14 +142,11 @@ async def _submission_writes(skill: PublishedSkill) -> tuple[Operation, ...]:
 
 
 _SKILL = "/api/v1/skills/{skill}"
-_NO_TOOL = Missing("who may read what is for people to decide, not for an agent")
 
-NARROW_SKILL = Action(
-    name="skill.narrow",
-    run=narrow,
-    request=NarrowSkill,
-    answer=SkillReaders,
-    path=f"{_SKILL}/narrow",
+NARROW_SKILL = action(
+    narrow,
+    "skill.narrow",
+    f"{_SKILL}/narrow",
     right=Right.MAINTAINER,
     scope=TokenScope.OWN,
     acts_on=object_of,
@@ -157,24 +154,16 @@ NARROW_SKILL = Action(
     summary="Let fewer people read a skill than its namespace",
     about="Its namespace must be managed. To make it public again is for reviewers.",
     tag="owners",
-    page="/skills/{owner}/{repo}/{slug}/narrow",
-    command="skill narrow",
-    mcp=_NO_TOOL,
 )
-WIDEN_SKILL = Action(
-    name="skill.widen",
-    run=widen,
-    request=WidenSkill,
-    answer=SkillReaders,
-    path=f"{_SKILL}/widen",
+WIDEN_SKILL = action(
+    widen,
+    "skill.widen",
+    f"{_SKILL}/widen",
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     errors=(NotFound, Ambiguous),
     summary="Make a skill as readable as its namespace",
     tag="namespaces",
-    page="/skills/{owner}/{repo}/{slug}/widen",
-    command="skill widen",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (NARROW_SKILL, WIDEN_SKILL)

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from vskill_platform.actions.account import own_name
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.checks import Cursor, PageSize
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -119,7 +119,7 @@ class WatchTarget(ActionRequest, frozen=True, kw_only=True):
     namespace: WatchedNamespace | None = None
 
 
-async def list_all(_services: Services, actor: Principal, request: ListNotifications) -> NotificationsAnswer:
+async def list_all(actor: Principal, request: ListNotifications) -> NotificationsAnswer:
     user = await get_user(own_name(actor))
     audiences = audiences_of(actor)
     page = await list_notifications(user, after=request.after, limit=request.limit, audiences=audiences)
@@ -154,11 +154,11 @@ def _view(one: Notification, seen_at: int) -> NotificationView:
     )
 
 
-async def read_all(_services: Services, actor: Principal, _request: OwnNotifications) -> None:
+async def read_all(actor: Principal, _request: OwnNotifications) -> None:
     await mark_read(own_name(actor))
 
 
-async def show_mail(_services: Services, actor: Principal, _request: OwnNotifications) -> MailSettings:
+async def show_mail(actor: Principal, _request: OwnNotifications) -> MailSettings:
     return _mail_settings((await read_choices(own_name(actor)))[0])
 
 
@@ -171,7 +171,7 @@ async def set_mail(services: Services, actor: Principal, request: SetAddress) ->
     return _mail_settings(await set_address(own_name(actor), request.address))
 
 
-async def confirm_mail(_services: Services, actor: Principal, request: ConfirmAddress) -> MailSettings:
+async def confirm_mail(actor: Principal, request: ConfirmAddress) -> MailSettings:
     return _mail_settings(await confirm_address(own_name(actor), request.code.strip()))
 
 
@@ -193,15 +193,15 @@ def _topics(reader: Principal) -> frozenset[Topic]:
     return topics_heard(reads_all=reader.is_reviewer, operates=reader.is_admin)
 
 
-async def list_watches(_services: Services, actor: Principal, _request: OwnNotifications) -> WatchesAnswer:
+async def list_watches(actor: Principal, _request: OwnNotifications) -> WatchesAnswer:
     return _watches((await read_choices(own_name(actor)))[0].watched)
 
 
-async def add_watch(_services: Services, actor: Principal, request: WatchTarget) -> WatchesAnswer:
+async def add_watch(actor: Principal, request: WatchTarget) -> WatchesAnswer:
     return _watches((await watch(own_name(actor), await _target(actor, request))).watched)
 
 
-async def remove_watch(_services: Services, actor: Principal, request: WatchTarget) -> WatchesAnswer:
+async def remove_watch(actor: Principal, request: WatchTarget) -> WatchesAnswer:
     """By the name as it is listed: what one may not read any more can still be left."""
     account = own_name(actor)
     known = (await read_choices(account))[0].watched
@@ -226,129 +226,79 @@ def _watches(watched: tuple[str, ...]) -> WatchesAnswer:
     )
 
 
-_NO_TOOL = Missing("what a person is told is for the person to read, not for an agent")
-
-LIST_NOTIFICATIONS = Action(
-    name="notification.list",
-    run=list_all,
-    request=ListNotifications,
-    answer=NotificationsAnswer,
+LIST_NOTIFICATIONS = action(
+    list_all,
+    "notification.list",
+    NOTIFICATIONS,
     method="GET",
-    path=NOTIFICATIONS,
     right=Right.SIGNED_IN,
     scope=TokenScope.READ,
     summary="List your notifications",
     about="Only those about what you may read now.",
-    tag="account",
-    page=PAGE,
-    command="notification list",
-    mcp=_NO_TOOL,
 )
-READ_NOTIFICATIONS = Action(
-    name="notification.read",
-    run=read_all,
-    request=OwnNotifications,
-    answer=None,
-    path=f"{NOTIFICATIONS}/read",
+READ_NOTIFICATIONS = action(
+    read_all,
+    "notification.read",
+    f"{NOTIFICATIONS}/read",
     right=Right.SIGNED_IN,
     scope=TokenScope.OWN,
     status=204,
     summary="Mark your notifications as read",
-    tag="account",
-    page=f"{PAGE}/read",
-    command="notification read",
-    mcp=_NO_TOOL,
 )
-SHOW_MAIL = Action(
-    name="notification.settings",
-    run=show_mail,
-    request=OwnNotifications,
-    answer=MailSettings,
+SHOW_MAIL = action(
+    show_mail,
+    "notification.settings",
+    f"{NOTIFICATIONS}/settings",
     method="GET",
-    path=f"{NOTIFICATIONS}/settings",
     right=Right.SIGNED_IN,
     scope=TokenScope.READ,
     summary="Show where your daily mail goes",
-    tag="account",
-    page=PAGE,
-    command="notification settings",
-    mcp=_NO_TOOL,
 )
-SET_MAIL = Action(
-    name="notification.mail",
-    run=set_mail,
-    request=SetAddress,
-    answer=MailSettings,
-    path=f"{NOTIFICATIONS}/mail",
+SET_MAIL = action(
+    set_mail,
+    "notification.mail",
+    f"{NOTIFICATIONS}/mail",
     right=Right.SIGNED_IN,
     scope=TokenScope.OWN,
     errors=(RateLimited,),
     summary="Set the address that your notifications are mailed to once a day",
     about="A code is mailed there; mail goes there once you have confirmed it. An empty address ends the mail.",
-    tag="account",
-    page=f"{PAGE}/mail",
-    command="notification mail",
-    mcp=_NO_TOOL,
 )
-CONFIRM_MAIL = Action(
-    name="notification.confirm",
-    run=confirm_mail,
-    request=ConfirmAddress,
-    answer=MailSettings,
-    path=f"{NOTIFICATIONS}/mail/confirm",
+CONFIRM_MAIL = action(
+    confirm_mail,
+    "notification.confirm",
+    f"{NOTIFICATIONS}/mail/confirm",
     right=Right.SIGNED_IN,
     scope=TokenScope.OWN,
     summary="Confirm the address by the code that was mailed there",
-    tag="account",
-    page=f"{PAGE}/confirm",
-    command="notification confirm",
-    mcp=_NO_TOOL,
 )
-LIST_WATCHES = Action(
-    name="watch.list",
-    run=list_watches,
-    request=OwnNotifications,
-    answer=WatchesAnswer,
+LIST_WATCHES = action(
+    list_watches,
+    "watch.list",
+    WATCHES,
     method="GET",
-    path=WATCHES,
     right=Right.SIGNED_IN,
     scope=TokenScope.READ,
     summary="List the skills and namespaces that you watch",
-    tag="account",
-    page=PAGE,
-    command="watch list",
-    mcp=_NO_TOOL,
 )
-ADD_WATCH = Action(
-    name="watch.add",
-    run=add_watch,
-    request=WatchTarget,
-    answer=WatchesAnswer,
-    path=WATCHES,
+ADD_WATCH = action(
+    add_watch,
+    "watch.add",
+    WATCHES,
     right=Right.SIGNED_IN,
     scope=TokenScope.OWN,
     errors=(NotFound,),
     summary="Watch a skill or a namespace",
     about="You are told of new, withdrawn, yanked and restored versions, from now on.",
-    tag="account",
-    page=f"{PAGE}/watch",
-    command="watch add",
-    mcp=_NO_TOOL,
 )
-REMOVE_WATCH = Action(
-    name="watch.remove",
-    run=remove_watch,
-    request=WatchTarget,
-    answer=WatchesAnswer,
-    path=f"{WATCHES}/remove",
+REMOVE_WATCH = action(
+    remove_watch,
+    "watch.remove",
+    f"{WATCHES}/remove",
     right=Right.SIGNED_IN,
     scope=TokenScope.OWN,
     errors=(NotFound,),
     summary="Stop watching a skill or a namespace",
-    tag="account",
-    page=f"{PAGE}/unwatch",
-    command="watch remove",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (

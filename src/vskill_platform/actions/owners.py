@@ -12,7 +12,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Allowance, Missing, Services
+from vskill_platform.actions.action import Allowance, Services, action
 from vskill_platform.actions.checks import AccountName, Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right
@@ -143,7 +143,7 @@ class OwnedAnswer(Wire, frozen=True):
     unreadable: int
 
 
-async def object_of(_services: Services, _actor: Principal, request: RepositoryRequest) -> ActionObject:
+async def object_of(request: RepositoryRequest) -> ActionObject:
     """What rights on a repository are evaluated on."""
     return ActionObject(_repository(request.repo_url))
 
@@ -343,14 +343,10 @@ def _account(actor: Principal, field: str = "account", fix: str = "add --as ACCO
     return actor.account
 
 
-_NO_TOOL = Missing("an agent that reads skills must not decide who owns them")
-
-CLAIM = Action(
-    name="owner.claim",
-    run=claim,
-    request=RepositoryRequest,
-    answer=ClaimStarted,
-    path=f"{OWNERS}/claim",
+CLAIM = action(
+    claim,
+    "owner.claim",
+    f"{OWNERS}/claim",
     right=Right.SIGNED_IN,
     scope=TokenScope.OWN,
     allowance=Allowance.DISCOVERIES,
@@ -358,59 +354,37 @@ CLAIM = Action(
     summary="Claim a repository",
     about=f"The answer shows a token, once. Commit it to `{PROOF_FILE}` at the default branch within seven days, then "
     "check the claim. Nobody else can use the token, so it may be public. Another claim replaces the token.",
-    tag="owners",
-    page="/account/claim",
-    command="owner claim",
-    mcp=_NO_TOOL,
 )
-CHECK = Action(
-    name="owner.check",
-    run=check,
-    request=RepositoryRequest,
-    answer=OwnedRepository,
-    path=f"{OWNERS}/check",
+CHECK = action(
+    check,
+    "owner.check",
+    f"{OWNERS}/check",
     right=Right.SIGNED_IN,
     scope=TokenScope.OWN,
     errors=(NotPermitted, SourceGone, SourceUnavailable, Unsupported),
     allowance=Allowance.DISCOVERIES,
     summary="Check a claim: look for its token in the repository",
     about="If the token is there, the account becomes an owner. Otherwise the error says what is missing.",
-    tag="owners",
-    page="/account/check",
-    command="owner check",
-    mcp=_NO_TOOL,
 )
-TRANSFER = Action(
-    name="owner.transfer",
-    run=transfer,
-    request=TransferRepository,
-    answer=OwnedRepository,
-    path=f"{OWNERS}/transfer",
+TRANSFER = action(
+    transfer,
+    "owner.transfer",
+    f"{OWNERS}/transfer",
     right=Right.MAINTAINER,
     scope=TokenScope.OWN,
     acts_on=object_of,
     summary="Hand a repository over to another account",
     about="The account stops being an owner; other owners stay.",
-    tag="owners",
-    page="/account/transfer",
-    command="owner transfer",
-    mcp=_NO_TOOL,
 )
-LIST = Action(
-    name="owner.list",
-    run=list_owned,
-    request=ListOwned,
-    answer=OwnedAnswer,
+LIST = action(
+    list_owned,
+    "owner.list",
+    OWNERS,
     method="GET",
-    path=OWNERS,
     right=Right.SIGNED_IN,
     scope=TokenScope.READ,
     errors=(NotPermitted,),
     summary="List the repositories that an account controls",
-    tag="owners",
-    page="/account",
-    command="owner list",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (CLAIM, CHECK, TRANSFER, LIST)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -198,12 +198,12 @@ class QueueRecovered(Wire, frozen=True):
 # Reading.
 
 
-async def show_health(_services: Services, actor: Principal, _request: WholeQueue) -> HealthAnswer:
+async def show_health(actor: Principal, _request: WholeQueue) -> HealthAnswer:
     """Computed by this process from the records; it needs no worker (B7)."""
     return health_view(await queue_health_for(audiences_of(actor)), viewer_for(actor))
 
 
-async def show_stats(_services: Services, actor: Principal, _request: WholeQueue) -> QueueStats:
+async def show_stats(actor: Principal, _request: WholeQueue) -> QueueStats:
     audiences = audiences_of(actor)
     counts = await count_submissions(audiences=audiences)
     lately = await recent_activity(audiences=audiences)
@@ -294,12 +294,12 @@ async def pause(services: Services, actor: Principal, request: PauseQueue) -> Qu
     return await show_status(services, actor, WholeQueue())
 
 
-async def resume(_services: Services, actor: Principal, _request: WholeQueue) -> QueueResumed:
+async def resume(actor: Principal, _request: WholeQueue) -> QueueResumed:
     """The audit entry is in the commit that ends the pause; where there was none, nothing is written."""
     return QueueResumed(await resume_queue(by=actor.actor))
 
 
-async def recover(_services: Services, actor: Principal, _request: WholeQueue) -> QueueRecovered:
+async def recover(actor: Principal, _request: WholeQueue) -> QueueRecovered:
     """Harmless at any time: what is on the queue already is not sent twice."""
     done = await recover_everything()
     if not done.paused:
@@ -307,115 +307,71 @@ async def recover(_services: Services, actor: Principal, _request: WholeQueue) -
     return QueueRecovered(done.found, done.sent, done.paused)
 
 
-_NO_TOOL = Missing("operators look after the queue")
-
-HEALTH = Action(
-    name="queue.health",
-    run=show_health,
-    request=WholeQueue,
-    answer=HealthAnswer,
+HEALTH = action(
+    show_health,
+    "queue.health",
+    f"{QUEUE}/health",
     method="GET",
-    path=f"{QUEUE}/health",
     right=Right.ANYONE,
     scope=TokenScope.READ,
     summary="Check that nothing is stuck",
-    tag="queue",
-    page="/queue",
-    command="queue health",
-    mcp=_NO_TOOL,
 )
-STATS = Action(
-    name="queue.stats",
-    run=show_stats,
-    request=WholeQueue,
-    answer=QueueStats,
+STATS = action(
+    show_stats,
+    "queue.stats",
+    f"{QUEUE}/stats",
     method="GET",
-    path=f"{QUEUE}/stats",
     right=Right.ANYONE,
     scope=TokenScope.READ,
     summary="Read how fast the queue moves",
-    tag="queue",
-    page="/queue",
-    command="queue stats",
-    mcp=_NO_TOOL,
 )
-STATUS = Action(
-    name="queue.status",
-    run=show_status,
-    request=WholeQueue,
-    answer=QueueStatus,
+STATUS = action(
+    show_status,
+    "queue.status",
+    ADMIN_QUEUE,
     method="GET",
-    path=ADMIN_QUEUE,
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(QueueUnavailable,),
     summary="Count the messages, and see whether the queue is paused",
-    tag="queue",
-    page="/admin/queue",
-    command="queue status",
-    mcp=_NO_TOOL,
 )
-STUCK = Action(
-    name="queue.stuck",
-    run=list_stuck,
-    request=ListStuck,
-    answer=StuckList,
+STUCK = action(
+    list_stuck,
+    "queue.stuck",
+    f"{ADMIN_QUEUE}/stuck",
     method="GET",
-    path=f"{ADMIN_QUEUE}/stuck",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     summary="List submissions that have been in one state for longer than the threshold",
-    tag="queue",
-    page="/admin/queue",
-    command="queue stuck",
-    mcp=_NO_TOOL,
 )
-PAUSE = Action(
-    name="queue.pause",
-    run=pause,
-    request=PauseQueue,
-    answer=QueueStatus,
-    path=f"{ADMIN_QUEUE}/pause",
+PAUSE = action(
+    pause,
+    "queue.pause",
+    f"{ADMIN_QUEUE}/pause",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(QueueUnavailable,),
     summary="Stop taking new work for a while",
     about="The pause ends by itself.",
-    tag="queue",
-    page="/admin/queue/pause",
-    command="queue pause",
-    mcp=_NO_TOOL,
 )
-RESUME = Action(
-    name="queue.resume",
-    run=resume,
-    request=WholeQueue,
-    answer=QueueResumed,
-    path=f"{ADMIN_QUEUE}/resume",
+RESUME = action(
+    resume,
+    "queue.resume",
+    f"{ADMIN_QUEUE}/resume",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     summary="End a pause now",
-    tag="queue",
-    page="/admin/queue/resume",
-    command="queue resume",
-    mcp=_NO_TOOL,
 )
-RECOVER = Action(
-    name="queue.recover",
-    run=recover,
-    request=WholeQueue,
-    answer=QueueRecovered,
-    path=f"{ADMIN_QUEUE}/recover",
+RECOVER = action(
+    recover,
+    "queue.recover",
+    f"{ADMIN_QUEUE}/recover",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(QueueUnavailable,),
     summary="Send the missing messages of all pending work",
     about="A message for every submission and task whose claim has expired or whose attempt is due. Harmless at any "
     "time; the schedule does it every five seconds.",
-    tag="queue",
-    page="/admin/queue/requeue-all",
-    command="queue recover",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (HEALTH, STATS, STATUS, STUCK, PAUSE, RESUME, RECOVER)

@@ -50,7 +50,7 @@ class QueueLook(msgspec.Struct, frozen=True):
     now: int
 
 
-async def read_activity(_services: Services, reader: Principal) -> Activity:
+async def read_activity(reader: Principal) -> Activity:
     """What ended within the last hours and what waited meanwhile, of what the reader may read."""
     return await recent_hours(audiences=audiences_of(reader))
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Allowance, Missing, Services
+from vskill_platform.actions.action import Allowance, action
 from vskill_platform.actions.blocklist import DEFAULT_SEVERITY, BlockReach, reached_target
 from vskill_platform.actions.checks import Cursor, PageSize, Reason
 from vskill_platform.actions.principal import Principal
@@ -140,7 +140,7 @@ class ReportList(Wire, frozen=True):
     skipped: int
 
 
-async def file(_services: Services, actor: Principal, request: FileReport) -> FiledReport:
+async def file(actor: Principal, request: FileReport) -> FiledReport:
     """The audit entry is in the commit that keeps the report. Whoever is not signed in is told from others by the
     address that they come from."""
     is_nobody = actor.account is None and not actor.operator
@@ -168,13 +168,13 @@ def _status_of(filed: FiledReport) -> int:
     return 201 if filed.new else 200
 
 
-async def show_reports(_services: Services, _actor: Principal, request: ListReports) -> ReportList:
+async def show_reports(request: ListReports) -> ReportList:
     status = None if request.status is WhichReports.ALL else ReportStatus(request.status.value)
     page = await list_reports(status, skill=request.skill, cursor=request.after, limit=request.limit)
     return ReportList(tuple(map(report_view, page.items)), page.cursor, page.skipped)
 
 
-async def uphold(_services: Services, actor: Principal, request: UpholdReport) -> ReportView:
+async def uphold(actor: Principal, request: UpholdReport) -> ReportView:
     report = await get_report(request.report_id)
     target, audience = None, PUBLIC
     if request.block is not BlockReach.NOTHING:
@@ -194,7 +194,7 @@ async def uphold(_services: Services, actor: Principal, request: UpholdReport) -
     return report_view(decided)
 
 
-async def dismiss(_services: Services, actor: Principal, request: DismissReport) -> ReportView:
+async def dismiss(actor: Principal, request: DismissReport) -> ReportView:
     decided = await decide_report(
         request.report_id, ReportStatus.DISMISSED, by=actor.actor, reason=request.reason
     )
@@ -219,14 +219,10 @@ def report_view(report: Report) -> ReportView:
     )
 
 
-_NO_TOOL = Missing("people decide about reports")
-
-FILE = Action(
-    name="report.file",
-    run=file,
-    request=FileReport,
-    answer=FiledReport,
-    path="/api/v1/skills/{skill}/reports",
+FILE = action(
+    file,
+    "report.file",
+    "/api/v1/skills/{skill}/reports",
     right=Right.ANYONE,
     scope=TokenScope.SUBMIT,
     errors=(NotFound,),
@@ -236,56 +232,34 @@ FILE = Action(
     others={200: FiledReport},
     summary="Report a skill",
     about="If you already have an open report about the skill, it is kept unchanged.",
-    tag="reports",
-    page="/skills/{skill}/report",
-    command="report file",
-    mcp=Missing("people report what is wrong"),
 )
-UPHOLD = Action(
-    name="report.uphold",
-    run=uphold,
-    request=UpholdReport,
-    answer=ReportView,
-    path=f"{REPORTS}/{{report_id}}/uphold",
+UPHOLD = action(
+    uphold,
+    "report.uphold",
+    f"{REPORTS}/{{report_id}}/uphold",
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     errors=(NotFound, TransitionError),
     summary="Uphold a report",
     about="With `block`, the target is blocked in the same commit, and live versions are taken down.",
-    tag="reports",
-    page="/admin/reports/{report_id}/uphold",
-    command="report uphold",
-    mcp=_NO_TOOL,
 )
-DISMISS = Action(
-    name="report.dismiss",
-    run=dismiss,
-    request=DismissReport,
-    answer=ReportView,
-    path=f"{REPORTS}/{{report_id}}/dismiss",
+DISMISS = action(
+    dismiss,
+    "report.dismiss",
+    f"{REPORTS}/{{report_id}}/dismiss",
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     errors=(NotFound, TransitionError),
     summary="Dismiss a report",
-    tag="reports",
-    page="/admin/reports/{report_id}/dismiss",
-    command="report dismiss",
-    mcp=_NO_TOOL,
 )
-FILED = Action(
-    name="report.list",
-    run=show_reports,
-    request=ListReports,
-    answer=ReportList,
+FILED = action(
+    show_reports,
+    "report.list",
+    REPORTS,
     method="GET",
-    path=REPORTS,
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     summary="List reports: open ones by skill, others the latest first",
-    tag="reports",
-    page="/admin/reports",
-    command="report list",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (FILE, UPHOLD, DISMISS, FILED)

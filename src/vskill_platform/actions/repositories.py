@@ -3,7 +3,7 @@ worker; what it finds is read here afterwards."""
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import action
 from vskill_platform.actions.checks import Cursor, PageSize
 from vskill_platform.actions.owners import RepositoryRequest
 from vskill_platform.actions.principal import Principal
@@ -94,9 +94,7 @@ class CheckRequested(Wire, frozen=True):
     run: int
 
 
-async def list_repositories(
-    _services: Services, _actor: Principal, request: ListRepositories
-) -> RepositoryList:
+async def list_repositories(request: ListRepositories) -> RepositoryList:
     """Few are gone: pages that hold none of the wanted status are passed over."""
     page = await list_health(request.status, after=request.after, limit=request.limit)
     while not page.items and page.after is not None:
@@ -104,13 +102,11 @@ async def list_repositories(
     return RepositoryList(tuple(map(_health_view, page.items)), page.after, page.skipped)
 
 
-async def show_repository(
-    _services: Services, _actor: Principal, request: ShowRepository
-) -> RepositoryHealth:
+async def show_repository(request: ShowRepository) -> RepositoryHealth:
     return _health_view(await get_health(normalise(request.repo_url)))
 
 
-async def check_repository(_services: Services, actor: Principal, request: CheckRepository) -> CheckRequested:
+async def check_repository(actor: Principal, request: CheckRepository) -> CheckRequested:
     """Harmless at any time: a check that waits already is the one that is asked for."""
     identity = normalise(request.repo_url)
     task = await ask_for_check(identity)
@@ -133,54 +129,36 @@ def _health_view(found: RepoHealth) -> RepositoryHealth:
     )
 
 
-_NO_PAGE = Missing("a skill's page shows what is known of its repository")
-_NO_TOOL = Missing("reviewers look after repositories")
-
-LIST_REPOSITORIES = Action(
-    name="repository.list",
-    run=list_repositories,
-    request=ListRepositories,
-    answer=RepositoryList,
+LIST_REPOSITORIES = action(
+    list_repositories,
+    "repository.list",
+    REPOSITORIES,
     method="GET",
-    path=REPOSITORIES,
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     summary="List repositories as their last check found them",
-    tag="repositories",
-    page=_NO_PAGE,
     command="repo list",
-    mcp=_NO_TOOL,
 )
-SHOW_REPOSITORY = Action(
-    name="repository.health",
-    run=show_repository,
-    request=ShowRepository,
-    answer=RepositoryHealth,
+SHOW_REPOSITORY = action(
+    show_repository,
+    "repository.health",
+    f"{REPOSITORIES}/health",
     method="GET",
-    path=f"{REPOSITORIES}/health",
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     errors=(NotFound,),
     summary="Show what the last check of a repository found",
-    tag="repositories",
-    page=_NO_PAGE,
     command="repo health",
-    mcp=_NO_TOOL,
 )
-CHECK_REPOSITORY = Action(
-    name="repository.check",
-    run=check_repository,
-    request=CheckRepository,
-    answer=CheckRequested,
-    path=f"{REPOSITORIES}/check",
+CHECK_REPOSITORY = action(
+    check_repository,
+    "repository.check",
+    f"{REPOSITORIES}/check",
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     summary="Check a repository as soon as a worker is free",
     about="A new commit starts new runs of its skills.",
-    tag="repositories",
-    page=Missing("the schedule checks every repository daily"),
     command="repo check",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (LIST_REPOSITORIES, SHOW_REPOSITORY, CHECK_REPOSITORY)

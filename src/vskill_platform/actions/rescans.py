@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import action
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.queue import ADMIN_QUEUE
@@ -61,12 +61,12 @@ class BrakeView(Wire, frozen=True):
     take_downs: tuple[HeldView, ...]
 
 
-async def show(_services: Services, _actor: Principal, _request: StoppedRescans) -> BrakeView:
+async def show(_request: StoppedRescans) -> BrakeView:
     brake, _ = await read_brake()
     return await _view(brake)
 
 
-async def go_on(_services: Services, actor: Principal, request: ContinueRescans) -> BrakeView:
+async def go_on(actor: Principal, request: ContinueRescans) -> BrakeView:
     return await _view(await continue_rescans(request.ruleset, by=actor.actor, reason=request.reason))
 
 
@@ -89,39 +89,27 @@ def _held(one: HeldTakeDown) -> HeldView:
     return HeldView(one.canonical, one.number, one.digest, one.reason, one.rule_ids, one.done)
 
 
-_NO_TOOL = Missing("an admin looks at the list before skills are taken down")
-
-SHOW_RESCANS = Action(
-    name="rescan.show",
-    run=show,
-    request=StoppedRescans,
-    answer=BrakeView,
+SHOW_RESCANS = action(
+    show,
+    "rescan.show",
+    RESCANS,
     method="GET",
-    path=RESCANS,
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     summary="Show what new rules would take down, where they stopped before it",
-    tag="queue",
-    page="/admin/jobs",
     command="queue rescans show",
-    mcp=_NO_TOOL,
 )
-CONTINUE_RESCANS = Action(
-    name="rescan.continue",
-    run=go_on,
-    request=ContinueRescans,
-    answer=BrakeView,
-    path=f"{RESCANS}/continue",
+CONTINUE_RESCANS = action(
+    go_on,
+    "rescan.continue",
+    f"{RESCANS}/continue",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(TransitionError,),
     summary="Let new rules take down what they stopped at",
     about="New rules that would take down more than 1 % of the live skills, and more than 5, stop before the first. "
     "Each version is judged once more before it is taken down.",
-    tag="queue",
-    page="/admin/jobs/continue-rescans",
     command="queue rescans continue",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (SHOW_RESCANS, CONTINUE_RESCANS)

@@ -3,7 +3,7 @@ looked at: where either has changed since, nothing is decided."""
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.appeals import require_other_reviewer
 from vskill_platform.actions.changes import change_submission
 from vskill_platform.actions.checks import Digest, Reason
@@ -14,7 +14,7 @@ from vskill_platform.actions.live_reviews import LiveReview, decide_live_review,
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.review_queue import REVIEW
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.submissions import RerunSubmission, rerun, view_of
+from vskill_platform.actions.submissions import rerun, view_of
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.client.wire.base import ActionRequest, SubmissionId
 from vskill_platform.client.wire.submissions import SubmissionView
@@ -57,7 +57,7 @@ class DecideSubmission(ActionRequest, frozen=True, kw_only=True):
 async def approve(services: Services, actor: Principal, request: DecideSubmission) -> SubmissionView:
     if (live := await _live_review(actor, request)) is not None:
         return await _decide_live(services, actor, live, request.reason, stays=True)
-    subjects = await _read_subjects(services, actor, request)
+    subjects = await _read_subjects(actor, request)
 
     async def decide(record: Submission, step: Step) -> RecordChange:
         require_waiting(record, "approved")
@@ -92,7 +92,7 @@ async def approve(services: Services, actor: Principal, request: DecideSubmissio
 async def reject(services: Services, actor: Principal, request: DecideSubmission) -> SubmissionView:
     if (live := await _live_review(actor, request)) is not None:
         return await _decide_live(services, actor, live, request.reason, stays=False)
-    subjects = await _read_subjects(services, actor, request)
+    subjects = await _read_subjects(actor, request)
 
     async def decide(record: Submission, step: Step) -> RecordChange:
         require_same(record, request)
@@ -128,7 +128,7 @@ async def _decide_live(
     services: Services, actor: Principal, live: LiveReview, reason: str, *, stays: bool
 ) -> SubmissionView:
     """Keep a live version that newer rules doubt, or take it down."""
-    subjects = await _subjects_of(services, live.item)
+    subjects = await _subjects_of(live.item)
     step = Step(services.clock.new_id(), services.kv.now(), actor.actor, reason)
 
     async def remember() -> tuple[Operation, ...]:
@@ -139,17 +139,15 @@ async def _decide_live(
     return await view_of(services, actor, decided)
 
 
-async def _read_subjects(
-    services: Services, actor: Principal, request: DecideSubmission
-) -> tuple[RulingSubject, ...]:
+async def _read_subjects(actor: Principal, request: DecideSubmission) -> tuple[RulingSubject, ...]:
     """What the decision is remembered by. The bytes are those that the request names, or nothing is decided."""
     record = await get_submission(request.submission_id, audiences=audiences_of(actor))
-    return await _subjects_of(services, record)
+    return await _subjects_of(record)
 
 
-async def _subjects_of(services: Services, record: Submission) -> tuple[RulingSubject, ...]:
+async def _subjects_of(record: Submission) -> tuple[RulingSubject, ...]:
     report = await report_of(record)
-    files, _ = await read_stored_files(services, record.digest) if record.digest and report else ((), "")
+    files, _ = await read_stored_files(record.digest) if record.digest and report else ((), "")
     return subjects_of(record, ordered_findings(record, report), files)
 
 
@@ -188,48 +186,34 @@ async def _require_publishable(approved: Submission) -> None:
         return
 
 
-_NO_TOOL = Missing("people decide; an agent that reads skills must not approve them")
-
-APPROVE = Action(
-    name="review.approve",
-    run=approve,
-    request=DecideSubmission,
-    answer=SubmissionView,
-    path=f"{REVIEW}/{{submission_id}}/approve",
+APPROVE = action(
+    approve,
+    "review.approve",
+    f"{REVIEW}/{{submission_id}}/approve",
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     errors=(NotFound, NotPermitted, TransitionError),
     summary="Approve a submission and publish its stored content",
-    tag="review",
-    page="/admin/review/{submission_id}/approve",
-    command="review approve",
-    mcp=_NO_TOOL,
 )
-REJECT = msgspec.structs.replace(
-    APPROVE,
-    name="review.reject",
-    run=reject,
-    path=f"{REVIEW}/{{submission_id}}/reject",
+REJECT = action(
+    reject,
+    "review.reject",
+    f"{REVIEW}/{{submission_id}}/reject",
+    right=Right.REVIEWER,
+    scope=TokenScope.REVIEW,
+    errors=(NotFound, NotPermitted, TransitionError),
     summary="Reject a submission",
-    page="/admin/review/{submission_id}/reject",
-    command="review reject",
 )
 
-LOOK_AGAIN = Action(
-    name="review.again",
-    run=rerun,
-    request=RerunSubmission,
-    answer=SubmissionView,
-    path=f"{REVIEW}/{{submission_id}}/again",
+LOOK_AGAIN = action(
+    rerun,
+    "review.again",
+    f"{REVIEW}/{{submission_id}}/again",
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     errors=(NotFound, TransitionError, Blocked),
     summary="Start a new run, or make a waiting one due now",
     about="Like `submission rerun`, but needs the scope `review`.",
-    tag="review",
-    page="/admin/review/{submission_id}/again",
-    command="review again",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (APPROVE, REJECT, LOOK_AGAIN)

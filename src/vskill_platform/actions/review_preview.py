@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from vskill_platform.actions.action import Services
 from vskill_platform.actions.live_reviews import LiveReview, find_live_review
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.visibility import audiences_of
@@ -36,7 +35,7 @@ class DecisionPreview(msgspec.Struct, frozen=True):
     reject: tuple[str, ...]
 
 
-async def preview_decision(_services: Services, reader: Principal, record: Submission) -> DecisionPreview:
+async def preview_decision(reader: Principal, record: Submission) -> DecisionPreview:
     """For a submission that waits, with its bytes as they are stored, or for a live version that newer rules doubt."""
     rejected = _tell_rejection(record)
     live = await find_live_review(await get_submission(record.id, audiences=audiences_of(reader)))
@@ -59,16 +58,14 @@ async def preview_decision(_services: Services, reader: Principal, record: Submi
     return DecisionPreview(_tell_approval(record, before, after), "", (*rejected, kept))
 
 
-async def preview_many(
-    services: Services, reader: Principal, ids: Sequence[str]
-) -> list[tuple[Submission, DecisionPreview]]:
+async def preview_many(reader: Principal, ids: Sequence[str]) -> list[tuple[Submission, DecisionPreview]]:
     """What a decision about each of these will do; those that do not wait are left out."""
     waiting = []
     for record in await get_submissions(ids, audiences=audiences_of(reader)):
         live = await find_live_review(record)
         if record.state is State.NEEDS_REVIEW or live is not None:
             waiting.append(record if live is None else live.item)
-    return [(record, await preview_decision(services, reader, record)) for record in waiting]
+    return [(record, await preview_decision(reader, record)) for record in waiting]
 
 
 def _preview_live(record: Submission, live: LiveReview, rejected: tuple[str, ...]) -> DecisionPreview:

@@ -10,7 +10,7 @@ import base64
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import action
 from vskill_platform.actions.checks import Cursor, PageSize
 from vskill_platform.actions.live_reviews import list_live_reviews
 from vskill_platform.actions.principal import Principal
@@ -133,7 +133,7 @@ async def order_queue(actor: Principal) -> OrderedQueue:
     return OrderedQueue(tuple(ordered), live, skipped)
 
 
-async def list_waiting(_services: Services, actor: Principal, request: ListWaiting) -> WaitingPage:
+async def list_waiting(actor: Principal, request: ListWaiting) -> WaitingPage:
     queue = await order_queue(actor)
     counts = await count_submissions(audiences=audiences_of(actor))
     total = counts.by_state[State.NEEDS_REVIEW] + len(queue.live)
@@ -187,20 +187,14 @@ def _waiting(record: Submission, *, is_live: bool) -> WaitingSubmission:
     )
 
 
-WAITING = Action(
-    name="review.list",
-    run=list_waiting,
-    request=ListWaiting,
-    answer=WaitingPage,
+WAITING = action(
+    list_waiting,
+    "review.list",
+    REVIEW,
     method="GET",
-    path=REVIEW,
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     summary="List submissions that wait for a reviewer, the most urgent first",
-    tag="review",
-    page="/admin/review",
-    command="review list",
-    mcp=Missing("people decide; an agent that reads skills must not approve them"),
 )
 
 ACTIONS = (WAITING,)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Keep, Missing, Services
+from vskill_platform.actions.action import Keep, Services, action
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.visibility import audiences_of, document_reader, namespace_reader
@@ -208,7 +208,7 @@ async def find_revoked_content(reader: Principal, content: str) -> RevokedVersio
     return next((one for one in hits if revokes_content(one)), None)
 
 
-async def follow(_services: Services, reader: Principal, request: FollowRevocations) -> RevocationEvents:
+async def follow(reader: Principal, request: FollowRevocations) -> RevocationEvents:
     """Events of one moment are never parted. Hidden ones are passed over, so nothing in the answer moves with them."""
     found: list[Revocation] = []
     place = await find_serial(request.after)
@@ -264,42 +264,30 @@ def _step_view(step: RevocationStep) -> RevocationStepView:
     )
 
 
-_IN_TOOLS = Missing("`get_skill` and `get_security_report` tell it about a skill")
-
-READ_LIST = Action(
-    name="revocation.list",
-    run=read_list,
-    request=ReadRevocationList,
-    answer=bytes,
+READ_LIST = action(
+    read_list,
+    "revocation.list",
+    "/.well-known/vskill-revocations.json",
     method="GET",
-    path="/.well-known/vskill-revocations.json",
     route_by_hand=True,
     right=Right.READER,
     scope=TokenScope.READ,
     errors=(NotFound,),
     media=ENVELOPE_TYPE,
     summary="Read the signed list of withdrawn versions",
-    tag="revocations",
-    page="/revocations",
     command="verify",
-    mcp=_IN_TOOLS,
 )
-FOLLOW = Action(
-    name="revocation.follow",
-    run=follow,
-    request=FollowRevocations,
-    answer=RevocationEvents,
+FOLLOW = action(
+    follow,
+    "revocation.follow",
+    "/api/v1/revocations",
     method="GET",
-    path="/api/v1/revocations",
     right=Right.READER,
     scope=TokenScope.READ,
     keep=Keep.BY_TAG,
     summary="Follow which versions are withdrawn and restored",
     about="Ask again with `after` from the last answer. Events about skills that you may not read are left out.",
-    tag="revocations",
-    page="/revocations",
-    command=Missing("`verify` tells what concerns an installed skill"),
-    mcp=_IN_TOOLS,
+    command="",
 )
 
 ACTIONS = (READ_LIST, FOLLOW)

@@ -1,8 +1,7 @@
 """How often each rule of the scanner fired here, and how often reviewers agreed with it. Counts only, over everything:
 they name no skill, and reviewers alone read them."""
 
-from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.action import action
 from vskill_platform.actions.rights import Right
 from vskill_platform.client.wire.base import ActionRequest, Wire
 from vskill_platform.domain.token import TokenScope
@@ -40,9 +39,7 @@ class RuleFiguresAnswer(Wire, frozen=True):
     rules: tuple[RuleFigureView, ...]
 
 
-async def list_rule_figures(
-    _services: Services, _actor: Principal, _request: ListRuleFigures
-) -> RuleFiguresAnswer:
+async def list_rule_figures(_request: ListRuleFigures) -> RuleFiguresAnswer:
     figures = await read_rule_figures()
     known = _known_rules()
     views = [
@@ -67,20 +64,15 @@ def _view(rule: str, facts: tuple[str, str, str], figures: RuleFigures) -> RuleF
     )
 
 
-RULE_FIGURES = Action(
-    name="rule.list",
-    run=list_rule_figures,
-    request=ListRuleFigures,
-    answer=RuleFiguresAnswer,
+RULE_FIGURES = action(
+    list_rule_figures,
+    "rule.list",
+    "/api/v1/rules",
     method="GET",
-    path="/api/v1/rules",
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     summary="List how often each rule fired here, and how often reviewers agreed",
-    tag="review",
-    page="/admin/rules",
     command="review rules",
-    mcp=Missing("figures for reviewers"),
 )
 
 ACTIONS = (RULE_FIGURES,)

@@ -24,7 +24,7 @@ ListedSkill = PublishedSkill | PublishedSkillSummary
 
 
 async def iterate_scope(
-    services: Services, reader: Principal, prefix: str, blocklist: Blocklist
+    reader: Principal, prefix: str, blocklist: Blocklist
 ) -> AsyncIterator[dict[str, ListedSkill]]:
     """Everything that can be installed from a scope, some at a time, by the name that each has there. The prefix is the
     beginning of canonical names, with a `/` after each part; empty is everything. NotFound where no skill was ever
@@ -33,27 +33,27 @@ async def iterate_scope(
     names: set[str] = set()
     # Hosts that compare without case have lower-case names here.
     for written in dict.fromkeys((prefix, prefix.lower())):
-        async for skills in _installable_in(services, reader, written, blocklist):
-            named = await name_skills(services, reader, skills, in_repo=prefix.count("/") >= 2)
+        async for skills in _installable_in(reader, written, blocklist):
+            named = await name_skills(reader, skills, in_repo=prefix.count("/") >= 2)
             new = {name: skill for name, skill in named.items() if name not in names}
             names |= new.keys()
             yield new
-        if names or await has_skills(services, reader, written):
+        if names or await has_skills(reader, written):
             return
     raise NotFound(f"There is no skill in {prefix.strip('/')[:200]}.", scope=prefix[:200])
 
 
 async def _installable_in(
-    services: Services, reader: Principal, prefix: str, blocklist: Blocklist
+    reader: Principal, prefix: str, blocklist: Blocklist
 ) -> AsyncIterator[list[ListedSkill]]:
     if prefix.count("/") == 3:
         with suppress(NotFound):
-            skill = await find_skill(services, reader, prefix.strip("/"))
+            skill = await find_skill(reader, prefix.strip("/"))
             if skill.current_version is not None and not blocklist.hits_skill(skill):
                 yield [skill]
         return
     batch: list[ListedSkill] = []
-    async for summary in iterate_catalogue(services, reader, prefix):
+    async for summary in iterate_catalogue(reader, prefix):
         if summary.current_version is not None and not blocklist.hits_summary(summary):
             batch.append(summary)
         if len(batch) == AT_ONCE:
@@ -62,13 +62,13 @@ async def _installable_in(
     yield batch
 
 
-async def has_skills(services: Services, reader: Principal, prefix: str) -> bool:
+async def has_skills(reader: Principal, prefix: str) -> bool:
     """Whether there is one, installable or not; the whole registry is a scope from its first day."""
     if not prefix:
         return True
     if prefix.count("/") == 3:
         with suppress(NotFound):
-            return await find_skill(services, reader, prefix.strip("/")) is not None
+            return await find_skill(reader, prefix.strip("/")) is not None
         return False
     return bool((await list_by_prefix(prefix, None, 1, audiences=audiences_of(reader)))[0])
 
@@ -78,19 +78,19 @@ async def find_in_scope(services: Services, reader: Principal, prefix: str, name
     in_repo = prefix.count("/") >= 2
     within = {2: f"{prefix}{name}", 3: prefix.strip("/")}.get(prefix.count("/"), name)
     with suppress(NotFound, Ambiguous, InvalidInput):
-        found = await find_skill(services, reader, within)
+        found = await find_skill(reader, within)
         is_inside = f"{found.canonical}/".startswith(prefix.lower())
-        if is_inside and name == await name_skill(services, reader, found, in_repo=in_repo):
+        if is_inside and name == await name_skill(reader, found, in_repo=in_repo):
             return found
     # A name that no short address leads to.
-    async for named in iterate_scope(services, reader, prefix, await current_blocklist(services)):
+    async for named in iterate_scope(reader, prefix, await current_blocklist(services)):
         if name in named:
-            return await find_skill(services, reader, named[name].canonical)
+            return await find_skill(reader, named[name].canonical)
     raise NotFound(f"There is no skill {name[:100]!r} here.", skill=name[:100])
 
 
 async def read_installable(
-    _services: Services, reader: Principal, names: Iterable[str], blocklist: Blocklist
+    reader: Principal, names: Iterable[str], blocklist: Blocklist
 ) -> tuple[PublishedSkill, ...]:
     """Skills by canonical name, in this order, without what cannot be installed now."""
     names = tuple(names)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Keep, Missing, Services
+from vskill_platform.actions.action import Keep, Services, action
 from vskill_platform.actions.blocked_skills import current_blocklist
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -55,27 +55,27 @@ class FilesAnswer(Wire, frozen=True):
 
 
 async def list_files(services: Services, reader: Principal, request: ReadVersion) -> FilesAnswer:
-    skill = await find_skill(services, reader, request.skill)
+    skill = await find_skill(reader, request.skill)
     ref = await find_installable(services, skill, request.version)
-    record = await read_version(services, skill, ref)
+    record = await read_version(skill, ref)
     shown = tuple(FileView(one.path, one.mode, one.size, one.sha256) for one in record.manifest)
     return FilesAnswer(skill.canonical, ref.number, ref.digest, shown)
 
 
 async def list_versions(services: Services, reader: Principal, request: SkillRequest) -> VersionsAnswer:
-    skill = await find_skill(services, reader, request.skill)
-    records = await read_versions(services, skill)
+    skill = await find_skill(reader, request.skill)
+    records = await read_versions(skill)
     return VersionsAnswer(skill.canonical, version_views(skill, records, await current_blocklist(services)))
 
 
-async def read_files(_services: Services, digest: str) -> tuple[SkillFile, ...]:
+async def read_files(digest: str) -> tuple[SkillFile, ...]:
     """The files of a content."""
     return await read_content(digest)
 
 
-async def read_file(services: Services, skill: PublishedSkill, ref: VersionRef, path: str) -> SkillFile:
+async def read_file(skill: PublishedSkill, ref: VersionRef, path: str) -> SkillFile:
     """One file of a version; NotFound where it has none of that name."""
-    found = next((one for one in await read_files(services, ref.digest) if one.path == path), None)
+    found = next((one for one in await read_files(ref.digest) if one.path == path), None)
     if found is None:
         raise NotFound(f"{skill.canonical} {ref.number} has no file {path[:200]!r}.", path=path[:200])
     return found
@@ -85,7 +85,7 @@ async def read_skill_text(services: Services, digest: str) -> str:
     """The SKILL.md of a content; the process keeps it."""
     text = services.kept.texts.get(digest)
     if text is None:
-        file = skill_file_of(await read_files(services, digest))
+        file = skill_file_of(await read_files(digest))
         text = file.data.decode("utf-8", "replace")
         services.kept.texts.put(digest, text, len(file.data))
     return text
@@ -96,22 +96,22 @@ async def read_fields(services: Services, digest: str) -> dict[str, Any] | None:
     return read_front_matter((await read_skill_text(services, digest)).encode())
 
 
-async def read_version(_services: Services, skill: PublishedSkill, ref: VersionRef) -> SkillVersion:
+async def read_version(skill: PublishedSkill, ref: VersionRef) -> SkillVersion:
     """The immutable record of one version, with the manifest of its files."""
     return await skills.get_version(skill.canonical, ref.number)
 
 
-async def read_versions(_services: Services, skill: PublishedSkill) -> dict[str, SkillVersion]:
+async def read_versions(skill: PublishedSkill) -> dict[str, SkillVersion]:
     """The immutable records by number; what cannot be read is left out, counted and logged."""
     return await skills.read_versions(skill)
 
 
-async def read_current_versions(_services: Services, numbers: Mapping[str, str]) -> dict[str, SkillVersion]:
+async def read_current_versions(numbers: Mapping[str, str]) -> dict[str, SkillVersion]:
     """The same of one version each of several skills, by canonical name."""
     return await skills.read_current_versions(numbers)
 
 
-async def read_attestation(_services: Services, reader: Principal, canonical: str, number: str) -> bytes:
+async def read_attestation(reader: Principal, canonical: str, number: str) -> bytes:
     """The signed statement about one version, byte for byte as it was signed."""
     skill, _ = await skills.find_by_full_name(canonical, audiences=audiences_of(reader))
     return await get_attestation(skill, number)
@@ -119,39 +119,28 @@ async def read_attestation(_services: Services, reader: Principal, canonical: st
 
 _SKILL = "/api/v1/skills/{skill}"
 
-LIST_FILES = Action(
-    name="skill.files",
-    run=list_files,
-    request=ReadVersion,
-    answer=FilesAnswer,
+LIST_FILES = action(
+    list_files,
+    "skill.files",
+    f"{_SKILL}/files",
     method="GET",
-    path=f"{_SKILL}/files",
     right=Right.READER,
     scope=TokenScope.READ,
     errors=(NotFound, Ambiguous, Blocked, Withdrawn),
     keep=Keep.BY_TAG,
     summary="List the files of a version",
-    tag="skills",
-    page="/skills/{owner}/{repo}/{slug}/files",
-    command="skill files",
-    mcp=Missing("`get_skill` names the files"),
 )
-LIST_VERSIONS = Action(
-    name="skill.versions",
-    run=list_versions,
-    request=SkillRequest,
-    answer=VersionsAnswer,
+LIST_VERSIONS = action(
+    list_versions,
+    "skill.versions",
+    f"{_SKILL}/versions",
     method="GET",
-    path=f"{_SKILL}/versions",
     right=Right.READER,
     scope=TokenScope.READ,
     errors=(NotFound, Ambiguous),
     keep=Keep.BY_TAG,
     summary="List the versions of a skill, newest first",
-    tag="skills",
-    page="/skills/{owner}/{repo}/{slug}/versions",
-    command=Missing("`skill show` lists the versions"),
-    mcp=Missing("`get_skill` tells the current version, and takes another"),
+    command="",
 )
 
 ACTIONS = (LIST_FILES, LIST_VERSIONS)

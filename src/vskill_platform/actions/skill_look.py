@@ -28,8 +28,8 @@ class SkillLook(msgspec.Struct, frozen=True):
 
 async def look_at_skill(services: Services, reader: Principal, name: str, related: int) -> SkillLook:
     """The current version, with at most so many related skills of each kind."""
-    skill = await find_skill(services, reader, name)
-    own, others = await list_related(services, reader, skill, related)
+    skill = await find_skill(reader, name)
+    own, others = await list_related(reader, skill, related)
     days = keys_of_days(skill.canonical, DAYS)
     also = {*block_keys((*own, *others)), *days.values()}
     dossier, settled = await read_dossier_of(services, reader, skill, also=also)

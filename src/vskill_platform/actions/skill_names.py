@@ -13,9 +13,7 @@ from vskill_platform.records import decode, readable
 from vskill_platform.store import skills
 
 
-async def find_skill(
-    _services: Services, reader: Principal, name: str, repo_url: str | None = None
-) -> PublishedSkill:
+async def find_skill(reader: Principal, name: str, repo_url: str | None = None) -> PublishedSkill:
     """By canonical name, by `owner/slug`, or by flat name, which `repo_url` may tell from others of that name. Several
     skills of a flat name are an error that lists them, never a guess."""
     return await skills.find_by_name(name, repo_url, audiences=audiences_of(reader))

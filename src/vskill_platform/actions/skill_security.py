@@ -3,7 +3,7 @@ analysers say. Also of what is blocked, since its report is what people want to 
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Keep, Services
+from vskill_platform.actions.action import Keep, Services, action
 from vskill_platform.actions.blocked_skills import current_blocklist
 from vskill_platform.actions.capabilities import card_view
 from vskill_platform.actions.findings import finding_view, note_views
@@ -98,7 +98,7 @@ class KnownReports(msgspec.Struct, frozen=True):
 
 
 async def read_security(services: Services, reader: Principal, request: ReadVersion) -> SecurityAnswer:
-    skill = await find_skill(services, reader, request.skill)
+    skill = await find_skill(reader, request.skill)
     ref = choose_version(skill, request.version)
     known = await read_reports(services, ref.digest)
     return security_of(skill, ref, known, await current_blocklist(services))
@@ -108,7 +108,7 @@ async def read_static_report(
     services: Services, reader: Principal, name: str, number: str | None
 ) -> tuple[PublishedSkill, StaticReport]:
     """A skill, and the stored scan of one of its versions; NotFound where none is kept."""
-    skill = await find_skill(services, reader, name)
+    skill = await find_skill(reader, name)
     ref = choose_version(skill, number)
     report = (await read_reports(services, ref.digest)).static
     if report is None:
@@ -266,21 +266,16 @@ def _status(verdict: Verdict | None) -> str:
     return "FAIL" if verdict is Verdict.FAIL else "PASS"
 
 
-SECURITY = Action(
-    name="skill.security",
-    run=read_security,
-    request=ReadVersion,
-    answer=SecurityAnswer,
+SECURITY = action(
+    read_security,
+    "skill.security",
+    "/api/v1/skills/{skill}/security",
     method="GET",
-    path="/api/v1/skills/{skill}/security",
     right=Right.READER,
     scope=TokenScope.READ,
     errors=(NotFound, Ambiguous),
     keep=Keep.BY_TAG,
     summary="Read the security report of a version",
-    tag="skills",
-    page="/skills/{owner}/{repo}/{slug}/security",
-    command="skill security",
     mcp="get_security_report",
 )
 

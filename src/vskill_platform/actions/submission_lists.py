@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import action
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submission_views import position_view, submission_card
@@ -80,9 +80,7 @@ class PositionsAnswer(Wire, frozen=True):
     truncated: bool
 
 
-async def list_submissions(
-    _services: Services, actor: Principal, request: ListSubmissions
-) -> SubmissionsAnswer:
+async def list_submissions(actor: Principal, request: ListSubmissions) -> SubmissionsAnswer:
     if request.mine and actor.account is None:
         raise NotSignedIn
     found = await find_submissions(
@@ -99,7 +97,7 @@ async def list_submissions(
     return SubmissionsAnswer(tuple(map(submission_card, found.items)), more, found.after, found.skipped)
 
 
-async def own_submissions(_services: Services, reader: Principal, after: str | None) -> FoundSubmissions:
+async def own_submissions(reader: Principal, after: str | None) -> FoundSubmissions:
     """What the reader's account has submitted and may still read, the latest first."""
     return await find_submissions(
         audiences=audiences_of(reader), submitter=reader.name, after=after, limit=OWN_AT_ONCE
@@ -117,7 +115,7 @@ def states_asked(state: State | None, category: StateCategory | None) -> frozens
     return frozenset() if state is None else frozenset({state})
 
 
-async def find_positions(_services: Services, actor: Principal, request: FindPositions) -> PositionsAnswer:
+async def find_positions(actor: Principal, request: FindPositions) -> PositionsAnswer:
     ids = [part for part in request.ids.split(",") if part][: MOST_IDS + 1]
     if len(ids) > MOST_IDS:
         raise InvalidInput(f"More than {MOST_IDS} ids.", field="ids", fix=f"ask for at most {MOST_IDS}")
@@ -133,38 +131,25 @@ async def find_positions(_services: Services, actor: Principal, request: FindPos
     return PositionsAnswer(found, len(line.places), line.truncated)
 
 
-_NO_TOOL = Missing("no agent has asked for it yet")
-
-LIST = Action(
-    name="submission.list",
-    run=list_submissions,
-    request=ListSubmissions,
-    answer=SubmissionsAnswer,
+LIST = action(
+    list_submissions,
+    "submission.list",
+    SUBMISSIONS,
     method="GET",
-    path=SUBMISSIONS,
     right=Right.ANYONE,
     scope=TokenScope.READ,
     errors=(NotSignedIn,),
     summary="List submissions",
-    tag="submissions",
-    page="/queue",
-    command="submission list",
-    mcp=_NO_TOOL,
 )
-POSITIONS = Action(
-    name="submission.positions",
-    run=find_positions,
-    request=FindPositions,
-    answer=PositionsAnswer,
+POSITIONS = action(
+    find_positions,
+    "submission.positions",
+    f"{SUBMISSIONS}/positions",
     method="GET",
-    path=f"{SUBMISSIONS}/positions",
     right=Right.ANYONE,
     scope=TokenScope.READ,
     summary="Read the queue positions of submissions",
-    tag="submissions",
-    page="/queue",
-    command=Missing("`status` shows where a submission stands"),
-    mcp=_NO_TOOL,
+    command="",
 )
 
 ACTIONS = (LIST, POSITIONS)

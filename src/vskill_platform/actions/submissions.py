@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Allowance, Missing, Services
+from vskill_platform.actions.action import Allowance, Services, action
 from vskill_platform.actions.changes import change_submission
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
@@ -54,7 +54,7 @@ class RerunSubmission(SubmissionRequest, frozen=True, kw_only=True):
     reason: Reason
 
 
-async def object_of(_services: Services, actor: Principal, request: SubmissionRequest) -> ActionObject:
+async def object_of(actor: Principal, request: SubmissionRequest) -> ActionObject:
     """What rights on a submission are evaluated on; NotFound for one that the actor may not read."""
     return rights_object(await get_submission(request.submission_id, audiences=audiences_of(actor)))
 
@@ -79,7 +79,7 @@ async def runs(services: Services, actor: Principal, request: SubmissionRuns) ->
     return RunsAnswer(record.id, tuple(submission_view(one, viewer_for(actor), now) for one in shown))
 
 
-async def stats(_services: Services, actor: Principal, _request: AllSubmissions) -> StatsView:
+async def stats(actor: Principal, _request: AllSubmissions) -> StatsView:
     return stats_view(await count_submissions(audiences=audiences_of(actor)))
 
 
@@ -94,7 +94,7 @@ async def view_of(services: Services, viewer: Principal, record: Submission) -> 
 
 
 async def read_run(
-    _services: Services, reader: Principal, submission_id: str, run: int | None = None
+    reader: Principal, submission_id: str, run: int | None = None
 ) -> tuple[Submission, Submission]:
     """A submission as it is now, and one of its runs: the current one where none is named."""
     audiences = audiences_of(reader)
@@ -174,79 +174,53 @@ async def _refuse_blocked(record: Submission) -> None:
         raise Blocked(message, submission=record.id)
 
 
-_NO_TOOL = Missing("no agent has asked for it yet")
-
-SHOW = Action(
-    name="submission.show",
-    run=show,
-    request=SubmissionRequest,
-    answer=SubmissionView,
+SHOW = action(
+    show,
+    "submission.show",
+    f"{SUBMISSIONS}/{{submission_id}}",
     method="GET",
-    path=f"{SUBMISSIONS}/{{submission_id}}",
     right=Right.READER,
     scope=TokenScope.READ,
     acts_on=object_of,
     errors=(NotFound,),
     summary="Read one submission with its history",
-    tag="submissions",
-    page="/submissions/{submission_id}",
     command="status",
-    mcp=_NO_TOOL,
 )
-RUNS = Action(
-    name="submission.runs",
-    run=runs,
-    request=SubmissionRuns,
-    answer=RunsAnswer,
+RUNS = action(
+    runs,
+    "submission.runs",
+    f"{SUBMISSIONS}/{{submission_id}}/runs",
     method="GET",
-    path=f"{SUBMISSIONS}/{{submission_id}}/runs",
     right=Right.READER,
     scope=TokenScope.READ,
     acts_on=object_of,
     errors=(NotFound,),
     summary="Read the runs of a submission, the latest first",
-    tag="submissions",
-    page="/submissions/{submission_id}",
-    command="submission runs",
-    mcp=_NO_TOOL,
 )
-STATS = Action(
-    name="submission.stats",
-    run=stats,
-    request=AllSubmissions,
-    answer=StatsView,
+STATS = action(
+    stats,
+    "submission.stats",
+    f"{SUBMISSIONS}/stats",
     method="GET",
-    path=f"{SUBMISSIONS}/stats",
     right=Right.READER,
     scope=TokenScope.READ,
     summary="Count submissions by state",
-    tag="submissions",
-    page="/queue",
     command="status",
-    mcp=_NO_TOOL,
 )
-CANCEL = Action(
-    name="submission.cancel",
-    run=cancel,
-    request=CancelSubmission,
-    answer=SubmissionView,
-    path=f"{SUBMISSIONS}/{{submission_id}}/cancel",
+CANCEL = action(
+    cancel,
+    "submission.cancel",
+    f"{SUBMISSIONS}/{{submission_id}}/cancel",
     right=Right.SUBMITTER,
     scope=TokenScope.SUBMIT,
     acts_on=object_of,
     errors=(NotFound, TransitionError),
     summary="Cancel a submission",
-    tag="submissions",
-    page="/submissions/{submission_id}/cancel",
-    command="submission cancel",
-    mcp=_NO_TOOL,
 )
-RERUN = Action(
-    name="submission.rerun",
-    run=rerun,
-    request=RerunSubmission,
-    answer=SubmissionView,
-    path=f"{SUBMISSIONS}/{{submission_id}}/rerun",
+RERUN = action(
+    rerun,
+    "submission.rerun",
+    f"{SUBMISSIONS}/{{submission_id}}/rerun",
     right=Right.SUBMITTER,
     scope=TokenScope.SUBMIT,
     acts_on=object_of,
@@ -254,10 +228,6 @@ RERUN = Action(
     summary="Run a submission again",
     about="While a worker is at it, or an approval is being published, the next run begins after that: "
     "`rerunRequested` is true then.",
-    tag="submissions",
-    page="/submissions/{submission_id}/resubmit",
-    command="submission rerun",
-    mcp=_NO_TOOL,
     allowance=Allowance.SUBMISSIONS,
 )
 

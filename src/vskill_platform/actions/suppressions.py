@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.changes import change_submission
 from vskill_platform.actions.checks import Cursor, Digest, PageSize, Reason
 from vskill_platform.actions.four_eyes import require_other_eyes
@@ -114,7 +114,7 @@ async def suppress(services: Services, actor: Principal, request: SuppressRule) 
     return SuppressionChange(suppression_view(done), tuple(runs), ())
 
 
-async def unsuppress(_services: Services, actor: Principal, request: SuppressRule) -> SuppressionChange:
+async def unsuppress(actor: Principal, request: SuppressRule) -> SuppressionChange:
     done = await remove_suppression(request.digest, request.rule, by=actor.actor, reason=request.reason)
     asked: list[str] = []
     async for skill in iter_skills():
@@ -126,7 +126,7 @@ async def unsuppress(_services: Services, actor: Principal, request: SuppressRul
     return SuppressionChange(suppression_view(done), (), tuple(asked))
 
 
-async def show_all(_services: Services, _actor: Principal, request: ListSuppressions) -> SuppressionList:
+async def show_all(request: ListSuppressions) -> SuppressionList:
     if request.digest is not None:
         found = await list_suppressions(request.digest)
         return SuppressionList(tuple(map(suppression_view, found)), None, 0)
@@ -196,49 +196,38 @@ async def _judge_again(
     return begins
 
 
-_NO_TOOL = Missing("people decide which rules count")
-
-SUPPRESS = Action(
-    name="suppression.add",
-    run=suppress,
-    request=SuppressRule,
-    answer=SuppressionChange,
-    path=f"{SUPPRESSIONS}/{{digest}}/{{rule}}",
+SUPPRESS = action(
+    suppress,
+    "suppression.add",
+    f"{SUPPRESSIONS}/{{digest}}/{{rule}}",
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     errors=(NotFound,),
     summary="Suppress a rule for one content",
     about="The rule no longer counts for exactly these bytes. Submissions of these bytes that wait for a reviewer, "
     "or failed by this rule, run again at once.",
-    tag="review",
-    page="/admin/suppressions/add",
     command="review suppress",
-    mcp=_NO_TOOL,
 )
-UNSUPPRESS = msgspec.structs.replace(
-    SUPPRESS,
-    name="suppression.remove",
-    run=unsuppress,
-    path=f"{SUPPRESSIONS}/{{digest}}/{{rule}}/remove",
+UNSUPPRESS = action(
+    unsuppress,
+    "suppression.remove",
+    f"{SUPPRESSIONS}/{{digest}}/{{rule}}/remove",
+    right=Right.REVIEWER,
+    scope=TokenScope.REVIEW,
+    errors=(NotFound,),
     summary="Let a rule count again for one content",
     about="Live versions with these bytes are judged again at once.",
-    page="/admin/suppressions/remove",
     command="review unsuppress",
 )
-SUPPRESSED = Action(
-    name="suppression.list",
-    run=show_all,
-    request=ListSuppressions,
-    answer=SuppressionList,
+SUPPRESSED = action(
+    show_all,
+    "suppression.list",
+    SUPPRESSIONS,
     method="GET",
-    path=SUPPRESSIONS,
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     summary="List suppressed rules, including removed suppressions",
-    tag="review",
-    page="/admin/suppressions",
     command="review suppressions",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (SUPPRESS, UNSUPPRESS, SUPPRESSED)

@@ -6,8 +6,7 @@ import asyncio
 import msgspec
 
 from vskill_platform import __version__
-from vskill_platform.actions.action import Action, Missing, Services
-from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.rights import Right
 from vskill_platform.bootstrap import schema_version
 from vskill_platform.client.wire.base import ActionRequest, Wire
@@ -109,7 +108,7 @@ class StorageAnswer(Wire, frozen=True):
     dead_letters: int
 
 
-async def read_overview(services: Services, _reader: Principal) -> Overview:
+async def read_overview(services: Services) -> Overview:
     health = await queue_health()
     reports = await list_reports(limit=MOST_COUNTED)
     depth = await services.broker.depth()
@@ -127,11 +126,11 @@ async def read_overview(services: Services, _reader: Principal) -> Overview:
     return Overview(answer, health)
 
 
-async def show_overview(services: Services, reader: Principal, _request: ReadOverview) -> OverviewAnswer:
-    return (await read_overview(services, reader)).answer
+async def show_overview(services: Services, _request: ReadOverview) -> OverviewAnswer:
+    return (await read_overview(services)).answer
 
 
-async def show_settings(services: Services, _reader: Principal, _request: ReadSettings) -> SettingsAnswer:
+async def show_settings(services: Services, _request: ReadSettings) -> SettingsAnswer:
     # The sentences are read from a source file, once.
     return SettingsAnswer(await asyncio.to_thread(view_settings, services.settings))
 
@@ -146,7 +145,7 @@ def _setting_view(facts: SettingFacts, value: object) -> SettingView:
     return SettingView(facts.variable, facts.sentence, shown, text == facts.default, facts.is_secret)
 
 
-async def show_storage(services: Services, _reader: Principal, _request: ReadStorage) -> StorageAnswer:
+async def show_storage(services: Services, _request: ReadStorage) -> StorageAnswer:
     try:
         await services.kv.check()
     except PlatformError as error:
@@ -173,52 +172,35 @@ async def show_storage(services: Services, _reader: Principal, _request: ReadSto
     )
 
 
-_NO_TOOL = Missing("how a registry is run is not for agents")
-
-SHOW_OVERVIEW = Action(
-    name="system.overview",
-    run=show_overview,
-    request=ReadOverview,
-    answer=OverviewAnswer,
+SHOW_OVERVIEW = action(
+    show_overview,
+    "system.overview",
+    f"{SYSTEM}/overview",
     method="GET",
-    path=f"{SYSTEM}/overview",
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     summary="Show what waits for a person, and whether the queue moves",
-    tag="operations",
-    page="/admin",
-    command=Missing("`review list`, `report list` and `queue health` say it"),
-    mcp=_NO_TOOL,
+    command="",
 )
-SHOW_SETTINGS = Action(
-    name="system.settings",
-    run=show_settings,
-    request=ReadSettings,
-    answer=SettingsAnswer,
+SHOW_SETTINGS = action(
+    show_settings,
+    "system.settings",
+    f"{SYSTEM}/settings",
     method="GET",
-    path=f"{SYSTEM}/settings",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     summary="List the settings without their secrets",
-    tag="operations",
-    page="/admin/settings",
-    command=Missing("a command has settings of its own; `doctor` checks those"),
-    mcp=_NO_TOOL,
+    command="",
 )
-SHOW_STORAGE = Action(
-    name="system.storage",
-    run=show_storage,
-    request=ReadStorage,
-    answer=StorageAnswer,
+SHOW_STORAGE = action(
+    show_storage,
+    "system.storage",
+    f"{SYSTEM}/storage",
     method="GET",
-    path=f"{SYSTEM}/storage",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     summary="Show where everything is stored, and whether it can be written now",
-    tag="operations",
-    page="/admin/storage",
-    command=Missing("`doctor` looks at the same, and at more"),
-    mcp=_NO_TOOL,
+    command="",
 )
 
 ACTIONS = (SHOW_OVERVIEW, SHOW_SETTINGS, SHOW_STORAGE)

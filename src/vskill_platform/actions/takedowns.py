@@ -2,7 +2,7 @@
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.blocklist import DEFAULT_SEVERITY, BlockReach, ThreatType, reached_target
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.four_eyes import is_own, mark_own, require_other_eyes
@@ -55,7 +55,7 @@ class RestoreSkill(SkillRequest, frozen=True, kw_only=True):
 async def take_down(services: Services, actor: Principal, request: TakeDownSkill) -> SkillState:
     """The submission that is PUBLISHED with such a version waits for a reviewer from then on, so whoever submits the
     same content again hears that, and not that it is verified."""
-    published = await find_skill(services, actor, request.skill)
+    published = await find_skill(actor, request.skill)
     target = await reached_target(request.block, published, request.version)
 
     def alter(found: PublishedSkill, now: int) -> PublishedSkill:
@@ -110,7 +110,7 @@ def _send_to_review(record: Submission, ref: VersionRef, step: Step) -> RecordCh
 
 async def restore(services: Services, actor: Principal, request: RestoreSkill) -> SkillState:
     """For the submission that had published it this is the reviewer's approval of these bytes."""
-    published = await find_skill(services, actor, request.skill)
+    published = await find_skill(actor, request.skill)
     found = None if published.submission is None else await read_submission(published.submission)
     if found is not None:
         require_other_eyes(services, actor, found[0])
@@ -144,39 +144,27 @@ async def restore(services: Services, actor: Principal, request: RestoreSkill) -
     return state_of(changed)
 
 
-_NO_TOOL = Missing("people decide; an agent that reads skills must not take them down")
-
-TAKE_DOWN = Action(
-    name="skill.takedown",
-    run=take_down,
-    request=TakeDownSkill,
-    answer=SkillState,
-    path="/api/v1/skills/{skill}/take-down",
+TAKE_DOWN = action(
+    take_down,
+    "skill.takedown",
+    "/api/v1/skills/{skill}/take-down",
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     errors=(NotFound, Ambiguous, VersionStatusError),
     summary="Take a published skill down, or one version of it",
     about="Nobody can install it any more. Only a reviewer can restore it.",
     tag="review",
-    page="/skills/{owner}/{repo}/{slug}/take-down",
-    command="skill takedown",
-    mcp=_NO_TOOL,
 )
-RESTORE = Action(
-    name="skill.restore",
-    run=restore,
-    request=RestoreSkill,
-    answer=SkillState,
-    path="/api/v1/skills/{skill}/restore",
+RESTORE = action(
+    restore,
+    "skill.restore",
+    "/api/v1/skills/{skill}/restore",
     right=Right.REVIEWER,
     scope=TokenScope.REVIEW,
     errors=(NotFound, NotPermitted, Ambiguous, VersionStatusError, Blocked),
     summary="Restore a skill or version that was taken down",
     about="A blocked version stays down: lift the block first.",
     tag="review",
-    page="/skills/{owner}/{repo}/{slug}/restore",
-    command="skill restore",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (TAKE_DOWN, RESTORE)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.checks import AccountName, Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -67,12 +67,12 @@ class TeamList(Wire, frozen=True):
 # Reading.
 
 
-async def list_teams(_services: Services, actor: Principal, _request: ListTeams) -> TeamList:
+async def list_teams(actor: Principal, _request: ListTeams) -> TeamList:
     teams = (await read_directory()).teams
     return TeamList(tuple([await _view(teams[name]) for name in sorted(teams) if _sees(actor, teams[name])]))
 
 
-async def show(_services: Services, actor: Principal, request: TeamRequest) -> TeamView:
+async def show(actor: Principal, request: TeamRequest) -> TeamView:
     team = await find_team(actor, request.name)
     return await _view(_require(team, request.name))
 
@@ -112,7 +112,7 @@ class _TeamExists(InvalidInput):
     status = 409
 
 
-async def add(_services: Services, actor: Principal, request: ChangeTeam) -> TeamView:
+async def add(actor: Principal, request: ChangeTeam) -> TeamView:
     accounts = split_names(*request.accounts)
     for account in accounts:
         if await find_enabled(account) is None:
@@ -131,7 +131,7 @@ async def add(_services: Services, actor: Principal, request: ChangeTeam) -> Tea
     return await _changed(await change_team(request.name, grow, note))
 
 
-async def remove(_services: Services, actor: Principal, request: ChangeTeam) -> TeamView:
+async def remove(actor: Principal, request: ChangeTeam) -> TeamView:
     accounts = split_names(*request.accounts)
 
     async def shrink(known: Team | None) -> Team:
@@ -146,7 +146,7 @@ async def remove(_services: Services, actor: Principal, request: ChangeTeam) -> 
     return await _changed(await change_team(request.name, shrink, note))
 
 
-async def delete(_services: Services, actor: Principal, request: ExplainedTeam) -> None:
+async def delete(actor: Principal, request: ExplainedTeam) -> None:
     """Not while a namespace names it: an unknown team there could come to mean another one later."""
 
     async def end(known: Team | None) -> None:
@@ -203,99 +203,67 @@ async def _namespaces_of(team: str) -> tuple[str, ...]:
     )
 
 
-_NO_TOOL = Missing("who may read what is for people to decide, not for an agent")
-
-LIST_TEAMS = Action(
-    name="team.list",
-    run=list_teams,
-    request=ListTeams,
-    answer=TeamList,
+LIST_TEAMS = action(
+    list_teams,
+    "team.list",
+    TEAMS,
     method="GET",
-    path=TEAMS,
     right=Right.SIGNED_IN,
     scope=TokenScope.READ,
     summary="List the teams that you belong to",
     about="Reviewers and admins see all of them.",
-    tag="namespaces",
-    page="/namespaces",
-    command="team list",
-    mcp=_NO_TOOL,
 )
-SHOW_TEAM = Action(
-    name="team.show",
-    run=show,
-    request=TeamRequest,
-    answer=TeamView,
+SHOW_TEAM = action(
+    show,
+    "team.show",
+    _ONE,
     method="GET",
-    path=_ONE,
     right=Right.SIGNED_IN,
     scope=TokenScope.READ,
     errors=(NotFound,),
     summary="Show a team",
     about="One that you do not belong to is not found, unless you review.",
-    tag="namespaces",
-    page="/namespaces",
-    command="team show",
-    mcp=_NO_TOOL,
 )
-CREATE_TEAM = Action(
-    name="team.create",
-    run=create,
-    request=ExplainedTeam,
-    answer=TeamView,
-    path=_ONE,
+CREATE_TEAM = action(
+    create,
+    "team.create",
+    _ONE,
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(Conflict,),
     status=201,
     summary="Make an empty team",
-    tag="namespaces",
-    page="/admin/teams/create",
-    command="team create",
-    mcp=_NO_TOOL,
 )
-ADD_TO_TEAM = Action(
-    name="team.add",
-    run=add,
-    request=ChangeTeam,
-    answer=TeamView,
-    path=f"{_ONE}/add",
+ADD_TO_TEAM = action(
+    add,
+    "team.add",
+    f"{_ONE}/add",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(NotFound,),
     summary="Add accounts to a team",
     about="They belong to every namespace that names the team, from their next request on.",
-    tag="namespaces",
-    page="/admin/teams/add",
-    command="team add",
-    mcp=_NO_TOOL,
 )
-REMOVE_FROM_TEAM = msgspec.structs.replace(
-    ADD_TO_TEAM,
-    name="team.remove",
-    run=remove,
-    path=f"{_ONE}/remove",
+REMOVE_FROM_TEAM = action(
+    remove,
+    "team.remove",
+    f"{_ONE}/remove",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    errors=(NotFound,),
     summary="Remove accounts from a team",
     about="What they could read by the team they cannot read from then on.",
-    page="/admin/teams/remove",
-    command="team remove",
 )
-DELETE_TEAM = Action(
-    name="team.delete",
-    run=delete,
-    request=ExplainedTeam,
-    answer=None,
-    path=f"{_ONE}/delete",
+DELETE_TEAM = action(
+    delete,
+    "team.delete",
+    f"{_ONE}/delete",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(NotFound, Conflict),
     status=204,
     summary="Delete a team",
     about="Not while a namespace names it; the error says which.",
-    tag="namespaces",
-    page="/admin/teams/delete",
-    command="team delete",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (LIST_TEAMS, SHOW_TEAM, CREATE_TEAM, ADD_TO_TEAM, REMOVE_FROM_TEAM, DELETE_TEAM)

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 
 from vskill_platform.actions.account import own_name
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.checks import AccountName, NamespaceName, Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -150,7 +150,7 @@ class RevokeTokenOf(ActionRequest, frozen=True, kw_only=True):
     reason: Reason
 
 
-async def list_own(_services: Services, actor: Principal, _request: OwnTokens) -> TokenList:
+async def list_own(actor: Principal, _request: OwnTokens) -> TokenList:
     return TokenList(tuple(map(token_view, await list_tokens(own_name(actor)))))
 
 
@@ -158,12 +158,12 @@ async def create_own(services: Services, actor: Principal, request: CreateOwnTok
     return await _create(services, actor, own_name(actor), request)
 
 
-async def revoke_own(_services: Services, actor: Principal, request: RevokeOwnToken) -> RevokedToken:
+async def revoke_own(actor: Principal, request: RevokeOwnToken) -> RevokedToken:
     await _revoke(own_name(actor), request.token_id, by=actor.actor, reason=ASKED_FOR_IT)
     return RevokedToken(request.token_id, revoked=True)
 
 
-async def list_all(_services: Services, _actor: Principal, request: ListAllTokens) -> AllTokens:
+async def list_all(request: ListAllTokens) -> AllTokens:
     account = request.account
     found = await list_all_tokens() if account is None else await list_tokens(account)
     return AllTokens(tuple(AccountToken(one.account, token_view(one)) for one in found))
@@ -173,7 +173,7 @@ async def create_for(services: Services, actor: Principal, request: CreateTokenF
     return await _create(services, actor, request.account, request)
 
 
-async def revoke_of(_services: Services, actor: Principal, request: RevokeTokenOf) -> AccountToken:
+async def revoke_of(actor: Principal, request: RevokeTokenOf) -> AccountToken:
     token = await _revoke(request.account, request.token_id, by=actor.actor, reason=request.reason)
     return AccountToken(request.account, token_view(token))
 
@@ -271,29 +271,20 @@ def token_view(token: Token) -> TokenView:
     )
 
 
-_NO_TOOL = Missing("an agent must not make or end what it is let in by")
-
-LIST_OWN_TOKENS = Action(
-    name="token.list",
-    run=list_own,
-    request=OwnTokens,
-    answer=TokenList,
+LIST_OWN_TOKENS = action(
+    list_own,
+    "token.list",
+    TOKENS,
     method="GET",
-    path=TOKENS,
     right=Right.SIGNED_IN,
     scope=TokenScope.READ,
     summary="List your tokens",
-    tag="account",
-    page="/account",
     command="account tokens",
-    mcp=_NO_TOOL,
 )
-CREATE_OWN_TOKEN = Action(
-    name="token.create",
-    run=create_own,
-    request=CreateOwnToken,
-    answer=CreatedToken,
-    path=TOKENS,
+CREATE_OWN_TOKEN = action(
+    create_own,
+    "token.create",
+    TOKENS,
     right=Right.SIGNED_IN,
     scope=TokenScope.OWN,
     errors=(NotPermitted,),
@@ -301,49 +292,35 @@ CREATE_OWN_TOKEN = Action(
     summary="Create a token; it is shown once",
     about="A token that is created with a token has no more scopes, and is valid no longer, than that one; nor has it "
     "another namespace. One of a namespace has the scopes read, submit and own at most.",
-    tag="account",
-    page="/account/tokens",
     command="account create-token",
-    mcp=_NO_TOOL,
 )
-REVOKE_OWN_TOKEN = Action(
-    name="token.revoke",
-    run=revoke_own,
-    request=RevokeOwnToken,
-    answer=RevokedToken,
+REVOKE_OWN_TOKEN = action(
+    revoke_own,
+    "token.revoke",
+    f"{TOKENS}/{{token_id}}",
     method="DELETE",
-    path=f"{TOKENS}/{{token_id}}",
     right=Right.SIGNED_IN,
     scope=TokenScope.OWN,
     errors=(NotFound,),
     summary="Revoke a token",
-    tag="account",
-    page="/account/tokens/revoke",
     command="account revoke-token",
-    mcp=_NO_TOOL,
 )
-LIST_ALL_TOKENS = Action(
-    name="token.list-all",
-    run=list_all,
-    request=ListAllTokens,
-    answer=AllTokens,
+LIST_ALL_TOKENS = action(
+    list_all,
+    "token.list-all",
+    ALL_TOKENS,
     method="GET",
-    path=ALL_TOKENS,
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(NotFound,),
     summary="List the tokens of every account",
     tag="accounts",
-    page="/admin/tokens",
     command="token list",
-    mcp=_NO_TOOL,
 )
-CREATE_TOKEN_FOR = Action(
-    name="token.create-for",
-    run=create_for,
-    request=CreateTokenFor,
-    answer=CreatedToken,
-    path=f"{ALL_TOKENS}/{{account}}",
+CREATE_TOKEN_FOR = action(
+    create_for,
+    "token.create-for",
+    f"{ALL_TOKENS}/{{account}}",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(NotFound, NotPermitted),
@@ -351,24 +328,18 @@ CREATE_TOKEN_FOR = Action(
     summary="Create a token for an account; it is shown once",
     about="The account sees it among its own, and the audit names the admin.",
     tag="accounts",
-    page=Missing("people make their own on their account's page; this one is for accounts of programs"),
     command="token create",
-    mcp=_NO_TOOL,
 )
-REVOKE_TOKEN_OF = Action(
-    name="token.revoke-of",
-    run=revoke_of,
-    request=RevokeTokenOf,
-    answer=AccountToken,
-    path=f"{ALL_TOKENS}/{{account}}/{{token_id}}/revoke",
+REVOKE_TOKEN_OF = action(
+    revoke_of,
+    "token.revoke-of",
+    f"{ALL_TOKENS}/{{account}}/{{token_id}}/revoke",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(NotFound,),
     summary="Revoke a token of an account",
     tag="accounts",
-    page="/admin/tokens/revoke",
     command="token revoke",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (

@@ -3,9 +3,7 @@
 Nothing here brings back what the blocklist hits, or what a reviewer took down.
 """
 
-import msgspec
-
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right
@@ -42,32 +40,32 @@ class DeleteSkill(SkillRequest, frozen=True, kw_only=True):
     reason: Reason
 
 
-async def object_of(_services: Services, actor: Principal, request: SkillRequest) -> ActionObject:
+async def object_of(actor: Principal, request: SkillRequest) -> ActionObject:
     """What rights on a skill are evaluated on."""
     return ActionObject((await find_by_name(request.skill, audiences=audiences_of(actor))).identity)
 
 
-async def show(services: Services, reader: Principal, request: SkillRequest) -> SkillState:
-    return state_of(await find_skill(services, reader, request.skill))
+async def show(reader: Principal, request: SkillRequest) -> SkillState:
+    return state_of(await find_skill(reader, request.skill))
 
 
-async def yank(services: Services, actor: Principal, request: WithdrawVersion) -> SkillState:
+async def yank(actor: Principal, request: WithdrawVersion) -> SkillState:
     def alter(found: PublishedSkill, now: int) -> PublishedSkill:
         return skill.yank(found, _change(actor, now, request.reason), number=request.version)
 
-    return await _alter(services, actor, request, alter, "yank")
+    return await _alter(actor, request, alter, "yank")
 
 
-async def unyank(services: Services, actor: Principal, request: WithdrawVersion) -> SkillState:
+async def unyank(actor: Principal, request: WithdrawVersion) -> SkillState:
     def alter(found: PublishedSkill, now: int) -> PublishedSkill:
         return skill.unyank(found, _change(actor, now, request.reason), number=request.version)
 
-    return await _alter(services, actor, request, alter, "unyank", bringing_back=True)
+    return await _alter(actor, request, alter, "unyank", bringing_back=True)
 
 
 async def delete(services: Services, actor: Principal, request: DeleteSkill) -> SkillState:
     """One commit. The skill's numbers and names stay taken; a submission that is BLOCKED stays so."""
-    canonical = (await find_skill(services, actor, request.skill)).canonical
+    canonical = (await find_skill(actor, request.skill)).canonical
     event_id = services.clock.new_id()
     said = f"deleted by {'the operator' if actor.operator else 'its owner'}: {request.reason}"
 
@@ -106,7 +104,6 @@ async def _end_submission(
 
 
 async def _alter(
-    services: Services,
     actor: Principal,
     request: WithdrawVersion,
     alter: AlterSkill,
@@ -115,7 +112,7 @@ async def _alter(
     bringing_back: bool = False,
 ) -> SkillState:
     changed = await alter_skill(
-        (await find_skill(services, actor, request.skill)).canonical,
+        (await find_skill(actor, request.skill)).canonical,
         alter,
         verb,
         request.version,
@@ -145,31 +142,22 @@ def state_of(found: PublishedSkill) -> SkillState:
     return SkillState(found.canonical, found.description, found.current_version, tuple(versions))
 
 
-_NO_TOOL = Missing("an agent that reads skills must not withdraw them")
 _SKILL = "/api/v1/skills/{skill}"
 
-SHOW_SKILL = Action(
-    name="skill.show",
-    run=show,
-    request=SkillRequest,
-    answer=SkillState,
+SHOW_SKILL = action(
+    show,
+    "skill.show",
+    f"{_SKILL}/status",
     method="GET",
-    path=f"{_SKILL}/status",
     right=Right.READER,
     scope=TokenScope.READ,
     errors=(NotFound, Ambiguous),
     summary="Show a skill with the status of every version, withdrawn ones too",
-    tag="skills",
-    page="/skills/{owner}/{repo}/{slug}/versions",
-    command="skill show",
-    mcp=Missing("`get_skill` tells it to agents"),
 )
-YANK = Action(
-    name="skill.yank",
-    run=yank,
-    request=WithdrawVersion,
-    answer=SkillState,
-    path=f"{_SKILL}/versions/{{version}}/yank",
+YANK = action(
+    yank,
+    "skill.yank",
+    f"{_SKILL}/versions/{{version}}/yank",
     right=Right.MAINTAINER,
     scope=TokenScope.OWN,
     acts_on=object_of,
@@ -177,27 +165,23 @@ YANK = Action(
     summary="Withdraw a version",
     about="Nobody can install it any more; the newest remaining version becomes current. An owner may bring it back.",
     tag="owners",
-    page="/skills/{owner}/{repo}/{slug}/yank",
-    command="skill yank",
-    mcp=_NO_TOOL,
 )
-UNYANK = msgspec.structs.replace(
-    YANK,
-    name="skill.unyank",
-    run=unyank,
-    path=f"{_SKILL}/versions/{{version}}/unyank",
+UNYANK = action(
+    unyank,
+    "skill.unyank",
+    f"{_SKILL}/versions/{{version}}/unyank",
+    right=Right.MAINTAINER,
+    scope=TokenScope.OWN,
+    acts_on=object_of,
     errors=(NotFound, Ambiguous, VersionStatusError, Blocked),
     summary="Bring a withdrawn version back",
     about="Only for versions that an owner withdrew; only a reviewer restores a version that was taken down.",
-    page="/skills/{owner}/{repo}/{slug}/unyank",
-    command="skill unyank",
+    tag="owners",
 )
-DELETE = Action(
-    name="skill.delete",
-    run=delete,
-    request=DeleteSkill,
-    answer=SkillState,
-    path=f"{_SKILL}/delete",
+DELETE = action(
+    delete,
+    "skill.delete",
+    f"{_SKILL}/delete",
     right=Right.MAINTAINER,
     scope=TokenScope.OWN,
     acts_on=object_of,
@@ -205,9 +189,6 @@ DELETE = Action(
     summary="Delete a skill: withdraw every version and end its submission",
     about="Its name and version numbers stay taken. Submitting it again publishes the next version.",
     tag="owners",
-    page="/skills/{owner}/{repo}/{slug}/delete",
-    command="skill delete",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (SHOW_SKILL, YANK, UNYANK, DELETE)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_platform.actions.action import Action, Missing, Services
+from vskill_platform.actions.action import action
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.client.wire.base import ActionRequest, Wire, iso_time
@@ -61,16 +61,16 @@ class RemoveWebhook(ActionRequest, frozen=True, kw_only=True):
     webhook_id: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 
 
-async def list_all(_services: Services, _actor: Principal, _request: ListWebhooks) -> WebhooksAnswer:
+async def list_all(_request: ListWebhooks) -> WebhooksAnswer:
     return WebhooksAnswer(tuple(map(_view, await list_webhooks())))
 
 
-async def add(_services: Services, actor: Principal, request: AddWebhook) -> NewWebhook:
+async def add(actor: Principal, request: AddWebhook) -> NewWebhook:
     hook = await subscribe(request.url, (event.value for event in request.events), by=actor.actor)
     return NewWebhook(_view(hook), hook.secret)
 
 
-async def remove(_services: Services, actor: Principal, request: RemoveWebhook) -> None:
+async def remove(actor: Principal, request: RemoveWebhook) -> None:
     await remove_webhook(request.webhook_id, by=actor.actor)
 
 
@@ -78,55 +78,35 @@ def _view(hook: Webhook) -> WebhookView:
     return WebhookView(hook.id, hook.url, hook.events, iso_time(hook.created_at), hook.created_by)
 
 
-_NO_TOOL = Missing("who is told of decisions is for an admin to choose, not for an agent")
-
-LIST_WEBHOOKS = Action(
-    name="webhook.list",
-    run=list_all,
-    request=ListWebhooks,
-    answer=WebhooksAnswer,
+LIST_WEBHOOKS = action(
+    list_all,
+    "webhook.list",
+    WEBHOOKS,
     method="GET",
-    path=WEBHOOKS,
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     summary="List webhooks",
-    tag="webhooks",
-    page="/admin/webhooks",
-    command="webhook list",
-    mcp=_NO_TOOL,
 )
-ADD_WEBHOOK = Action(
-    name="webhook.add",
-    run=add,
-    request=AddWebhook,
-    answer=NewWebhook,
-    path=WEBHOOKS,
+ADD_WEBHOOK = action(
+    add,
+    "webhook.add",
+    WEBHOOKS,
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     status=201,
     summary="Add a webhook",
     about="The answer shows the secret that signs deliveries, only this once.",
-    tag="webhooks",
-    page="/admin/webhooks/add",
-    command="webhook add",
-    mcp=_NO_TOOL,
 )
-REMOVE_WEBHOOK = Action(
-    name="webhook.remove",
-    run=remove,
-    request=RemoveWebhook,
-    answer=None,
+REMOVE_WEBHOOK = action(
+    remove,
+    "webhook.remove",
+    f"{WEBHOOKS}/{{webhook_id}}",
     method="DELETE",
-    path=f"{WEBHOOKS}/{{webhook_id}}",
     right=Right.ADMIN,
     scope=TokenScope.ADMIN,
     errors=(NotFound,),
     status=204,
     summary="Remove a webhook",
-    tag="webhooks",
-    page="/admin/webhooks/remove",
-    command="webhook remove",
-    mcp=_NO_TOOL,
 )
 
 ACTIONS = (LIST_WEBHOOKS, ADD_WEBHOOK, REMOVE_WEBHOOK)

@@ -84,7 +84,7 @@ def command_for(
         return answer
 
     help_text = "\n\n".join(filter(None, (f"{action.summary}.", action.about, about)))
-    return click.Command(action.command_words[-1], callback=callback, params=params, help=help_text)
+    return click.Command(action.command.split()[-1], callback=callback, params=params, help=help_text)
 
 
 def _ask(confirm: str | ForetoldQuestion, given: dict[str, Any]) -> dict[str, Any]:

@@ -23,10 +23,9 @@ def export() -> None:
     from vskill_platform.actions.visibility import resolve
     from vskill_platform.client.wire.base import camel
     from vskill_platform.domain.skill import PublishedSkillSummary
-    from vskill_platform.worker_context import require_env
 
     async def enumerate_all() -> list[PublishedSkillSummary]:
-        return await enumerate_catalogue(require_env(), await resolve(OPERATOR))
+        return await enumerate_catalogue(await resolve(OPERATOR))
 
     for found in run_in_env(enumerate_all):
         click.echo(msgspec.json.encode(camel(found)))

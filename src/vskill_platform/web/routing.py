@@ -56,6 +56,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     view: View
     #: What it does: the action's right and scope decide who may use the route. None: everybody may.
     action: Action[Any, Any] | None = None
+    #: Names of other actions that it offers, or whose answers it shows; the reference says so.
+    shows: tuple[str, ...] = ()
     #: Why a method that could change something belongs to no action.
     no_scope: str = ""
     #: The query parameters, as a struct that forbids unknown fields; read with `query_of`.

@@ -100,7 +100,7 @@ async def sitemap_view(request: Request) -> Response:
     page = query_of(request, SitemapQuery).page
 
     async def make(base: str, reader: Principal, blocklist: Blocklist) -> bytes:
-        skills = iterate_catalogue(services_of(request), reader)
+        skills = iterate_catalogue(reader)
         return await make_sitemap(base, blocklist, skills, page)
 
     return await answer_document(request, XML_TYPE, make)

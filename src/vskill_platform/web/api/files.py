@@ -35,7 +35,6 @@ from vskill_platform.web.responses import (
     with_tag,
 )
 from vskill_platform.web.routing import query_of
-from vskill_platform.worker_context import require_env
 
 T = TypeVar("T")
 
@@ -111,7 +110,7 @@ async def file_view(request: Request) -> Response:
     query = query_of(request, FileQuery)
     skill = await asked_skill(request)
     ref = await find_installable(services_of(request), skill, query.version)
-    file = await read_file(services_of(request), skill, ref, query.path)
+    file = await read_file(skill, ref, query.path)
     name = file.path.rpartition("/")[2]
     return foreign_file(request, file.data, f'"{ref.digest[:24]}"', _media(file), name)
 
@@ -133,7 +132,7 @@ async def archive_view(request: Request) -> Response:
     name = f"{skill.slug}-{ref.number}.{query.format}"
     if tag in request.headers.get("if-none-match", ""):
         return with_tag(request, b"", tag, media)
-    files = await read_files(services_of(request), ref.digest)
+    files = await read_files(ref.digest)
     make = zip_archive if query.format == "zip" else tar_archive
     return attachment(with_tag(request, await made_of(files, make), tag, media), name)
 
@@ -192,8 +191,8 @@ async def _changes(request: Request, before: VersionRef, after: VersionRef) -> t
     found = kept.get(key)
     if found is None:
         old, new = (
-            await read_files(services_of(request), before.digest),
-            await read_files(services_of(request), after.digest),
+            await read_files(before.digest),
+            await read_files(after.digest),
         )
         found = await diffs.compare(old, new, kept_of(request).diff_turn)
         kept.put(key, found, sum(len(one.patch) + len(one.filename) for one in found))
@@ -201,8 +200,8 @@ async def _changes(request: Request, before: VersionRef, after: VersionRef) -> t
 
 
 async def _summary(skill: PublishedSkill, before: VersionRef, after: VersionRef) -> str:
-    old = await read_version(require_env(), skill, before)
-    new = await read_version(require_env(), skill, after)
+    old = await read_version(skill, before)
+    new = await read_version(skill, after)
     return summary_of(old.manifest, new.manifest)
 
 

@@ -27,7 +27,6 @@ from vskill_platform.web.api.names import ANY_NAME, CANONICAL, asked_name
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import body_of, decode_body, post, read_body
-from vskill_platform.worker_context import require_env
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
 #: A name that is looked up at once; among several, an odd one is told as unknown instead.
@@ -129,13 +128,13 @@ async def _install_body(request: Request) -> InstallBody:
 
 
 async def _count(request: Request, name: str, body: InstallBody) -> Response:
-    skill = await count_install_of(services_of(request), principal_of(request), name, body.repo_url)
+    skill = await count_install_of(principal_of(request), name, body.repo_url)
     return json_response(InstallAnswer(ok=True, name=skill.canonical), 201)
 
 
 async def _count_several(request: Request, skills: tuple[InstalledName, ...]) -> Response:
     wanted = [(one.skill_name, one.repo_url) for one in skills]
-    found = await count_installs_of(services_of(request), principal_of(request), wanted)
+    found = await count_installs_of(principal_of(request), wanted)
     counted = tuple(dict.fromkeys(name for name in found if name is not None))
     unknown = tuple(one.skill_name for one, name in zip(skills, found, strict=True) if name is None)
     return json_response(InstallsAnswer(counted, unknown))
@@ -151,7 +150,7 @@ async def updates_view(request: Request) -> Response:
 
 async def _update(reader: Principal, installed: Installed, blocklist: Blocklist) -> UpdateView:
     try:
-        skill = await find_skill(require_env(), reader, installed.name)
+        skill = await find_skill(reader, installed.name)
     except (NotFound, Ambiguous, InvalidInput) as error:
         return _none(installed, error.public_message)
     hits = blocklist.hits_skill(skill)

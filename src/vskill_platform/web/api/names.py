@@ -8,7 +8,7 @@ from starlette.requests import Request
 from vskill_platform.actions.skill_names import find_skill
 from vskill_platform.client.wire.skills import SKILLS
 from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.routing import Endpoint, View, get
 
 CANONICAL = f"{SKILLS}/{{owner}}/{{repo}}/{{slug}}"
@@ -30,4 +30,4 @@ def asked_name(request: Request) -> str:
 
 async def asked_skill(request: Request) -> PublishedSkill:
     """The skill that the address means."""
-    return await find_skill(services_of(request), principal_of(request), asked_name(request))
+    return await find_skill(principal_of(request), asked_name(request))

@@ -17,7 +17,7 @@ from vskill_platform.web.principal import principal_of, services_of
 async def detail_view(request: Request) -> Response:
     name = asked_name(request)
     if name.count("/") != 2:
-        name = (await find_skill(services_of(request), principal_of(request), name)).canonical
+        name = (await find_skill(principal_of(request), name)).canonical
     return Again(await _detail(request, name), request)
 
 

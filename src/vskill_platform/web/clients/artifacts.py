@@ -18,7 +18,6 @@ from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.keeping import Kept
 from vskill_platform.web.api.files import made_of
 from vskill_platform.web.limits import take
-from vskill_platform.web.principal import services_of
 
 #: Bytes of digests that a process keeps.
 _MOST_DIGESTS = 4_000_000
@@ -30,7 +29,7 @@ async def artifact_of(request: Request, digest: str) -> Artifact:
     kept = _artifact_cache(request)
     found = kept.get(digest)
     if found is None:
-        found = await made_of(await read_files(services_of(request), digest), archives.artifact_of)
+        found = await made_of(await read_files(digest), archives.artifact_of)
         kept.put(digest, found, 200)
     return found
 
@@ -49,7 +48,7 @@ async def count_install(request: Request, skill: PublishedSkill) -> None:
         return
     finally:
         request.scope.pop("rate_limit", None)
-    await count_download(services_of(request), skill)
+    await count_download(skill)
 
 
 def _artifact_cache(request: Request) -> Kept[Artifact]:

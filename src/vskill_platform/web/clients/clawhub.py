@@ -145,7 +145,7 @@ async def search(request: Request) -> Response:
     asked = query_of(request, SearchQuery)
     services = services_of(request)
     reader = principal_of(request)
-    found = await search_catalogue(services, reader, asked.q, limit=asked.limit)
+    found = await search_catalogue(reader, asked.q, limit=asked.limit)
     items = await _installable_skills(services, found.items)
     if asked.mode == "exact":
         items = tuple(one for one in items if asked.q.lower() in (one.slug, one.name.lower()))
@@ -184,7 +184,7 @@ async def list_all(request: Request) -> Response:
         page = await list_beginning_with(services, reader, asked.prefix, after, asked.limit)
     else:
         sort = _SORTS[asked.sort]
-        page = await list_catalogue(services, reader, sort=sort, after=after, limit=asked.limit)
+        page = await list_catalogue(reader, sort=sort, after=after, limit=asked.limit)
     offered = await _installable_skills(services, page.items)
     slugs = await flat_slugs(request, offered)
     return json_response(
@@ -285,7 +285,7 @@ async def versions(request: Request, skill: PublishedSkill) -> Response:
 async def version(request: Request, skill: PublishedSkill) -> Response:
     """One version with its files; 403 and 410 where it cannot be installed."""
     ref = await find_installable(services_of(request), skill, request.path_params["version"])
-    record = await read_version(services_of(request), skill, ref)
+    record = await read_version(skill, ref)
     files = [{"path": one.path, "size": one.size, "sha256": one.sha256} for one in record.manifest]
     shown = {**_version(ref), "files": files}
     flat = (await flat_slugs(request, [skill]))[skill.canonical]
@@ -295,7 +295,7 @@ async def version(request: Request, skill: PublishedSkill) -> Response:
 async def file(request: Request, skill: PublishedSkill) -> Response:
     asked = query_of(request, ClawHubFileQuery)
     ref = await find_installable(services_of(request), skill, _number(skill, asked.version, asked.tag))
-    found = await read_file(services_of(request), skill, ref, asked.path)
+    found = await read_file(skill, ref, asked.path)
     name = found.path.rpartition("/")[2]
     return foreign_file(request, found.data, f'"{ref.digest[:24]}"', BYTES_TYPE, name)
 
@@ -328,7 +328,7 @@ async def resolve(request: Request, skill: PublishedSkill) -> Response:
     asked = query_of(request, ResolveQuery)
     latest, blocklist = skill.current_version, await current_blocklist(services_of(request))
     match = None
-    for number, record in (await read_versions(services_of(request), skill)).items():
+    for number, record in (await read_versions(skill)).items():
         if asked.hash in fingerprints(record):
             ref = require_version(skill, number)
             match = RECALLED if _is_recalled(skill, ref, blocklist) else number
@@ -347,7 +347,7 @@ def _is_recalled(skill: PublishedSkill, ref: VersionRef, blocklist: Blocklist) -
 async def download(request: Request, skill: PublishedSkill) -> Response:
     asked = query_of(request, DownloadQuery)
     ref = await find_installable(services_of(request), skill, _number(skill, asked.version, asked.tag))
-    body = await zip_files(await read_files(services_of(request), ref.digest))
+    body = await zip_files(await read_files(ref.digest))
     await count_install(request, skill)
     return attachment(
         with_tag(request, body, f'"{ref.digest[:24]}-zip"', ZIP_TYPE), f"{skill.slug}-{ref.number}.zip"

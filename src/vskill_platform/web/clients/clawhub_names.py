@@ -13,7 +13,6 @@ from contextlib import suppress
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.action import Services
 from vskill_platform.actions.flat_names import leads_to, list_holders, name_skills
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.skill_names import find_skill
@@ -22,7 +21,7 @@ from vskill_platform.domain.names import hashed_name
 from vskill_platform.domain.naming import is_plain_name
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.web.addresses import public_address
-from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.principal import principal_of
 from vskill_platform.web.responses import json_response
 
 #: Between the parts of a name that is written flat.
@@ -40,31 +39,31 @@ def handle_of(skill: PublishedSkill) -> str:
 async def flat_slugs(request: Request, skills: Iterable[PublishedSkill]) -> dict[str, str]:
     """How this protocol calls skills, by their canonical names: by the name in lists, unless there is none yet or it
     tells nobody whose skill it is. Then the slug serves where it is no plain name and leads to the skill."""
-    services, reader, skills = services_of(request), principal_of(request), tuple(skills)
-    named = await name_skills(services, reader, skills)
+    reader, skills = principal_of(request), tuple(skills)
+    named = await name_skills(reader, skills)
     slugs = {skill.canonical: name for name, skill in named.items() if name != hashed_name(skill.canonical)}
     for skill in skills:
         if skill.canonical not in slugs:
-            own = not is_plain_name(skill.slug) and await leads_to(services, reader, skill.slug, skill)
+            own = not is_plain_name(skill.slug) and await leads_to(reader, skill.slug, skill)
             slugs[skill.canonical] = skill.slug if own else skill.canonical.replace("/", JOIN)
     return slugs
 
 
 async def find_by_slug(request: Request, slug: str, handle: str) -> PublishedSkill:
     """The one skill that a slug means, or Ambiguous, or NotFound."""
-    services, reader = services_of(request), principal_of(request)
-    joined = await _by_parts(services, reader, slug)
+    reader = principal_of(request)
+    joined = await _by_parts(reader, slug)
     if joined is not None:
         return joined
     try:
         if not handle:
-            return await find_skill(services, reader, slug)
-        return await _of_owner(services, reader, slug, handle.lower())
+            return await find_skill(reader, slug)
+        return await _of_owner(reader, slug, handle.lower())
     except InvalidInput:
         raise NotFound("Skill not found") from None
 
 
-async def _by_parts(services: Services, reader: Principal, slug: str) -> PublishedSkill | None:
+async def _by_parts(reader: Principal, slug: str) -> PublishedSkill | None:
     """`owner--repo--slug`: the last part has no `--`, and where the others are cut is tried."""
     rest, found, last = slug.lower().rpartition(JOIN)
     if not found:
@@ -72,18 +71,18 @@ async def _by_parts(services: Services, reader: Principal, slug: str) -> Publish
     for at in range(1, len(rest)):
         if rest.startswith(JOIN, at) and rest[:at] and rest[at + 2 :]:
             with suppress(NotFound):
-                return await find_skill(services, reader, f"{rest[:at]}/{rest[at + 2 :]}/{last}")
+                return await find_skill(reader, f"{rest[:at]}/{rest[at + 2 :]}/{last}")
     return None
 
 
-async def _of_owner(services: Services, reader: Principal, slug: str, handle: str) -> PublishedSkill:
+async def _of_owner(reader: Principal, slug: str, handle: str) -> PublishedSkill:
     """An account's own uploads go by its plain name too."""
     handle = handle.removeprefix("@")
     if reader.account in (handle, handle.removeprefix(UPLOADS)):
         own = f"{UPLOADS}{handle.removeprefix(UPLOADS)}"
         with suppress(NotFound):
-            return await find_skill(services, reader, f"{own}/skills/{slug.lower()}")
-    return await find_skill(services, reader, f"{handle}/{slug}")
+            return await find_skill(reader, f"{own}/skills/{slug.lower()}")
+    return await find_skill(reader, f"{handle}/{slug}")
 
 
 async def asked_skill(request: Request, slug: str, handle: str) -> PublishedSkill | Response:
@@ -97,7 +96,7 @@ async def asked_skill(request: Request, slug: str, handle: str) -> PublishedSkil
 
 
 async def _choices(request: Request, slug: str, error: Ambiguous) -> Response:
-    holders = (await list_holders(services_of(request), principal_of(request), slug))[:MOST_CHOICES]
+    holders = (await list_holders(principal_of(request), slug))[:MOST_CHOICES]
     base = public_address(request)
     matches = []
     for canonical in holders:

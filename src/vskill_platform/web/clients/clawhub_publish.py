@@ -14,7 +14,6 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.action import Services
 from vskill_platform.actions.intake import UPLOAD, upload_files
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.skill_names import find_skill
@@ -96,8 +95,8 @@ async def publish(request: Request) -> Response:
         tickets = {file.path: ticket_for(file.size, file.sha256) for file in body.files}
         files = await read_staged(services, actor, tickets)
     _check_owner(body.owner_handle, actor.name)
-    await _check_version(services, actor, body, files)
-    done = await upload_files(services, actor, files, slug=body.slug, source=EntryPoint.CLI)
+    await _check_version(actor, body, files)
+    done = await upload_files(actor, files, slug=body.slug, source=EntryPoint.CLI)
     return json_response(_answer(body.slug, done))
 
 
@@ -123,9 +122,7 @@ def _check_owner(handle: str, account: str) -> None:
         raise NotPermitted(f"You are {account}, and cannot publish as {plain[:100]}.", owner=plain[:100])
 
 
-async def _check_version(
-    services: Services, actor: Principal, body: PublishBody, files: tuple[SkillFile, ...]
-) -> None:
+async def _check_version(actor: Principal, body: PublishBody, files: tuple[SkillFile, ...]) -> None:
     """Refuse a proposed version that is not the one that these files would get."""
     if not body.version:
         return
@@ -133,7 +130,7 @@ async def _check_version(
     current = None
     with suppress(NotFound):
         name = f"{UPLOADS}{actor.name}/skills/{body.slug}"
-        skill = await find_skill(services, actor, name)
+        skill = await find_skill(actor, name)
         versions, current = skill.versions, skill.current_version
     same = [ref for ref in versions if ref.digest == digest_of_files(files)]
     if current in [ref.number for ref in same]:

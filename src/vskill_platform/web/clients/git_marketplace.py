@@ -94,7 +94,7 @@ async def _pack(request: Request, served: ServedList) -> PackedList | None:
     key = (served, base)
     known = kept.get(key)
     if known is None:
-        files = await read_git_list(services_of(request), served)
+        files = await read_git_list(served)
         if files is None:
             return None
         known = await made_of(files, lambda files: _pack_files(files, served, base))

@@ -122,10 +122,10 @@ async def search_skills(asked: Search) -> dict[str, Any]:
     services, reader = services_of(_asking.get()), principal_of(_asking.get())
     blocklist = await current_blocklist(services)
     if asked.query.strip():
-        found = await search_catalogue(services, reader, asked.query, limit=asked.limit)
+        found = await search_catalogue(reader, asked.query, limit=asked.limit)
         items, more, meant = found.items, found.truncated, found.did_you_mean
     else:
-        page = await list_catalogue(services, reader, limit=asked.limit)
+        page = await list_catalogue(reader, limit=asked.limit)
         items, more, meant = page.items, page.after is not None, ""
     results = [msgspec.to_builtins(card(one, blocklist)) for one in items]
     return {"results": results, "truncated": more, **({"didYouMean": meant} if meant else {})}
@@ -134,19 +134,19 @@ async def search_skills(asked: Search) -> dict[str, Any]:
 async def get_skill(asked: GetSkill) -> dict[str, Any]:
     request = _asking.get()
     services = services_of(request)
-    skill = await find_skill(services, principal_of(request), asked.name)
+    skill = await find_skill(principal_of(request), asked.name)
     skill = await with_current_installs(services, skill)
     ref = await find_installable(services, skill, asked.version or None)
     text = await read_skill_text(services, ref.digest)
     shown = detail(skill, await current_blocklist(services), text, audiences_of(principal_of(request)))
     facts = msgspec.to_builtins(shown)
-    files = [{"path": one.path, "size": len(one.data)} for one in await read_files(services, ref.digest)]
+    files = [{"path": one.path, "size": len(one.data)} for one in await read_files(ref.digest)]
     with_token = needs_token(services, skill.audience)
     ways = install_commands(
         public_address(request),
         skill.canonical,
-        await name_skill(services, principal_of(request), skill, in_repo=True),
-        listed=await name_skill(services, principal_of(request), skill),
+        await name_skill(principal_of(request), skill, in_repo=True),
+        listed=await name_skill(principal_of(request), skill),
         with_token=with_token,
     )
     install = {way.id: list(way.commands) for way in ways}
@@ -298,9 +298,9 @@ async def _read(uri: str) -> ReadResourceResult:
         )
     services = services_of(_asking.get())
     canonical, path = place[0], place[1] or SKILL_FILE
-    skill = await find_skill(services, principal_of(_asking.get()), canonical)
+    skill = await find_skill(principal_of(_asking.get()), canonical)
     ref = await find_installable(services, skill, None)
-    file = await read_file(services, skill, ref, path)
+    file = await read_file(skill, ref, path)
     return ReadResourceResult(contents=[_contents(uri, path, file.data)])
 
 
@@ -338,7 +338,7 @@ async def _get_skill(_context: Context, params: GetSkillParams) -> dict[str, Any
     entries: list[dict[str, Any]] = []
     if place is not None and place[1] == SKILL_FILE:
         try:
-            skill = await find_skill(services, reader, place[0])
+            skill = await find_skill(reader, place[0])
             await find_installable(services, skill, None)
             entries = await mcp_skills.skill_entries(services, [skill])
         except PlatformError as error:
@@ -362,11 +362,9 @@ async def _read_directory(_context: Context, params: ReadDirectoryParams) -> dic
     # Children's addresses are made from this one: a last slash would be doubled in them.
     if place is not None and params.cursor is None and not params.uri.endswith("/"):
         try:
-            skill = await find_skill(services, reader, place[0])
+            skill = await find_skill(reader, place[0])
             ref = await find_installable(services, skill, None)
-            children = await mcp_skills.folder_children(
-                services, params.uri, skill.canonical, ref.number, place[1]
-            )
+            children = await mcp_skills.folder_children(params.uri, skill.canonical, ref.number, place[1])
         except PlatformError as error:
             raise _refusal(error) from None
     if not children:

@@ -56,12 +56,10 @@ def split_uri(uri: str) -> tuple[str, str] | None:
     return "/".join(parts[:3]), "/".join(rest)
 
 
-async def folder_children(
-    services: Services, uri: str, canonical: str, number: str, folder: str
-) -> list[dict[str, Any]]:
+async def folder_children(uri: str, canonical: str, number: str, folder: str) -> list[dict[str, Any]]:
     """What lies directly in a folder of a version, by name; nothing where there is no such folder. A skill has no empty
     ones."""
-    versions = await read_current_versions(services, {canonical: number})
+    versions = await read_current_versions({canonical: number})
     above = f"{folder}/" if folder else ""
     found: dict[str, dict[str, Any]] = {}
     for file in versions[canonical].manifest if canonical in versions else ():
@@ -80,7 +78,7 @@ async def folder_children(
 async def skill_entries(services: Services, skills: Sequence[PublishedSkill]) -> list[dict[str, Any]]:
     """The entries of those that conform, in their order."""
     numbers = {one.canonical: one.current_version or "" for one in skills}
-    versions = await read_current_versions(services, numbers)
+    versions = await read_current_versions(numbers)
     found = [
         await _entry(services, one.canonical, versions[one.canonical])
         for one in skills

@@ -63,10 +63,10 @@ async def _repository(request: Request) -> tuple[PublishedSkill, Repository]:
     if slug == given["name"]:
         raise NotFound("A plugin's repository ends in .git.", name=slug[:200])
     reader = principal_of(request)
-    skill = await find_skill(services_of(request), reader, f"{given['owner']}/{given['repo']}/{slug}")
+    skill = await find_skill(reader, f"{given['owner']}/{given['repo']}/{slug}")
     ref = await find_installable(services_of(request), skill, None)
-    files = await read_files(services_of(request), ref.digest)
-    name = await name_skill(services_of(request), reader, skill, in_repo=True)
+    files = await read_files(ref.digest)
+    name = await name_skill(reader, skill, in_repo=True)
 
     def make(files: tuple[SkillFile, ...]) -> Repository:
         return repository_of(

@@ -125,13 +125,13 @@ async def listed_skills(
     """What can be installed from the scope, some at a time, by the names that they have in it."""
     services, collection = services_of(request), request.path_params.get("collection")
     if collection is None:
-        async for named in iterate_scope(services, reader, prefix_of(request), blocklist):
+        async for named in iterate_scope(reader, prefix_of(request), blocklist):
             yield named
         return
     # Whoever asks may read the collection; what is in it is shown as to all of its readers.
     found = await read_collection(services, principal_of(request), collection)
-    skills = await read_installable(services, reader, found.skills, blocklist)
-    yield dict(await name_skills(services, reader, skills))
+    skills = await read_installable(reader, found.skills, blocklist)
+    yield dict(await name_skills(reader, skills))
 
 
 # The index of today.
@@ -190,7 +190,7 @@ async def artifact(request: Request) -> Response:
         raise NotFound("Ask for VERSION.md or VERSION.zip.", file=given["file"][:100])
     skill = await asked_skill(request)
     ref = await find_installable(services_of(request), skill, number)
-    files = await read_files(services_of(request), ref.digest)
+    files = await read_files(ref.digest)
     tag, name = f'"{ref.digest[:24]}-{kind}"', f"{skill.slug}-{number}.{kind}"
     if kind == "md":
         return foreign_file(request, skill_file_of(files).data, tag, MARKDOWN_TYPE, name)
@@ -219,10 +219,9 @@ async def find(request: Request) -> Response:
     """The source is the scope of one skill, which `skills add` takes."""
     asked = query_of(request, FindQuery)
     base, blocklist = public_address(request), await current_blocklist(services_of(request))
-    services = services_of(request)
     # An owner's skills are chosen among all hits, not among the first.
     most = MOST_FOUND if asked.owner else asked.limit
-    found = await search_catalogue(services, principal_of(request), asked.q, limit=most)
+    found = await search_catalogue(principal_of(request), asked.q, limit=most)
     offered = [
         one
         for one in found.items
@@ -237,7 +236,7 @@ async def find(request: Request) -> Response:
             "source": f"{base}/{one.canonical}",
             "installs": one.listing.installs if one.listing is not None else 0,
         }
-        for name, one in (await name_skills(services, principal_of(request), offered)).items()
+        for name, one in (await name_skills(principal_of(request), offered)).items()
     ]
     return json_response({"skills": shown})
 
@@ -250,7 +249,7 @@ async def older_index(request: Request) -> Response:
         entries: list[msgspec.Raw] = []
         async for named in listed_skills(request, reader, blocklist):
             numbers = {one.canonical: one.current_version or "" for one in named.values()}
-            records = await read_current_versions(services_of(request), numbers)
+            records = await read_current_versions(numbers)
             entries += [
                 msgspec.Raw(msgspec.json.encode(_older_entry(name, skill, record)))
                 for name, skill in named.items()
@@ -270,11 +269,11 @@ async def older_file(request: Request) -> Response:
     given = request.path_params
     skill = await _named_skill(request, given["name"])
     ref = await find_installable(services_of(request), skill, None)
-    record = await read_version(services_of(request), skill, ref)
+    record = await read_version(skill, ref)
     entry = next((one for one in record.manifest if one.path == given["path"]), None)
     if entry is None:
         raise NotFound(f"{skill.canonical} has no file {given['path'][:200]!r}.", path=given["path"][:200])
-    file = next(one for one in await read_files(services_of(request), ref.digest) if one.path == entry.path)
+    file = next(one for one in await read_files(ref.digest) if one.path == entry.path)
     name = entry.path.rpartition("/")[2]
     return foreign_file(request, file.data, f'"{entry.sha256[:24]}"', BYTES_TYPE, name)
 
@@ -285,7 +284,7 @@ async def _named_skill(request: Request, name: str) -> PublishedSkill:
         return await find_in_scope(services, reader, prefix_of(request), name)
     async for named in listed_skills(request, reader, await current_blocklist(services)):
         if name in named:
-            return await find_skill(services, reader, named[name].canonical)
+            return await find_skill(reader, named[name].canonical)
     raise NotFound(f"There is no skill {name[:100]!r} here.", skill=name[:100])
 
 

@@ -48,8 +48,8 @@ async def account_page(
     """The page; after a form, with the token that the form made."""
     name = principal_of(request).name
     asked = query_of(request, AccountQuery) if request.method == "GET" else AccountQuery()
-    submissions = await own_submissions(services_of(request), principal_of(request), asked.after)
-    user = await read_own_account(services_of(request), principal_of(request))
+    submissions = await own_submissions(principal_of(request), asked.after)
+    user = await read_own_account(principal_of(request))
     now = services_of(request).kv.now()
     shown = render(
         request,
@@ -101,7 +101,7 @@ async def sign_out_all(request: Request) -> Response:
 
 
 ENDPOINTS = (
-    page("/account", show, action=WHO_AM_I, query=AccountQuery),
+    page("/account", show, action=WHO_AM_I, shows=("owner.list", "token.list"), query=AccountQuery),
     form("/account/tokens", make_token, action=CREATE_OWN_TOKEN),
     form("/account/tokens/revoke", revoke, action=REVOKE_OWN_TOKEN),
     form("/account/password", change_password, action=CHANGE_PASSWORD),

@@ -28,7 +28,7 @@ from vskill_platform.web.routing import page
 
 async def dashboard(request: Request) -> Response:
     reader = principal_of(request)
-    found = await read_overview(services_of(request), reader)
+    found = await read_overview(services_of(request))
     return admin_page(
         request,
         "dashboard.html",

@@ -93,7 +93,7 @@ async def delete(request: Request) -> Response:
 
 
 ENDPOINTS = (
-    page(ACCESS, access, action=SHOW_ACCESS, query=AccessQuery),
+    page(ACCESS, access, action=SHOW_ACCESS, shows=("access.preview",), query=AccessQuery),
     form(ACCESS, change_access, action=CHANGE_ACCESS),
     page(TEAMS, teams, action=CREATE_TEAM),
     form(f"{TEAMS}/create", create, action=CREATE_TEAM),

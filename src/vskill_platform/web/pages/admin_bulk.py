@@ -87,6 +87,6 @@ def _parse_item(value: str) -> dict[str, object]:
 
 
 ENDPOINTS = (
-    page(PLACE, bulk, action=BULK, query=BulkQuery),
+    page(PLACE, bulk, action=BULK, shows=("review.bulk",), query=BulkQuery),
     form(PLACE, do_bulk, action=BULK),
 )

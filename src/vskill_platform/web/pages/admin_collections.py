@@ -68,7 +68,7 @@ async def delete(request: Request) -> Response:
 
 
 ENDPOINTS = (
-    page(LIST, collections, action=CREATE_COLLECTION),
+    page(LIST, collections, action=CREATE_COLLECTION, shows=("skill.lock",)),
     form(f"{LIST}/create", create, action=CREATE_COLLECTION),
     form(f"{LIST}/add", add, action=ADD_SKILLS),
     form(f"{LIST}/remove", remove, action=REMOVE_SKILLS),

@@ -103,13 +103,13 @@ async def continue_rescans(request: Request) -> Response:
 
 
 ENDPOINTS = (
-    page(PLACE, queue, action=STATUS),
+    page(PLACE, queue, action=STATUS, shows=("queue.stuck", "dead-letter.list")),
     form(f"{PLACE}/requeue-all", recover, action=RECOVER),
     form(f"{PLACE}/pause", pause, action=PAUSE),
     form(f"{PLACE}/resume", resume, action=RESUME),
     form(f"{PLACE}/replay", replay, action=REPLAY),
     form(f"{PLACE}/discard", discard, action=DISCARD),
-    page(JOBS_PLACE, jobs, action=LIST_JOBS),
+    page(JOBS_PLACE, jobs, action=LIST_JOBS, shows=("rescan.show",)),
     form(f"{JOBS_PLACE}/run", run_now, action=RUN_JOB),
     form(f"{JOBS_PLACE}/continue-rescans", continue_rescans, action=CONTINUE_RESCANS),
 )

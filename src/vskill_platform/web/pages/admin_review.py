@@ -60,9 +60,9 @@ async def evidence(request: Request) -> Response:
     asked = query_of(request, EvidenceQuery)
     submission_id: str = request.path_params["submission_id"]
     services, reader = services_of(request), principal_of(request)
-    record, current = await read_run(services, reader, submission_id, asked.run)
+    record, current = await read_run(reader, submission_id, asked.run)
     found = await gather_evidence(services, reader, record)
-    live = await read_live_files(services, found)
+    live = await read_live_files(found)
     chosen = choose(found, asked.file)
     coloured = await colour_files(kept_of(request).highlighter, found, live, chosen)
     findings = (*found.findings, *found.capabilities)
@@ -75,7 +75,7 @@ async def evidence(request: Request) -> Response:
         decidable=decidable,
         risk=risk_of(record),
         queue=await order_queue(reader),
-        preview=await preview_decision(services, reader, record) if decidable else None,
+        preview=await preview_decision(reader, record) if decidable else None,
         found=found,
         places=place_findings(found, live, coloured),
         shown=None if chosen is None else show_file(chosen, findings, coloured.submitted[chosen.path]),
@@ -141,9 +141,9 @@ async def preview_ticked(request: Request) -> Response:
     ticked = [value for value in await values_of(request, "tick") if value][:MOST_TICKED]
     if not ticked:
         raise InvalidInput("Nothing is ticked.", field="tick", fix="tick at least one submission")
-    services, reader = services_of(request), principal_of(request)
+    reader = principal_of(request)
     BULK.admit(reader)
-    found = await preview_many(services, reader, [value.partition(" ")[0] for value in ticked])
+    found = await preview_many(reader, [value.partition(" ")[0] for value in ticked])
     previews = [
         (record, risk_of(record), preview)
         for record, preview in found

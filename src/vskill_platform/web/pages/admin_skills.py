@@ -15,7 +15,6 @@ from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, back_of, require_confirmed
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.routing import form, page, query_of
-from vskill_platform.worker_context import require_env
 
 LIST = "/admin/skills"
 PAGE = 30
@@ -40,8 +39,8 @@ async def _find_skills(
     reader: Principal, asked: AdminSkillsQuery
 ) -> tuple[tuple[PublishedSkill, ...], str | None]:
     if asked.q.strip():
-        return (await search_catalogue(require_env(), reader, asked.q, limit=PAGE)).items, None
-    page = await list_catalogue(require_env(), reader, after=asked.after, limit=PAGE)
+        return (await search_catalogue(reader, asked.q, limit=PAGE)).items, None
+    page = await list_catalogue(reader, after=asked.after, limit=PAGE)
     return page.items, page.after
 
 

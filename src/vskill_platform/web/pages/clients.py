@@ -34,11 +34,11 @@ async def clients(request: Request) -> Response:
         example=example,
         flat=flat_name(example.canonical) if example else "owner--repo--skill",
         canonical=example.canonical if example else "owner/repo/skill",
-        name=await name_skill(services, everybody, example) if example else "skill",
+        name=await name_skill(everybody, example) if example else "skill",
         marketplace=marketplace_name(services.settings.registry_name),
         collections=(await read_collections(services, reader)).items,
         has_mcp=bool(mcp.ENDPOINTS),
     )
 
 
-ENDPOINTS = (page("/docs/clients", clients),)
+ENDPOINTS = (page("/docs/clients", clients, shows=("collection.list",)),)

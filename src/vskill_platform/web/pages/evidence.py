@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 import re2
 
-from vskill_platform.actions.action import Services
 from vskill_platform.actions.evidence import ContentEvidence, read_stored_files
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import Finding
@@ -187,12 +186,12 @@ def _show_lines(
     return tuple(shown)
 
 
-async def read_live_files(services: Services, evidence: ContentEvidence) -> tuple[SkillFile, ...]:
+async def read_live_files(evidence: ContentEvidence) -> tuple[SkillFile, ...]:
     """The files of what is live; nothing where nothing is."""
     digest = None if evidence.live is None else evidence.live.current_digest
     if digest is None or not evidence.files:
         return ()
-    files, _ = await read_stored_files(services, digest)
+    files, _ = await read_stored_files(digest)
     return files
 
 

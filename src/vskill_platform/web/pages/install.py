@@ -6,7 +6,7 @@ from vskill_platform.actions.dossier import Dossier
 from vskill_platform.actions.flat_names import name_skill
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.commands import Way, install_commands
-from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.principal import principal_of
 
 
 def base_address(request: Request) -> str:
@@ -18,11 +18,11 @@ async def ways_to_install(request: Request, dossier: Dossier, *, with_token: boo
     """The command of each client; nothing for what cannot be installed."""
     if not dossier.installable:
         return ()
-    skill, services, reader = dossier.skill, services_of(request), principal_of(request)
+    skill, reader = dossier.skill, principal_of(request)
     return install_commands(
         base_address(request),
         skill.canonical,
-        await name_skill(services, reader, skill, in_repo=True),
-        listed=await name_skill(services, reader, skill),
+        await name_skill(reader, skill, in_repo=True),
+        listed=await name_skill(reader, skill),
         with_token=with_token,
     )

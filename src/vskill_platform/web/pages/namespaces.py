@@ -192,7 +192,7 @@ def _page(name: str) -> str:
 
 
 ENDPOINTS = (
-    page(LIST, namespaces, action=LIST_NAMESPACES, query=NamespacesQuery),
+    page(LIST, namespaces, action=LIST_NAMESPACES, shows=("team.list", "team.show"), query=NamespacesQuery),
     page(_ONE, namespace, action=SHOW_NAMESPACE),
     form(f"{_ONE}/members", add_member, action=ADD_MEMBER),
     form(f"{_ONE}/members/remove", remove_member, action=REMOVE_MEMBER),

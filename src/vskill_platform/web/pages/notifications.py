@@ -79,7 +79,13 @@ async def remove_watch(request: Request) -> Response:
 
 
 ENDPOINTS = (
-    page(PAGE, show, action=LIST_NOTIFICATIONS, query=NotificationsQuery),
+    page(
+        PAGE,
+        show,
+        action=LIST_NOTIFICATIONS,
+        shows=("notification.settings", "watch.list"),
+        query=NotificationsQuery,
+    ),
     form(f"{PAGE}/read", mark_read, action=READ_NOTIFICATIONS),
     form(f"{PAGE}/mail", set_mail, action=SET_MAIL),
     form(f"{PAGE}/confirm", confirm_mail, action=CONFIRM_MAIL),

@@ -59,11 +59,7 @@ FOR_GUESTS = (PaletteEntry("/signin", "Sign in", "account, log in"),)
 async def palette(request: Request) -> Response:
     asked = query_of(request, PaletteQuery)
     services, reader = services_of(request), principal_of(request)
-    hits = (
-        (await search_catalogue(services, reader, asked.q, limit=MOST_SKILLS)).items
-        if asked.q.strip()
-        else ()
-    )
+    hits = (await search_catalogue(reader, asked.q, limit=MOST_SKILLS)).items if asked.q.strip() else ()
     is_partial = request.headers.get("hx-request-type") == "partial"
     answer = render(
         request,

@@ -129,10 +129,8 @@ async def recent_health(request: Request) -> HealthAnswer:
 async def recent_activity(request: Request) -> QueueActivity:
     """What ended lately, computed once for all who may read the same."""
     recent: Recent = request.app.state.recent
-    services, reader = services_of(request), principal_of(request)
-    return await recent.get(
-        "activity", audiences_of(reader), ACTIVITY_AGE_S, lambda: read_activity(services, reader)
-    )
+    reader = principal_of(request)
+    return await recent.get("activity", audiences_of(reader), ACTIVITY_AGE_S, lambda: read_activity(reader))
 
 
 def _unreachable(request: Request, query: QueueQuery, error: PlatformError) -> Response:
@@ -228,7 +226,9 @@ async def live(request: Request) -> Response:
     return await open_stream(request, QueueRows(), query_of(request, StreamQuery).after)
 
 
+_SHOWS = ("queue.health", "queue.stats", "submission.stats", "submission.positions")
+
 ENDPOINTS = (
-    page("/queue", queue, query=QueueQuery, action=LIST),
+    page("/queue", queue, query=QueueQuery, action=LIST, shows=_SHOWS),
     get("/queue/live", live, query=StreamQuery, media=STREAM_TYPE, is_stream=True, documented=False),
 )

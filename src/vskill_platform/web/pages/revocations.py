@@ -58,4 +58,12 @@ def _matches(one: RevokedVersion, words: str) -> bool:
     return all(word in text for word in words.casefold().split())
 
 
-ENDPOINTS = (page(PATH, revocations, action=FOLLOW, query=RevocationsQuery),)
+ENDPOINTS = (
+    page(
+        PATH,
+        revocations,
+        action=FOLLOW,
+        shows=("revocation.list", "blocklist.read", "blocklist.check"),
+        query=RevocationsQuery,
+    ),
+)

@@ -48,7 +48,6 @@ from vskill_platform.web.pages.install import base_address, ways_to_install
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
-from vskill_platform.worker_context import require_env
 
 PLACE = "/skills/{owner}/{repo}/{slug}"
 MOST_REASON = 2_000
@@ -116,7 +115,7 @@ def _contents(readme: Rendered | None) -> tuple[TextHeading, ...]:
 
 async def flat(request: Request) -> Response:
     """A flat name leads to the one skill that has it; of several the error lists them."""
-    found = await find_skill(services_of(request), principal_of(request), request.path_params["name"])
+    found = await find_skill(principal_of(request), request.path_params["name"])
     return RedirectResponse(f"/skills/{quote(found.canonical)}", 302, {"cache-control": "no-store"})
 
 
@@ -136,7 +135,7 @@ async def security(request: Request) -> Response:
         "security",
         counted=by_weight(counted),
         capabilities=_by_rule(findings),
-        external=await list_external_reports(services_of(request), dossier.ref.digest),
+        external=await list_external_reports(dossier.ref.digest),
     )
 
 
@@ -223,7 +222,7 @@ async def _skill_text(dossier: Dossier) -> str | None:
     if not dossier.readable:
         return None
     try:
-        found = await read_dossier_files(require_env(), dossier)
+        found = await read_dossier_files(dossier)
     except ContentDamaged:
         return None
     return next((one.data.decode("utf-8", "replace") for one in found if one.path == SKILL_FILE), None)
@@ -278,8 +277,13 @@ def _by_rule(findings: tuple[Finding, ...]) -> list[tuple[Finding, list[Finding]
 
 ENDPOINTS = (
     page("/skills/{name}", flat),
-    page(PLACE, skill, query=ReportedQuery),
-    page(f"{PLACE}/versions", versions),
-    page(f"{PLACE}/security", security, query=ShownVersionQuery),
+    page(PLACE, skill, query=ReportedQuery, shows=("skill.download", "skill.attestation")),
+    page(f"{PLACE}/versions", versions, shows=("skill.show", "skill.versions")),
+    page(
+        f"{PLACE}/security",
+        security,
+        query=ShownVersionQuery,
+        shows=("skill.security", "scan.external", "scan.external-report"),
+    ),
     form(f"{PLACE}/report", report, action=FILE, allowance=FILE.allowance),
 )

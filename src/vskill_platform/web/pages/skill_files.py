@@ -27,7 +27,6 @@ from vskill_platform.web.pages.skill import (
     render_skill,
     skill_address,
 )
-from vskill_platform.web.principal import services_of
 from vskill_platform.web.render import LINES_PER_PART, at_line
 from vskill_platform.web.routing import page, query_of
 
@@ -91,7 +90,7 @@ async def file(request: Request) -> Response:
     if asked.line is not None:
         query = f"?version={quote(asked.version)}" if asked.version else ""
         return RedirectResponse(here + at_line(query, asked.line), 302, {"cache-control": "no-store"})
-    found = await read_dossier_files(services_of(request), dossier)
+    found = await read_dossier_files(dossier)
     wanted = next((one for one in found if one.path == path), None)
     if wanted is None:
         message = f"{dossier.skill.canonical} {dossier.ref.number} has no file {path[:200]}"
@@ -136,8 +135,7 @@ async def changes(request: Request) -> Response:
     asked = query_of(request, ChangesQuery)
     before = await read_asked_dossier(request, asked.source or None)
     after = await read_asked_dossier(request, asked.to or None)
-    services = services_of(request)
-    old, new = await read_dossier_files(services, before), await read_dossier_files(services, after)
+    old, new = await read_dossier_files(before), await read_dossier_files(after)
     found = await compare(old, new, kept_of(request).diff_turn)
     cards = compare_cards(before.scan, after.scan)
     shown: dict[str, Any] = {"before": before.ref, "changes": found, "cards": cards}
@@ -145,7 +143,7 @@ async def changes(request: Request) -> Response:
 
 
 ENDPOINTS = (
-    page(f"{PLACE}/files", files, query=ShownVersionQuery),
+    page(f"{PLACE}/files", files, query=ShownVersionQuery, shows=("skill.files",)),
     page(f"{PLACE}/files/{{path:path}}", file, query=ShownFileQuery),
     page(f"{PLACE}/versions/diff", changes, query=ChangesQuery),
 )

@@ -133,9 +133,7 @@ async def recent_facets(request: Request) -> Facets:
     """The counts beside a list; they may be a few seconds behind it."""
     recent: Recent = request.app.state.recent
     reader = principal_of(request)
-    return await recent.get(
-        "facets", audiences_of(reader), FACETS_AGE_S, lambda: count_catalogue(services_of(request), reader)
-    )
+    return await recent.get("facets", audiences_of(reader), FACETS_AGE_S, lambda: count_catalogue(reader))
 
 
 async def _counts(request: Request, asked: SkillsQuery, results: Results) -> Facets:
@@ -144,13 +142,13 @@ async def _counts(request: Request, asked: SkillsQuery, results: Results) -> Fac
         return await recent_facets(request)
     if asked.filters == Filter() and not results.truncated:
         return count_rows(map(counted_values, results.items), Filter())
-    return await count_catalogue(services_of(request), principal_of(request), asked.q, asked.filters)
+    return await count_catalogue(principal_of(request), asked.q, asked.filters)
 
 
 async def _results(request: Request, asked: SkillsQuery) -> Results:
     services, reader = services_of(request), principal_of(request)
     if asked.q.strip():
-        hits = await search_catalogue(services, reader, asked.q, asked.filters, limit=PAGE_SIZE)
+        hits = await search_catalogue(reader, asked.q, asked.filters, limit=PAGE_SIZE)
         allowed = {one.canonical for one in await leave_out_blocked(services, hits.items)}
         shown = tuple(one if one.canonical in allowed else _without_pass(one) for one in hits.items)
         # Where something was found, the whole blocklist is looked at only if this process has read it.
@@ -206,4 +204,4 @@ def _chosen_filters(asked: SkillsQuery) -> list[tuple[str, str, str]]:
     ]
 
 
-ENDPOINTS = (page(PATH, skills, query=SkillsQuery),)
+ENDPOINTS = (page(PATH, skills, query=SkillsQuery, shows=("skill.list", "skill.search", "skill.facets")),)

@@ -128,7 +128,7 @@ async def _read_page(request: Request, run: int | None) -> ShownSubmission:
     kv = services.kv
     cursor = await kv.change_cursor() if Capability.CHANGES in kv.capabilities else ""
     submission_id = request.path_params["submission_id"]
-    current, record = await read_run(services, principal_of(request), submission_id, run)
+    current, record = await read_run(principal_of(request), submission_id, run)
     now = kv.now()
     report = await report_of(record)
     counting = _counting(record, report)
@@ -245,7 +245,7 @@ async def resubmit(request: Request) -> Response:
     """Anybody may have a public repository looked at again, as by submitting it; an upload, those who may run it
     again."""
     services, principal = services_of(request), principal_of(request)
-    record, _ = await read_run(services, principal, request.path_params["submission_id"])
+    record, _ = await read_run(principal, request.path_params["submission_id"])
     if record.identity.is_upload:
         await act_by_form(request, RERUN, reason="submitted again on its page")
         return see_other(request, _place(request), "A new run has started.")
@@ -265,7 +265,7 @@ async def resubmit(request: Request) -> Response:
 async def correct(request: Request) -> Response:
     """Another archive for the same place: the next run looks at it."""
     services, principal = services_of(request), principal_of(request)
-    record, _ = await read_run(services, principal, request.path_params["submission_id"])
+    record, _ = await read_run(principal, request.path_params["submission_id"])
     if not record.identity.is_upload:
         raise InvalidInput(
             "This skill was submitted from a repository.", field="archive", fix="correct it there"
@@ -302,11 +302,19 @@ async def live(request: Request) -> Response:
 _ONE = "/submissions/{submission_id}"
 
 ENDPOINTS = (
-    page(_ONE, submission, query=RunQuery, action=SHOW),
+    page(
+        _ONE,
+        submission,
+        query=RunQuery,
+        action=SHOW,
+        shows=("submission.runs", "submission.findings", "submission.sarif"),
+    ),
     get(f"{_ONE}/live", live, query=StreamQuery, media=STREAM_TYPE, is_stream=True, documented=False),
     form(f"{_ONE}/cancel", cancel, action=CANCEL),
     form(f"{_ONE}/review", appeal, action=APPEAL, allowance=APPEAL.allowance),
     form(f"{_ONE}/answer", answer, action=ANSWER, allowance=ANSWER.allowance),
-    form(f"{_ONE}/resubmit", resubmit, action=SUBMIT, allowance=SUBMIT.allowance),
+    form(
+        f"{_ONE}/resubmit", resubmit, action=SUBMIT, shows=("submission.rerun",), allowance=SUBMIT.allowance
+    ),
     form(f"{_ONE}/upload", correct, action=UPLOAD, allowance=UPLOAD.allowance, most_body=MOST_UPLOAD),
 )

@@ -112,7 +112,7 @@ def _follow(address: str) -> Response:
 
 
 ENDPOINTS = (
-    page("/submit", start, query=SubmitQuery),
+    page("/submit", start, query=SubmitQuery, shows=("submission.submit",)),
     form("/submit/find", find, action=DISCOVER, allowance=DISCOVER.allowance),
     form("/submit/send", send, action=SUBMIT_MANY, allowance=SUBMIT_MANY.allowance),
     form("/submit/upload", upload, action=UPLOAD, allowance=UPLOAD.allowance, most_body=MOST_UPLOAD),
