@@ -1,19 +1,29 @@
 """Figures of the code that should fall, or stay, as the product grows: `make measures`.
 
 Each is counted from the files themselves, so two commits can be compared. `python -m tools.measures --names` also
-prints what was counted.
+prints what was counted. They are a ratchet: `tools/ratchet.toml` says what each may be at most, `make check` fails
+where one is more, and `python -m tools.measures --lower` writes what has fallen.
 """
 
 import argparse
 import ast
 import re
-from collections.abc import Iterable, Mapping
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tools import callers, names
 from tools.callers import SOURCE
 from tools.code_rules import PACKAGE, imports
-from tools.files import texts
+from tools.files import ROOT, texts
+from tools.problem import Problem
+
+RATCHET = "tools/ratchet.toml"
+#: Whose lines are counted.
+FOLDERS = (SOURCE, "bench/", "tools/")
+#: What is longer than this is hard to see whole.
+LONG_FILE, LONG_FUNCTION = 400, 40
 
 #: Where SQL belongs.
 ENGINES = tuple(f"{PACKAGE}{folder}/" for folder in ("kv", "broker", "database"))
@@ -34,42 +44,101 @@ class Measure:
     """One figure, with what was counted where that has names."""
 
     title: str
-    figure: str
+    number: float
     names: tuple[str, ...] = ()
+
+    @property
+    def figure(self) -> str:
+        return f"{self.number:,}" if isinstance(self.number, int) else f"{self.number:.2f}"
 
 
 def measure(contents: Mapping[str, str]) -> list[Measure]:
     """Every figure of these files, by path."""
     python = {path: text for path, text in contents.items() if path.endswith(".py")}
     trees = {path: ast.parse(text) for path, text in python.items() if path.startswith(PACKAGE)}
+    known = _imported(trees)
     return [
-        Measure("lines of src", f"{_lines(python, SOURCE):,}"),
-        Measure("lines of bench", f"{_lines(python, 'bench/'):,}"),
+        *(Measure(f"lines of {folder.rstrip('/')}", _lines(python, folder)) for folder in FOLDERS),
+        Measure("modules", len(trees)),
+        Measure("most modules in a folder", max(Counter(map(_folder, trees)).values(), default=0)),
+        Measure("settings", _settings(trees)),
+        Measure("own modules imported per module, mean", _mean(map(len, known.values()))),
+        _counted("circles between modules", _circles(known)),
+        _counted(f"files over {LONG_FILE} lines", _long_files(python, trees)),
+        _counted(f"functions over {LONG_FUNCTION} lines", _long_functions(trees)),
         _callerless(contents),
+        Measure("exempt of them", len(callers.EXEMPT)),
         _counted("SQL statements outside the engines", _sql_outside(contents, trees)),
         _counted("class names in more than one module", _class_names(trees)),
-        Measure("own modules imported per module, mean", f"{_mean_imports(trees):.2f}"),
         _counted("calls of require_env", _calls_of("require_env", trees)),
         _counted(f"calls with {MANY_KEYWORDS} or more keywords", _wide_calls(trees)),
     ]
+
+
+def check(contents: Mapping[str, str]) -> Iterator[Problem]:
+    """Every figure that is more than it may be."""
+    most = tomllib.loads(contents.get(RATCHET, ""))
+    for one in measure(contents):
+        if one.title not in most:
+            yield Problem(RATCHET, 1, f"'{one.title}' has no limit: write \"{one.title}\" = {one.figure}")
+        elif round(one.number, 2) > most[one.title]:
+            yield Problem(
+                RATCHET,
+                1,
+                f"{one.title}: {one.figure}, more than {most[one.title]:,}: take something away ('make measures "
+                "ARGS=--names' lists what counts), or raise the figure there with the reason beside it",
+            )
+
+
+def lower(contents: Mapping[str, str]) -> str:
+    """The ratchet's file with every figure that has fallen."""
+    lines = contents[RATCHET].splitlines()
+    for one in measure(contents):
+        for number, line in enumerate(lines):
+            name, _, figure = line.partition(" = ")
+            if name == f'"{one.title}"' and one.number < float(figure.partition("#")[0].replace("_", "")):
+                # The reason was for the higher figure.
+                lines[number] = f"{name} = {one.figure.replace(',', '_')}"
+    return "\n".join(lines) + "\n"
 
 
 def _lines(contents: Mapping[str, str], folder: str) -> int:
     return sum(len(text.splitlines()) for path, text in contents.items() if path.startswith(folder))
 
 
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _settings(trees: Mapping[str, ast.Module]) -> int:
+    classes = (node for tree in trees.values() for node in tree.body if isinstance(node, ast.ClassDef))
+    fields = (node for one in classes if one.name == "Settings" for node in one.body)
+    return sum(isinstance(field, ast.AnnAssign) for field in fields)
+
+
+def _long_files(python: Mapping[str, str], trees: Mapping[str, ast.Module]) -> list[str]:
+    return [path for path in trees if len(python[path].splitlines()) > LONG_FILE]
+
+
+def _long_functions(trees: Mapping[str, ast.Module]) -> list[str]:
+    return [
+        f"{path}:{node.lineno} {node.name}"
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or node.lineno) - node.lineno >= LONG_FUNCTION
+    ]
+
+
 def _counted(title: str, names: Iterable[str]) -> Measure:
     found = tuple(names)
-    return Measure(title, f"{len(found):,}", found)
+    return Measure(title, len(found), found)
 
 
 def _callerless(contents: Mapping[str, str]) -> Measure:
-    unused = callers.find_unused(contents)
-    names = [f"{one.path}:{one.line} {one.name}" for one in unused if one.key not in callers.EXEMPT]
-    exempt = len(unused) - len(names)
-    return Measure(
-        "functions, methods, classes without a caller", f"{len(names)} ({exempt} exempt)", tuple(names)
-    )
+    unused = (one for one in callers.find_unused(contents) if one.key not in callers.EXEMPT)
+    names = (f"{one.path}:{one.line} {one.name}" for one in unused)
+    return _counted("functions, methods, classes without a caller", names)
 
 
 def _sql_outside(contents: Mapping[str, str], trees: Mapping[str, ast.Module]) -> list[str]:
@@ -103,13 +172,45 @@ def _class_names(trees: Mapping[str, ast.Module]) -> list[str]:
     ]
 
 
-def _mean_imports(trees: Mapping[str, ast.Module]) -> float:
-    modules = {callers.module_name(path) for path in trees}
-    counts = [
-        len({_module_of(full, modules) for _, full in imports(ast.walk(tree))} - {None})
-        for tree in trees.values()
-    ]
-    return sum(counts) / len(counts) if counts else 0.0
+def _imported(trees: Mapping[str, ast.Module]) -> dict[str, set[str]]:
+    """The own modules that each module imports, at its top or within a function."""
+    by_name = {callers.module_name(path): tree for path, tree in trees.items()}
+    return {
+        name: {
+            owner
+            for _, full in imports(ast.walk(tree))
+            if (owner := _module_of(full, set(by_name))) is not None
+        }
+        - {name}
+        for name, tree in by_name.items()
+    }
+
+
+def _mean(counts: Iterable[int]) -> float:
+    found = list(counts)
+    return float(sum(found) / len(found)) if found else 0.0
+
+
+def _circles(known: Mapping[str, set[str]]) -> list[str]:
+    """Groups of modules of which each leads back to itself."""
+    reached = {name: _reach(name, known) for name in known}
+    circles = {
+        tuple(sorted(two for two in reached[one] if one in reached[two]))
+        for one in known
+        if one in reached[one]
+    }
+    return [" ".join(circle) for circle in sorted(circles)]
+
+
+def _reach(name: str, known: Mapping[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    left = list(known[name])
+    while left:
+        one = left.pop()
+        if one not in found:
+            found.add(one)
+            left += known[one]
+    return found
 
 
 def _module_of(full: str, modules: set[str]) -> str | None:
@@ -140,11 +241,14 @@ def _wide_calls(trees: Mapping[str, ast.Module]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--names", action="store_true", help="print what was counted, too")
-    with_names = parser.parse_args().names
-    for found in measure(dict(texts())):
+    parser.add_argument("--lower", action="store_true", help="write what has fallen into the ratchet")
+    asked, contents = parser.parse_args(), dict(texts())
+    for found in measure(contents):
         print(f"{found.title:<46}{found.figure:>16}")
-        for name in found.names if with_names else ():
+        for name in found.names if asked.names else ():
             print(f"    {name}")
+    if asked.lower:
+        (ROOT / RATCHET).write_text(lower(contents), "utf-8")
 
 
 if __name__ == "__main__":

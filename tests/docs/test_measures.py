@@ -83,7 +83,7 @@ def test_tests_benchmarks_and_tools_are_no_users():
     assert [one.name for one in callers.find_unused(contents)] == ["sub"]
 
 
-def test_lines_sql_classes_imports_and_wide_calls_are_counted():
+def test_lines_folders_settings_sql_classes_imports_and_wide_calls_are_counted():
     contents = {
         KEYS: "class Row: ...\n\nQUERY = f'SELECT {1} FROM entries'\n",
         STORE: '"""SELECT nothing: a docstring is prose."""\nfrom vskill_platform.domain import keys\n'
@@ -93,16 +93,51 @@ def test_lines_sql_classes_imports_and_wide_calls_are_counted():
         "src/vskill_platform/tiers/rubric.py": "TEXT = 'BEGIN of what was sent'\nSET = 'DELETE what you read'\n",
         "bench/reads.py": "a\nb\n",
     }
-    assert {one.title: one.figure for one in measures.measure(contents)} == {
+    counted = {one.title: one.figure for one in measures.measure(contents)}
+    assert counted.pop("exempt of them") == str(len(callers.EXEMPT))
+    assert counted == {
         "lines of src": "14",
         "lines of bench": "2",
-        "functions, methods, classes without a caller": "2 (0 exempt)",
+        "lines of tools": "0",
+        "modules": "4",
+        "most modules in a folder": "1",
+        "settings": "0",
+        "functions, methods, classes without a caller": "2",
         "SQL statements outside the engines": "1",
         "class names in more than one module": "1",
         "own modules imported per module, mean": "0.25",
+        "circles between modules": "0",
+        "files over 400 lines": "0",
+        "functions over 40 lines": "0",
         "calls of require_env": "1",
         "calls with 8 or more keywords": "1",
     }
+
+
+def test_circles_long_files_long_functions_and_settings_are_counted():
+    function = "def long():\n" + "    1\n" * 40
+    contents = {
+        KEYS: f"def f():\n    from vskill_platform.store import skills\n    skills\n{function}",
+        STORE: "from vskill_platform.domain import keys\n" + "\n" * 400,
+        "src/vskill_platform/settings.py": "class Settings:\n    port: int = 1\n    host: str = ''\n    x = 1\n",
+    }
+    assert figure("circles between modules", contents) == "1"
+    assert figure("files over 400 lines", contents) == "1"
+    assert figure("functions over 40 lines", contents) == "1"
+    assert figure("settings", contents) == "2"
+
+
+def test_a_figure_may_fall_and_rises_only_with_its_limit():
+    contents = {KEYS: "x = 1\n"}
+    limits = [f'"{one.title}" = {one.figure}' for one in measures.measure(contents)]
+    contents[measures.RATCHET] = "# a line that stays\n" + "\n".join(limits) + "\n"
+    assert list(measures.check(contents)) == []
+    (problem,) = measures.check({**contents, KEYS: "x = 1\ny = 2\n"})
+    assert problem.message.startswith("lines of src: 2, more than 1: take something away")
+    (unlimited,) = measures.check({**contents, measures.RATCHET: "\n".join(limits[1:])})
+    assert unlimited.message == "'lines of src' has no limit: write \"lines of src\" = 1"
+    raised = contents[measures.RATCHET].replace('src" = 1', 'src" = 1_200 # a reason')
+    assert measures.lower({**contents, measures.RATCHET: raised}) == contents[measures.RATCHET]
 
 
 def test_an_unused_function_and_a_needless_exemption_are_problems():
