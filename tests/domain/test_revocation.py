@@ -33,7 +33,7 @@ from vskill_platform.domain.skill import (
 )
 
 BLOCK = StatusChange(
-    StatusRole.SYSTEM, "system", 50, f"{BLOCK_REASON}: malware", "credential-theft", Severity.CRITICAL
+    StatusRole.BLOCK, "system", 50, f"{BLOCK_REASON}: malware", "credential-theft", Severity.CRITICAL
 )
 
 

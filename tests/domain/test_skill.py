@@ -461,9 +461,9 @@ def test_new_content_is_judged_anew_and_the_skill_keeps_its_standing() -> None:
 
 
 def test_only_rescans_and_blocks_leave_a_mark_on_the_standing() -> None:
-    for role in (StatusRole.SYSTEM, StatusRole.REVIEWER):
+    for role in (StatusRole.SYSTEM, StatusRole.BLOCK, StatusRole.REVIEWER):
         down = take_down(published("A"), by(role))
-        assert down.trust.ever_blocked == (role is StatusRole.SYSTEM)
+        assert down.trust.ever_blocked == (role is not StatusRole.REVIEWER)
         assert down.listing is None
     again = restore(take_down(published("A", "B"), by(StatusRole.SYSTEM)), by(StatusRole.REVIEWER))
     assert again.trust.ever_blocked and again.listing is not None
@@ -599,7 +599,7 @@ OPERATIONS = {"yank": yank, "unyank": unyank, "take_down": take_down, "restore":
 ALLOWED = {
     "yank": {StatusRole.OWNER},
     "unyank": {StatusRole.OWNER},
-    "take_down": {StatusRole.SYSTEM, StatusRole.REVIEWER},
+    "take_down": {StatusRole.SYSTEM, StatusRole.BLOCK, StatusRole.REVIEWER},
     "restore": {StatusRole.REVIEWER},
 }
 #: what each operation makes of each status; None is refused
@@ -840,31 +840,50 @@ def test_an_old_record_stays_readable() -> None:
 # What a block takes down comes back with it, and nothing else does.
 
 
-def blocked(
-    *contents: str, reason: str = f"{BLOCK_REASON}: malware", actor: str = "system"
-) -> PublishedSkill:
-    change = StatusChange(StatusRole.SYSTEM, actor, 50, reason)
+def blocked(*contents: str, role: StatusRole = StatusRole.BLOCK, reason: str = "malware") -> PublishedSkill:
+    change = StatusChange(role, "system", 50, reason)
     return take_down(published(*contents), change, digest=digest(contents[0]))
 
 
+def of_an_earlier_release(skill: PublishedSkill, **changes: str) -> PublishedSkill:
+    """It did not write what took a version down."""
+    old = (msgspec.structs.replace(ref, taken_down_by=None, **changes) for ref in skill.versions)
+    return msgspec.structs.replace(skill, versions=tuple(old))
+
+
 def lifted(skill: PublishedSkill, content: str = "A") -> dict[str, str]:
-    change = StatusChange(StatusRole.SYSTEM, "system", 60, "lifted")
+    change = StatusChange(StatusRole.BLOCK, "system", 60, "lifted")
     return statuses(unblock(skill, change, digest=digest(content)))
 
 
-@pytest.mark.parametrize("reason", [f"{BLOCK_REASON}: malware", f"rescan: {BLOCK_REASON}: malware"])
-def test_what_a_block_took_down_is_live_again_when_the_block_is_lifted(reason: str) -> None:
-    skill = blocked("A", "B", reason=reason)
+def test_what_a_block_took_down_is_live_again_when_the_block_is_lifted() -> None:
+    skill = blocked("A", "B")
     assert statuses(skill) == {"1.0.0": "taken_down", "1.0.1": "live"}
     assert lifted(skill) == {"1.0.0": "live", "1.0.1": "live"}
     assert lifted(skill, "B") == {"1.0.0": "taken_down", "1.0.1": "live"}
 
 
+@pytest.mark.parametrize("role", [StatusRole.SYSTEM, StatusRole.REVIEWER])
+def test_what_a_rescan_or_a_person_took_down_stays_down_when_a_block_is_lifted(role: StatusRole) -> None:
+    skill = blocked("A", role=role, reason=f"{BLOCK_REASON}: whatever they write")
+    assert lifted(skill) == {"1.0.0": "taken_down"}
+
+
 @pytest.mark.parametrize(
-    ("reason", "actor"), [("rescan: it phones home", "system"), (f"{BLOCK_REASON}: malware", "system:else")]
+    ("reason", "actor", "is_block"),
+    [
+        (f"{BLOCK_REASON}: malware", "system", True),
+        (f"rescan: {BLOCK_REASON}: malware", "system", True),
+        ("rescan: it phones home", "system", False),
+        (f"{BLOCK_REASON}: malware", "system:else", False),
+    ],
 )
-def test_what_a_rescan_or_a_person_took_down_stays_down_when_a_block_is_lifted(reason, actor) -> None:
-    assert lifted(blocked("A", reason=reason, actor=actor)) == {"1.0.0": "taken_down"}
+def test_a_version_that_an_earlier_release_took_down_tells_it_by_its_reason(
+    reason: str, actor: str, is_block: bool
+) -> None:
+    skill = of_an_earlier_release(blocked("A"), reason=reason, by=actor)
+    assert taken_down_by_block(skill.versions[0]) is is_block
+    assert lifted(skill) == {"1.0.0": "live" if is_block else "taken_down"}
 
 
 def test_a_live_version_with_the_reason_of_an_old_block_is_not_taken_down_by_it() -> None:
@@ -882,15 +901,15 @@ def test_a_reviewers_word_replaces_that_of_a_block_and_outlasts_it() -> None:
 def test_a_block_does_not_replace_the_word_of_a_reviewer_and_a_reviewer_not_that_of_another() -> None:
     skill = take_down(published("A"), by(StatusRole.REVIEWER, 55, "malicious"))
     for change in (
-        StatusChange(StatusRole.SYSTEM, "system", 60, f"{BLOCK_REASON}: x"),
+        StatusChange(StatusRole.BLOCK, "system", 60, "x"),
         by(StatusRole.REVIEWER, 61, "me too"),
     ):
         assert take_down(skill, change).versions[0].reason == "malicious"
 
 
 def test_a_block_that_is_applied_again_changes_nothing() -> None:
-    again = StatusChange(StatusRole.SYSTEM, "system", 70, f"{BLOCK_REASON}: more")
-    assert take_down(blocked("A"), again).versions[0].reason == f"{BLOCK_REASON}: malware"
+    again = StatusChange(StatusRole.BLOCK, "system", 70, "more")
+    assert take_down(blocked("A"), again).versions[0].reason == "malware"
 
 
 # Under review.

@@ -98,7 +98,7 @@ async def decide_live_review(
         change = StatusChange(StatusRole.REVIEWER, actor.actor, now, reason)
         return skill.take_down(current, change, digest=digest)
 
-    def reject_submission(record: Submission, _: VersionRef, step: Step) -> RecordChange | None:
+    def reject_submission(record: Submission, _: VersionRef | None, step: Step) -> RecordChange | None:
         if stays or record.state is not State.PUBLISHED or record.digest != digest:
             return None
         doubted = msgspec.structs.replace(step, event_id=f"{step.event_id}-doubt", actor="system")

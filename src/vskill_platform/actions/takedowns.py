@@ -100,8 +100,8 @@ async def take_down(services: Services, actor: Principal, request: TakeDownSkill
     return state_of(changed)
 
 
-def _send_to_review(record: Submission, ref: VersionRef, step: Step) -> RecordChange | None:
-    if record.state is not State.PUBLISHED or ref.status is not VersionStatus.TAKEN_DOWN:
+def _send_to_review(record: Submission, ref: VersionRef | None, step: Step) -> RecordChange | None:
+    if record.state is not State.PUBLISHED or ref is None or ref.status is not VersionStatus.TAKEN_DOWN:
         return None
     taken_down = msgspec.structs.replace(step, reason=f"version {ref.number} was taken down: {step.reason}")
     decision = RecordedDecision(taken_down.reason)
@@ -119,10 +119,10 @@ async def restore(services: Services, actor: Principal, request: RestoreSkill) -
         change = skill.StatusChange(StatusRole.REVIEWER, actor.actor, now, request.reason)
         return skill.restore(found, change, number=request.version)
 
-    def approve(record: Submission, ref: VersionRef, step: Step) -> RecordChange | None:
+    def approve(record: Submission, ref: VersionRef | None, step: Step) -> RecordChange | None:
         """Only what is live again, and was withdrawn by leaving PUBLISHED. What its owner had yanked stays so."""
         withdrawn = record.state is State.NEEDS_REVIEW and record.history[-1].source is State.PUBLISHED
-        if not withdrawn or ref.status is not VersionStatus.LIVE:
+        if not withdrawn or ref is None or ref.status is not VersionStatus.LIVE:
             return None
         reason = mark_own(actor, record, f"version {ref.number} was restored: {step.reason}")
         restored = msgspec.structs.replace(step, reason=reason)

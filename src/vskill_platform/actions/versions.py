@@ -3,7 +3,9 @@
 Nothing here brings back what the blocklist hits, or what a reviewer took down.
 """
 
-from vskill_platform.actions.action import Services, action
+import msgspec
+
+from vskill_platform.actions.action import action
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right
@@ -13,16 +15,13 @@ from vskill_platform.client.wire.base import VersionNumber, iso_time
 from vskill_platform.client.wire.skills import SkillRequest, SkillState, VersionState
 from vskill_platform.domain import skill, submission
 from vskill_platform.domain.errors import Ambiguous, Blocked, NotFound, VersionStatusError
-from vskill_platform.domain.skill import PublishedSkill, StatusRole
+from vskill_platform.domain.skill import PublishedSkill, StatusRole, VersionRef
 from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.domain.token import TokenScope
-from vskill_platform.kv.entries import Operation
-from vskill_platform.records import persist
-from vskill_platform.store.audit import record_audit, was_audited
-from vskill_platform.store.skills import find_by_name, require_skill, skill_writes
-from vskill_platform.store.withdrawals import AlterSkill, alter_skill
-from vskill_platform.submission_store import RecordChange, commit_change, read_submission, stored_form
+from vskill_platform.store.skills import find_by_name
+from vskill_platform.store.withdrawals import AlterSkill, Follow, alter_skill
+from vskill_platform.submission_store import RecordChange
 
 
 class WithdrawVersion(SkillRequest, frozen=True, kw_only=True):
@@ -63,62 +62,42 @@ async def unyank(actor: Principal, request: WithdrawVersion) -> SkillState:
     return await _alter(actor, request, alter, "unyank", bringing_back=True)
 
 
-async def delete(services: Services, actor: Principal, request: DeleteSkill) -> SkillState:
-    """One commit. The skill's numbers and names stay taken; a submission that is BLOCKED stays so."""
-    canonical = (await find_skill(actor, request.skill)).canonical
-    event_id = services.clock.new_id()
+async def delete(actor: Principal, request: DeleteSkill) -> SkillState:
+    """The skill's numbers and names stay taken; a submission that is BLOCKED stays so."""
     said = f"deleted by {'the operator' if actor.operator else 'its owner'}: {request.reason}"
 
-    async def write() -> PublishedSkill:
-        found, version = await require_skill(canonical)
-        if await was_audited(event_id):
-            return found
-        now = services.kv.now()
-        changed = skill.delete(found, _change(actor, now, request.reason))
-        audit = record_audit("delete", canonical, by=actor.actor, reason=request.reason, entry_id=event_id)
-        operations: list[Operation] = [audit]
-        if changed != found:
-            operations += await skill_writes(found, changed, version)
-        ended = await _end_submission(found, Step(event_id, now, actor.actor, said))
-        if ended is None:
-            await services.kv.commit(operations)
-        else:
-            before, after, writes = ended
-            await commit_change([*operations, *writes], before, after)
-        return changed
+    def alter(found: PublishedSkill, now: int) -> PublishedSkill:
+        return skill.delete(found, _change(actor, now, request.reason))
 
-    return state_of(await persist(write))
+    def end(record: Submission, _: VersionRef | None, step: Step) -> RecordChange | None:
+        """Also a run that is under way: it must not publish what its owner has just deleted."""
+        if not may_move(record.state, State.DEQUEUED):
+            return None
+        told = msgspec.structs.replace(step, reason=said)
+        return RecordChange(submission.move(submission.cancel_rerun(record), State.DEQUEUED, told))
 
-
-async def _end_submission(
-    found: PublishedSkill, step: Step
-) -> tuple[Submission, Submission, tuple[Operation, ...]] | None:
-    """Also a run that is under way: it must not publish what its owner has just deleted."""
-    known = None if found.submission is None else await read_submission(found.submission)
-    if known is None or not may_move(known[0].state, State.DEQUEUED):
-        return None
-    record, version = known
-    ended = submission.move(submission.cancel_rerun(record), State.DEQUEUED, step)
-    stored, writes = stored_form(RecordChange(ended), version, step.event_id)
-    return record, stored, writes
+    return await _alter(actor, request, alter, "delete", follow=end)
 
 
 async def _alter(
     actor: Principal,
-    request: WithdrawVersion,
+    request: WithdrawVersion | DeleteSkill,
     alter: AlterSkill,
     verb: str,
     *,
     bringing_back: bool = False,
+    follow: Follow | None = None,
 ) -> SkillState:
     changed = await alter_skill(
         (await find_skill(actor, request.skill)).canonical,
         alter,
         verb,
-        request.version,
+        request.version if isinstance(request, WithdrawVersion) else None,
         by=actor.actor,
         reason=request.reason,
         bringing_back=bringing_back,
+        always=follow is not None,
+        follow=follow,
     )
     return state_of(changed)
 

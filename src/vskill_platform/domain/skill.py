@@ -58,7 +58,9 @@ class StatusRole(enum.StrEnum):
 
     OWNER = "owner"
     REVIEWER = "reviewer"
-    #: rescans and blocks
+    #: an entry of the blocklist
+    BLOCK = "block"
+    #: a rescan
     SYSTEM = "system"
 
 
@@ -103,6 +105,8 @@ class VersionRef(msgspec.Struct, frozen=True, omit_defaults=True):
     artifact: Artifact | None = None
     #: yanked because its owner gave the whole skill up
     deleted: bool = False
+    #: what took it down; None where nothing did, or a release before this field
+    taken_down_by: StatusRole | None = None
     #: what it was taken down for, and how bad that is; unknown where nobody said
     threat_type: str = ""
     severity: Severity | None = None
@@ -471,17 +475,18 @@ def take_down(
 ) -> PublishedSkill:
     """A rescan, a block or an admin takes versions down; the newest one left is current, or none. What rescans
     and blocks took down stays in the skill's standing, whether or not it comes back."""
-    allowed = {StatusRole.SYSTEM, StatusRole.REVIEWER}
-    if change.role is StatusRole.SYSTEM and not skill.trust.ever_blocked:
+    allowed = {StatusRole.SYSTEM, StatusRole.BLOCK, StatusRole.REVIEWER}
+    if change.role in (StatusRole.SYSTEM, StatusRole.BLOCK) and not skill.trust.ever_blocked:
         skill = with_trust(skill, msgspec.structs.replace(skill.trust, ever_blocked=True))
     return _change_version(skill, change, allowed, _taken_down, number=number, digest=digest)
 
 
 def taken_down_by_block(ref: VersionRef) -> bool:
     """Whether an entry of the blocklist took it down, and no rescan and no reviewer."""
-    is_system = ref.status is VersionStatus.TAKEN_DOWN and ref.by == "system"
-    # A rescan that found the entry says so in front of the entry's reason.
-    return is_system and ref.reason.removeprefix("rescan: ").startswith(BLOCK_REASON)
+    if ref.status is VersionStatus.TAKEN_DOWN and ref.taken_down_by is None:
+        # A release before the field told it by the first words of the reason.
+        return ref.by == "system" and ref.reason.removeprefix("rescan: ").startswith(BLOCK_REASON)
+    return ref.taken_down_by is StatusRole.BLOCK
 
 
 def unblock(skill: PublishedSkill, change: StatusChange, *, digest: str) -> PublishedSkill:
@@ -490,7 +495,7 @@ def unblock(skill: PublishedSkill, change: StatusChange, *, digest: str) -> Publ
     def lift(ref: VersionRef, change: StatusChange) -> VersionRef:
         return _restore(ref, change) if taken_down_by_block(ref) else ref
 
-    return _change_version(skill, change, {StatusRole.SYSTEM}, lift, digest=digest)
+    return _change_version(skill, change, {StatusRole.BLOCK}, lift, digest=digest)
 
 
 def restore(
@@ -591,6 +596,7 @@ def _with_status(
         status_at=change.at,
         owner_yanked=owner_yanked,
         deleted=ref.deleted and owner_yanked,
+        taken_down_by=change.role if status is VersionStatus.TAKEN_DOWN else None,
         threat_type=change.threat_type if status is VersionStatus.TAKEN_DOWN else "",
         severity=change.severity if status is VersionStatus.TAKEN_DOWN else None,
         # Nothing is left to review of what was taken down; what was yanked may come back with its doubt.

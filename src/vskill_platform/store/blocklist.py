@@ -508,10 +508,10 @@ def _as_blocked(published: PublishedSkill, hits: Sequence[BlockEntry], now: int)
         reason, worst = hit_reason(own), worst_of(own)
         if reason is not None and worst is not None:
             step = skill.StatusChange(
-                StatusRole.SYSTEM, "system", now, reason, worst.threat_type, worst.severity
+                StatusRole.BLOCK, "system", now, reason, worst.threat_type, worst.severity
             )
             published = skill.take_down(published, step, digest=digest)
         else:
-            step = skill.StatusChange(StatusRole.SYSTEM, "system", now, UNBLOCKED)
+            step = skill.StatusChange(StatusRole.BLOCK, "system", now, UNBLOCKED)
             published = skill.unblock(published, step, digest=digest)
     return published

@@ -77,8 +77,9 @@ def _judged_again(
             return skill.put_under_review(published, digest, review, now)
         case RescanOutcome.TAKE_DOWN:
             worst = decision.worst
+            is_listed = decision.next_state is State.BLOCKED and decision.block is BlockScope.NONE
             change = skill.StatusChange(
-                StatusRole.SYSTEM,
+                StatusRole.BLOCK if is_listed else StatusRole.SYSTEM,
                 "system",
                 now,
                 f"rescan: {decision.reason}",

@@ -26,8 +26,8 @@ ALL = "all versions"
 
 #: From the record as it is to what it becomes, at this time.
 AlterSkill = Callable[[PublishedSkill, int], PublishedSkill]
-#: What becomes of the submission whose version this is; None leaves it as it is.
-Follow = Callable[[Submission, VersionRef, Step], RecordChange | None]
+#: What becomes of the skill's submission, and of the version with its content; None leaves it as it is.
+Follow = Callable[[Submission, VersionRef | None, Step], RecordChange | None]
 #: What else is written in the same commit.
 MoreWrites = Callable[[], Awaitable[tuple[Operation, ...]]]
 
@@ -41,10 +41,12 @@ async def alter_skill(
     by: str,
     reason: str,
     bringing_back: bool = False,
+    always: bool = False,
     follow: Follow | None = None,
     more: MoreWrites | None = None,
 ) -> PublishedSkill:
-    """One commit of the skill, its audit entry, what follows and `more`; nothing where nothing changes."""
+    """One commit of the skill, its audit entry, what follows and `more`; nothing where the skill stays as it is, unless
+    `always` says that the rest counts by itself."""
     require_reason(reason)
     env = require_env("kv")
     entry_id = env.clock.new_id()
@@ -55,14 +57,15 @@ async def alter_skill(
         if await was_audited(entry_id):
             return found
         changed = alter(found, env.kv.now())
-        if changed == found:
+        if changed == found and not always:
             return found
         if bringing_back:
             await _refuse_blocked(found, changed)
         audit = record_audit(
             action, canonical, by=by, reason=reason, details={"version": number or ALL}, entry_id=entry_id
         )
-        operations = [*asserted, *await skill_writes(found, changed, version), audit]
+        operations: list[Operation] = [*asserted, audit]
+        operations += await skill_writes(found, changed, version) if changed != found else ()
         operations += await more() if more is not None else ()
         step = Step(entry_id, env.kv.now(), by, reason)
         following = None if follow is None else await _following(changed, follow, step)
@@ -79,13 +82,13 @@ async def alter_skill(
 async def _following(
     changed: PublishedSkill, follow: Follow, step: Step
 ) -> tuple[Submission, Submission, tuple[Operation, ...]] | None:
-    """The submission whose content is a version of the skill, as it was, as it becomes, and what writes that."""
+    """The skill's submission as it was, as it becomes, and what writes that."""
     known = None if changed.submission is None else await read_submission(changed.submission)
     if known is None:
         return None
     record, version = known
     ref = next((one for one in reversed(changed.versions) if one.digest == record.digest), None)
-    change = None if ref is None else follow(record, ref, step)
+    change = follow(record, ref, step)
     if change is None:
         return None
     stored, writes = stored_form(change, version, step.event_id)
