@@ -17,8 +17,8 @@ from bench.workshop import Workshop
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import ScanStatus
 from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.manifest import read_manifest
-from vskill_platform.scan.ruleset import bundled_rules
+from vskill_platform.scan.reading.manifest import read_manifest
+from vskill_platform.scan.rules.ruleset import bundled_rules
 
 #: Of ours over the compared skills, before the peer's and again after it: one takes so little that it is noise.
 PASSES = 3

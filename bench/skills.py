@@ -12,7 +12,7 @@ from typing import Literal, TypeVar
 
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.scan.examples import skill_of
-from vskill_platform.scan.ruleset import Example, bundled_rules
+from vskill_platform.scan.rules.ruleset import Example, bundled_rules
 from vskill_platform.scan.words import words
 
 T = TypeVar("T")

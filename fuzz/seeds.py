@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from fuzz import scan_seeds
 from fuzz.targets import SEPARATOR
-from vskill_platform.scan.ruleset import bundled_rules
+from vskill_platform.scan.rules.ruleset import bundled_rules
 from vskill_platform.sources.examples import ExampleFile, bundled_repositories
 
 MOST_SCANNER_SEEDS = 400

@@ -22,12 +22,12 @@ from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.identity import Identity, has_control_characters, normalise, submission_id
 from vskill_platform.domain.naming import is_plain_name
 from vskill_platform.domain.scan import ScanStatus
-from vskill_platform.scan.decode import decoded_layers
 from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.manifest import DESCRIPTION_LENGTH, read_manifest
-from vskill_platform.scan.normal import decode_text, normalise_text
-from vskill_platform.scan.ruleset import bundled_rules
-from vskill_platform.scan.segments import segment_file
+from vskill_platform.scan.reading.decode import decoded_layers
+from vskill_platform.scan.reading.manifest import DESCRIPTION_LENGTH, read_manifest
+from vskill_platform.scan.reading.segments import segment_file
+from vskill_platform.scan.reading.visible_text import decode_text, normalise_text
+from vskill_platform.scan.rules.ruleset import bundled_rules
 from vskill_platform.sources.archive import read_archive
 
 Target = Callable[[bytes], None]

@@ -40,7 +40,7 @@ from vskill_platform.queue.consumer import handle_submission_queue, run_consumer
 from vskill_platform.queue.control import pause_queue, resume_queue
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.scan.limits import Limits
-from vskill_platform.scan.manifest import read_manifest
+from vskill_platform.scan.reading.manifest import read_manifest
 from vskill_platform.settings import Settings
 from vskill_platform.sources.contract import Fetched
 from vskill_platform.store.claims import HeldClaim, claim_submission

@@ -12,9 +12,9 @@ from vskill_platform.domain.states import State
 from vskill_platform.intake.submit import IntakeOutcome, submit_upload
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.indicators import read_indicators, with_indicators
-from vskill_platform.scan.manifest import read_manifest
-from vskill_platform.scan.ruleset import Ruleset
+from vskill_platform.scan.reading.manifest import read_manifest
+from vskill_platform.scan.rules.indicators import read_indicators, with_indicators
+from vskill_platform.scan.rules.ruleset import Ruleset
 from vskill_platform.store.blocklist import find_hits
 from vskill_platform.store.skills import get_skill
 

@@ -6,7 +6,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import vskill_platform.scan.ruleset  # noqa: F401 - the one module that adds an error of its own
+import vskill_platform.scan.rules.ruleset  # noqa: F401 - the one module that adds an error of its own
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.table import ACTIONS
 from vskill_platform.domain.errors import PlatformError

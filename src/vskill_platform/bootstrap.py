@@ -31,8 +31,8 @@ from vskill_platform.kv.sqlite import SqliteKV
 from vskill_platform.kv.sqlite_fields import derive_again
 from vskill_platform.kv.sqlite_snapshot import open_sqlite_snapshot
 from vskill_platform.observability import Metrics, logger
-from vskill_platform.scan.indicators import Indicators, read_indicators
-from vskill_platform.scan.manifest import read_manifest
+from vskill_platform.scan.reading.manifest import read_manifest
+from vskill_platform.scan.rules.indicators import Indicators, read_indicators
 from vskill_platform.settings import (
     Settings,
     check_location,

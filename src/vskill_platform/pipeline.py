@@ -28,7 +28,7 @@ from vskill_platform.domain.submission import RecordedDecision, Submission
 from vskill_platform.external_scan.requirements import unmet_requirements
 from vskill_platform.kv.entries import Operation
 from vskill_platform.publish import Content, TakenDown, VerifiedContent, publish
-from vskill_platform.scan.manifest import admit_skill
+from vskill_platform.scan.reading.manifest import admit_skill
 from vskill_platform.store.blocklist import (
     assert_blocklist,
     audience_of_block,

@@ -38,7 +38,7 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
 from vskill_platform.domain.trust import TrustFacts
 from vskill_platform.kv.entries import Assert, Operation
-from vskill_platform.scan.manifest import Manifest, admit_skill
+from vskill_platform.scan.reading.manifest import Manifest, admit_skill
 from vskill_platform.signing.from_records import make_statement
 from vskill_platform.signing.keys import SigningKey
 from vskill_platform.store.attestations import attestation_writes

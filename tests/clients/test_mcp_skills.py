@@ -11,7 +11,7 @@ import pytest
 
 from tests.clients.private import HIDDEN, PrivateRegistry, bearer
 from tests.clients.registry import Registry, add_many, skill_md
-from vskill_platform.scan.manifest import read_front_matter
+from vskill_platform.scan.reading.manifest import read_front_matter
 from vskill_platform.web.clients.mcp_skills import PAGE, file_uri, split_uri
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

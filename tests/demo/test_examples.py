@@ -4,7 +4,7 @@ import subprocess
 
 from vskill_platform.domain.content import check_files
 from vskill_platform.domain.states import State
-from vskill_platform.scan.manifest import read_manifest
+from vskill_platform.scan.reading.manifest import read_manifest
 from vskill_platform.settings import Settings
 from vskill_platform.sources.addresses import parse_rewrite
 from vskill_platform.sources.examples import (

@@ -22,7 +22,7 @@ from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.env import Env
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.recovery import recover_stuck_submissions
-from vskill_platform.scan.manifest import read_manifest
+from vskill_platform.scan.reading.manifest import read_manifest
 from vskill_platform.settings import Settings
 from vskill_platform.store.collections import get_collection
 from vskill_platform.store.names import settle_store

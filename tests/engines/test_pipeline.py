@@ -24,7 +24,7 @@ from vskill_platform.env import Env
 from vskill_platform.queue.consumer import run_consumer
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.recovery import recover_stuck_submissions
-from vskill_platform.scan.manifest import read_manifest
+from vskill_platform.scan.reading.manifest import read_manifest
 from vskill_platform.settings import Settings
 from vskill_platform.worker_context import run_with_worker_env
 

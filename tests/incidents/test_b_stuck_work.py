@@ -52,7 +52,7 @@ from vskill_platform.queue.health import WORKERS, queue_health
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.queue.schedule import run_job
-from vskill_platform.scan.manifest import read_manifest
+from vskill_platform.scan.reading.manifest import read_manifest
 from vskill_platform.settings import Settings, check_settings, load_settings
 from vskill_platform.sources.upload import UploadSource
 from vskill_platform.store.claims import HeldClaim, claim_submission

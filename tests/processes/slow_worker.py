@@ -59,7 +59,7 @@ class SlowScanner:
 
     async def scan(self, files: Sequence[Any]) -> Any:
         text = b"".join(file.data for file in files)
-        name = import_module("vskill_platform.scan.manifest").read_manifest(files[0].data).name
+        name = import_module("vskill_platform.scan.reading.manifest").read_manifest(files[0].data).name
         self.inside.add(name)
         _note_scan(name, self.inside)
         if b"poison" in text:
@@ -74,7 +74,7 @@ class SlowScanner:
 def slow_down(bootstrap: Any, claim_ms: int) -> None:
     """Put the slow scanner around the one that every environment of this process is opened with."""
     open_env = bootstrap.open_env
-    manifest = import_module("vskill_platform.scan.manifest")
+    manifest = import_module("vskill_platform.scan.reading.manifest")
     # Run as a script, so the project's folder is not on the path by itself.
     sys.path.append(str(Path(__file__).resolve().parents[2]))
     scanners = import_module("tests.support.scanners")

@@ -14,14 +14,14 @@ from vskill_platform.domain.capability import (
 )
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import ScanStatus
-from vskill_platform.scan.capabilities import MOST_PLACES, capabilities_of
-from vskill_platform.scan.capability_words import LASTING, SECRETS
-from vskill_platform.scan.command_lines import command_lines
-from vskill_platform.scan.known import _PERSISTENCE, _SECRETS
 from vskill_platform.scan.limits import Budget, Limits
-from vskill_platform.scan.normal import normalise_text
-from vskill_platform.scan.reading import Reading
-from vskill_platform.scan.segments import segment_file
+from vskill_platform.scan.places import _PERSISTENCE, _SECRETS
+from vskill_platform.scan.reading.files import Reading
+from vskill_platform.scan.reading.segments import segment_file
+from vskill_platform.scan.reading.visible_text import normalise_text
+from vskill_platform.scan.results.capabilities import MOST_PLACES, capabilities_of
+from vskill_platform.scan.results.capability_words import LASTING, SECRETS
+from vskill_platform.scan.results.command_lines import command_lines
 
 FRONT = "---\nname: a\ndescription: b\nhomepage: https://front.example.dev\n---\n"
 CODE, INSTRUCTION, LINK = CapabilityContext

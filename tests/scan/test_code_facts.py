@@ -3,19 +3,19 @@
 import pytest
 
 from vskill_platform.domain.content import SkillFile
-from vskill_platform.scan import code
+from vskill_platform.scan.code import parsing
+from vskill_platform.scan.code.worth_parsing import Signs
 from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.facts import facts_of
 from vskill_platform.scan.model import FACTS, Layer
-from vskill_platform.scan.normal import normalise_text
-from vskill_platform.scan.ruleset import Ruleset, read_rules
-from vskill_platform.scan.segments import segment_file
-from vskill_platform.scan.signs import Signs
+from vskill_platform.scan.reading.facts import facts_of
+from vskill_platform.scan.reading.segments import segment_file
+from vskill_platform.scan.reading.visible_text import normalise_text
+from vskill_platform.scan.rules.ruleset import Ruleset, read_rules
 
 
 def layer_of(path: str, text: str) -> Layer:
     layer = segment_file(path, normalise_text(text))
-    code.refine(layer, Signs([layer], wide=True).telling(layer))
+    parsing.refine(layer, Signs([layer], wide=True).telling(layer))
     return layer
 
 

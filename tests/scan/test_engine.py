@@ -15,8 +15,8 @@ from vskill_platform.domain.content import SkillFile, digest_of_files
 from vskill_platform.domain.scan import ScanStatus, Severity, StaticReport, Verdict
 from vskill_platform.scan.engine import EXCERPT, MOST_FINDINGS, Engine
 from vskill_platform.scan.limits import Limits
-from vskill_platform.scan.manifest import read_manifest
-from vskill_platform.scan.ruleset import Ruleset, read_rules
+from vskill_platform.scan.reading.manifest import read_manifest
+from vskill_platform.scan.rules.ruleset import Ruleset, read_rules
 
 RULES = b"""\
 family: download-and-run

@@ -6,11 +6,11 @@ import pytest
 
 from tests.support.compiled_rules import bundled_engine
 from vskill_platform.domain.scan import FindingKind, ScanStatus, Severity
+from vskill_platform.scan.code.across_files import default_of, stem_of
+from vskill_platform.scan.code.taint import qualified
 from vskill_platform.scan.examples import skill_of
-from vskill_platform.scan.modules import default_of, stem_of
-from vskill_platform.scan.normal import normalise_text
-from vskill_platform.scan.segments import segment_file
-from vskill_platform.scan.taint import qualified
+from vskill_platform.scan.reading.segments import segment_file
+from vskill_platform.scan.reading.visible_text import normalise_text
 
 HOST = "https://in.reedmarsh.dev/a"
 #: name: files of the attack, of the near miss, and of the honest twin

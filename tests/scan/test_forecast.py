@@ -19,8 +19,8 @@ from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.states import State
 from vskill_platform.intake.submit import submit_upload
 from vskill_platform.scan.examples import cases, skill_of
-from vskill_platform.scan.forecast import Outcome
-from vskill_platform.scan.ruleset import bundled_rules
+from vskill_platform.scan.results.forecast import Outcome
+from vskill_platform.scan.rules.ruleset import bundled_rules
 from vskill_platform.settings import Settings, variable
 from vskill_platform.sources.folder import read_folder, skill_name_at
 

@@ -9,16 +9,16 @@ import pytest
 
 from tests.support.compiled_rules import bundled_engine
 from vskill_platform.domain.content import SkillFile
-from vskill_platform.scan import code
+from vskill_platform.scan.code import parsing
+from vskill_platform.scan.code.worth_parsing import Signs, Telling
 from vskill_platform.scan.engine import Engine, fits
 from vskill_platform.scan.examples import cases, skill_of
-from vskill_platform.scan.matcher import Matcher
 from vskill_platform.scan.model import COMMON_FACTS, INDEXED_FROM, Fact, Layer
-from vskill_platform.scan.normal import decode_text, normalise_text
-from vskill_platform.scan.outline import code_spans, fence_mark
-from vskill_platform.scan.ruleset import Ruleset, bundled_rules, read_rules
-from vskill_platform.scan.segments import segment_file
-from vskill_platform.scan.signs import Signs, Telling
+from vskill_platform.scan.reading.outline import code_spans, fence_mark
+from vskill_platform.scan.reading.segments import segment_file
+from vskill_platform.scan.reading.visible_text import decode_text, normalise_text
+from vskill_platform.scan.rules.matcher import Matcher
+from vskill_platform.scan.rules.ruleset import Ruleset, bundled_rules, read_rules
 
 
 class Everything:
@@ -49,14 +49,14 @@ def asked(facts: list[Fact]) -> set[tuple[str, int, str]]:
 
 
 def read_all(layer: Layer) -> set[tuple[str, int, str]]:
-    code.refine(layer, cast("Telling", Everything()))
+    parsing.refine(layer, cast("Telling", Everything()))
     return asked(layer.facts)
 
 
 def read_what_tells(layer: Layer) -> set[tuple[str, int, str]]:
     rules = bundled_rules()
     signs = Signs([layer], wide=False, asked=rules.by_fact, ways=rules.ways_of_running)
-    code.refine(layer, signs.telling(layer))
+    parsing.refine(layer, signs.telling(layer))
     return asked(layer.facts)
 
 
@@ -177,7 +177,7 @@ def test_code_that_only_sends_is_not_read_before_a_secret_is_stored():
     assert signs.only_sends(sender)
     assert not signs.only_sends(keeper)
     assert not signs.telling(sender)
-    code.refine(keeper, signs.telling(keeper))
+    parsing.refine(keeper, signs.telling(keeper))
     assert signs.telling(sender)
 
 

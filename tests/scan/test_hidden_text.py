@@ -7,10 +7,10 @@ import gzip
 import pytest
 
 from vskill_platform.domain.content import SkillFile
-from vskill_platform.scan.decode import TooMuchEncoded, decoded_layers
 from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.normal import decode_text, normalise_text, written_column
-from vskill_platform.scan.ruleset import Ruleset, read_rules
+from vskill_platform.scan.reading.decode import TooMuchEncoded, decoded_layers
+from vskill_platform.scan.reading.visible_text import decode_text, normalise_text, written_column
+from vskill_platform.scan.rules.ruleset import Ruleset, read_rules
 
 RULES = b"""\
 family: instruction

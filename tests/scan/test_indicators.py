@@ -12,8 +12,8 @@ from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.errors import InvalidSettings
 from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.examples import skill_of
-from vskill_platform.scan.indicators import NO_INDICATORS, Indicators, read_indicators, with_indicators
-from vskill_platform.scan.ruleset import Example, Ruleset
+from vskill_platform.scan.rules.indicators import NO_INDICATORS, Indicators, read_indicators, with_indicators
+from vskill_platform.scan.rules.ruleset import Example, Ruleset
 from vskill_platform.settings import Settings
 
 BAD_FILE = b"#!/bin/sh\necho bad\n"

@@ -4,9 +4,9 @@ import pytest
 import yara_x
 
 from vskill_platform.scan.examples import cases, skill_of
-from vskill_platform.scan.lowering import lower_pattern
-from vskill_platform.scan.matcher import literal
-from vskill_platform.scan.ruleset import bundled_rules
+from vskill_platform.scan.rules.lowering import lower_pattern
+from vskill_platform.scan.rules.matcher import literal
+from vskill_platform.scan.rules.ruleset import bundled_rules
 
 
 @pytest.mark.parametrize(

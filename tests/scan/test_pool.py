@@ -22,8 +22,8 @@ from vskill_platform.domain.errors import Shortage
 from vskill_platform.domain.scan import ScanStatus, StaticReport
 from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.limits import Limits
-from vskill_platform.scan.manifest import Manifest, read_manifest
-from vskill_platform.scan.ruleset import bundled_rules
+from vskill_platform.scan.reading.manifest import Manifest, read_manifest
+from vskill_platform.scan.rules.ruleset import bundled_rules
 from vskill_platform.tiers.compiled import compiled_file, store_compiled
 from vskill_platform.tiers.pool import PooledScanner
 

@@ -21,10 +21,10 @@ from vskill_platform.domain.scan import (
     Severity,
     StaticReport,
 )
-from vskill_platform.scan.forecast import Forecast, Outcome, decide_alone, forecast, refused
-from vskill_platform.scan.report import Exit, Scanned, as_json, as_sarif, exit_code, text
-from vskill_platform.scan.ruleset import bundled_rules
-from vskill_platform.scan.structure import RULES
+from vskill_platform.scan.results.forecast import Forecast, Outcome, decide_alone, forecast, refused
+from vskill_platform.scan.results.report import Exit, Scanned, as_json, as_sarif, exit_code, text
+from vskill_platform.scan.rules.ruleset import bundled_rules
+from vskill_platform.scan.rules.structure import RULES
 
 RULESET = bundled_rules()
 

@@ -8,7 +8,7 @@ import pytest
 from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.examples import cases, skill_of
 from vskill_platform.scan.model import ACTING, Polarity, TextRole, Unit
-from vskill_platform.scan.ruleset import (
+from vskill_platform.scan.rules.ruleset import (
     Example,
     InvalidRule,
     Ruleset,

@@ -20,9 +20,9 @@ from vskill_platform.domain.scan import (
 )
 from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.examples import cases, skill_of
-from vskill_platform.scan.forecast import decide_alone, forecast
-from vskill_platform.scan.report import Scanned, as_sarif
-from vskill_platform.scan.ruleset import bundled_rules
+from vskill_platform.scan.results.forecast import decide_alone, forecast
+from vskill_platform.scan.results.report import Scanned, as_sarif
+from vskill_platform.scan.rules.ruleset import bundled_rules
 
 SCHEMA = Path(__file__).parent / "data" / "sarif-2.1.0.json"
 RULESET = bundled_rules()

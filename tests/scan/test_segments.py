@@ -2,17 +2,17 @@
 
 import pytest
 
-from vskill_platform.scan import code
+from vskill_platform.scan.code import parsing
+from vskill_platform.scan.code.worth_parsing import Signs
 from vskill_platform.scan.engine import polarity_at
 from vskill_platform.scan.model import Layer, Polarity, TextRole
-from vskill_platform.scan.normal import normalise_text
-from vskill_platform.scan.segments import segment_file
-from vskill_platform.scan.signs import Signs
+from vskill_platform.scan.reading.segments import segment_file
+from vskill_platform.scan.reading.visible_text import normalise_text
 
 
 def layer_of(text: str, path: str = "SKILL.md", *, referenced: bool = False) -> Layer:
     layer = segment_file(path, normalise_text(text), referenced=referenced)
-    code.refine(layer, Signs([layer], wide=True).telling(layer), range(len(layer.text)))
+    parsing.refine(layer, Signs([layer], wide=True).telling(layer), range(len(layer.text)))
     return layer
 
 
@@ -220,5 +220,5 @@ def test_hostile_text_takes_time_linear_in_its_size(stopwatch, path):
     """Ten times the bound of an honest file of this size, so that a busy machine does not fail it."""
     began = stopwatch()
     layer = segment_file(path, normalise_text(HOSTILE[path].decode()))
-    code.refine(layer, Signs([layer], wide=True).telling(layer), range(len(layer.text)))
+    parsing.refine(layer, Signs([layer], wide=True).telling(layer), range(len(layer.text)))
     assert stopwatch() - began < 3

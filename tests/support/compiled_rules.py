@@ -6,7 +6,7 @@ from pathlib import Path
 
 from vskill_platform.scan.engine import Engine
 from vskill_platform.scan.limits import DEFAULT_LIMITS, Limits
-from vskill_platform.scan.ruleset import bundled_rules
+from vskill_platform.scan.rules.ruleset import bundled_rules
 from vskill_platform.tiers.compiled import store_compiled
 
 

@@ -29,7 +29,7 @@ from vskill_platform.env import Env, HashCost
 from vskill_platform.intake.submit import Submitted, SubmittedBy, submit_upload
 from vskill_platform.queue.consumer import handle_submission_queue
 from vskill_platform.queue.recovery import recover_stuck_submissions
-from vskill_platform.scan.manifest import read_manifest
+from vskill_platform.scan.reading.manifest import read_manifest
 from vskill_platform.settings import Settings
 from vskill_platform.worker_context import run_with_worker_env, worker_env_storage
 

@@ -11,7 +11,7 @@ from vskill_platform.clock import Clock, SystemClock
 from vskill_platform.env import Env
 from vskill_platform.kv.memory import MemoryKV
 from vskill_platform.observability import Metrics, logger
-from vskill_platform.scan.manifest import read_manifest
+from vskill_platform.scan.reading.manifest import read_manifest
 from vskill_platform.settings import load_settings
 from vskill_platform.sources.upload import UploadSource
 

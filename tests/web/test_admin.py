@@ -47,7 +47,7 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import RecordedDecision, Submission
 from vskill_platform.queue.control import current_pause
 from vskill_platform.queue.dead_letters import list_dead_letters
-from vskill_platform.scan.manifest import read_manifest
+from vskill_platform.scan.reading.manifest import read_manifest
 from vskill_platform.settings import Settings, describe_settings
 from vskill_platform.store.accounts import Role, get_user
 from vskill_platform.store.audit import list_audit

@@ -17,7 +17,7 @@ WATCHED = {
     "domain/*.py": ["tests/domain"],
     "store/claims.py": ["tests/store/test_claims.py"],
     "sources/archive.py": ["tests/sources/test_archive.py"],
-    "scan/evaluate.py": ["tests/scan/test_evaluate.py"],
+    "scan/rules/evaluate.py": ["tests/scan/test_evaluate.py"],
 }
 FOLDER = ROOT / "build" / "mutants"
 SURVIVORS = Path(__file__).with_name("survivors.toml")

@@ -19,8 +19,8 @@ from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Submission
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.records import Skips
-from vskill_platform.scan.manifest import read_manifest
-from vskill_platform.scan.report import by_weight
+from vskill_platform.scan.reading.manifest import read_manifest
+from vskill_platform.scan.results.report import by_weight
 from vskill_platform.store.capability_signals import newest_live
 from vskill_platform.store.external_scans import ExternalReport, list_external_scans
 from vskill_platform.store.registry_signals import hide_signals, reviewer_signals

@@ -19,8 +19,8 @@ from vskill_platform.domain.scan import Finding, ScanStatus, StaticReport
 from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import EXHAUSTED, Submission
 from vskill_platform.domain.token import TokenScope
-from vskill_platform.scan.report import Scanned, as_sarif, by_weight
-from vskill_platform.scan.ruleset import bundled_rules
+from vskill_platform.scan.results.report import Scanned, as_sarif, by_weight
+from vskill_platform.scan.rules.ruleset import bundled_rules
 from vskill_platform.store.scans import get_scan
 from vskill_platform.submission_store import get_run, get_submission
 

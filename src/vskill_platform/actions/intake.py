@@ -53,7 +53,7 @@ from vskill_platform.intake.submit import (
     submit_repository,
     submit_upload,
 )
-from vskill_platform.scan.manifest import declared_slug, read_manifest
+from vskill_platform.scan.reading.manifest import declared_slug, read_manifest
 from vskill_platform.sources.archive import read_archive
 from vskill_platform.store.accounts import read_user
 from vskill_platform.store.hand_ins import HandedIn

@@ -5,8 +5,8 @@ from vskill_platform.actions.action import action
 from vskill_platform.actions.rights import Right
 from vskill_platform.client.wire.base import ActionRequest, Wire
 from vskill_platform.domain.token import TokenScope
-from vskill_platform.scan import structure
-from vskill_platform.scan.ruleset import bundled_rules
+from vskill_platform.scan.rules import structure
+from vskill_platform.scan.rules.ruleset import bundled_rules
 from vskill_platform.store.rule_figures import RuleFigures, read_rule_figures
 
 

@@ -19,7 +19,7 @@ from vskill_platform.domain.content import SkillFile, skill_file_of
 from vskill_platform.domain.errors import Ambiguous, Blocked, NotFound, Withdrawn
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionRef
 from vskill_platform.domain.token import TokenScope
-from vskill_platform.scan.manifest import read_front_matter
+from vskill_platform.scan.reading.manifest import read_front_matter
 from vskill_platform.store import skills
 from vskill_platform.store.attestations import get_attestation
 from vskill_platform.store.stored_content import read_content

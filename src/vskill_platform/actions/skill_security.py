@@ -32,7 +32,7 @@ from vskill_platform.domain.verdict_words import VerdictWords, words_for_blocked
 from vskill_platform.external_scan.dispatch import provider_names
 from vskill_platform.kv.entries import Entry
 from vskill_platform.records import Skips
-from vskill_platform.scan.report import by_weight
+from vskill_platform.scan.results.report import by_weight
 from vskill_platform.store.external_scans import ExternalReport, ExternalStatus, list_external_scans
 
 OWN_NAME = "vskill-platform"

@@ -14,8 +14,8 @@ import click
 if TYPE_CHECKING:
     from vskill_platform.cli.progress import Advance
     from vskill_platform.domain.scan import StaticReport
-    from vskill_platform.scan.forecast import Decided
-    from vskill_platform.scan.report import Scanned
+    from vskill_platform.scan.results.forecast import Decided
+    from vskill_platform.scan.results.report import Scanned
     from vskill_platform.tiers.contract import Scanner
 
 
@@ -53,7 +53,7 @@ def scan(*, paths: tuple[Path, ...], form: str, output: Path | None, processes: 
     from vskill_platform.cli.output import print_document
     from vskill_platform.cli.process import run_async
     from vskill_platform.scan.command import print_scanned
-    from vskill_platform.scan.report import exit_code
+    from vskill_platform.scan.results.report import exit_code
     from vskill_platform.sources.folder import skills_at
 
     places = [place for path in paths for place in skills_at(path)]
@@ -110,7 +110,7 @@ def decide_unjudged(report: "StaticReport") -> "Decided":
     from vskill_platform.domain.decision import decide
     from vskill_platform.domain.scan import NO_JUDGE
     from vskill_platform.domain.states import State
-    from vskill_platform.scan.forecast import Decided, Outcome
+    from vskill_platform.scan.results.forecast import Decided, Outcome
 
     outcomes = {
         State.AUTO_APPROVED: Outcome.PUBLISH,

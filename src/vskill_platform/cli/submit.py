@@ -288,7 +288,7 @@ async def _upload(
     from vskill_platform.actions.intake import UPLOAD
     from vskill_platform.client.wire.submissions import UploadSkill
     from vskill_platform.domain.archives import tar_archive
-    from vskill_platform.scan.manifest import declared_slug
+    from vskill_platform.scan.reading.manifest import declared_slug
 
     name = options.slug or declared_slug(files)
     if not name:

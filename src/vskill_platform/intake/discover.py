@@ -23,7 +23,7 @@ from vskill_platform.intake.submit import (
     submit_place,
     submit_repository,
 )
-from vskill_platform.scan.manifest import read_manifest
+from vskill_platform.scan.reading.manifest import read_manifest
 from vskill_platform.sources.contract import Place, Repositories
 from vskill_platform.worker_context import require_env
 

@@ -34,7 +34,7 @@ from vskill_platform.domain.submission import EntryPoint, Rerun, Step, Submissio
 from vskill_platform.env import Env
 from vskill_platform.intake.moves import settled_place
 from vskill_platform.kv.entries import Operation, Put
-from vskill_platform.scan.manifest import admit_skill, read_manifest
+from vskill_platform.scan.reading.manifest import admit_skill, read_manifest
 from vskill_platform.sources.contract import Place, Repositories, no_repository
 from vskill_platform.store.audit import record_token_use
 from vskill_platform.store.blocklist import why_blocked

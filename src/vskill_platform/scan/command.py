@@ -14,10 +14,10 @@ from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.release import __version__
 from vskill_platform.domain.scan import ScanStatus, StaticReport
 from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.forecast import Decide, decide_alone, forecast, refused, unreadable
-from vskill_platform.scan.manifest import admit_skill, read_manifest
-from vskill_platform.scan.report import Scanned, as_json, as_sarif, exit_code, text
-from vskill_platform.scan.ruleset import bundled_rules
+from vskill_platform.scan.reading.manifest import admit_skill, read_manifest
+from vskill_platform.scan.results.forecast import Decide, decide_alone, forecast, refused, unreadable
+from vskill_platform.scan.results.report import Scanned, as_json, as_sarif, exit_code, text
+from vskill_platform.scan.rules.ruleset import bundled_rules
 from vskill_platform.sources.folder import read_file, read_folder, skill_name_at, skills_at
 
 #: Of what goes to a file or a pipe: wider than any line, so that nothing is folded.

@@ -14,24 +14,26 @@ from vskill_platform.domain.capability import LONGEST_VALUE, CapabilityKind, Ski
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.form import FormNote
 from vskill_platform.domain.scan import Coverage, Finding, ScanStatus, StaticReport
-from vskill_platform.scan import code, facts, structure
-from vskill_platform.scan.binaries import binary_layer
-from vskill_platform.scan.capabilities import capabilities_of, unread_capabilities
-from vskill_platform.scan.checksums import CHECKS
-from vskill_platform.scan.decode import TooMuchEncoded, decoded_layers
-from vskill_platform.scan.evaluate import places, possible
-from vskill_platform.scan.floods import searchable
+from vskill_platform.scan.code import parsing
+from vskill_platform.scan.code.across_files import Knowledge, across_modules
+from vskill_platform.scan.code.worth_parsing import Signs
 from vskill_platform.scan.limits import DEFAULT_LIMITS, Budget, Exceeded, Limits
-from vskill_platform.scan.matcher import Matcher, rest_of
 from vskill_platform.scan.model import SPEAKING, Fact, Hit, Layer, Piece, Polarity, TextRole, Unit
-from vskill_platform.scan.modules import Knowledge, across_modules
-from vskill_platform.scan.normal import normalise_text, written_column
 from vskill_platform.scan.polarity import last_sentence, tells
-from vskill_platform.scan.reading import Reading, ReadText
-from vskill_platform.scan.ruleset import Leaf, RuleNode, Ruleset, TextRule, leaf_numbers
-from vskill_platform.scan.segments import hidden_layer, segment_file
-from vskill_platform.scan.signs import Signs
-from vskill_platform.scan.structure import CheckManifest
+from vskill_platform.scan.reading import facts
+from vskill_platform.scan.reading.binaries import binary_layer
+from vskill_platform.scan.reading.decode import TooMuchEncoded, decoded_layers
+from vskill_platform.scan.reading.files import Reading, ReadText
+from vskill_platform.scan.reading.segments import hidden_layer, segment_file
+from vskill_platform.scan.reading.visible_text import normalise_text, written_column
+from vskill_platform.scan.results.capabilities import capabilities_of, unread_capabilities
+from vskill_platform.scan.rules import structure
+from vskill_platform.scan.rules.checksums import CHECKS
+from vskill_platform.scan.rules.evaluate import places, possible
+from vskill_platform.scan.rules.floods import searchable
+from vskill_platform.scan.rules.matcher import Matcher, rest_of
+from vskill_platform.scan.rules.ruleset import Leaf, RuleNode, Ruleset, TextRule, leaf_numbers
+from vskill_platform.scan.rules.structure import CheckManifest
 
 EXCERPT = 200
 #: Of one rule in one file; more would bury everything else.
@@ -150,7 +152,7 @@ class _Scan:
         for number in range(written):
             self._decode(number)
         self._refine(written)
-        for number, fact in code.across_files(self._layers):
+        for number, fact in parsing.across_files(self._layers):
             self._fact(number, fact)
         for number, fact in across_modules(self._layers, self._read_again):
             self._fact(number, fact)
@@ -247,7 +249,7 @@ class _Scan:
         self._budget.check()
         self.reading.path = layer.path
         try:
-            code.refine(layer, signs.telling(layer), matches, self._budget.check_code)
+            parsing.refine(layer, signs.telling(layer), matches, self._budget.check_code)
         except Exceeded as error:
             layer.unread = f"not fully read: {error}"
         if layer.unread:
@@ -256,7 +258,7 @@ class _Scan:
     def _read_again(self, layer: Layer, knowledge: Knowledge) -> list[Fact]:
         self.reading.path = layer.path
         try:
-            found = code.read_again(layer, knowledge, self._budget.check_code)
+            found = parsing.read_again(layer, knowledge, self._budget.check_code)
         except Exceeded as error:
             layer.unread, found = f"not fully read: {error}", []
         if layer.unread:

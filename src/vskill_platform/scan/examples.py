@@ -12,7 +12,14 @@ from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.domain.scan import Finding
 from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.ruleset import RULES_FOLDER, Example, InvalidRule, Ruleset, TextRule, read_rules
+from vskill_platform.scan.rules.ruleset import (
+    RULES_FOLDER,
+    Example,
+    InvalidRule,
+    Ruleset,
+    TextRule,
+    read_rules,
+)
 
 FRONT_MATTER = "---\nname: example\ndescription: An example of a skill.\n---\n"
 

@@ -1,7 +1,7 @@
 """The words that the scanner's parts share: the role and polarity of a piece of text, a layer of text to be
 searched, a fact about it, and the place where something was found.
 
-`segments` and `code` produce pieces and facts, `matcher` produces hits, `ruleset` refers to both by name, and
+`segments` and `parsing` produce pieces and facts, `matcher` produces hits, `ruleset` refers to both by name, and
 `engine` joins them.
 """
 

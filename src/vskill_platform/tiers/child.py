@@ -20,8 +20,8 @@ import msgspec
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.scan import ScanStatus
 from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.indicators import with_indicators
-from vskill_platform.scan.ruleset import bundled_rules
+from vskill_platform.scan.rules.indicators import with_indicators
+from vskill_platform.scan.rules.ruleset import bundled_rules
 from vskill_platform.tiers.wire import HEADER, MOST_BYTES, ChildReady, Setup, frame
 
 #: The engine ends a scan at its budget; the system ends the process this much later.

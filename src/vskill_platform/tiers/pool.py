@@ -24,10 +24,10 @@ from vskill_platform.clock import TimeLimit
 from vskill_platform.domain.content import SkillFile, digest_of_files
 from vskill_platform.domain.errors import Shortage
 from vskill_platform.domain.scan import ScanStatus, StaticReport
-from vskill_platform.scan.indicators import NO_INDICATORS, Indicators, with_indicators
 from vskill_platform.scan.limits import DEFAULT_LIMITS, Limits
-from vskill_platform.scan.ruleset import bundled_rules
-from vskill_platform.scan.structure import CheckManifest
+from vskill_platform.scan.rules.indicators import NO_INDICATORS, Indicators, with_indicators
+from vskill_platform.scan.rules.ruleset import bundled_rules
+from vskill_platform.scan.rules.structure import CheckManifest
 from vskill_platform.shortages import has_memory_for, lack
 from vskill_platform.tiers.compiled import load_compiled, store_compiled
 from vskill_platform.tiers.wire import HEADER, ChildReady, Setup, frame

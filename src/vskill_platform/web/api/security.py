@@ -10,8 +10,8 @@ from vskill_platform.actions.blocked_skills import current_blocklist
 from vskill_platform.actions.findings import SARIF_TYPE
 from vskill_platform.actions.skill_security import read_static_report
 from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.scan.report import Scanned, as_sarif
-from vskill_platform.scan.ruleset import bundled_rules
+from vskill_platform.scan.results.report import Scanned, as_sarif
+from vskill_platform.scan.rules.ruleset import bundled_rules
 from vskill_platform.web.api.files import VersionQuery
 from vskill_platform.web.api.names import asked_name, asked_skill, both
 from vskill_platform.web.principal import principal_of, services_of

@@ -24,7 +24,7 @@ from vskill_platform.domain.errors import Blocked, InvalidInput, NotFound, NotPe
 from vskill_platform.domain.skill import VersionRef, VersionStatus, number_after
 from vskill_platform.domain.submission import EntryPoint
 from vskill_platform.intake.submit import IntakeOutcome, Submitted
-from vskill_platform.scan.manifest import read_manifest
+from vskill_platform.scan.reading.manifest import read_manifest
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.clawhub import API
 from vskill_platform.web.clients.clawhub_names import UPLOADS

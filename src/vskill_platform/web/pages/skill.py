@@ -38,7 +38,7 @@ from vskill_platform.domain.trust import (
     trust_tier,
 )
 from vskill_platform.domain.verdict_words import VerdictWords, words_for_blocked, words_for_scan
-from vskill_platform.scan.report import by_weight
+from vskill_platform.scan.results.report import by_weight
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.charts import installs_chart
 from vskill_platform.web.flash import clear_flash, flash_of

@@ -1,0 +1,1 @@
+"""What the scanner says: the capability card, the report in its formats, and the forecast."""
