@@ -12,10 +12,9 @@ from tests.support.patience import PATIENCE_S
 from vskill_platform.env import Env
 from vskill_platform.store.stream_key import read_stream_key
 from vskill_platform.web.app import create_app
-from vskill_platform.web.cursors import Cursors
 from vskill_platform.web.hub import Hub
 from vskill_platform.web.server import address_of, bind, serve
-from vskill_platform.web.subscription import DEFAULT_LIMITS, StreamLimits
+from vskill_platform.web.stream import DEFAULT_LIMITS, Cursors, StreamLimits
 from vskill_platform.worker_context import run_with_worker_env
 
 

@@ -32,9 +32,9 @@ from vskill_platform.domain.errors import RateLimited, StoreUnavailable
 from vskill_platform.domain.states import State
 from vskill_platform.env import Env
 from vskill_platform.kv.entries import Put, Settled
-from vskill_platform.web.channels import Skills, Submissions, submission_event
 from vskill_platform.web.hub import Hub
-from vskill_platform.web.subscription import DEFAULT_LIMITS, StreamLimits, Subscription
+from vskill_platform.web.live import Skills, Submissions, submission_event
+from vskill_platform.web.stream import DEFAULT_LIMITS, StreamLimits, Subscription
 
 pytestmark = pytest.mark.anyio
 

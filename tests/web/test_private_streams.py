@@ -22,9 +22,9 @@ from vskill_platform.domain.states import State
 from vskill_platform.domain.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.store.accounts import Role, create_user
-from vskill_platform.web.channels import Submissions
-from vskill_platform.web.cursors import MOST_CURSOR, Cursors
 from vskill_platform.web.hub import Hub
+from vskill_platform.web.live import Submissions
+from vskill_platform.web.stream import MOST_CURSOR, Cursors
 
 pytestmark = pytest.mark.anyio
 

@@ -31,22 +31,26 @@ from vskill_platform.domain.revocation import Revocation
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.submission import Submission
 from vskill_platform.env import Env
-from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
-from vskill_platform.kv.entries import Change, Entry, Settled
-from vskill_platform.records import Skips, audience_of, decode
+from vskill_platform.kv.collections import SUBMISSIONS
+from vskill_platform.kv.entries import Change
+from vskill_platform.records import Skips
 from vskill_platform.store.credentials import Credential, read_roles
 from vskill_platform.store.namespaces import read_directory
 from vskill_platform.store.stream_key import make_stream_key, read_stream_key
 from vskill_platform.submission_store import SubmissionCounts, count_submissions
-from vskill_platform.web.cursors import Cursors
-from vskill_platform.web.frames import comment, frame
-from vskill_platform.web.subscription import (
+from vskill_platform.web.stream import (
     DEFAULT_LIMITS,
     Channel,
+    Cursors,
     EventBatch,
+    RawBatch,
+    RawUpdate,
     StreamLimits,
     Subscription,
     Update,
+    comment,
+    frame,
+    read_changes,
 )
 from vskill_platform.worker_context import run_with_worker_env
 
@@ -54,31 +58,6 @@ from vskill_platform.worker_context import run_with_worker_env
 MOST_CHANGES = 200
 #: How long one look at the feed waits for a change.
 WAIT_MS = 10_000
-
-
-class _RawUpdate(msgspec.Struct, frozen=True):
-    """A changed record before it is known who may read it; cursors are the store's."""
-
-    before: str
-    change: Change
-    entry: Entry
-    audience: str | None
-
-
-class _RawBatch(msgspec.Struct, frozen=True):
-    """What was read of a batch of changes."""
-
-    updates: tuple[_RawUpdate, ...]
-    #: The store's cursor after it.
-    cursor: str
-    #: A submission changed, or is gone.
-    has_submissions: bool
-    #: Somebody may have won or lost a right to read.
-    has_rights: bool
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.updates or self.has_submissions or self.has_rights)
 
 
 class Hub:
@@ -172,7 +151,7 @@ class Hub:
             return self._reset(here, f"more than {most} changes since your last visit")
 
         async def write() -> bytes:
-            raw = await self._read(changes, begin, here)
+            raw = await read_changes(self._env.kv, changes, begin, here)
             counts = await self._find_readers(raw, lambda: (stream,))
             return self._chunk(stream, self._batches(raw, (stream,), counts), {})
 
@@ -257,54 +236,17 @@ class Hub:
         await asyncio.sleep(self._limits.gather_s)
 
     async def _tell_page(self, changes: Sequence[Change], after: str, end: str) -> None:
-        raw = await self._read(changes, after, end)
+        raw = await read_changes(self._env.kv, changes, after, end)
         counts = {} if raw.is_empty else await self._find_readers(raw, lambda: tuple(self._streams))
         # No await between here and the end: who joins now is told what comes next, and reads all before it.
         self._cursor = end
         if not raw.is_empty:
             self._tell(raw, counts)
 
-    async def _read(self, changes: Sequence[Change], after: str, end: str) -> _RawBatch:
-        """The changed records as they are now, not decoded."""
-        last = {
-            change.key: change
-            for change in changes
-            if SUBMISSIONS.holds(change.key)
-            or SKILLS.holds(change.key)
-            or change.key.startswith(keys.REVOCATION)
-        }
-        found = await self._read_all(last)
-        about = _skills_of_revocations(found.values())
-        found |= await self._read_all(set(about.values()) - found.keys())
-        updates: list[_RawUpdate] = []
-        before = after
-        for change in changes:
-            if last.get(change.key) is not change:
-                continue
-            entry = found.get(change.key)
-            # A revocation is for those who may read its skill now.
-            audience = found.get(about.get(change.key, change.key))
-            if entry is not None and audience is not None:
-                updates.append(_RawUpdate(before, change, entry, audience_of(audience)))
-            before = change.cursor
-        return _RawBatch(
-            tuple(updates),
-            end,
-            has_submissions=any(map(SUBMISSIONS.holds, last)),
-            has_rights=any(change.key == keys.CONTROL_NAMESPACES for change in changes),
-        )
-
-    async def _read_all(self, wanted: Iterable[str]) -> dict[str, Entry]:
-        wanted = tuple(wanted)
-        settled = await self._env.kv.get_many(wanted) if wanted else Settled({})
-        for error in settled.failed.values():
-            raise error
-        return dict(settled.found)
-
     # Who may read it.
 
     async def _find_readers(
-        self, raw: _RawBatch, streams_of: Callable[[], tuple[Subscription, ...]]
+        self, raw: RawBatch, streams_of: Callable[[], tuple[Subscription, ...]]
     ) -> dict[Audiences, SubmissionCounts]:
         """Find out what every stream may read now, and count for each set of audiences that is shown counts. What is
         asked last are the rights: whatever was read before was committed before they were as they are."""
@@ -339,7 +281,7 @@ class Hub:
 
     # Telling.
 
-    def _tell(self, raw: _RawBatch, counts: Mapping[Audiences, SubmissionCounts]) -> None:
+    def _tell(self, raw: RawBatch, counts: Mapping[Audiences, SubmissionCounts]) -> None:
         streams = tuple(stream for stream in self._streams if not stream.closed)
         batches = self._batches(raw, streams, counts)
         written: dict[tuple[Channel, Audiences, bool], bytes] = {}
@@ -350,7 +292,7 @@ class Hub:
 
     def _batches(
         self,
-        raw: _RawBatch,
+        raw: RawBatch,
         streams: Sequence[Subscription],
         counts: Mapping[Audiences, SubmissionCounts],
     ) -> dict[Audiences, EventBatch]:
@@ -373,7 +315,7 @@ class Hub:
             for audiences in sets
         }
 
-    def _update(self, raw: _RawUpdate, skips: Skips) -> Update:
+    def _update(self, raw: RawUpdate, skips: Skips) -> Update:
         """The record as it is now; one that cannot be read is an update without one."""
         cursors, key = self._seal(), raw.change.key
         before, cursor = cursors.of_now(raw.before), cursors.of_event(raw.change.cursor)
@@ -440,13 +382,3 @@ def _tells_counts(batch: EventBatch, told: SubmissionCounts | None) -> bool:
     if batch.counts is None or told is not None:
         return batch.counts is not None and batch.counts != told
     return any(SUBMISSIONS.holds(update.key) for update in batch.updates)
-
-
-def _skills_of_revocations(entries: Iterable[Entry]) -> dict[str, str]:
-    """By the key of a revocation, the key of the skill that it is about. One that is about no skill in particular has
-    a key that no record has."""
-    return {
-        entry.key: keys.SKILL + decode(entry, Revocation).skill
-        for entry in entries
-        if entry.key.startswith(keys.REVOCATION)
-    }

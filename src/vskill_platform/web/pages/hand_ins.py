@@ -10,8 +10,7 @@ from vskill_platform.actions.hand_ins import PAGES, SHOW_HAND_IN, HandInRequest,
 from vskill_platform.domain.states import StateCategory
 from vskill_platform.kv.entries import Capability
 from vskill_platform.web.addresses import public_address
-from vskill_platform.web.channels import Submissions
-from vskill_platform.web.live import STREAM_TYPE, StreamQuery, open_stream, sealed_cursor
+from vskill_platform.web.live import STREAM_TYPE, StreamQuery, Submissions, open_stream, sealed_cursor
 from vskill_platform.web.pages.submissions import MOVING_MS, RESTING_MS
 from vskill_platform.web.principal import principal_of, services_of, viewer_of
 from vskill_platform.web.render import render

@@ -29,14 +29,13 @@ from vskill_platform.client.wire.submissions import StatsView
 from vskill_platform.domain.errors import PlatformError, StoreTimeout, StoreUnavailable
 from vskill_platform.domain.states import State, StateCategory, category_of
 from vskill_platform.web.charts import Chart, latency_chart, queue_chart
-from vskill_platform.web.frames import frame
 from vskill_platform.web.live import STREAM_TYPE, StreamQuery, open_stream, sealed_cursor
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.problems import RETRY_AFTER_S
 from vskill_platform.web.recent import Recent
 from vskill_platform.web.render import environment, render
 from vskill_platform.web.routing import get, page, query_of
-from vskill_platform.web.subscription import EventBatch, Update
+from vskill_platform.web.stream import EventBatch, Update, frame
 
 PAGE = 30
 #: How old the health and the charts of a page may be.

@@ -33,9 +33,8 @@ from vskill_platform.domain.timeline import Stay, stays, time_by_state
 from vskill_platform.domain.verdict_words import VerdictWords, words_for_scan
 from vskill_platform.intake.submit import IntakeOutcome
 from vskill_platform.kv.entries import Capability
-from vskill_platform.web.channels import Submissions
 from vskill_platform.web.flash import clear_flash, flash_of, see_other
-from vskill_platform.web.live import STREAM_TYPE, StreamQuery, open_stream, sealed_cursor
+from vskill_platform.web.live import STREAM_TYPE, StreamQuery, Submissions, open_stream, sealed_cursor
 from vskill_platform.web.pages.acting import act_by_form, acting, back_of, require_confirmed
 from vskill_platform.web.pages.queue import recent_activity
 from vskill_platform.web.pages.submit import MOST_UPLOAD, archive_of
