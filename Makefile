@@ -10,6 +10,8 @@ SCANNER := $(VENV)/peers/skill-scanner
 FUZZ_READY := $(VENV)/.fuzz-ready
 ANALYSERS := $(VENV)/analysers
 ANALYSERS_READY := $(VENV)/.analysers-ready
+TOOLS := $(VENV)/tools
+TOOLS_READY := $(VENV)/.tools-ready
 # The small model that `make test-judge` asks, and llama.cpp, which serves it.
 MODEL := $(VENV)/judge
 MODEL_READY := $(VENV)/.judge-ready
@@ -75,6 +77,14 @@ $(ANALYSERS_READY): requirements-analysers.lock | $(READY)
 		--no-deps --require-hashes -r requirements-analysers.lock
 	@touch $@
 
+# cosmic-ray and cyclonedx-py, for `make mutants` and `make audit`, apart from the product as the analysers are.
+$(TOOLS_READY): requirements-tools.lock | $(READY)
+	@echo "setup: installing cosmic-ray and cyclonedx-py into $(TOOLS) (once)"
+	@$(BIN)/python -m venv --clear --without-pip $(TOOLS)
+	@$(BIN)/python -m pip --python $(TOOLS)/bin/python install --quiet --no-input --disable-pip-version-check \
+		--no-deps --require-hashes -r requirements-tools.lock
+	@touch $@
+
 run: $(READY) ## Start the whole product on embedded defaults, with example skills at first; Ctrl-C stops it
 	@$(if $(wildcard $(ANALYSERS_READY)),VSKILL_BANDIT_COMMAND="$${VSKILL_BANDIT_COMMAND:-$(ANALYSERS)/bin/bandit}" \
 		VSKILL_SEMGREP_COMMAND="$${VSKILL_SEMGREP_COMMAND:-$(ANALYSERS)/bin/semgrep}") exec $(BIN)/vskill-platform serve --demo $(ARGS)
@@ -83,7 +93,7 @@ test: $(READY) ## Run what can be tested within a process, in minutes (ARGS="-k 
 	@$(if $(NAMES_PATH),,$(BIN)/python -m tools.prepared_tests)
 	@$(PYTEST) -m "$(if $(NAMES_PATH),$(PYTHON_ALONE),$(FAST))" $(ARGS)
 
-test-slow: $(READY) $(ANALYSERS_READY) nginx ## Run what starts servers and processes, walks all routes as everybody, or tries thousands of cases
+test-slow: $(READY) $(ANALYSERS_READY) $(TOOLS_READY) nginx ## Run what starts servers and processes, walks all routes as everybody, or tries thousands of cases
 	@$(PYTEST) -m "$(SLOW)" $(ARGS)
 
 test-clients: node browser ## Run the published npm clients and a Chromium against us
@@ -164,14 +174,14 @@ chaos: $(READY) ## Kill workers and servers and cut the network for MINUTES=5; t
 bench: $(READY) $(BENCH_READY) ## Measure beside peers and the raw engine, as ratios within one run (ARGS=--quick: a minute)
 	@$(BIN)/python -m bench $(ARGS)
 
-coverage: $(READY) $(ANALYSERS_READY) ## Run the tests with branch coverage; under 95 %, or 100 % of the core, fails
+coverage: $(READY) $(ANALYSERS_READY) $(TOOLS_READY) ## Run the tests with branch coverage; under 95 %, or 100 % of the core, fails
 	@$(PYTEST) -m "not machine and $(PYTHON_ALONE)" --cov --cov-branch --cov-report=term $(ARGS)
 	@$(BIN)/coverage report --fail-under=100 --include="$(CORE)"
 
 snapshots: $(READY) ## Write the agreed answers of the API anew (tests/web/snapshots), where one changed on purpose
 	@$(BIN)/python -m pytest -q tests/web/test_snapshots.py -k agreed --write-snapshots
 
-mutants: $(READY) ## Change the core's code in small ways; fails where no test notices and no reason is listed
+mutants: $(TOOLS_READY) ## Change the core's code in small ways; fails where more than 2 % of the changes are noticed by no test (ARGS=domain.decision)
 	@$(BIN)/python -m tools.mutants $(ARGS)
 
 lock: $(READY) ## Write the lock files anew (UPGRADE=1 takes the newest versions)
@@ -179,8 +189,9 @@ lock: $(READY) ## Write the lock files anew (UPGRADE=1 takes the newest versions
 	@$(LOCK) --all-extras --group dev --constraint requirements.lock --output-file requirements-dev.lock
 	@$(LOCK) --all-extras --group bench --constraint requirements-dev.lock --output-file requirements-bench.lock
 	@$(LOCK_ALONE) --group analysers --output-file requirements-analysers.lock
+	@$(LOCK_ALONE) --group tools --output-file requirements-tools.lock
 	@$(LOCK_ALONE) --no-deps --group judge --output-file requirements-judge.lock
-	@echo "lock: requirements.lock, requirements-dev.lock, requirements-bench.lock, requirements-analysers.lock, requirements-judge.lock"
+	@echo "lock: requirements.lock, requirements-dev.lock, requirements-bench.lock, requirements-analysers.lock, requirements-tools.lock, requirements-judge.lock"
 
 build: $(READY) ## Build the wheel and the source archive into dist/
 	@$(BIN)/python -m hatchling build --clean
@@ -191,7 +202,7 @@ reference: $(READY) ## Write the generated parts of the documents anew
 docs: $(READY) ## Build the documents as a site into build/docs
 	@$(BIN)/python -m tools.site
 
-audit: $(READY) ## List every package that runs in production (CycloneDX), and say what a real audit needs
+audit: $(TOOLS_READY) ## List every package that runs in production (CycloneDX), and say what a real audit needs
 	@$(BIN)/python -m tools.sbom
 
 measures: $(READY) ## Count lines, functions without a caller, SQL outside the engines and more (ARGS=--names lists them)

@@ -28,7 +28,9 @@ def direct_requirements(*groups: str) -> list[Requirement]:
     return [Requirement(text) for text in texts]
 
 
-@pytest.mark.parametrize("lock", [*LOCKS, "requirements-analysers.lock", "requirements-judge.lock"])
+@pytest.mark.parametrize(
+    "lock", [*LOCKS, "requirements-analysers.lock", "requirements-tools.lock", "requirements-judge.lock"]
+)
 def test_a_lock_file_holds_no_address_no_path_and_no_comment(lock):
     text = Path(ROOT, lock).read_text("utf-8")
     assert "://" not in text

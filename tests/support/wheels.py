@@ -8,9 +8,9 @@ from importlib import metadata
 from pathlib import Path
 
 from hatchling.build import build_wheel
+from packaging.requirements import Requirement
 
 from tools.files import ROOT
-from tools.sbom import read_lock
 
 
 def make_wheel(folder: Path) -> Path:
@@ -30,7 +30,8 @@ def make_environment(folder: Path, wheel: Path) -> Path:
     """
     venv.create(folder, with_pip=False, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
-    for pin in read_lock((ROOT / "requirements.lock").read_text("utf-8")):
+    lines = (ROOT / "requirements.lock").read_text("utf-8").splitlines()
+    for pin in (Requirement(line.removesuffix("\\")) for line in lines if "==" in line and line[0] != " "):
         try:
             found = metadata.distribution(pin.name)
         except metadata.PackageNotFoundError:
