@@ -15,7 +15,7 @@ import msgspec
 from bench.workshop import Workshop, open_env
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain import keys
-from vskill_platform.domain.archives import artifact_of
+from vskill_platform.domain.archives import archive_digests, artifact_of
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.content import SkillFile, content_hash, digest_of_files, manifest_of, pack
 from vskill_platform.domain.identity import Identity
@@ -117,10 +117,10 @@ def _draft(now: int) -> tuple[PublishedSkill, SkillVersion]:
         version,
         place,
         "worker:bench",
+        artifact_of(CONTENT, archive_digests(CONTENT)),
         place.url,
         about=about(name="skill", description=""),
         trust=TrustFacts(static=Verdict.PASS),
-        artifact=artifact_of(CONTENT),
     )
     skill, published = publish_version(None, publication)
     assert published is not None

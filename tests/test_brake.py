@@ -7,6 +7,7 @@ from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.skills import skill_files
 from tests.test_rescan import FAILING, Rules
 from vskill_platform.actions.rescans import CONTINUE_RESCANS, SHOW_RESCANS, ContinueRescans, StoppedRescans
+from vskill_platform.domain.archives import Artifact
 from vskill_platform.domain.content import digest_of_files, manifest_of, pack
 from vskill_platform.domain.errors import NotPermitted, TransitionError
 from vskill_platform.domain.identity import Identity
@@ -62,7 +63,9 @@ async def publish_many(env, count: int, bad: int, word: str = "bad") -> None:
             canonical, "", digest, "", "", manifest_of(files), env.kv.now(), name=canonical
         )
         identity = Identity("github.com", "acme", "many", f"{word}{number:04}")
-        skill, added = publish_version(None, Publication(version, identity, "worker:w"))
+        skill, added = publish_version(
+            None, Publication(version, identity, "worker:w", Artifact(True, "0" * 64))
+        )
         await env.kv.commit(await skill_writes(None, skill, 0, added))
 
 

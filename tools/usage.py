@@ -31,8 +31,6 @@ _TOOLS = "the reference shows it"
 
 #: Class and field, and why nothing of ours reads or fills it.
 EXEMPT: Mapping[str, str] = {
-    "Evidence.signal_places": "records of earlier releases have it",
-    "Evidence.signals": "records of earlier releases have it",
     "SkillCard.github_stars": f"{_WIRE}; we do not count stars, and unknown is null",
     "SkillCard.alternate_repos": f"{_WIRE}; a skill has one repository here",
     "ClaimStarted.path": "the claimant's program reads which file to commit; it is the same for everybody",
@@ -46,6 +44,7 @@ EXEMPT: Mapping[str, str] = {
     "Readiness.status": "one that is not ready answers with an error",
     "SkillQuery.force_install": _ACCEPTED,
     "ContentLimits.bytes_file": _LIMIT,
+    "ContentLimits.files": _LIMIT,
     "Submission.published": _CHANGES,
     "Submission.published_version": _CHANGES,
     "SearchQuery.highlighted_only": _ACCEPTED,

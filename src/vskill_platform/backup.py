@@ -43,9 +43,10 @@ from vskill_platform.snapshot import Progress, Tally, Totals, count_totals, open
 
 T = TypeVar("T")
 
-#: Raised by a release whose records, or file, mean something that an earlier release would get wrong. Format 1 knows of
-#: nobody's private skills: a release that reads no other would make them public.
+#: Raised by a release whose records, or file, mean something that an earlier release would get wrong.
 FORMAT = 2
+#: That of release 0.3.0.
+FIRST_FORMAT = 2
 RECORDS, LETTERS, MANIFEST = "records.jsonl", "dead_letters.jsonl", "manifest.json"
 BLOBS, KEYS = "blobs/", "keys/"
 
@@ -310,6 +311,12 @@ def read_manifest(file: Path) -> BackupManifest:
         raise StoreCorrupt(
             f"{file} is not a complete backup of this platform: {error}", file=str(file)
         ) from error
+    if manifest.format < FIRST_FORMAT:
+        raise SchemaUnknown(
+            f"{file} has format {manifest.format}, from before release 0.3.0, which no release reads. "
+            "Nothing was written.",
+            file=str(file),
+        )
     if needs_newer:
         raise SchemaUnknown(
             f"{file} needs release {manifest.release} or a newer one: it has format {manifest.format}. This is release "

@@ -48,13 +48,11 @@ from vskill_platform.sources.examples import example_rewrites, known_bad_digests
 from vskill_platform.sources.git import FetchSettings, GitSource
 from vskill_platform.sources.router import SourceRouter
 from vskill_platform.sources.upload import UploadSource
-from vskill_platform.store.names import settle_store
 from vskill_platform.store.scans import CachedJudge
 from vskill_platform.telemetry import open_tracing
 from vskill_platform.tiers.contract import Scanner
 from vskill_platform.tiers.judge import HttpJudge, JudgeAddress, make_client
 from vskill_platform.tiers.pool import PooledScanner
-from vskill_platform.worker_context import run_with_worker_env
 
 _SYSTEM_CLOCK = SystemClock()
 POSTGRES = ("postgresql", "postgres")
@@ -94,11 +92,6 @@ async def open_env(settings: Settings, stack: AsyncExitStack, *, clock: Clock = 
         tracing=await open_tracing(settings, worker_id, stack),
         signing=await open_keys(settings),
     )
-
-
-async def bring_up_to_date(env: Env) -> None:
-    """What an earlier release left, before anything is served or worked on. It may run in several processes at once."""
-    await run_with_worker_env(env, settle_store)
 
 
 def report_start(env: Env) -> None:

@@ -44,7 +44,7 @@ from vskill_platform.signing.keys import SigningKey
 from vskill_platform.store.attestations import attestation_writes
 from vskill_platform.store.blocklist import require_unblocked
 from vskill_platform.store.claims import HeldClaim, Passed
-from vskill_platform.store.names import claim_writes, settle_skill
+from vskill_platform.store.names import claim_writes
 from vskill_platform.store.namespaces import belonging_of
 from vskill_platform.store.quotas import count_publication
 from vskill_platform.store.rule_figures import count_fired
@@ -191,10 +191,6 @@ async def _publication(
     if asserted is None:
         asserted = await require_unblocked(_targets(record, content))
     _, canonical, skill, version = await place_of(record.identity)
-    if skill is not None and not skill.listed_as:
-        # It was published before names were held, or written by a process of that release.
-        await settle_skill(skill)
-        _, canonical, skill, version = await place_of(record.identity)
     _refuse_taken_down(skill, record, content.digest)
     published, added = publish_version(skill, _facts(record, content, canonical, measured))
     belonging = await belonging_of(record.identity, published.narrowed)

@@ -41,8 +41,8 @@ class _AudienceField(msgspec.Struct, frozen=True):
 
 
 def audience_of(entry: Entry) -> str | None:
-    """The audience of a stored record, read without the rest of it. A record from before there were audiences is
-    public; what is no record, or has no usable audience, is nobody's."""
+    """The audience of a stored record, read without the rest of it. A record that names none is public; what is
+    no record, or has no usable audience, is nobody's."""
     try:
         return msgspec.json.decode(entry.value, type=_AudienceField).audience
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

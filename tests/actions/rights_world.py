@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from tests.support.acting import create_token
 from tests.support.envs import active_env, make_submission, put_record, skill_files
+from tests.support.owners import set_owners
 from tests.support.people import make_account, token_of
 from tests.support.shelf import Shelf, open_shelf
 from tests.support.streams import serving
@@ -36,7 +37,7 @@ from vskill_platform.store.collections import create_collection
 from vskill_platform.store.github_accounts import account_of_github
 from vskill_platform.store.hand_ins import HandedIn, keep_hand_in
 from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_namespace
-from vskill_platform.store.owners import Owner, Ownership
+from vskill_platform.store.owners import Owner
 from vskill_platform.store.reports import file_report
 from vskill_platform.store.suppressions import add_suppression
 from vskill_platform.store.webhooks import add_webhook
@@ -206,8 +207,7 @@ async def _furnish(shelf: Shelf) -> dict[str, str]:
     skill = await shelf.publish("lint", version="1.0.0", submitter="ann")
     await shelf.publish("lint", "More.", version="1.1.0", submitter="ann")
     repo = normalise(REPO)
-    ownership = Ownership(repo.repo_key, REPO, (Owner("olga", env.kv.now(), "file"),))
-    await env.kv.put(keys.owner(repo), msgspec.json.encode(ownership))
+    await set_owners(env, repo, Owner("olga", env.kv.now(), "file"))
     await _manage(env)
     assert (await account_of_github("4711", "acme")).name == "acme"
     digest = skill.versions[0].digest

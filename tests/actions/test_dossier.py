@@ -14,7 +14,6 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.namespace import Member, Namespace, NamespaceRole
 from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_namespace
-from vskill_platform.store.owners import Owner, Ownership
 from vskill_platform.store.skills import get_skill
 from vskill_platform.worker_context import require_env
 
@@ -75,12 +74,8 @@ async def test_a_version_whose_record_is_lost_is_not_found_by_its_number(env):
         await read_dossier(require_env(), VISITOR, DEMO)
 
 
-async def test_who_proved_the_repository_is_shown_wherever_that_is_kept(env):
-    """In the namespace; before there were namespaces, in a record of the repository."""
+async def test_who_proved_the_repository_is_shown(env):
     skill = await get_skill(DEMO)
-    old = Ownership(skill.identity.repo_key, skill.identity.url, (Owner("old", 0, "file"),))
-    await env.kv.put(keys.owner(skill.identity), msgspec.json.encode(old))
-    assert (await read_dossier(require_env(), VISITOR, "demo")).ownership == old
     member = Member("user:ann", NamespaceRole.MAINTAINER, 0, "file", repo=skill.identity.repo_key)
 
     async def decide(namespace: Namespace) -> NamespaceChange:

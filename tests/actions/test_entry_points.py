@@ -9,6 +9,7 @@ import pytest
 from tests.support.acting import principal_for, take_down, yank
 from tests.support.entry_points import EntryPoints, Prepare
 from tests.support.envs import make_submission, put_record, run_until_quiet, submit_skill
+from tests.support.owners import set_owners
 from tests.support.people import make_account
 from vskill_platform.actions.change_requests import REQUEST_CHANGE
 from vskill_platform.actions.namespaces import ADD_MEMBER, CHANGE_VISIBILITY, AddMember, ChangeVisibility
@@ -25,7 +26,7 @@ from vskill_platform.domain.submission import RecordedDecision
 from vskill_platform.env import Env
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.blocklist import add_block
-from vskill_platform.store.owners import Owner, Ownership
+from vskill_platform.store.owners import Owner
 from vskill_platform.store.reports import file_report
 from vskill_platform.store.suppressions import add_suppression
 
@@ -114,9 +115,7 @@ async def blocked(env: Env) -> dict[str, str]:
 
 async def owned(env: Env) -> dict[str, str]:
     await make_account(env, "bob", Role.AUTHOR)
-    repo = normalise(REPO)
-    ownership = Ownership(repo.repo_key, REPO, (Owner("ann", env.kv.now(), "file"),))
-    await env.kv.put(keys.owner(repo), msgspec.json.encode(ownership))
+    await set_owners(env, normalise(REPO), Owner("ann", env.kv.now(), "file"))
     return {}
 
 

@@ -138,7 +138,7 @@ async def test_a_full_name_that_no_skill_has_is_refused(env: Env, ahead: bool):
     assert await list_blocks() == []
 
 
-async def test_a_full_name_that_was_blocked_by_an_older_release_is_hidden_by_the_next_pass(env: Env):
+async def test_an_entry_about_a_full_name_gets_its_audience_by_the_next_pass(env: Env):
     for namespace in ("acme", "tests"):
         name = f"upload~{namespace}/skills/canary"
         await add_block(BlockEntry(name_target(name), Severity.HIGH, "it is bad", "admin:eve", env.kv.now()))

@@ -169,11 +169,10 @@ async def test_who_owns_it_by_name_is_shown_until_its_members_say_it(shelf):
     assert (shown.owner_by_name, [one.member for one in shown.members]) == (None, ["ghcorp"])
 
 
-# What earlier releases stored.
+# Records that no sign-in of today writes.
 
 
 async def test_a_login_that_was_taken_over_before_gives_no_right_to_a_private_namespace(shelf):
-    """Earlier releases bound a login to whoever proved it last."""
     await account_of_github("1", "ghcorp")
     skill = (await shelf.publish("lint", repo=REPO, submitter="ghcorp")).canonical
     await hide(shelf, A)
@@ -183,7 +182,6 @@ async def test_a_login_that_was_taken_over_before_gives_no_right_to_a_private_na
 
 
 async def test_who_added_a_member_to_what_it_proved_before_still_owns_it(shelf):
-    """Earlier releases wrote no entry for the owner by name."""
     await account_of_github("1", "ghcorp")
     reader = Member("user:eve", NamespaceRole.READER, 0, "added", by="user:ghcorp")
     record = Namespace("ghcorp", members=(reader,))

@@ -27,16 +27,15 @@ ADD_OWNER = """
 import sys
 import msgspec
 from vskill_platform.cli.process import run_in_env
-from vskill_platform.domain import keys
 from vskill_platform.domain.identity import normalise
-from vskill_platform.store.owners import Owner, ownership_of
+from vskill_platform.store.owners import Owner, change_ownership
 from vskill_platform.worker_context import require_env
 
 async def add():
     repo, kv = normalise(sys.argv[1]), require_env("kv").kv
-    known = await ownership_of(repo)
-    owners = (*known.owners, Owner(sys.argv[2], kv.now(), "file"))
-    await kv.put(keys.owner(repo), msgspec.json.encode(msgspec.structs.replace(known, owners=owners)))
+    owner = Owner(sys.argv[2], kv.now(), "file")
+    add_owner = lambda known: msgspec.structs.replace(known, owners=(*known.owners, owner))
+    await change_ownership(repo, add_owner, action="owner proved", by="system", reason="a test", details={})
 
 run_in_env(add)
 """

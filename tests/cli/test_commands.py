@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
-import msgspec
 import pytest
 
 from tests.support.patience import PATIENCE_S
@@ -21,15 +20,12 @@ from vskill_platform.cli import cli
 from vskill_platform.cli.doctor import Check, check
 from vskill_platform.cli.errors import first_known
 from vskill_platform.cli.output import Duration, plain, show_duration
-from vskill_platform.domain import keys
 from vskill_platform.domain.content import ContentLimits
 from vskill_platform.domain.errors import LimitExceeded, NotFound, StoreFull
 from vskill_platform.domain.messages import submission_send
-from vskill_platform.domain.namespace import Access, Member, Namespace, NamespaceRole, Team
 from vskill_platform.env import Env
 from vskill_platform.settings import process_settings
 from vskill_platform.sources.folder import read_folder
-from vskill_platform.store.accounts import Role, User
 from vskill_platform.store.collections import create_collection
 from vskill_platform.worker_context import run_with_worker_env
 
@@ -332,28 +328,6 @@ def test_doctor_warns_of_a_marketplace_that_is_called_as_every_other(run, monkey
     assert look()["warning"] and "VSKILL_REGISTRY_NAME" in str(look()["detail"])
     monkeypatch.setenv("VSKILL_REGISTRY_NAME", "acme-skills")
     assert not look()["warning"] and look()["detail"] == "acme-skills"
-
-
-def test_doctor_names_accounts_that_have_the_name_of_a_team_or_of_its_uploads(run):
-    async def clash(env):
-        member = Member("team:crew", NamespaceRole.OWNER, 10, "added")
-        for key, record in (
-            (keys.user("platform"), User("platform", Role.AUTHOR, 20, 20)),
-            (keys.user("crew"), User("crew", Role.AUTHOR, 20, 20)),
-            (keys.team("crew"), Team("crew")),
-            (keys.namespace("upload~platform"), Namespace("upload~platform", members=(member,))),
-            (keys.CONTROL_NAMESPACES, Access()),
-        ):
-            await env.kv.put(key, msgspec.json.encode(record))
-
-    in_env(clash)
-    checks = {one["name"]: one for one in json.loads(run("doctor", "--json").stdout)}
-    assert checks["names"]["warning"]
-    assert "crew is an account and a team" in checks["names"]["detail"]
-    assert "'namespace add upload~platform platform owner'" in checks["names"]["detail"]
-    run("namespace", "add", "upload~platform", "platform", "owner", "--reason", "it is its own")
-    detail = {one["name"]: one["detail"] for one in json.loads(run("doctor", "--json").stdout)}["names"]
-    assert "upload~platform" not in detail and "crew" in detail
 
 
 def test_doctor_and_access_say_who_may_sign_in_with_github(run, monkeypatch):

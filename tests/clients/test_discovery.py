@@ -19,11 +19,9 @@ from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.names import hashed_name
 from vskill_platform.domain.naming import is_plain_name
 from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.store.blocklist import add_block, reapply_blocklist
 from vskill_platform.store.collections import add_skills, create_collection
 from vskill_platform.store.installs import installs_by_skill
-from vskill_platform.store.skills import update_skill
 from vskill_platform.web.app import create_app
 from vskill_platform.web.clients.wellknown import SCHEMA
 
@@ -183,31 +181,6 @@ async def test_a_burst_makes_an_index_once_and_a_change_makes_it_anew(shelf):
         assert len(first) == 1 and kv.calls["select"] == 1
         await shelf.publish("two")
         assert len(await ask() | first) == 2 and kv.calls["select"] == 2
-
-
-async def test_a_skill_of_an_earlier_release_is_listed_by_its_content(shelf):
-    """Its record does not say how it is handed out in one piece."""
-    skill = await shelf.publish("rich", extra=EXTRA)
-    before = (await names(shelf))["rich"]
-    with active_env(shelf.env):
-        await update_skill(skill.canonical, _without_artifact)
-    assert (await names(shelf))["rich"] == before
-    other = await shelf.publish("other")
-    assert other.current_digest is not None
-    with active_env(shelf.env):
-        await update_skill(other.canonical, _without_artifact)
-    data = await shelf.env.blobs.get(other.current_digest)
-    assert data is not None
-    await shelf.env.blobs.set_aside(other.current_digest, 0)
-    await shelf.env.blobs.delete_aside(other.current_digest, 0)
-    assert set(await names(shelf)) == {"rich"}
-    await shelf.env.blobs.put(other.current_digest, data)
-    assert set(await names(shelf)) == {"rich", "other"}, "what was left out for a moment was kept so"
-
-
-def _without_artifact(skill: PublishedSkill) -> PublishedSkill:
-    refs = tuple(msgspec.structs.replace(ref, artifact=None) for ref in skill.versions)
-    return msgspec.structs.replace(skill, versions=refs, current_artifact=None)
 
 
 async def test_a_collection_is_a_scope(shelf):

@@ -37,7 +37,6 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.rule_figure("CI-001", "fired"), "rule_figure:CI-001:fired"),
         (keys.revocation(17), "revocation:000000000017"),
         (keys.revoked("namespace acme acme:team"), "revoked:namespace acme acme%3Ateam"),
-        (keys.owner(PLACE), "owner:git.example.com_8443/a/b"),
         (keys.namespace("git.example.com_8443~a"), "namespace:git.example.com_8443~a"),
         (keys.team("core"), "team:core"),
         (keys.usage("upload~mia", "bytes"), "usage:upload~mia:bytes"),
@@ -69,7 +68,6 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.attempts("h"), "attempts:h"),
         (keys.audit("01J"), "audit:01J"),
         (keys.CONTROL_BLOCKLIST, "control:blocklist"),
-        (keys.CONTROL_NAMES, "control:names"),
         (keys.CONTROL_NAMESPACES, "control:namespaces"),
         (keys.CONTROL_QUEUE, "control:queue"),
         (keys.CONTROL_RESCANS, "control:rescans"),
@@ -91,7 +89,6 @@ def test_every_prefix_has_a_builder_and_a_row() -> None:
     constants = {v for n, v in inspect.getmembers(keys) if n.isupper() and isinstance(v, str)}
     single = {
         keys.CONTROL_BLOCKLIST,
-        keys.CONTROL_NAMES,
         keys.CONTROL_NAMESPACES,
         keys.CONTROL_QUEUE,
         keys.CONTROL_RESCANS,

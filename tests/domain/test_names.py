@@ -1,14 +1,12 @@
-"""Short names: who gets which, what they mean to whom, and what an earlier release's lists become."""
+"""Short names: who gets which, and what they mean to whom."""
 
 import pytest
 
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY, Audiences
 from vskill_platform.domain.names import (
     HeldName,
-    NamedSkill,
     candidate_names,
     claim_names,
-    first_names,
     form_for,
     hashed_name,
     holder_for,
@@ -16,7 +14,6 @@ from vskill_platform.domain.names import (
     listed_name,
     names_of,
     reads_several,
-    recover_names,
     release,
 )
 from vskill_platform.domain.namespace import Visibility
@@ -82,7 +79,7 @@ def test_a_slug_that_is_no_plain_name_leads_to_its_first_skill():
     names.claim("beta/tools/my_skill")
     assert names.meaning("my_skill") == "acme/tools/my_skill"
     # It is an address, and never what lists show.
-    assert recover_names("acme/tools/my_skill", names.held) == {"public": "my-skill"}
+    assert not names.held["my_skill"].holders["public"].listed
 
 
 def test_no_skill_holds_a_route_word():
@@ -134,13 +131,6 @@ def test_lists_show_the_name_of_the_fewest_readers():
     assert listed_form({"ns:acme": "lint"}, ACCOUNT) is None
 
 
-def test_lists_of_one_repository_show_the_name_that_an_earlier_release_used_there():
-    listed = {"public": "lint-0a1b2c3d", "repo": "lint"}
-    assert listed_name(listed, PUBLIC_ONLY, in_repo=True) == "lint"
-    assert listed_name(listed, PUBLIC_ONLY) == "lint-0a1b2c3d"
-    assert listed_name({"public": "lint"}, PUBLIC_ONLY, in_repo=True) == "lint"
-
-
 def test_a_private_skill_does_not_take_a_public_name_from_its_readers():
     names = Names()
     names.claim("beta/tools/lint")
@@ -165,14 +155,6 @@ def test_an_internal_newcomer_is_named_apart_for_members_who_know_another():
     assert names.meaning("lint-gamma", MEMBER) == "gamma/tools/lint"
     assert names.meaning("lint", ACCOUNT) == "beta/tools/lint"
     assert names.meaning("lint", EVERYTHING) == "acme/tools/lint"
-
-
-def test_names_that_a_record_lost_are_found_again():
-    names = Names()
-    names.claim("acme/tools/lint", "ns:acme")
-    names.claim("beta/tools/lint")
-    for canonical, listed in names.listed.items():
-        assert recover_names(canonical, names.held) == listed
 
 
 def test_a_released_name_leads_nowhere_until_somebody_claims_it():
@@ -212,50 +194,6 @@ def test_a_claim_goes_on_where_the_record_of_a_name_is_lost():
 )
 def test_the_form_is_that_of_the_fewest_readers(visibility, narrowed, form):
     assert form_for("acme/tools/lint", visibility, narrowed) == form
-
-
-# What was listed before names were held.
-
-
-def first(*skills: tuple[str, str, int]):
-    return first_names(NamedSkill(*one) for one in skills)
-
-
-def test_one_skill_of_a_slug_holds_it():
-    found = first(("acme/tools/lint", "public", 5))
-    assert found.listed_as == {"acme/tools/lint": {"public": "lint"}}
-    assert found.held["lint"].holders["public"].listed
-
-
-def test_of_several_each_keeps_its_hashed_name_and_the_slug_leads_to_the_oldest():
-    found = first(("acme/tools/lint", "public", 9), ("beta/tools/lint", "public", 5))
-    for canonical in ("acme/tools/lint", "beta/tools/lint"):
-        assert found.listed_as[canonical] == {"public": hashed_name(canonical), "repo": "lint"}
-        assert recover_names(canonical, found.held) == found.listed_as[canonical]
-    holder = found.held["lint"].holders["public"]
-    assert holder.canonical == "beta/tools/lint" and not holder.listed
-    # A name that only leads to it is not claimed for lists later.
-    again = claim_names("beta/tools/lint", "public", found.listed_as["beta/tools/lint"], found.held, 10)
-    assert again.listed_as["beta/tools/lint"] == found.listed_as["beta/tools/lint"] and not again.held
-
-
-def test_skills_that_a_reader_may_not_read_shared_nothing_with_those_that_they_may():
-    found = first(("acme/tools/lint", "ns:acme", 5), ("beta/tools/lint", "public", 9))
-    assert listed_name(found.listed_as["beta/tools/lint"], PUBLIC_ONLY) == "lint"
-    assert listed_name(found.listed_as["beta/tools/lint"], MEMBER) == hashed_name("beta/tools/lint")
-    assert listed_name(found.listed_as["acme/tools/lint"], MEMBER) == hashed_name("acme/tools/lint")
-    assert meaning(found.held, "lint") == "beta/tools/lint"
-    assert meaning(found.held, "lint", MEMBER) == "acme/tools/lint"
-
-
-def test_first_names_are_written_in_the_widest_form_and_not_again_in_narrower_ones():
-    hidden = ("gamma/tools/lint", "internal", 9), ("acme/tools/lint", "ns:acme", 9)
-    found = first(("alpha/tools/lint", "public", 5), ("beta/tools/lint", "public", 7), *hidden)
-    for canonical in ("alpha/tools/lint", "beta/tools/lint"):
-        assert found.listed_as[canonical] == {"public": hashed_name(canonical), "repo": "lint"}
-    for canonical, form, _ in hidden:
-        assert found.listed_as[canonical] == {form: hashed_name(canonical), "repo": "lint"}
-    assert list(found.held["lint"].holders) == ["public"]
 
 
 @pytest.mark.parametrize(

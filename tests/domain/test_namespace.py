@@ -318,7 +318,7 @@ def test_a_name_that_no_skill_can_have_is_no_namespace(name):
 
 
 def test_a_namespace_with_a_colon_opens_no_audience_of_another():
-    """A record of an earlier release, of which nobody can make another."""
+    """Nobody can make such a record; should there be one, it opens nothing."""
     known = {
         "acme": Namespace("acme", Visibility.TEAM),
         "acme:team": Namespace("acme:team", Visibility.PUBLIC),

@@ -1,13 +1,9 @@
 """What an account is told and watches, as plain data."""
 
-import msgspec
-
 from vskill_platform.domain.notification import (
     DAY_MS,
     DIGEST_AT_MS,
-    PROOF_MS,
     AccountChoices,
-    MailProof,
     Notification,
     Topic,
     next_digest_at,
@@ -27,16 +23,9 @@ def test_later_notifications_sort_first_and_no_two_have_one_place():
     assert moment(2) < moment(1) and moment(1, "a") != moment(1, "b")
 
 
-def test_a_record_of_an_earlier_release_was_told_when_it_happened():
-    old = Notification("e", Topic.OWN, "submission.decided", 5, "told")
-    assert old.is_unread(4) and not old.is_unread(5)
-    late = msgspec.structs.replace(old, told_at=9)
-    assert late.is_unread(8) and not late.is_unread(9)
-
-
-def test_a_code_of_an_earlier_release_is_good_for_a_day_from_the_first_that_was_asked_for():
-    old = msgspec.json.decode(b'{"address":"a@b","code":"c","since":5,"tries":2}', type=MailProof)
-    assert old.good_until == 5 + PROOF_MS
+def test_a_notification_is_unread_until_after_the_account_was_told_of_it():
+    told = Notification("e", Topic.OWN, "submission.decided", 5, "told", told_at=9)
+    assert told.is_unread(8) and not told.is_unread(9)
 
 
 def test_what_is_watched_stands_once_in_the_order_of_names():

@@ -15,6 +15,7 @@ from vskill_platform.domain.submission import Appeal
 
 UNSURE = JudgeWord("model", "rubric", Verdict.CONCERNS, 60)
 APPEAL = Appeal("user:ann", 1_000, "it is clean", State.REJECTED)
+YOUNG = Signal(SignalKind.PUBLISHER, "the owner is a day old")
 
 
 def risk(*, digest: str = "d1", appeal: Appeal | None = None, **found: Any) -> ReviewRisk:
@@ -31,7 +32,7 @@ def risk(*, digest: str = "d1", appeal: Appeal | None = None, **found: Any) -> R
         ({"findings": {Severity.LOW: 1}}, RiskLevel.DOUBT),
         ({"judge": UNSURE}, RiskLevel.DOUBT),
         ({"status": ScanStatus.TIMED_OUT}, RiskLevel.NOT_READ),
-        ({"signals": ("the owner is a day old",)}, RiskLevel.SIGNAL),
+        ({"noticed": (YOUNG,)}, RiskLevel.SIGNAL),
         ({"findings": {Severity.HIGH: 1}, "malice": {Severity.HIGH: 1}}, RiskLevel.STRONG_MALICE),
         ({"findings": {Severity.CRITICAL: 1}}, RiskLevel.CRITICAL),
         ({"certain": 1}, RiskLevel.CERTAIN),
@@ -45,7 +46,7 @@ def test_the_gravest_fact_gives_the_level() -> None:
     found: dict[str, Any] = {
         "findings": {Severity.LOW: 3},
         "judge": UNSURE,
-        "signals": ("new",),
+        "noticed": (YOUNG,),
         "certain": 1,
     }
     assert risk(**found).level is RiskLevel.CERTAIN
@@ -55,14 +56,10 @@ def test_a_high_mismatch_is_a_doubt_where_the_malice_is_counted_apart() -> None:
     assert risk(findings={Severity.HIGH: 1}, malice={Severity.HIGH: 0}).level is RiskLevel.DOUBT
 
 
-def test_a_record_of_an_earlier_release_counts_its_high_findings_as_malice() -> None:
-    assert risk(findings={Severity.HIGH: 1}).level is RiskLevel.STRONG_MALICE
-
-
 def test_the_reasons_count_the_worst_findings_first_then_signals_the_scan_and_the_judge() -> None:
     found = risk(
         findings={Severity.LOW: 4, Severity.MEDIUM: 1, Severity.HIGH: 0, Severity.CRITICAL: 2},
-        signals=("new owner", "copied name"),
+        noticed=(YOUNG, YOUNG),
         status=ScanStatus.TIMED_OUT,
         judge=UNSURE,
         appeal=APPEAL,
@@ -80,7 +77,7 @@ def test_signals_that_are_only_shown_do_not_count() -> None:
 
 
 def test_one_signal_is_said_in_the_singular_and_a_complete_scan_not_at_all() -> None:
-    assert risk(signals=("new owner",)).reasons == ("1 signal",)
+    assert risk(noticed=(YOUNG,)).reasons == ("1 signal",)
 
 
 @pytest.mark.parametrize(("appeal", "reasons"), [(None, ()), (APPEAL, ("appeal",))])

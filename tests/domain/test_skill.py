@@ -48,17 +48,14 @@ from vskill_platform.domain.skill import (
     delete,
     is_under_review,
     keep_live,
-    name_of,
     newest_under_review,
     publish_version,
     put_under_review,
     recertify,
     restore,
     take_down,
-    taken_down_by_block,
     unblock,
     unyank,
-    with_artifact,
     with_installs,
     with_trust,
     yank,
@@ -318,6 +315,7 @@ def publication(content: str = "A", at: int = 1, place: Identity = PLACE, **more
         "score": 100,
         "published_at": at,
     }
+    outside.setdefault("artifact", PLAIN)
     return Publication(SkillVersion(**{**fields, **more}), place, "worker:1", **outside)
 
 
@@ -407,14 +405,14 @@ def test_a14_everything_that_was_published_is_in_the_records() -> None:
         "0.2.0",
         whole.version.digest,
         7,
+        PLAIN,
+        "PDF",
         certification=Certification.VERIFIED,
         score=91,
         content_hash=whole.version.content_hash,
         declared="0.2.0",
         by="worker:1",
         reason="published",
-        name="PDF",
-        artifact=PLAIN,
     )
     assert skill == PublishedSkill(
         canonical="acme/tools/pdf",
@@ -556,30 +554,17 @@ def test_a3_a_new_name_is_another_alias_and_never_another_key() -> None:
 
 def test_each_version_keeps_its_name_and_the_skill_has_that_of_its_current_one() -> None:
     skill, _ = publish_version(published("A"), publication("B", 2, name="Paper Reader"))
-    assert [name_of(skill, ref) for ref in skill.versions] == ["PDF", "Paper Reader"]
+    assert [ref.name for ref in skill.versions] == ["PDF", "Paper Reader"]
     assert yank(skill, by(StatusRole.OWNER), number="1.0.1").name == "PDF"
     assert yank(skill, by(StatusRole.OWNER)).name == "Paper Reader"
 
 
-def test_a_version_of_an_earlier_release_keeps_the_name_that_the_skill_had() -> None:
-    skill = published("A")
-    (ref,) = skill.versions
-    old = msgspec.structs.replace(skill, versions=(msgspec.structs.replace(ref, name=""),))
-    assert name_of(old, old.versions[0]) == "PDF"
-    renamed, _ = publish_version(old, publication("B", 2, name="Paper Reader"))
-    assert [ref.name for ref in renamed.versions] == ["PDF", "Paper Reader"]
-
-
-def test_every_version_of_a_content_gets_its_artifact_and_other_versions_keep_theirs() -> None:
-    skill = with_artifact(published("A", "B", "A"), digest("B"), ZIP)
-    assert [ref.artifact for ref in skill.versions] == [None, ZIP, None]
-    assert skill.current_artifact is None
-    both = with_artifact(skill, digest("A"), PLAIN)
-    assert [ref.artifact for ref in both.versions] == [PLAIN, ZIP, PLAIN]
-    assert both.current_artifact == PLAIN
-    assert with_artifact(both, digest("B"), PLAIN).current_artifact == PLAIN
-    assert yank(both, by(StatusRole.OWNER), number="1.0.2").current_artifact == ZIP
-    assert yank(both, by(StatusRole.OWNER)).current_artifact is None
+def test_each_version_keeps_its_artifact_and_the_current_one_is_the_skills() -> None:
+    skill, _ = publish_version(published("A"), publication("B", 2, artifact=ZIP))
+    assert [ref.artifact for ref in skill.versions] == [PLAIN, ZIP]
+    assert skill.current_artifact == ZIP
+    assert yank(skill, by(StatusRole.OWNER), number="1.0.1").current_artifact == PLAIN
+    assert yank(skill, by(StatusRole.OWNER)).current_artifact is None
 
 
 def test_installs_change_the_standing_and_what_lists_show_of_it() -> None:
@@ -845,12 +830,6 @@ def blocked(*contents: str, role: StatusRole = StatusRole.BLOCK, reason: str = "
     return take_down(published(*contents), change, digest=digest(contents[0]))
 
 
-def of_an_earlier_release(skill: PublishedSkill, **changes: str) -> PublishedSkill:
-    """It did not write what took a version down."""
-    old = (msgspec.structs.replace(ref, taken_down_by=None, **changes) for ref in skill.versions)
-    return msgspec.structs.replace(skill, versions=tuple(old))
-
-
 def lifted(skill: PublishedSkill, content: str = "A") -> dict[str, str]:
     change = StatusChange(StatusRole.BLOCK, "system", 60, "lifted")
     return statuses(unblock(skill, change, digest=digest(content)))
@@ -867,29 +846,6 @@ def test_what_a_block_took_down_is_live_again_when_the_block_is_lifted() -> None
 def test_what_a_rescan_or_a_person_took_down_stays_down_when_a_block_is_lifted(role: StatusRole) -> None:
     skill = blocked("A", role=role, reason=f"{BLOCK_REASON}: whatever they write")
     assert lifted(skill) == {"1.0.0": "taken_down"}
-
-
-@pytest.mark.parametrize(
-    ("reason", "actor", "is_block"),
-    [
-        (f"{BLOCK_REASON}: malware", "system", True),
-        (f"rescan: {BLOCK_REASON}: malware", "system", True),
-        ("rescan: it phones home", "system", False),
-        (f"{BLOCK_REASON}: malware", "system:else", False),
-    ],
-)
-def test_a_version_that_an_earlier_release_took_down_tells_it_by_its_reason(
-    reason: str, actor: str, is_block: bool
-) -> None:
-    skill = of_an_earlier_release(blocked("A"), reason=reason, by=actor)
-    assert taken_down_by_block(skill.versions[0]) is is_block
-    assert lifted(skill) == {"1.0.0": "live" if is_block else "taken_down"}
-
-
-def test_a_live_version_with_the_reason_of_an_old_block_is_not_taken_down_by_it() -> None:
-    (ref,) = published("A").versions
-    old = msgspec.structs.replace(ref, by="system", reason=f"{BLOCK_REASON}: malware")
-    assert not taken_down_by_block(old)
 
 
 def test_a_reviewers_word_replaces_that_of_a_block_and_outlasts_it() -> None:

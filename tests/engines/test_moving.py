@@ -229,9 +229,10 @@ async def test_whoever_watches_is_told_how_far_it_is(new_store, tmp_path):
     [
         ({"release": "9.9.9"}, "needs release 9.9.9 or a newer one"),
         ({"format": FORMAT + 1, "release": "0.3.1"}, "needs release 0.3.1 or a newer one"),
+        ({"format": 1, "release": "0.1.0"}, "before release 0.3.0, which no release reads"),
     ],
 )
-async def test_a_backup_that_needs_a_newer_release_is_refused_and_nothing_is_written(
+async def test_a_backup_that_this_release_does_not_read_is_refused_and_nothing_is_written(
     new_store, tmp_path, change, says
 ):
     old = settings_of(await new_store("sqlite"), tmp_path / "old")

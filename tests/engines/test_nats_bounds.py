@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import msgspec
-import nats
 import pytest
 
 from tests.support.nats import queue_of, server
@@ -119,16 +118,3 @@ async def test_a_replayed_letter_and_what_recovery_sends_for_its_key_are_one_mes
     assert await operator.replay(letter.id)
     assert await scheduler.send_batch([msgspec.structs.replace(send, repeated=True)]) == 0
     assert [(one.body, one.key) for one in await receive(scheduler)] == [(b"m", "k")]
-
-
-async def test_a_letter_that_an_earlier_release_kept_is_shown_and_replayed(brokers):
-    operator, worker = brokers
-    client = await nats.connect(server().url)
-    await client.jetstream().publish(
-        operator.place.dead_subject, msgspec.msgpack.encode((b"m", "k", "why", 3, 1_000))
-    )
-    await client.close()
-    (letter,) = (await operator.dead_letters()).items
-    assert (letter.body, letter.key, letter.reason, letter.deliveries) == (b"m", "k", "why", 3)
-    assert await operator.replay(letter.id)
-    assert [(one.body, one.key) for one in await receive(worker)] == [(b"m", "k")]

@@ -23,7 +23,7 @@ from vskill_platform.queue.health import queue_health
 
 pytestmark = pytest.mark.anyio
 
-#: A submission as the first release wrote it. These bytes never change: later releases must read them.
+#: A submission as release 0.3.0 writes it. Once that is published, these bytes never change: later releases must read them.
 FIRST_RELEASE = (
     b'{"id":"sub_041b73a6-595d-50da-bef4-62c1164b440c","repo_url":"upload://tests/demo","identity":{"host":"upload",'
     b'"owner":"tests","repo":"skills","path":"demo"},"skill_name":"demo","skill_path":"demo","state":"RECEIVED",'

@@ -30,6 +30,7 @@ from tests.support.faults import HeldScanner, HookedKV, ListedSources, TroubledS
 from tests.support.patience import PATIENCE_S
 from tests.support.system_reads import get_run, get_submission
 from vskill_platform.domain import keys, skill
+from vskill_platform.domain.archives import archive_digests, artifact_of
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC, PUBLIC_ONLY
 from vskill_platform.domain.content import SkillFile, digest_of, digest_of_files, manifest_of, pack
 from vskill_platform.domain.errors import (
@@ -484,7 +485,7 @@ def publication(live: PublishedSkill, files: tuple[SkillFile, ...], digest: str,
         score=100,
         published_at=at,
     )
-    return Publication(version, live.identity, "worker:test")
+    return Publication(version, live.identity, "worker:test", artifact_of(files, archive_digests(files)))
 
 
 NO_SKILL = (SkillFile("README.md", "100644", b"# nothing here\n"),)

@@ -265,7 +265,7 @@ async def _around(world: LeakWorld, secret: PublishedSkill, repo: str) -> None:
     # What was collected, reported and blocked in public is a secret from here on, and so is what comes.
     hide = ChangeVisibility(name=HIDDEN_OWNER, to=Visibility.TEAM, reason="a test")
     await CHANGE_VISIBILITY(env, ADMIN, hide)
-    # By the name that pages show, and as an older release stored that name.
+    # By the name that pages show, and as an entry that does not know whose it is.
     full_name = f"{HIDDEN_OWNER}/{HIDDEN_REPO}/bad"
     by_name = BlockSomething(kind=TargetKind.NAME, target=full_name, reason=REASON)
     await BLOCK(env, ADMIN, by_name)

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from vskill_platform.domain import keys
+from vskill_platform.domain.archives import Artifact
 from vskill_platform.domain.content import FileEntry, digest_of
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.listing import about
@@ -122,7 +123,9 @@ def _skill(
     )
     facts = about(name=slug, description=description)
     identity = Identity("github.com", owner, repo, f"skills/{slug}")
-    skill, _ = publish_version(None, Publication(version, identity, "user:test", about=facts, trust=trust))
+    skill, _ = publish_version(
+        None, Publication(version, identity, "user:test", Artifact(True, "0" * 64), about=facts, trust=trust)
+    )
     skill = with_trust(skill, trust)
     assert skill.listing is not None
     listing = msgspec.structs.replace(skill.listing, trust_tier=tier)

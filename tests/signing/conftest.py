@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from tests.support.records import submission
-from vskill_platform.domain.archives import archive_digests, tar_archive, zip_archive
-from vskill_platform.domain.content import SkillFile, content_hash, digest_of_files
+from vskill_platform.domain.archives import Artifact, archive_digests, tar_archive, zip_archive
+from vskill_platform.domain.content import SkillFile, content_hash, digest_of_files, manifest_of
 from vskill_platform.domain.evidence import evidence_of
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.scan import JudgeReport, JudgeStatus, StaticReport, Verdict
@@ -33,6 +33,8 @@ def statement(**changes: object) -> Statement:
         "1.2.0",
         DIGEST,
         5,
+        Artifact(True, "0" * 64),
+        "tidy",
         certification=Certification.VERIFIED,
         score=100,
         content_hash=content_hash(FILES[0].data),
@@ -49,7 +51,9 @@ def statement(**changes: object) -> Statement:
         evidence=evidence,
     )
     record = msgspec.structs.replace(record, **changes)
-    return make_statement("a registry", "acme/tools/tidy", version, record, ARCHIVES)
+    return make_statement(
+        "a registry", "acme/tools/tidy", version, record, ARCHIVES, StaticReport("r7"), manifest_of(FILES)
+    )
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tests.signing.conftest import ARCHIVES, DIGEST, FILES, JUDGE, TAR, ZIP, statement
-from vskill_platform.domain.content import SkillFile, content_hash
+from vskill_platform.domain.content import SkillFile, content_hash, manifest_of
 from vskill_platform.domain.errors import AttestationInvalid
 from vskill_platform.domain.evidence import evidence_of
 from vskill_platform.domain.scan import JUDGE_DOWN, StaticReport
@@ -97,7 +97,7 @@ def test_the_payload_is_an_in_toto_statement_about_content_and_archives(attestat
         "suppressed": [],
         "decidedAt": "2025-11-13T02:13:20.123Z",
         "capabilityCard": None,
-        "files": None,
+        "files": [{"path": one.path, "mode": one.mode, "sha256": one.sha256} for one in manifest_of(FILES)],
         "secondJudge": None,
         "secondJudgeStatus": "none",
     }
@@ -205,7 +205,7 @@ OTHER_FILES = {
 @pytest.mark.parametrize("other", OTHER_FILES)
 def test_no_other_files_pass(attestation, key, other):
     message = refused(attestation, key, files=OTHER_FILES[other])
-    assert message.startswith("The folder is not the content that was verified: its digest is ")
+    assert message.startswith("The folder is not the content of acme/tools/tidy 1.2.0: ")
 
 
 # Forgeries.

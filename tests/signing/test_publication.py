@@ -189,7 +189,7 @@ async def test_what_is_not_there_is_a_404_that_says_so(env, client, place):
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
-async def test_a_version_of_an_older_release_has_none_and_says_so(env, client):
+async def test_a_version_without_an_attestation_says_so(env, client):
     with active_env(env, signing=None) as unsigned:
         await published(unsigned)
     answer = await client.get(f"/api/v1/skills/{NAME}/versions/1.0.0/attestation")

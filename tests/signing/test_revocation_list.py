@@ -82,7 +82,7 @@ def test_what_was_signed_is_read_back():
     assert document.find(BAD.skill, BAD.version, "f" * 64) is None
     old = document.find(OLD.skill, OLD.version, OLD.digest)
     assert old is not None
-    assert (old.since, old.severity, old.threat_type, old.archives, old.replacement) == (None,) * 5
+    assert (old.severity, old.threat_type, old.archives, old.replacement) == (None,) * 4
 
 
 def test_a_list_is_good_for_seven_days():

@@ -39,7 +39,6 @@ from vskill_platform.store.accounts import (
     find_admins,
     get_user,
     list_users,
-    read_user,
 )
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.github_accounts import PROOF_MS, account_of_github
@@ -545,18 +544,6 @@ async def test_tokens_end_with_the_trust_in_their_account_and_do_not_come_back(e
     assert await find_token(again.secret) is not None
 
 
-async def test_tokens_that_an_older_release_left_with_a_disabled_account_do_not_come_back(env):
-    """It only marked the account, and its tokens lived again when the account was enabled."""
-    await make()
-    made = await create_token("ann", "laptop", ["read"], by="user:ann")
-    user, version = await read_user("ann")
-    assert user is not None
-    marked = msgspec.json.encode(msgspec.structs.replace(user, disabled=True))
-    await env.kv.commit([Put(keys.user("ann"), marked, version)])
-    await set_disabled("ann", disabled=False, **WHY)
-    assert await find_token(made.secret) is None and await list_all_tokens() == ()
-
-
 async def test_a_demotion_ends_what_the_account_may_no_longer_hold_for_good(env):
     await make("root-one", Role.ADMIN)
     await make(role=Role.ADMIN)
@@ -571,7 +558,7 @@ async def test_a_demotion_ends_what_the_account_may_no_longer_hold_for_good(env)
 
 
 async def plant_token(env, scopes: list[str] | None) -> str:
-    """A token as an older release let an author make it; None is one that cannot be read."""
+    """A token with more scopes than its account's role may hold; None is one that cannot be read."""
     made = await create_token("ann", "planted", ["read"], by="user:ann")
     key = next(key for key in [keys.token(one) for one in (await get_user("ann")).tokens])
     record = msgspec.json.encode(msgspec.structs.replace(made.token, scopes=tuple(scopes or ())))
@@ -740,14 +727,6 @@ async def test_a_number_is_worth_something_only_to_the_server_that_gave_it_out(e
         assert await controls("somebody", normalise(f"{GHE}/somebody/tools"))
         assert not await controls("somebody", normalise("https://github.com/somebody/tools"))
     assert (await account_of_github("1", "octo")).name == "octo"
-
-
-async def test_an_account_of_an_enterprise_server_from_before_issuers_were_kept_is_found(env):
-    await account_of_github("1", "Octo")
-    with active_env(env, settings=msgspec.structs.replace(env.settings, github_url=GHE)):
-        assert [(await account_of_github("1", "octo")).name for _ in range(2)] == ["octo", "octo"]
-        assert (await account_of_github("1", "renamed")).name == "octo"
-    assert (await account_of_github("1", "octo")).name == "octo-1", "the number of another server"
 
 
 async def test_a_local_account_of_the_same_name_proves_nothing(env):

@@ -306,20 +306,6 @@ async def test_the_skill_is_called_what_its_current_version_is_called(env):
     assert (skill.name, skill.current_version) == ("first-name", skill.versions[0].number)
 
 
-async def test_a_version_from_before_names_were_kept_has_the_name_that_the_skill_had_then(env):
-    await named(env, "first-name")
-
-    def as_before(skill):
-        versions = tuple(msgspec.structs.replace(ref, name="") for ref in skill.versions)
-        return msgspec.structs.replace(skill, versions=versions)
-
-    await update_skill("upload~tests/skills/demo", as_before)
-    await named(env, "second-name")
-    await add_block(entry(env, name_target("first-name")))
-    await reapply_blocklist()
-    assert await statuses() == ["taken_down", "live"]
-
-
 async def test_a_malformed_record_keeps_the_blocklist_from_no_other(env):
     record = await published(env)
     for key in ("sub:sub_0", "sub:sub_z", "skill:a/b/c", "skill:z/b/c"):

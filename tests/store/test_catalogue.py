@@ -2,25 +2,24 @@
 
 from functools import partial
 
-import msgspec
 import pytest
 
 from tests.support.acting import restore, take_down
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
+from tests.support.owners import set_owners
 from tests.support.shelf import open_shelf
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.catalogue import Filter, SkillHits, SkillPage, Sort
 from vskill_platform.domain.errors import Conflict, NotFound, RecordMalformed
-from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.domain.trust import Provenance, TrustTier
 from vskill_platform.kv.entries import Put
 from vskill_platform.store import catalogue
 from vskill_platform.store.installs import count_installs, installs_by_skill
-from vskill_platform.store.owners import Owner, Ownership
+from vskill_platform.store.owners import Owner
 from vskill_platform.store.reports import file_report
-from vskill_platform.store.skills import find_by_name, get_skill, list_by_prefix, update_skill
+from vskill_platform.store.skills import find_by_name, get_skill, list_by_prefix
 from vskill_platform.store.standing import refresh_standing
 from vskill_platform.submission_store import iter_published_skills
 
@@ -115,26 +114,6 @@ async def test_installs_and_reports_reach_the_standing_and_nobody_is_tracked(env
     assert [entry.value for entry in stored.items] == [b"101"]
 
 
-async def test_records_of_an_earlier_release_learn_how_their_content_is_handed_out(env, three):
-    """Not to read each content again in every process; one that cannot be read keeps no other from it."""
-    names = [f"upload~tests/skills/{slug}" for slug in ("csv-cleaner", "test-writer", "theme-picker")]
-    before = {name: (await get_skill(name)).current_artifact for name in names}
-    for name in names:
-        await update_skill(name, _without_artifact)
-    broken = await get_skill(names[1])
-    assert broken.current_digest is not None
-    await env.blobs.set_aside(broken.current_digest, 0)
-    await env.blobs.delete_aside(broken.current_digest, 0)
-    await refresh_standing()
-    after = {name: (await get_skill(name)).current_artifact for name in names}
-    assert None not in before.values() and after == {**before, names[1]: None}
-
-
-def _without_artifact(skill: PublishedSkill) -> PublishedSkill:
-    refs = tuple(msgspec.structs.replace(ref, artifact=None) for ref in skill.versions)
-    return msgspec.structs.replace(skill, versions=refs, current_artifact=None)
-
-
 async def test_a_counter_that_is_no_number_is_named_and_not_guessed(env, three):
     canonical = "upload~tests/skills/csv-cleaner"
     await env.kv.put(keys.installs(canonical, "2026-01-01"), b"many")
@@ -174,9 +153,7 @@ async def test_only_what_a_proved_owner_submitted_has_a_verified_provenance(tmp_
         by_owner = await shelf.publish("mine", repo=repo, submitter="ann")
         by_other = await shelf.publish("theirs", repo=repo, submitter="bob")
         elsewhere = await shelf.publish("far", repo="https://github.com/eve/tools", submitter="ann")
-        place = by_owner.identity
-        owned = Ownership(place.repo_key, place.url, (Owner("ann", 1, "file"),))
-        await shelf.env.kv.put(keys.owner(place), msgspec.json.encode(owned))
+        await set_owners(shelf.env, by_owner.identity, Owner("ann", 1, "file"))
         with active_env(shelf.env):
             assert await refresh_standing() == 1
             assert [

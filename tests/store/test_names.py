@@ -28,12 +28,11 @@ from vskill_platform.actions.submission_views import submission_view
 from vskill_platform.actions.versions import DELETE, UNYANK, YANK, DeleteSkill, WithdrawVersion
 from vskill_platform.actions.visibility import OPERATOR as OPERATOR_VIEW
 from vskill_platform.actions.visibility import audiences_of, document_reader, namespace_reader, resolve
-from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY, may_read
 from vskill_platform.domain.blocklist import BlockEntry, place_target
 from vskill_platform.domain.errors import NotFound, PlatformError
 from vskill_platform.domain.identity import Identity, normalise
-from vskill_platform.domain.names import hashed_name, listed_name
+from vskill_platform.domain.names import listed_name
 from vskill_platform.domain.namespace import Namespace, NamespaceRole, Visibility
 from vskill_platform.domain.scan import Severity
 from vskill_platform.domain.skill import PublishedSkill
@@ -44,9 +43,9 @@ from vskill_platform.sources.contract import Place
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
 from vskill_platform.store.catalogue import search_skills
-from vskill_platform.store.names import follow_changes, read_name, settle_all
+from vskill_platform.store.names import name_shown_skills, read_name
 from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_namespace
-from vskill_platform.store.skills import get_skill, iter_skills, require_skill, update_skill
+from vskill_platform.store.skills import get_skill, iter_skills
 
 REPOSITORIES = ("acme/tools", "acme/extra", "beta/tools")
 #: The second is what the first becomes for a newcomer, the others are a route and no plain name.
@@ -166,11 +165,6 @@ class World:
         actor = await resolve(OPERATOR)
         await change_visibility(self.env, actor, ChangeVisibility(name=owner, to=to, reason="a test"))
 
-    async def forget_names(self, repo: str, slug: str) -> None:
-        """A process of an earlier release writes the record again, without what it does not know."""
-        with contextlib.suppress(NotFound):
-            await update_skill(f"{repo}/{slug}", lambda skill: msgspec.structs.replace(skill, listed_as={}))
-
     async def check(self) -> None:
         skills = {one.canonical: one async for one in iter_skills()}
         for who, principal in READERS.items():
@@ -232,9 +226,7 @@ STEPS = st.one_of(
     st.tuples(st.just("publish"), *_places),
     st.tuples(st.just("publish"), *_places),
     st.tuples(st.just("publish"), *_places),
-    st.tuples(
-        st.sampled_from(("move", "block", "unblock", "withdraw", "bring_back", "forget_names")), *_places
-    ),
+    st.tuples(st.sampled_from(("move", "block", "unblock", "withdraw", "bring_back")), *_places),
     st.tuples(st.sampled_from(("yank", "unyank", "delete")), *_places),
     st.tuples(st.just("narrow"), *_places, st.sampled_from(SkillVisibility)),
     st.tuples(st.just("show"), st.sampled_from(("acme", "beta")), st.sampled_from(Visibility)),
@@ -257,42 +249,6 @@ async def test_of_two_publications_at_once_one_holds_the_name(engine, tmp_path):
         held = (await read_name("lint")).holders["public"].canonical
         other = next(one for one in names if one != held)
         assert names == {held: "lint", other: f"lint-{other.partition('/')[0]}"}
-
-
-async def publish_without_names(world: World, *repos: str) -> None:
-    """As a process of an earlier release would leave it."""
-    for repo in repos:
-        await world.publish(repo, "lint")
-    for repo in repos:
-        skill, version = await require_skill(f"{repo}/lint")
-        bare = msgspec.structs.replace(skill, listed_as={})
-        await world.env.kv.put(keys.skill(skill.canonical), msgspec.json.encode(bare), if_version=version)
-        for flat in skill.listed_as.values():
-            await world.env.kv.delete(keys.name(flat))
-
-
-@pytest.mark.anyio
-async def test_what_a_process_of_an_earlier_release_published_is_named_by_the_job(tmp_path):
-    async with open_world("memory", tmp_path) as world:
-        kv = world.env.kv
-        before, _ = await follow_changes(None, 0)
-        await publish_without_names(world, "acme/tools", "beta/tools")
-        cursor, _ = await follow_changes(before, kv.now())
-        for canonical in ("acme/tools/lint", "beta/tools/lint"):
-            assert listed(await get_skill(canonical)) == hashed_name(canonical)
-        await publish_without_names(world, "acme/extra")
-        await follow_changes(cursor, kv.now())
-        assert listed(await get_skill("acme/extra/lint")) == "lint-acme"
-        assert await settle_all() == 0
-
-
-@pytest.mark.anyio
-async def test_a_newcomer_settles_what_had_no_name_before_it_claims(tmp_path):
-    async with open_world("memory", tmp_path) as world:
-        await publish_without_names(world, "acme/tools")
-        await world.publish("beta/tools", "lint")
-        assert listed(await get_skill("acme/tools/lint")) == "lint"
-        assert listed(await get_skill("beta/tools/lint")) == "lint-beta"
 
 
 @pytest.mark.anyio
@@ -374,5 +330,6 @@ async def test_a_skill_that_was_shown_by_a_process_that_ended_over_it_is_named_l
         await change_namespace(
             "acme", open_to_all, AuditNote("namespace visibility", "acme", "system", "a test")
         )
-        await settle_all()
+        assert await name_shown_skills() == 1
         assert listed(await get_skill("acme/tools/lint")) == "lint"
+        assert await name_shown_skills() == 0

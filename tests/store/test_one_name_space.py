@@ -3,7 +3,6 @@ become the account of a name under which others keep their uploads."""
 
 import asyncio
 
-import msgspec
 import pytest
 
 from tests.support.acting import principal_for
@@ -12,18 +11,15 @@ from vskill_platform.actions.intake import upload_files
 from vskill_platform.actions.namespaces import ADD_MEMBER, AddMember
 from vskill_platform.actions.principal import OPERATOR
 from vskill_platform.actions.teams import CREATE_TEAM, ExplainedTeam
-from vskill_platform.actions.visibility import audiences_of, resolve
-from vskill_platform.domain import keys
-from vskill_platform.domain.audience import may_read
-from vskill_platform.domain.errors import InvalidInput, NotPermitted
-from vskill_platform.domain.identity import upload_identity
-from vskill_platform.domain.namespace import Member, Namespace, NamespaceRole, Team, Visibility
+from vskill_platform.actions.visibility import resolve
+from vskill_platform.domain.errors import InvalidInput
+from vskill_platform.domain.namespace import NamespaceRole
 from vskill_platform.domain.submission import EntryPoint
 from vskill_platform.intake.submit import submit_upload
 from vskill_platform.store.accounts import NameTaken, Role, User, create_user, read_user
 from vskill_platform.store.github_accounts import account_of_github
-from vskill_platform.store.namespaces import read_namespace, read_team
-from vskill_platform.store.owners import find_maintainers, role_in
+from vskill_platform.store.namespaces import read_team
+from vskill_platform.store.owners import role_in
 
 pytestmark = pytest.mark.anyio
 
@@ -52,8 +48,7 @@ async def make_namespace(env, name: str) -> None:
     await ADD_MEMBER(env, EVE, owner)
 
 
-async def test_nobody_becomes_the_account_of_what_was_uploaded_before_names_were_held(env):
-    """Earlier releases wrote no record for a namespace that the operator uploaded into."""
+async def test_nobody_becomes_the_account_of_a_namespace_without_a_record_that_holds_skills(env):
     await submit_upload(skill_files("tidy"), namespace="platform", slug="tidy")
     await run_until_quiet(env)
     with pytest.raises(NameTaken, match="were uploaded"):
@@ -113,44 +108,3 @@ async def test_nobody_becomes_the_account_of_what_the_operator_uploaded(env):
     with pytest.raises(NameTaken, match="namespace 'upload~platform'"):
         await make_account("platform")
     assert await role_in("mia", "upload~mia") is NamespaceRole.OWNER
-
-
-# What earlier releases let happen.
-
-
-async def store_clash(env, *, account_at: int, member_at: int) -> None:
-    """An account, and a team that has the namespace of the account's name, as earlier releases stored them."""
-    user = User("platform", Role.AUTHOR, account_at, account_at)
-    member = Member("team:crew", NamespaceRole.OWNER, member_at, "added", by="admin:eve")
-    namespace = Namespace(TEAMS, Visibility.TEAM, members=(member,))
-    for key, record in (
-        (keys.user("platform"), user),
-        (keys.team("crew"), Team("crew", ("mia",))),
-        (keys.namespace(TEAMS), namespace),
-    ):
-        await env.kv.put(key, msgspec.json.encode(record))
-    # Whatever raises the version of the whole.
-    await make_team(env, "other")
-
-
-async def test_of_an_old_clash_whoever_was_first_keeps_the_namespace_here_its_members(env):
-    await store_clash(env, account_at=20, member_at=10)
-    late = await resolve(principal_for("user:platform"))
-    assert await role_in("platform", TEAMS) is None
-    assert not may_read(f"ns:{TEAMS}", audiences_of(late))
-    assert may_read(f"ns:{TEAMS}", audiences_of(await resolve(principal_for("user:mia"))))
-    assert await find_maintainers(upload_identity("platform", "demo")) == ["mia"]
-    with pytest.raises(NotPermitted, match="Only authors of the namespace upload~platform"):
-        await upload_files(late, skill_files("demo"), slug="demo", source=EntryPoint.API)
-
-
-async def test_of_an_old_clash_whoever_was_first_keeps_the_namespace_here_the_account(env):
-    await store_clash(env, account_at=10, member_at=20)
-    assert await role_in("platform", TEAMS) is NamespaceRole.OWNER
-    request = AddMember(name=TEAMS, member="mia", role=NamespaceRole.READER, reason=WHY)
-    shown = await ADD_MEMBER(env, EVE, request)
-    assert [(one.member, one.how) for one in shown.members if one.role is NamespaceRole.OWNER] == [
-        ("team:crew", "added"),
-        ("platform", "upload"),
-    ]
-    assert (await read_namespace(TEAMS))[0].released

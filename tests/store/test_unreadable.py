@@ -3,7 +3,6 @@ of the failure instead of getting a shorter answer. The other lists say how many
 
 from collections.abc import Awaitable, Callable
 
-import msgspec
 import pytest
 
 from tests.support.acting import VISITOR, create_token, revoke_own_token
@@ -29,7 +28,6 @@ from vskill_platform.store.attestations import public_keys
 from vskill_platform.store.audit import list_audit
 from vskill_platform.store.external_scans import list_external_scans
 from vskill_platform.store.jobs import read_jobs, take_tick
-from vskill_platform.store.owners import Owner, Ownership, list_owners
 from vskill_platform.store.repo_health import list_health
 from vskill_platform.store.reports import ReportStatus, file_report, list_reports
 from vskill_platform.store.statistics import latest_ends, position_of, recent_activity, waiting_line
@@ -124,12 +122,6 @@ async def a_job(env: Env):
     return keys.job("demo"), lambda: read_jobs(["demo"])
 
 
-async def an_owner(env: Env):
-    owned = Ownership(REPO.repo_key, REPO.url, (Owner("ann", 1, "file"),))
-    await env.kv.put(keys.owner(REPO), msgspec.json.encode(owned))
-    return keys.owner(REPO), lambda: list_owners("ann")
-
-
 async def a_check_of_a_repository(env: Env):
     await env.kv.put(keys.repohealth(REPO), b"{}")
     return keys.repohealth(REPO), list_health
@@ -192,7 +184,6 @@ CASES: tuple[Case, ...] = (
     a_version,
     an_external_scan,
     a_job,
-    an_owner,
     a_check_of_a_repository,
     an_open_report,
     a_report,

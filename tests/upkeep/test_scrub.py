@@ -17,7 +17,7 @@ from vskill_platform.actions.visibility import resolve
 from vskill_platform.blobs.contract import Blobs
 from vskill_platform.blobs.memory import MemoryBlobs
 from vskill_platform.domain import keys
-from vskill_platform.domain.damage import Damage, DamageKind
+from vskill_platform.domain.damage import DamageKind
 from vskill_platform.domain.errors import BlobUnavailable, ContentDamaged, StoreUnavailable
 from vskill_platform.domain.states import State
 from vskill_platform.intake.submit import IntakeOutcome, submit_upload
@@ -224,12 +224,6 @@ async def test_uploads_that_wait_and_old_runs_are_read_too(env):
         "version:upload~ann/skills/demo:1.0.0",
         f"subrun:{number}:1",
     }
-
-
-async def test_the_record_of_an_older_release_is_read(env):
-    old = b'{"digest":"' + b"a" * 64 + b'","kind":"cut","since":5}'
-    await env.kv.put(keys.damage("a" * 64), old)
-    assert await list_damage() == (Damage("a" * 64, DamageKind.CUT, 5),)
 
 
 async def test_damage_that_cannot_be_read_is_an_error_and_never_an_empty_list(env):

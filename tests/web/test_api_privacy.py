@@ -6,14 +6,15 @@ import pytest
 
 from tests.support.acting import approve
 from tests.support.envs import active_env, make_submission, put_record, run_until_quiet, skill_files
+from tests.support.owners import set_owners
 from tests.support.shelf import open_shelf
-from vskill_platform.domain import keys, submission
+from vskill_platform.domain import submission
 from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.states import State
 from vskill_platform.queue.control import pause_queue
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.claims import HeldClaim, claim_submission
-from vskill_platform.store.owners import Owner, Ownership
+from vskill_platform.store.owners import Owner
 
 pytestmark = pytest.mark.anyio
 
@@ -104,9 +105,7 @@ async def test_who_has_proved_to_control_the_repository_may_cancel(shelf):
     """As on the pages; having been the first to submit is not what counts."""
     number = await submitted(shelf)
     owner, stranger = await shelf.token("octo"), await shelf.token("bob")
-    repo = normalise(REPO, "")
-    owners = Ownership(repo.repo_key, repo.url, (Owner("octo", 1, "file"),))
-    await shelf.env.kv.put(keys.owner(repo), msgspec.json.encode(owners))
+    await set_owners(shelf.env, normalise(REPO, ""), Owner("octo", 1, "file"))
     why = {"reason": "not ready yet"}
     refused = await shelf.client.post(f"{URL}/{number}/cancel", json=why, headers=stranger)
     assert refused.status_code == 403

@@ -79,7 +79,7 @@ async def test_the_findings_of_a_submission_hold_its_card(two):
     assert [one["value"] for one in found["capabilities"] if one["kind"] == "command"] == ["curl", "jq"]
 
 
-async def test_a_report_from_before_there_were_cards_has_none_which_is_not_an_empty_one(site):
+async def test_a_report_without_a_card_has_none_which_is_not_an_empty_one(site):
     await site.publish("tidy")
     report = await read(site, f"/api/v1/skills/{NAME}/security")
     assert report["capabilities"] == []
@@ -133,13 +133,6 @@ async def test_the_attestation_repeats_the_card(two):
     ]
     entry = json.loads(payload)["predicate"]["capabilityCard"]["entries"][0]
     assert set(entry) == {"kind", "value", "file", "line", "context", "shell"}
-
-
-async def test_an_attestation_from_before_there_were_cards_is_still_read(two):
-    envelope = await read(two, f"/api/v1/skills/{NAME}/versions/1.0.1/attestation")
-    told = json.loads(base64.b64decode(envelope["payload"]))
-    del told["predicate"]["capabilityCard"]
-    assert read_statement(json.dumps(told).encode()).predicate.capability_card is None
 
 
 async def test_what_a_reviewer_approves_later_is_attested_with_its_card_too(tmp_path):

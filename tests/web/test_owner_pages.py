@@ -2,19 +2,18 @@
 
 import re
 
-import msgspec
 import pytest
 
 from tests.support.envs import run_until_quiet
 from tests.support.git_server import git_server, skill_md
+from tests.support.owners import set_owners
 from tests.support.people import Person, signed_in
 from tests.support.site import open_site
 from vskill_platform.actions.owners import PROOF_FILE
-from vskill_platform.domain import keys
 from vskill_platform.domain.identity import normalise
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.store.accounts import Role
-from vskill_platform.store.owners import Owner, Ownership
+from vskill_platform.store.owners import Owner
 from vskill_platform.store.skills import get_skill
 from vskill_platform.web.app import create_app
 
@@ -43,8 +42,7 @@ async def ann(site):
 
 
 async def own(site, account: str) -> None:
-    known = Ownership(normalise(URL).repo_key, URL, (Owner(account, site.env.kv.now(), "file"),))
-    await site.env.kv.put(keys.owner(normalise(URL)), msgspec.json.encode(known))
+    await set_owners(site.env, normalise(URL), Owner(account, site.env.kv.now(), "file"))
 
 
 async def claim_by_form(ann: Person) -> str:

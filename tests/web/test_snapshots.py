@@ -19,9 +19,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from tests.support.envs import active_env
 from tests.support.manual_clock import ManualClock
+from tests.support.owners import set_owners
 from tests.support.people import session_of
 from tests.support.shelf import Shelf, open_shelf
-from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, name_target
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.domain.identity import normalise, submission_id
@@ -31,7 +31,7 @@ from vskill_platform.signing.keys import PublicKey, SigningKey
 from vskill_platform.store.accounts import Role
 from vskill_platform.store.blocklist import add_block
 from vskill_platform.store.collections import add_skills, create_collection
-from vskill_platform.store.owners import Owner, Ownership
+from vskill_platform.store.owners import Owner
 from vskill_platform.web.app import ENDPOINTS
 from vskill_platform.web.browser import SESSION_COOKIE, Browser
 from vskill_platform.web.routing import Endpoint
@@ -707,8 +707,7 @@ async def fill(shelf: Shelf) -> dict[str, str]:
         await add_skills("team", ["acme/tools/lint"], by="admin:eve", reason="for all")
         await request_scans(skill.versions[-1].digest)
         owner = Owner("ada", clock.now(), "file", "c" * 40)
-        known = Ownership(normalise(KIT).repo_key, KIT, (owner,))
-        await shelf.env.kv.put(keys.owner(normalise(KIT)), msgspec.json.encode(known))
+        await set_owners(shelf.env, normalise(KIT), owner)
     index = (await shelf.client.get("/.well-known/agent-skills/index.json")).json()
     own = (await shelf.client.get("/acme/tools/lint/.well-known/agent-skills/index.json")).json()
     return {

@@ -9,9 +9,8 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.reach import ReachPreview, preview_directory
 from vskill_platform.actions.rights import Right
 from vskill_platform.client.wire.base import ActionRequest, Wire
-from vskill_platform.domain.namespace import Access, RegistryMode, Submitters, role_of, uploader_of
+from vskill_platform.domain.namespace import Access, RegistryMode, Submitters
 from vskill_platform.domain.token import TokenScope
-from vskill_platform.store.accounts import read_user
 from vskill_platform.store.namespaces import AuditNote, change_access, read_access, read_directory
 from vskill_platform.store.sign_in_rule import SignInRule, read_rule, rule_for
 
@@ -82,29 +81,6 @@ async def change(services: Services, actor: Principal, request: ChangeAccess) ->
     details = {field: value.value for field, value in given.items() if value is not None}
     note = AuditNote("registry access", "the registry", actor.actor, request.reason, details)
     return _view(services, await change_access(alter, note))
-
-
-async def find_name_clashes() -> tuple[str, ...]:
-    """Names that more than one has, from before accounts, teams and upload namespaces were one name space, and what
-    ends each clash."""
-    directory = await read_directory()
-    found = [
-        f"{name} is an account and a team: make the team anew under another name, or disable the account"
-        for name in directory.teams
-        if (await read_user(name))[0] is not None
-    ]
-    for name, namespace in directory.namespaces.items():
-        uploader = uploader_of(name)
-        account = None if uploader is None else (await read_user(uploader))[0]
-        if (
-            account is not None
-            and role_of(namespace, account.name, directory.principals(account.name)) is None
-        ):
-            found.append(
-                f"{name} belongs to its members, and the account {uploader}, which came later, may not upload: give "
-                f"its holder another account, or run 'namespace add {name} {uploader} owner'"
-            )
-    return tuple(found)
 
 
 def _view(services: Services, access: Access) -> AccessView:

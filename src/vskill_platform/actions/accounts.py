@@ -160,11 +160,9 @@ async def disable(services: Services, actor: Principal, request: ChangeAccount) 
     return await _change(actor, request, "account disabled", decide)
 
 
-async def enable(services: Services, actor: Principal, request: ChangeAccount) -> ManagedAccount:
+async def enable(_services: Services, actor: Principal, request: ChangeAccount) -> ManagedAccount:
     async def decide(user: User) -> UserChange:
-        # Records that were disabled before tokens ended with that still list them.
-        ended = end_access(user, services.kv.now()) if user.disabled else user
-        return UserChange(msgspec.structs.replace(ended, disabled=False))
+        return UserChange(msgspec.structs.replace(user, disabled=False))
 
     return await _change(actor, request, "account enabled", decide)
 

@@ -82,7 +82,6 @@ async def read_dossier_of(
         "version": keys.version(skill.canonical, ref.number),
         "scan": keys.scan(ref.digest, services.scanner.ruleset),
         "health": keys.repohealth(skill.identity),
-        "ownership": keys.owner(skill.identity),
         "attestation": keys.attestation(skill.canonical, ref.number),
         **({"submission": keys.sub(skill.submission)} if skill.submission else {}),
     }
@@ -139,7 +138,7 @@ async def _assemble(
         scan=read("scan", StaticReport) or await _earlier_scan(services, ref, submission, skips),
         submission=submission,
         health=read("health", RepoHealth),
-        ownership=_known_ownership(services, skill) or read("ownership", Ownership),
+        ownership=_known_ownership(services, skill),
         blocks=tuple(decode(settled.found[key], BlockEntry) for key in blocks if key in settled.found),
         attested=wanted["attestation"] in settled.found,
     )

@@ -13,14 +13,7 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.catalogue import SkillPage
-from vskill_platform.domain.names import (
-    hashed_name,
-    holder_for,
-    listed_name,
-    names_of,
-    reads_several,
-    recover_names,
-)
+from vskill_platform.domain.names import hashed_name, holder_for, listed_name, reads_several
 from vskill_platform.domain.skill import PublishedSkill, PublishedSkillSummary
 from vskill_platform.records import readable
 from vskill_platform.store.names import read_name, read_names
@@ -39,19 +32,12 @@ async def name_skills(
     in a marketplace, an index, a plugin's repository or a short address. A skill is missing until it has a name, and
     where its name means another one to a reader of several namespaces.
 
-    Lists of one skill or of one repository (`in_repo`) used the slug in earlier releases and keep it for what was
-    published then.
+    In a list of one skill or of one repository (`in_repo`) every skill is shown under its name.
     """
-    skills = tuple(skills)
-    unnamed = [skill.canonical for skill in skills if not skill.listed_as]
-    known = (await read_names(flat for name in unnamed for flat in names_of(name))).held if unnamed else {}
     audiences = audiences_of(reader)
-    found: list[tuple[str, S]] = []
-    for skill in skills:
-        listed_as = skill.listed_as or recover_names(skill.canonical, known)
-        name = listed_name(listed_as, audiences, in_repo=in_repo)
-        if name is not None:
-            found.append((name, skill))
+    found = [
+        (name, skill) for skill in skills if (name := listed_name(skill.listed_as, audiences)) is not None
+    ]
     if reads_several(audiences) and not in_repo:
         held = (await read_names(name for name, _ in found)).held
         meant = {name: holder_for(one, audiences) for name, one in held.items()}

@@ -23,7 +23,7 @@ from vskill_platform.records import persist
 from vskill_platform.rescan import request_rescan
 from vskill_platform.store.audit import record_audit, was_audited
 from vskill_platform.store.blocklist import list_blocks, reapply_blocklist
-from vskill_platform.store.names import claim_writes, settle_skill
+from vskill_platform.store.names import claim_writes
 from vskill_platform.store.namespaces import belonging_of
 from vskill_platform.store.sketches import sketch_readers_writes
 from vskill_platform.store.skills import alias_writes, require_skill, skill_writes
@@ -103,9 +103,6 @@ async def _set(
         if await was_audited(entry_id) or (found.narrowed, found.audience) == (narrowed, belonging.audience):
             return answer
         check(belonging.namespace, found.narrowed, narrowed)
-        if not found.listed_as:
-            await settle_skill(found)
-            found, version = await require_skill(canonical)
         changed, claims = await claim_writes(
             msgspec.structs.replace(found, narrowed=narrowed, audience=belonging.audience),
             belonging.namespace,

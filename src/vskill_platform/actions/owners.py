@@ -139,8 +139,6 @@ class OwnedAnswer(Wire, frozen=True):
     github_login: str | None
     #: signing in again before this time keeps them
     github_until: str | None
-    #: records that could not be read and are missing here
-    unreadable: int
 
 
 async def object_of(request: RepositoryRequest) -> ActionObject:
@@ -282,7 +280,6 @@ class Owned(msgspec.Struct, frozen=True):
     claims: tuple[Proof, ...] = ()
     github_login: str | None = None
     github_until: int | None = None
-    unreadable: int = 0
     #: It has lately signed in with a login that others proved first, or whose namespace is others'.
     is_login_of_others: bool = False
 
@@ -297,7 +294,6 @@ async def list_owned(services: Services, actor: Principal, request: ListOwned) -
         tuple(PendingClaim(one.url, iso_time(one.expires_at)) for one in owned.claims),
         owned.github_login,
         None if owned.github_until is None else iso_time(owned.github_until),
-        owned.unreadable,
     )
 
 
@@ -305,7 +301,7 @@ async def read_owned(services: Services, account: str | None) -> Owned:
     """What an account controls; None is every repository with an owner."""
     found = await list_owners(account)
     if account is None:
-        return Owned(found.items, unreadable=found.skipped)
+        return Owned(found)
     proofs = await list_proofs(account)
     user, _ = await read_user(account)
     name = await namespace_by_sign_in(account)
@@ -317,8 +313,8 @@ async def read_owned(services: Services, account: str | None) -> Owned:
         or await role_in(account, name) is not NamespaceRole.OWNER
     ):
         is_others = until > services.kv.now()
-        return Owned(found.items, proofs, unreadable=found.skipped, is_login_of_others=is_others)
-    return Owned(found.items, proofs, user.github.login, until, found.skipped)
+        return Owned(found, proofs, is_login_of_others=is_others)
+    return Owned(found, proofs, user.github.login, until)
 
 
 def _view(known: Ownership) -> OwnedRepository:

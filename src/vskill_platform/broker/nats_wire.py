@@ -32,9 +32,8 @@ class DeadEnvelope(msgspec.Struct, frozen=True, array_like=True):
     reason: str
     deliveries: int
     sent_at: int
-    #: Its subject's last part, which tells the owner: a replay must meet the live message of its key. Empty in letters
-    #: of earlier releases.
-    token: str = ""
+    #: Its subject's last part, which tells the owner: a replay must meet the live message of its key.
+    token: str
 
 
 class NatsDelivery(Delivery, frozen=True):

@@ -111,7 +111,6 @@ async def _look(env: "Env", content_within_s: float | None) -> AsyncIterator[Che
     detail = f"the store's clock is {skew} ms from this machine's"
     yield Check("clocks", ok=skew <= MAX_SKEW_MS, detail=detail)
     if writable.ok:
-        yield await _check_names(env)
         yield await _check_sign_in(env)
     yield await asyncio.to_thread(_git)
     yield _needs("temporary files and child processes", await find_lack())
@@ -194,16 +193,6 @@ def _required_analyser(name: str, settings: "Settings") -> Check:
     where = "remote" if name in remote_secrets(settings) else find_program(name, settings)
     missing = "not installed here, and required: without it every skill waits for a reviewer"
     return Check(f"analyser {name}", ok=where is not None, detail=where or missing)
-
-
-async def _check_names(env: "Env") -> Check:
-    """Whether somebody has the name of a team, or of others' uploads."""
-    from vskill_platform.actions.access import find_name_clashes
-    from vskill_platform.worker_context import run_with_worker_env
-
-    clashes = await run_with_worker_env(env, find_name_clashes)
-    detail = "; ".join(clashes) or "accounts, teams and upload namespaces have different names"
-    return Check("names", ok=True, detail=detail, warning=bool(clashes))
 
 
 def _needs(name: str, lack: "Shortage | None") -> Check:

@@ -16,7 +16,6 @@ from vskill_platform.actions.owners import (
 from vskill_platform.cli.action_commands import command_for
 from vskill_platform.cli.destination import Connection
 from vskill_platform.cli.output import print_table
-from vskill_platform.domain.plural import counted
 
 
 def show_claim(started: ClaimStarted) -> None:
@@ -57,8 +56,6 @@ def show_owned(owned: OwnedAnswer) -> None:
         )
     for claim in owned.claims:
         click.echo(f"Claimed, not proved yet: {claim.url}; until {_time(claim.expires_at)} UTC.")
-    if owned.unreadable:
-        click.echo(f"{counted(owned.unreadable, 'record')} could not be read; the log names them.", err=True)
 
 
 def _time(text: str) -> str:

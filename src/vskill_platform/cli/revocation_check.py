@@ -36,9 +36,7 @@ def open_list(data: bytes, trusted: "Iterable[PublicKey]", *, offline_ok: bool) 
     document, key = open_revocation_list(data, keys)
     folder = remote_variables().folder
     serials = _read_serials(folder)
-    # By key alone: what an earlier release has seen, whose numbers are lower than any of now.
-    seen = [name for one in keys for name in (one.key_id, _name(one.key_id, document.scope))]
-    highest = max((serials.get(name, 0) for name in seen), default=0)
+    highest = max((serials.get(_name(one.key_id, document.scope), 0) for one in keys), default=0)
     if document.serial < highest:
         message = (
             f"The revocation list has serial {document.serial}, and this machine has seen {highest}: it is an old one. "
@@ -57,15 +55,6 @@ def open_list(data: bytes, trusted: "Iterable[PublicKey]", *, offline_ok: bool) 
     return document
 
 
-def require_never_seen(keys: "Iterable[PublicKey]") -> None:
-    """Raise AttestationInvalid where a registry withholds the list that it gave before."""
-    serials = _read_serials(remote_variables().folder)
-    if any(name.split()[0] == key.key_id for key in keys for name in serials):
-        raise AttestationInvalid(
-            "The registry gives no revocation list, and this machine has seen one of it."
-        )
-
-
 def require_not_revoked(document: "RevocationDocument", skill: str, version: str, digest: str) -> None:
     """Raise Blocked where the version was withdrawn; a yanked one is warned of."""
     entry = document.find(skill, version, digest)
@@ -79,10 +68,9 @@ def require_not_revoked(document: "RevocationDocument", skill: str, version: str
 
 
 def describe(entry: "ListedRevocation") -> str:
-    since = f" since {entry.since}" if entry.since else ""
     instead = f" Install {entry.replacement.version} instead." if entry.replacement else ""
     status = entry.status.value.replace("-", " ")
-    return f"{entry.skill} {entry.version} is {status}{since}: {entry.reason}.{instead}"
+    return f"{entry.skill} {entry.version} is {status} since {entry.since}: {entry.reason}.{instead}"
 
 
 def _warn(text: str) -> None:
@@ -101,7 +89,7 @@ def _read_serials(folder: Path) -> dict[str, int]:
 
 def _name(key_id: str, scope: str) -> str:
     """What a serial is remembered by: each list of a registry has serials of its own."""
-    return f"{key_id} {scope}".strip()
+    return f"{key_id} {scope}"
 
 
 def _remember(folder: Path, serials: dict[str, int], name: str, serial: int) -> None:

@@ -78,7 +78,7 @@ def _run_roles(roles: Roles, host: str | None = None, port: int | None = None) -
 
 async def _until_stopped(settings: "Settings", roles: Roles) -> None:
     """Open, announce, run every role until a signal or a role's own end, then close in reverse order."""
-    from vskill_platform.bootstrap import bring_up_to_date, env_for, report_start
+    from vskill_platform.bootstrap import env_for, report_start
     from vskill_platform.cli.process import ending_all, stop_on_signals
     from vskill_platform.observability import configure_logging
     from vskill_platform.web.server import bind
@@ -90,7 +90,6 @@ async def _until_stopped(settings: "Settings", roles: Roles) -> None:
         stop = stack.enter_context(stop_on_signals())
         async with env_for(settings) as env:
             report_start(env)
-            await bring_up_to_date(env)
             await _announce(env, roles, listener)
             async with asyncio.TaskGroup() as group:
                 for name, role in _running(env, roles, listener, stop):

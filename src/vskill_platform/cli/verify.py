@@ -15,7 +15,7 @@ from vskill_platform.cli.destination import Connection
 from vskill_platform.cli.install import fetch_keys, look_up_skill, split_version
 from vskill_platform.cli.installed import InstallRecord, read_record
 from vskill_platform.cli.output import json_option, print_json, print_table
-from vskill_platform.cli.revocation_check import open_list, require_never_seen, require_not_revoked
+from vskill_platform.cli.revocation_check import open_list, require_not_revoked
 from vskill_platform.domain.capability import CapabilityContext
 from vskill_platform.domain.content import digest_of_files
 from vskill_platform.domain.errors import AttestationInvalid, InvalidInput, NotFound
@@ -287,17 +287,11 @@ async def _ask(caller: "Caller", name: str, version: str | None, digest: str = "
     return Vouched(name, envelope, keys, chosen.status, revocations)
 
 
-async def _fetch_revocations(caller: "Caller") -> bytes | None:
-    """The signed list; None where the registry has none, as those of earlier releases. One that this machine has seen
-    a list of must give one."""
+async def _fetch_revocations(caller: "Caller") -> bytes:
     from vskill_platform.actions.revocations import READ_LIST
     from vskill_platform.client.wire.skills import ReadRevocationList
 
-    try:
-        return await caller.call(READ_LIST, ReadRevocationList())
-    except NotFound:
-        require_never_seen(await fetch_keys(caller))
-        return None
+    return await caller.call(READ_LIST, ReadRevocationList())
 
 
 def _given_keys(key: Path | None, keys: Path | None) -> "tuple[PublicKey, ...] | None":

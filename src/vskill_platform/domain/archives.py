@@ -58,12 +58,12 @@ def archive_digests(files: Iterable[SkillFile]) -> ArchiveDigests:
     )
 
 
-def artifact_of(files: Iterable[SkillFile], digests: ArchiveDigests | None = None) -> Artifact:
-    """How these files are handed out in one piece; `digests` spares the archive of who has them already."""
+def artifact_of(files: Iterable[SkillFile], digests: ArchiveDigests) -> Artifact:
+    """How these files are handed out in one piece."""
     files = tuple(files)
     if len(files) == 1:
         return Artifact(True, hashlib.sha256(skill_file_of(files).data).hexdigest())
-    return Artifact(False, digests.zip if digests else hashlib.sha256(zip_archive(files)).hexdigest())
+    return Artifact(False, digests.zip)
 
 
 def zip_archive(files: Iterable[SkillFile]) -> bytes:

@@ -8,7 +8,7 @@ from vskill_platform.domain.audience import Audiences, includes, may_read
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, targets_of
 from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.naming import clash_slug, slug_of
-from vskill_platform.domain.skill import PublishedSkill, PublishedSkillSummary, VersionRef, name_of
+from vskill_platform.domain.skill import PublishedSkill, PublishedSkillSummary, VersionRef
 
 
 class Blocklist(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class Blocklist(msgspec.Struct, frozen=True):
 
     def hits_version(self, skill: PublishedSkill, ref: VersionRef) -> tuple[BlockEntry, ...]:
         """The entries that hit one version of it, the worst first."""
-        return self.hits(skill.identity, (name_of(skill, ref),), ref.digest)
+        return self.hits(skill.identity, (ref.name,), ref.digest)
 
     def hits_summary(self, skill: PublishedSkillSummary) -> tuple[BlockEntry, ...]:
         """The same for a skill as lists of the whole registry know it."""
@@ -64,7 +64,7 @@ class Blocklist(msgspec.Struct, frozen=True):
 
 def version_targets(skill: PublishedSkill, ref: VersionRef) -> tuple[BlockTarget, ...]:
     """Every target that would hit this version of a published skill."""
-    return all_targets(skill.identity, (name_of(skill, ref),), ref.digest)
+    return all_targets(skill.identity, (ref.name,), ref.digest)
 
 
 def all_targets(

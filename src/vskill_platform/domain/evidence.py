@@ -56,7 +56,7 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     score: int
     #: malice and mismatches, by severity
     findings: dict[Severity, int] = {}
-    #: of those the malice, by severity; empty in records of earlier releases
+    #: of those the malice, by severity
     malice: dict[Severity, int] = {}
     #: known-bad hashes and indicators
     certain: int = 0
@@ -64,9 +64,6 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     rules: tuple[str, ...] = ()
     #: what the registry noticed that no scan can see
     noticed: tuple[Signal, ...] = ()
-    #: the same in records of earlier releases: sentences, and the places that they speak of
-    signals: tuple[str, ...] = ()
-    signal_places: tuple[str, ...] = ()
     capabilities: int = 0
     judge_status: JudgeStatus = JudgeStatus.NONE
     #: of two judges the one with the lower score
@@ -85,7 +82,7 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def doubts(self) -> tuple[str, ...]:
         """The sentences of the signals that ask for a reviewer."""
-        return (*self.signals, *(one.reason for one in self.noticed if one.holds))
+        return tuple(one.reason for one in self.noticed if one.holds)
 
 
 def evidence_of(

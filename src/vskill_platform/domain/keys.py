@@ -46,7 +46,6 @@ REVOCATION = "revocation:"
 REVOKED = "revoked:"
 #: how often a rule fired, and how often reviewers agreed
 RULE_FIGURE = "rule_figure:"
-OWNER = "owner:"
 NAMESPACE = "namespace:"
 TEAM = "team:"
 #: what a namespace uses of its quotas
@@ -99,8 +98,6 @@ CONTROL_RESCANS = "control:rescans"
 CONTROL_REVOCATIONS = "control:revocations"
 #: the key that seals the cursors of event streams
 CONTROL_STREAMS = "control:streams"
-#: that every skill has the names that it had before names were held
-CONTROL_NAMES = "control:names"
 #: the words of public skills, by which a search suggests what was meant
 CONTROL_VOCABULARY = "control:vocabulary"
 #: the one-time link that makes the first admin
@@ -129,7 +126,6 @@ PARTS: dict[str, int] = {
     REVOCATION: 1,
     REVOKED: 1,
     RULE_FIGURE: 2,
-    OWNER: 1,
     NAMESPACE: 1,
     TEAM: 1,
     USAGE: 2,
@@ -311,10 +307,6 @@ def revoked(scope: str) -> str:
 def rule_figure(rule_id: str, what: str) -> str:
     """A counter; `what` is `fired`, `agreed` or `disagreed`."""
     return _key(RULE_FIGURE, rule_id, what)
-
-
-def owner(identity: Identity) -> str:
-    return _key(OWNER, identity.repo_key)
 
 
 def owner_proof(identity: Identity, account: str) -> str:

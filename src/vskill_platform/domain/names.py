@@ -18,8 +18,6 @@ from vskill_platform.domain.audience import INTERNAL, PUBLIC, Audiences, Everyth
 from vskill_platform.domain.namespace import Visibility, namespace_in
 from vskill_platform.domain.naming import NAME_LENGTH, RESERVED_OWNERS, hyphenate, is_plain_name
 
-#: In `listed_as`: the name in lists of the skill's own repository, where an earlier release used another one there.
-IN_REPO = "repo"
 #: Hexadecimal digits of the canonical name's hash, from the first try on.
 _HASHES = (8, 16, 48)
 #: Parts of addresses that stand where a short name can stand.
@@ -42,14 +40,6 @@ class HeldName(msgspec.Struct, frozen=True):
     holders: dict[str, NameHolder] = {}
     #: an admin took it from its holder: until somebody claims it, it leads nowhere
     released: bool = False
-
-
-class NamedSkill(msgspec.Struct, frozen=True):
-    """What a skill's first names depend on."""
-
-    canonical: str
-    form: str
-    created_at: int
 
 
 class ClaimedNames(msgspec.Struct, frozen=True):
@@ -106,30 +96,16 @@ def holder_for(held: HeldName, audiences: Audiences) -> NameHolder | None:
     return held.holders[min(read, key=lambda form: (-_narrowness(form), held.holders[form].since, form))]
 
 
-def listed_name(listed_as: Mapping[str, str], audiences: Audiences, *, in_repo: bool = False) -> str | None:
+def listed_name(listed_as: Mapping[str, str], audiences: Audiences) -> str | None:
     """The name under which a reader finds the skill in lists; None while it has none."""
-    form = IN_REPO if in_repo and IN_REPO in listed_as else listed_form(listed_as, audiences)
+    form = listed_form(listed_as, audiences)
     return None if form is None else listed_as[form]
 
 
 def listed_form(listed_as: Mapping[str, str], audiences: Audiences) -> str | None:
     """The form in which the skill has that name."""
-    read = [form for form in listed_as if form != IN_REPO and _is_read(form, audiences)]
+    read = [form for form in listed_as if _is_read(form, audiences)]
     return min(read, key=lambda form: (-_narrowness(form), form), default=None)
-
-
-def recover_names(canonical: str, held: Mapping[str, HeldName]) -> dict[str, str]:
-    """A skill's `listed_as` as the records of names have it: a process of an earlier release drops the field."""
-    found: dict[str, str] = {}
-    for flat, one in held.items():
-        for form, holder in one.holders.items():
-            if holder.canonical == canonical and holder.listed:
-                found[form] = flat
-    hashed, slug = hashed_name(canonical), canonical.rpartition("/")[2]
-    # Names of that kind come from a release that listed several skills of a slug so.
-    if found.get(PUBLIC) == hashed and is_plain_name(slug):
-        found[IN_REPO] = slug
-    return found
 
 
 # Candidates.
@@ -189,35 +165,6 @@ def release(
     closed = HeldName(dict.fromkeys((*forms_from(form), *held[flat].holders), nobody))
     claimed = claim_names(canonical, form, listed, {**held, flat: closed}, at)
     return ClaimedNames(claimed.listed_as, {**claimed.held, flat: without})
-
-
-def first_names(skills: Iterable[NamedSkill]) -> ClaimedNames:
-    """The names of all skills of one slug that were published before names were held: one alone holds the slug, and of
-    several each keeps the name with a hash under which it was listed, while the slug leads to the oldest."""
-    skills = tuple(skills)
-    listed: dict[str, dict[str, str]] = {one.canonical: {} for one in skills}
-    holders: dict[str, dict[str, NameHolder]] = {}
-    for form in sorted({one.form for one in skills} | {PUBLIC}, key=lambda one: (_narrowness(one), one)):
-        visible = [one for one in skills if one.form in forms_from(form)]
-        for one in visible:
-            slug = one.canonical.rpartition("/")[2]
-            name = slug if len(visible) == 1 and is_plain_name(slug) else hashed_name(one.canonical)
-            known = next(
-                (listed[one.canonical][w] for w in forms_from(form) if w in listed[one.canonical]), None
-            )
-            if known != name:
-                listed[one.canonical][form] = name
-                holders.setdefault(name, {})[form] = NameHolder(one.canonical, one.created_at)
-            if name != slug and is_plain_name(slug):
-                listed[one.canonical][IN_REPO] = slug
-        if visible:
-            oldest = min(visible, key=lambda one: (one.created_at, one.canonical))
-            slug = oldest.canonical.rpartition("/")[2].lower()
-            held = holders.setdefault(slug, {})
-            known_holder = next((held[w] for w in forms_from(form) if w in held), None)
-            if known_holder is None or known_holder.canonical != oldest.canonical:
-                held[form] = NameHolder(oldest.canonical, oldest.created_at, listed=False)
-    return ClaimedNames(listed, {flat: HeldName(one) for flat, one in holders.items()})
 
 
 class _Claim:

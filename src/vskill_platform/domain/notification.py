@@ -52,7 +52,7 @@ class Notification(msgspec.Struct, frozen=True, omit_defaults=True):
     #: What it is about: the canonical name of a skill, or the id of a submission.
     skill: str = ""
     submission: str = ""
-    #: When the account was told, which may be long after it happened; 0 in records of earlier releases.
+    #: When the account was told, which may be long after it happened; 0 until then.
     told_at: int = 0
     #: That of what it is about, when the account was told; None: for accounts that read everything.
     audience: str | None = None
@@ -61,7 +61,7 @@ class Notification(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def is_unread(self, seen_at: int) -> bool:
         """Whether the account was told after it last marked everything as read."""
-        return (self.told_at or self.at) > seen_at
+        return self.told_at > seen_at
 
     @property
     def path(self) -> str:
@@ -97,13 +97,13 @@ class MailProof(msgspec.Struct, frozen=True):
     #: When the first of `tries` was asked for.
     since: int
     tries: int
-    #: When this code was asked for; 0 in records of earlier releases.
-    asked_at: int = 0
+    #: When this code was asked for.
+    asked_at: int
 
     @property
     def good_until(self) -> int:
         """When the code confirms nothing any more."""
-        return (self.asked_at or self.since) + PROOF_MS
+        return self.asked_at + PROOF_MS
 
 
 class AccountChoices(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -59,7 +59,7 @@ def risk_of(record: Submission) -> ReviewRisk:
 
 
 def _level_of(evidence: Evidence) -> RiskLevel:
-    strong = (evidence.malice or evidence.findings).get(Severity.HIGH, 0)
+    strong = evidence.malice.get(Severity.HIGH, 0)
     doubtful = any(evidence.findings.values()) or evidence.judge is not None
     levels = {
         RiskLevel.CERTAIN: evidence.certain > 0,

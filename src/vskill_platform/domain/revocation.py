@@ -40,7 +40,6 @@ class RevokedVersion(msgspec.Struct, frozen=True):
     content_hash: str
     status: RevokedStatus
     reason: str
-    #: 0 where an earlier release withdrew it and wrote no time
     since: int
     #: empty where nobody said
     threat_type: str

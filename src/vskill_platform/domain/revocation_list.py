@@ -63,8 +63,7 @@ class ListedRevocation(msgspec.Struct, frozen=True, rename="camel"):
     threat_type: str | None
     severity: str | None
     reason: str
-    #: None where nobody knows
-    since: str | None
+    since: str
     replacement: ListedReplacement | None
 
 
@@ -79,7 +78,7 @@ class RevocationDocument(msgspec.Struct, frozen=True, rename="camel"):
     #: by digest, then by skill
     entries: tuple[ListedRevocation, ...]
     #: whose list it is; serials are compared with those of the same list
-    scope: str = ""
+    scope: str
 
     def find(self, skill: str, version: str, digest: str) -> ListedRevocation | None:
         """The entry about one version."""

@@ -12,7 +12,6 @@ import msgspec
 
 from vskill_platform.domain.archives import Artifact
 from vskill_platform.domain.audience import PUBLIC
-from vskill_platform.domain.blocklist import BLOCK_REASON
 from vskill_platform.domain.content import FileEntry, digest_of
 from vskill_platform.domain.errors import (
     IdentityMismatch,
@@ -81,6 +80,9 @@ class VersionRef(msgspec.Struct, frozen=True, omit_defaults=True):
     number: str
     digest: str
     published_at: int
+    artifact: Artifact
+    #: as its front matter names it: an entry of the blocklist about a name hits the versions that bear it
+    name: str
     status: VersionStatus = VersionStatus.LIVE
     certification: Certification = Certification.SCANNED
     score: int = 0
@@ -93,19 +95,15 @@ class VersionRef(msgspec.Struct, frozen=True, omit_defaults=True):
     status_at: int = 0
     #: yanked when it was taken down, so that bringing it back does not undo its owner's will
     owner_yanked: bool = False
-    #: as its front matter names it; empty where an earlier release wrote it and the skill has kept its name since
-    name: str = ""
     #: under review: it stays live until a reviewer decides
     review: OpenReview | None = None
     #: the reviewer who decided after a rescan that these bytes stay live
     kept_by: str = ""
-    #: the rules that judged it for its publication; empty where an earlier release published it
+    #: the rules that judged it for its publication
     ruleset: str = ""
-    #: None where an earlier release published it
-    artifact: Artifact | None = None
     #: yanked because its owner gave the whole skill up
     deleted: bool = False
-    #: what took it down; None where nothing did, or a release before this field
+    #: what took it down; None where nothing did
     taken_down_by: StatusRole | None = None
     #: what it was taken down for, and how bad that is; unknown where nobody said
     threat_type: str = ""
@@ -190,7 +188,6 @@ class PublishedSkillSummary(msgspec.Struct, frozen=True):
     #: What the blocklist knows it by; None only where the record lacks it.
     identity: Identity | None = None
     current_digest: str | None = None
-    #: None where an earlier release published it.
     current_artifact: Artifact | None = None
     #: What its front matter says about it.
     about: About = About()
@@ -212,13 +209,13 @@ class Publication(msgspec.Struct, frozen=True):
     identity: Identity
     #: the actor, as in the submission's history
     by: str
+    artifact: Artifact
     repo_url: str = ""
     front_matter_version: str | None = None
     about: About = About()
     trust: TrustFacts = TrustFacts()
     #: the rules that judged it
     ruleset: str = ""
-    artifact: Artifact | None = None
 
 
 class StatusChange(msgspec.Struct, frozen=True):
@@ -254,7 +251,7 @@ def publish_version(
     return to older content is a new version of the same bytes.
     """
     _check_publication(skill, publication)
-    skill = _describe(_with_names(skill) if skill else _new_skill(publication), publication)
+    skill = _describe(skill or _new_skill(publication), publication)
     skill = _brought_back(skill, publication)
     version = publication.version
     if skill.current_digest == version.digest:
@@ -356,17 +353,6 @@ def _describe(skill: PublishedSkill, publication: Publication) -> PublishedSkill
     )
 
 
-def name_of(skill: PublishedSkill, ref: VersionRef) -> str:
-    """The name of one version: an entry of the blocklist about a name hits the versions that bear it."""
-    return ref.name or skill.name
-
-
-def _with_names(skill: PublishedSkill) -> PublishedSkill:
-    """With each version's name written down, before the skill gets another one."""
-    versions = tuple(msgspec.structs.replace(ref, name=name_of(skill, ref)) for ref in skill.versions)
-    return msgspec.structs.replace(skill, versions=versions)
-
-
 def _renewed_trust(known: TrustFacts, judged: TrustFacts) -> TrustFacts:
     """What both tiers say about the new content, with the skill's own standing."""
     return msgspec.structs.replace(
@@ -381,16 +367,6 @@ def _renewed_trust(known: TrustFacts, judged: TrustFacts) -> TrustFacts:
 def with_trust(skill: PublishedSkill, trust: TrustFacts) -> PublishedSkill:
     """The same skill in another standing: its age, its installs and reports have changed, its versions have not."""
     return _derive_listing(msgspec.structs.replace(skill, trust=trust))
-
-
-def with_artifact(skill: PublishedSkill, digest: str, artifact: Artifact) -> PublishedSkill:
-    """The same skill, whose versions of these bytes say how they are handed out."""
-    versions = tuple(
-        msgspec.structs.replace(ref, artifact=artifact) if ref.digest == digest else ref
-        for ref in skill.versions
-    )
-    current = artifact if skill.current_digest == digest else skill.current_artifact
-    return msgspec.structs.replace(skill, versions=versions, current_artifact=current)
 
 
 def with_installs(skill: PublishedSkill, installs: int) -> PublishedSkill:
@@ -483,9 +459,6 @@ def take_down(
 
 def taken_down_by_block(ref: VersionRef) -> bool:
     """Whether an entry of the blocklist took it down, and no rescan and no reviewer."""
-    if ref.status is VersionStatus.TAKEN_DOWN and ref.taken_down_by is None:
-        # A release before the field told it by the first words of the reason.
-        return ref.by == "system" and ref.reason.removeprefix("rescan: ").startswith(BLOCK_REASON)
     return ref.taken_down_by is StatusRole.BLOCK
 
 
@@ -610,7 +583,7 @@ def _derive_current(skill: PublishedSkill, versions: Iterable[VersionRef], at: i
     current = next((ref for ref in reversed(versions) if ref.status is VersionStatus.LIVE), None)
     settled = msgspec.structs.replace(
         skill,
-        name=name_of(skill, current) if current else skill.name,
+        name=current.name if current else skill.name,
         versions=versions,
         current_version=current.number if current else None,
         current_digest=current.digest if current else None,

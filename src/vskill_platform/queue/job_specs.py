@@ -79,10 +79,10 @@ JOB_SPECS = (
     ),
     JobSpec(
         "names",
-        "gives short names to skills that a process of an earlier release published",
-        5_000,
+        "names skills whose namespace was opened by a process that died before it could",
+        3_600_000,
         600_000,
-        "skills that the earlier release published during an upgrade are missing from marketplaces and indexes",
+        "such skills are missing from the marketplaces and indexes of their new readers",
     ),
     JobSpec(
         "standing",

@@ -17,8 +17,7 @@ from vskill_platform.repo_check import RepoCheckProgress, ask_for_checks
 from vskill_platform.rescan import release_take_downs, request_due_rescans, request_rescan
 from vskill_platform.store.blocklist import reapply_blocklist
 from vskill_platform.store.change_requests import end_unanswered
-from vskill_platform.store.jobs import read_job
-from vskill_platform.store.names import follow_changes
+from vskill_platform.store.names import name_shown_skills
 from vskill_platform.store.preparing import finish_preparations
 from vskill_platform.store.standing import follow_installs, refresh_standing
 from vskill_platform.store.vocabulary import VocabularyProgress, follow_words
@@ -30,8 +29,6 @@ from vskill_platform.worker_context import require_env
 CHANGES_KEPT_MS = 7 * 24 * 3_600_000
 #: A commit can be later than the times in it, by less than this. A notice that is found twice is delivered once.
 OWED_SLACK_MS = 600_000
-#: Raised where entries of the blocklist get more facts, which those of earlier releases lack.
-ENTRY_FACTS = 2
 #: Steps that each part of the notices takes in one run; the next run goes on.
 NOTICE_STEPS = 10
 
@@ -75,9 +72,8 @@ def _text(value: str | int | None) -> str | None:
 async def reapply(state: JobState) -> JobState:
     """Bring submissions and skills in line with the blocklist, until a pass changes nothing."""
     applied = state.get("applied")
-    # Entries of earlier releases get their hashes, names and audiences by one pass more.
-    known = applied if isinstance(applied, int) and state.get("facts") == ENTRY_FACTS else None
-    return {"applied": await reapply_blocklist(known, judge_again=request_rescan), "facts": ENTRY_FACTS}
+    known = applied if isinstance(applied, int) else None
+    return {"applied": await reapply_blocklist(known, judge_again=request_rescan)}
 
 
 async def notify(state: JobState) -> JobState:
@@ -115,18 +111,15 @@ async def _take_steps(
             place = await look(place)
         except CursorGone:
             place = await look(None)
-            await _owe(state)
+            _owe(state)
         state[name] = place
         if place == before:
             return True
     return False
 
 
-async def _owe(state: JobState) -> None:
+def _owe(state: JobState) -> None:
     told_until = state.get("told_until")
-    if told_until is None:
-        # Earlier releases did not write it.
-        told_until = (await read_job("notices"))[0].last_success
     if isinstance(told_until, int):
         require_env("log").log.info("notices go on by the records", told_until=told_until)
         state |= {"owed_since": told_until - OWED_SLACK_MS, "owed_after": None}
@@ -176,13 +169,9 @@ async def finish_namespaces(_: JobState) -> JobState:
     return {"prepared": await finish_preparations(request_rescan)}
 
 
-async def name_skills(state: JobState) -> JobState:
-    """Give names to what was published without one."""
-    walked = state.get("walked_at")
-    cursor, walked_at = await follow_changes(
-        _text(state.get("cursor")), walked if isinstance(walked, int) else 0
-    )
-    return {"cursor": cursor, "walked_at": walked_at}
+async def name_skills(_: JobState) -> JobState:
+    """Name skills that more people may read than know a name for them."""
+    return {"named": await name_shown_skills()}
 
 
 async def refresh(_: JobState) -> JobState:

@@ -76,10 +76,8 @@ def _check_files(statement: Statement, files: Iterable[SkillFile]) -> str:
     raise _mismatch("folder", "digest", found, statement.digest(CONTENT_DIGEST))
 
 
-def _differences(attested: tuple[AttestedFile, ...] | None, files: tuple[SkillFile, ...]) -> list[str]:
-    """How a folder differs from the files that the attestation names, in words; nothing where it names none."""
-    if attested is None:
-        return []
+def _differences(attested: tuple[AttestedFile, ...], files: tuple[SkillFile, ...]) -> list[str]:
+    """How a folder differs from the files that the attestation names, in words."""
     known = {one.path: one for one in attested}
     there = {one.path: one for one in manifest_of(files)}
     added = [f"{path} is not in the attestation" for path in sorted(there.keys() - known.keys())]

@@ -46,8 +46,8 @@ def make_statement(
     version: VersionRef,
     record: Submission,
     archives: ArchiveDigests,
-    report: StaticReport | None = None,
-    manifest: Iterable[FileEntry] | None = None,
+    report: StaticReport,
+    manifest: Iterable[FileEntry],
 ) -> Statement:
     """What the registry vouches for about a version that this submission published; `report` is the scan of these
     very bytes, `manifest` lists them."""
@@ -57,17 +57,19 @@ def make_statement(
         Subject(f"{name}.zip", {"sha256": archives.zip}),
         Subject(f"{name}.tar.gz", {"sha256": archives.tar_gz}),
     )
-    predicate = msgspec.structs.replace(
-        _predicate(registry, canonical, version, record),
-        capability_card=_card(report),
-        files=None
-        if manifest is None
-        else tuple(AttestedFile(one.path, one.mode, one.sha256) for one in manifest),
-    )
+    files = tuple(AttestedFile(one.path, one.mode, one.sha256) for one in manifest)
+    predicate = _predicate(registry, canonical, version, record, _card(report), files)
     return Statement(STATEMENT_TYPE, subjects, PREDICATE_TYPE, predicate)
 
 
-def _predicate(registry: str, canonical: str, version: VersionRef, record: Submission) -> Predicate:
+def _predicate(
+    registry: str,
+    canonical: str,
+    version: VersionRef,
+    record: Submission,
+    card: CapabilityCard | None,
+    files: tuple[AttestedFile, ...],
+) -> Predicate:
     """What both tiers found, and whether a person approved it, only where that is about these very bytes."""
     evidence = record.evidence if record.evidence and record.evidence.digest == version.digest else None
     approved = [event.at for event in record.history if event.to is State.AUTO_APPROVED]
@@ -83,14 +85,16 @@ def _predicate(registry: str, canonical: str, version: VersionRef, record: Submi
         static=_static(evidence) if evidence else None,
         judge=_judgement(evidence.judge) if evidence else None,
         judge_status=evidence.judge_status.value if evidence else "none",
-        second_judge=_judgement(evidence.second_judge) if evidence else None,
-        second_judge_status=evidence.second_judge_status.value if evidence else "none",
         certification=version.certification.value,
         score=version.score,
         reviewed=record.approval is not None and record.approval.digest == version.digest,
         trusted_vendor=evidence.trusted_vendor if evidence else False,
         suppressed=evidence.suppressed if evidence else (),
         decided_at=utc_text(approved[-1] if approved else record.updated_at),
+        capability_card=card,
+        files=files,
+        second_judge=_judgement(evidence.second_judge) if evidence else None,
+        second_judge_status=evidence.second_judge_status.value if evidence else "none",
     )
 
 
@@ -105,8 +109,8 @@ def _static(evidence: Evidence) -> Static:
     )
 
 
-def _card(report: StaticReport | None) -> CapabilityCard | None:
-    if report is None or report.capabilities is None:
+def _card(report: StaticReport) -> CapabilityCard | None:
+    if report.capabilities is None:
         return None
     entries = (
         CardEntry(one.kind.value, one.value, one.file, one.line, one.context.value, one.shell)
@@ -147,7 +151,7 @@ def _entry(one: RevokedVersion, archives: ArchiveDigests | None) -> ListedRevoca
         threat_type=one.threat_type or None,
         severity=None if one.severity is None else one.severity.value,
         reason=one.reason,
-        since=utc_text(one.since) if one.since else None,
+        since=utc_text(one.since),
         replacement=None if instead is None else ListedReplacement(instead.version, instead.digest),
     )
 

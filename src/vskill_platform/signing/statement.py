@@ -101,14 +101,14 @@ class Predicate(msgspec.Struct, frozen=True, rename="camel"):
     suppressed: tuple[str, ...]
     #: in UTC
     decided_at: str
-    #: None where nothing is known, and in statements from before there were cards
-    capability_card: CapabilityCard | None = None
-    #: every file, by path; None in statements of earlier releases
-    files: tuple[AttestedFile, ...] | None = None
+    #: None where nothing is known
+    capability_card: CapabilityCard | None
+    #: every file, by path
+    files: tuple[AttestedFile, ...]
     #: what another judge said, where two are configured
-    second_judge: Judgement | None = None
+    second_judge: Judgement | None
     #: as `judge_status`, of the other judge
-    second_judge_status: str = "none"
+    second_judge_status: str
 
 
 class Statement(msgspec.Struct, frozen=True, rename="camel"):

@@ -221,7 +221,7 @@ async def _assert_free(name: str) -> list[Assert]:
     for key, holder in others.items():
         if await kv.get(key) is not None:
             raise NameTaken(f"The {holder} already exists.", field="name", fix="choose another name")
-    # Uploads of earlier releases are in a namespace without a record.
+    # A namespace that holds skills need not have a record.
     uploads = await kv.scan(f"{keys.SKILL}{upload_namespace(name)}/", limit=1)
     if uploads.items or uploads.failed:
         message = f"Skills were uploaded into the namespace {upload_namespace(name)!r}."

@@ -25,7 +25,7 @@ from vskill_platform.domain.blocklist import (
 from vskill_platform.domain.errors import Blocked, PlatformError
 from vskill_platform.domain.identity import Identity, submission_id_at
 from vskill_platform.domain.namespace import Visibility, audience_for
-from vskill_platform.domain.skill import PublishedSkill, StatusRole, VersionRef, VersionStatus, name_of
+from vskill_platform.domain.skill import PublishedSkill, StatusRole, VersionRef, VersionStatus
 from vskill_platform.domain.states import State, may_move
 from vskill_platform.domain.submission import Step, Submission
 from vskill_platform.env import Env
@@ -341,7 +341,7 @@ def _facts_of_submission(record: Submission) -> _BlockFacts:
 def _facts_of_skill(published: PublishedSkill, target: BlockTarget) -> _BlockFacts:
     """With the newest version that the entry hits."""
     ref = next(ref for ref in reversed(published.versions) if target in version_targets(published, ref))
-    return _BlockFacts(name_of(published, ref), published.repo_url, ref.digest, ref.content_hash)
+    return _BlockFacts(ref.name, published.repo_url, ref.digest, ref.content_hash)
 
 
 class _Hits:

@@ -13,7 +13,7 @@ import msgspec
 from vskill_platform.domain import keys
 from vskill_platform.domain.errors import InvalidInput, NotPermitted
 from vskill_platform.domain.identity import GITHUB_HOST, Identity
-from vskill_platform.kv.entries import ABSENT, Delete, Operation, Put
+from vskill_platform.kv.entries import ABSENT, Operation, Put
 from vskill_platform.records import decode
 from vskill_platform.settings import Settings
 from vskill_platform.store.accounts import (
@@ -73,10 +73,10 @@ async def account_of_github(number: str, login: str, let_in_by: str | None = "")
     env = require_env("kv")
     link = GitHubLink(number, login, env.kv.now(), issuer_of(env.settings), let_in_by or "")
     for name in _names_for(link):
-        account, adoption = await _find_account(link)
+        account = await _find_account(link)
         await _require_let_in(link, account, is_named=let_in_by is not None)
         if account is not None:
-            return await _renew(account, link, adoption)
+            return await _renew(account, link)
         try:
             return await _create(name, link)
         except NameTaken:
@@ -109,33 +109,18 @@ def _names_for(link: GitHubLink) -> tuple[str, ...]:
     return wanted, f"{wanted[: MOST_NAME - len(link.id) - 1].rstrip('-')}-{link.id}"
 
 
-async def _find_account(link: GitHubLink) -> tuple[str | None, tuple[Operation, ...]]:
-    """The account of an identity, and what notes its issuer. Earlier releases kept the number alone, whichever server
-    it was of: where the login fits too, such a record is this identity's."""
-    kv = require_env("kv").kv
-    entry = await kv.get(_id_key(link))
-    if entry is not None:
-        return decode(entry, GitHubAccount).account, ()
-    old = await kv.get(keys.github_id(link.id))
-    if old is None:
-        return None, ()
-    account = decode(old, GitHubAccount).account
-    user, _ = await read_user(account)
-    if user is None or user.github is None or user.github.login.lower() != link.login.lower():
-        return None, ()
-    moved = Put(_id_key(link), old.value, ABSENT)
-    return account, (Delete(keys.github_id(link.id), old.version), moved)
+async def _find_account(link: GitHubLink) -> str | None:
+    entry = await require_env("kv").kv.get(_id_key(link))
+    return None if entry is None else decode(entry, GitHubAccount).account
 
 
-async def _renew(account: str, link: GitHubLink, adoption: tuple[Operation, ...]) -> User:
+async def _renew(account: str, link: GitHubLink) -> User:
     user, _ = await read_user(account)
     if user is None or user.disabled:
         raise NotPermitted(f"The account {account} is disabled; ask an admin.", account=account)
 
     async def renew(known: User) -> UserChange:
-        return UserChange(
-            msgspec.structs.replace(known, github=link), (*adoption, *await _bind(account, link))
-        )
+        return UserChange(msgspec.structs.replace(known, github=link), await _bind(account, link))
 
     return await change_user(
         account,

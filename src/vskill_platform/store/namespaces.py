@@ -79,10 +79,7 @@ async def read_directory() -> Directory:
             # Nothing was ever changed, so there is nothing to read.
             env.kept.directory = (version, Directory())
             return Directory()
-        namespaces = {
-            name: await _settle(one) for name, one in (await _all(keys.NAMESPACE, Namespace)).items()
-        }
-        directory = Directory(access, namespaces, await _all(keys.TEAM, Team))
+        directory = Directory(access, await _all(keys.NAMESPACE, Namespace), await _all(keys.TEAM, Team))
         # Parts of two versions could together give what neither of them gives.
         if (await read_access())[1] == version:
             env.kept.directory = (version, directory)
@@ -100,19 +97,7 @@ async def read_namespace(name: str) -> tuple[Namespace, int]:
     entry = await require_env("kv").kv.get(keys.namespace(name))
     if entry is None:
         return Namespace(name), ABSENT
-    return await _settle(decode(entry, Namespace)), entry.version
-
-
-async def _settle(namespace: Namespace) -> Namespace:
-    """An upload namespace whose members are older than the account of its name belongs to its members. Before both were
-    one name space, such an account could be made, and it must not own what was there first."""
-    uploader = uploader_of(namespace.name)
-    first = min((one.since for one in namespace.members), default=None)
-    if uploader is None or first is None or namespace.released:
-        return namespace
-    user, _ = await read_user(uploader)
-    is_older = user is not None and user.created_at <= first
-    return namespace if is_older else msgspec.structs.replace(namespace, released=True)
+    return decode(entry, Namespace), entry.version
 
 
 async def read_team(name: str) -> tuple[Team | None, int]:

@@ -327,7 +327,7 @@ async def set_address(account: str, address: str) -> AccountChoices:
             return msgspec.structs.replace(known, mail="", proof=_spent(known.proof)), ()
         before = known.proof
         if before is None or not 0 <= now - before.since < PROOF_MS:
-            before = MailProof("", "", now, 0)
+            before = MailProof("", "", now, 0, now)
         if before.tries >= MOST_PROOFS:
             wait_s = (before.since + PROOF_MS - now) // 1000 + 1
             message = f"{MOST_PROOFS} confirmation mails were sent for you within a day; try again tomorrow."

@@ -2,9 +2,6 @@
 proved yet, at `owner_proof:{repository}:{account}`. What it takes to become one is decided in `actions.owners`, what
 they may do in `actions.rights`.
 
-Before there were namespaces each repository had a record of its own, at `owner:{host}/{owner}/{repo}`. Such records are
-read for ever, and become members of the namespace when they are next changed.
-
 Of a claim's token only the hash is kept, bound to the account and the repository: the token itself stands in public.
 """
 
@@ -26,7 +23,7 @@ from vskill_platform.domain.namespace import (
     uploader_of,
 )
 from vskill_platform.kv.contract import iterate_pages
-from vskill_platform.kv.entries import ABSENT, Delete, Operation
+from vskill_platform.kv.entries import ABSENT, Operation
 from vskill_platform.records import Skips, decode, persist
 from vskill_platform.store.accounts import read_user
 from vskill_platform.store.github_accounts import find_signed_in
@@ -49,7 +46,7 @@ class Owner(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Ownership(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who controls a repository. The form of the records at `owner:{host}/{owner}/{repo}`."""
+    """Who controls a repository."""
 
     repo: str
     url: str
@@ -68,8 +65,8 @@ class Proof(msgspec.Struct, frozen=True, omit_defaults=True):
     #: SHA-256 of the token, in hexadecimal.
     token_hash: str
     expires_at: int
-    #: The repository's address as its claimant wrote it; empty in records of 0.1.0.
-    url: str = ""
+    #: The repository's address as its claimant wrote it.
+    url: str
 
 
 # Owners.
@@ -77,7 +74,7 @@ class Proof(msgspec.Struct, frozen=True, omit_defaults=True):
 
 async def ownership_of(repo: Identity) -> Ownership:
     """Who controls a repository; without owners if nobody has proved it."""
-    return await _ownership(repo, await read_directory())
+    return ownership_in(await read_directory(), repo)
 
 
 async def owners_of(repo: Identity) -> tuple[Owner, ...]:
@@ -91,7 +88,7 @@ async def role_at(account: str, place: Identity) -> NamespaceRole | None:
     role = await _role(directory, account, namespace_of(place), place.repo_key)
     if role in {NamespaceRole.OWNER, NamespaceRole.MAINTAINER}:
         return role
-    return NamespaceRole.MAINTAINER if (await _ownership(place, directory)).has(account) else role
+    return NamespaceRole.MAINTAINER if ownership_in(directory, place).has(account) else role
 
 
 async def find_maintainers(place: Identity) -> list[str]:
@@ -99,7 +96,7 @@ async def find_maintainers(place: Identity) -> list[str]:
     directory = await read_directory()
     name = namespace_of(place)
     accounts = maintainers_in(directory, name, place.repo_key)
-    accounts |= {owner.account for owner in (await _ownership(place, directory)).owners}
+    accounts |= {owner.account for owner in ownership_in(directory, place).owners}
     by_name = await find_owner_by_name(directory.namespaces.get(name, Namespace(name)))
     return sorted(accounts if by_name is None else accounts | {by_name})
 
@@ -139,19 +136,11 @@ async def namespace_by_sign_in(account: str) -> str | None:
     return namespace_of(place) if await find_signed_in(place) == account else None
 
 
-def ownership_in(directory: Directory, repo: Identity) -> Ownership | None:
-    """Who controls a repository as its namespace says it; None where the namespace says nothing about it."""
+def ownership_in(directory: Directory, repo: Identity) -> Ownership:
+    """Who controls a repository as its namespace says it; without owners if nobody has proved it."""
     namespace = directory.namespaces.get(namespace_of(repo))
     owners = _owners_in(namespace, repo.repo_key) if namespace is not None else ()
-    return Ownership(repo.repo_key, repo.url, owners) if owners else None
-
-
-async def _ownership(repo: Identity, directory: Directory) -> Ownership:
-    known = ownership_in(directory, repo)
-    if known is not None:
-        return known
-    entry = await require_env("kv").kv.get(keys.owner(repo))
-    return Ownership(repo.repo_key, repo.url) if entry is None else decode(entry, Ownership)
+    return Ownership(repo.repo_key, repo.url, owners)
 
 
 def _owners_in(namespace: Namespace, repo: str) -> tuple[Owner, ...]:
@@ -162,29 +151,14 @@ def _owners_in(namespace: Namespace, repo: str) -> tuple[Owner, ...]:
     )
 
 
-class OwnershipPage(msgspec.Struct, frozen=True):
-    """Repositories with owners; `skipped` records are in the log by key."""
-
-    items: tuple[Ownership, ...]
-    skipped: int = 0
-
-
-async def list_owners(account: str | None = None) -> OwnershipPage:
+async def list_owners(account: str | None = None) -> tuple[Ownership, ...]:
     """Every repository with an owner, or those of one account."""
-    env = require_env("kv")
-    skips = Skips("list_owners")
     found: dict[str, Ownership] = {}
-    async for page in iterate_pages(env.kv, keys.OWNER):
-        for error in page.failed.values():
-            raise error
-        decoded = (skips.decode(entry, Ownership) for entry in page.items)
-        found |= {one.repo: one for one in decoded if one is not None and one.owners}
     for namespace in (await read_directory()).namespaces.values():
         for repo, url in {one.repo: one.url for one in namespace.members if one.repo}.items():
             found[repo] = Ownership(repo, url, _owners_in(namespace, repo))
-    skips.report(env)
     owned = (found[repo] for repo in sorted(found))
-    return OwnershipPage(tuple(one for one in owned if account is None or one.has(account)), skips.count)
+    return tuple(one for one in owned if account is None or one.has(account))
 
 
 async def change_ownership(
@@ -197,18 +171,13 @@ async def change_ownership(
     details: dict[str, str],
     operations: tuple[Operation, ...] = (),
 ) -> Ownership:
-    """One commit: the members of the namespace, the audit entry, and what goes with them. A record from before there
-    were namespaces goes into the namespace with it."""
+    """One commit: the members of the namespace, the audit entry, and what goes with them."""
 
     async def fold(namespace: Namespace) -> NamespaceChange:
-        entry = await require_env("kv").kv.get(keys.owner(repo))
-        old = None if entry is None else decode(entry, Ownership)
-        owners = _owners_in(namespace, repo.repo_key) or (old.owners if old is not None else ())
-        changed = change(Ownership(repo.repo_key, repo.url, owners))
+        changed = change(Ownership(repo.repo_key, repo.url, _owners_in(namespace, repo.repo_key)))
         others = [one for one in namespace.members if one.repo != repo.repo_key]
         folded = msgspec.structs.replace(namespace, members=(*others, *_members(changed)))
-        gone = () if entry is None else (Delete(keys.owner(repo), entry.version),)
-        return NamespaceChange(folded, (*gone, *operations))
+        return NamespaceChange(folded, operations)
 
     note = AuditNote(action, repo.url, by, reason, details)
     written = await change_namespace(namespace_of(repo), fold, note)

@@ -73,8 +73,8 @@ async def read_revoked_in(scope: str, namespace: str, audiences: Audiences) -> R
 async def _number(scope: str, revoked: RevokedList, *, keep_empty: bool) -> RevokedList | None:
     """The list with its serial; None where somebody has derived a later one.
 
-    The first serial is a time, the present one or, where nothing is written, the beginning of the day, so that it is
-    above those of earlier releases.
+    The first serial is a time, the present one or, where nothing is written, the beginning of the day: a registry that
+    lost its marks goes on above what machines have seen.
     """
     kv = require_env("kv").kv
     while True:

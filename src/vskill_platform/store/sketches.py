@@ -64,7 +64,7 @@ async def sketch_readers_writes(skill: PublishedSkill) -> tuple[Operation, ...]:
 
 
 async def remember_sketch(canonical: str, digest: str, marks: ContentMarks) -> None:
-    """For a skill that was published before there were sketches, or when they were made in another way."""
+    """For a skill that was published when sketches were made in another way."""
     skill, version = await require_skill(canonical)
     if skill.current_digest != digest:
         return

@@ -1,22 +1,20 @@
 """A skill's standing: its age, installs, open reports and whose it is, kept in its record so that lists can sort and
-filter by it. A job compares every listed skill with the facts and writes only where they changed; it also notes what an
-earlier release did not write into a record."""
+filter by it. A job compares every listed skill with the facts and writes only where they changed."""
 
-import asyncio
 import contextlib
 
 import msgspec
 
 from vskill_platform.domain import keys
-from vskill_platform.domain.archives import artifact_of
-from vskill_platform.domain.errors import Conflict, CursorGone, NotFound, PlatformError
-from vskill_platform.domain.skill import PublishedSkill, with_artifact, with_installs, with_trust
+from vskill_platform.domain.errors import Conflict, CursorGone, NotFound
+from vskill_platform.domain.namespace import Directory
+from vskill_platform.domain.skill import PublishedSkill, with_installs, with_trust
 from vskill_platform.domain.trust import AGE_STEP_MS, FULL_AGE_MS, Provenance, TrustFacts
 from vskill_platform.kv.contract import iterate_pages
 from vskill_platform.store.installs import count_installs_until_now, installs_by_skill
-from vskill_platform.store.owners import owners_of
+from vskill_platform.store.namespaces import read_directory
+from vskill_platform.store.owners import ownership_in
 from vskill_platform.store.skills import iter_skills, update_skill
-from vskill_platform.store.stored_content import read_content
 from vskill_platform.submission_store import read_submission
 from vskill_platform.worker_context import require_env
 
@@ -26,35 +24,21 @@ class Known(msgspec.Struct, frozen=True):
 
     installs: dict[str, int]
     open_reports: dict[str, int]
-    #: Repositories that somebody proved control of.
-    owned: frozenset[str]
+    #: Who proved control of which repository.
+    directory: Directory
 
 
 async def refresh_standing() -> int:
     """Write the changed skills; return their number."""
-    known = Known(await installs_by_skill(), await _open_reports(), await _owned_repositories())
+    known = Known(await installs_by_skill(), await _open_reports(), await read_directory())
     changed = 0
     async for skill in iter_skills():
-        await _note_artifact(skill)
         trust = await _trust_of(skill, known)
         # The figure may be made differently by this release, of the same facts.
         if skill.listing is None or with_trust(skill, trust) == skill:
             continue
         changed += await _write(skill.canonical, trust)
     return changed
-
-
-async def _note_artifact(skill: PublishedSkill) -> None:
-    """Write into the record of a skill that an earlier release published how it is handed out in one piece: otherwise
-    every web process reads its content for the first index that it makes."""
-    digest = skill.current_digest
-    if digest is None or skill.current_artifact is not None:
-        return
-    try:
-        artifact = await asyncio.to_thread(artifact_of, await read_content(digest))
-        await update_skill(skill.canonical, lambda known: with_artifact(known, digest, artifact))
-    except PlatformError as error:
-        require_env("log").log.warning("artifact not noted", skill=skill.canonical, error=error.message)
 
 
 async def follow_installs(after: str | None) -> str:
@@ -115,12 +99,12 @@ async def _trust_of(skill: PublishedSkill, known: Known) -> TrustFacts:
 
 async def _provenance(skill: PublishedSkill, known: Known) -> Provenance:
     """Whether the submitter has proved control of the repository."""
-    if keys.owner(skill.identity) not in known.owned or skill.submission is None:
+    ownership = ownership_in(known.directory, skill.identity)
+    if not ownership.owners or skill.submission is None:
         return Provenance.UNKNOWN
     found = await read_submission(skill.submission)
     submitter = found[0].submitter if found else None
-    owners = {owner.account for owner in await owners_of(skill.identity)}
-    return Provenance.VERIFIED if submitter in owners else Provenance.UNKNOWN
+    return Provenance.VERIFIED if submitter and ownership.has(submitter) else Provenance.UNKNOWN
 
 
 async def _open_reports() -> dict[str, int]:
@@ -130,10 +114,3 @@ async def _open_reports() -> dict[str, int]:
             canonical = keys.parse(entry.key).parts[0]
             counts[canonical] = counts.get(canonical, 0) + 1
     return counts
-
-
-async def _owned_repositories() -> frozenset[str]:
-    owned: set[str] = set()
-    async for page in iterate_pages(require_env("kv").kv, keys.OWNER):
-        owned.update(entry.key for entry in page.items)
-    return frozenset(owned)

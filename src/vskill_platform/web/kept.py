@@ -133,8 +133,6 @@ def form_key(request: Request, form: Principal | None, *parts: object) -> object
     return (*parts, audiences_of(reader))
 
 
-#: In the request's scope: something could not be read and is missing in the document, so it is not kept.
-LEFT_OUT = "left_out"
 #: Makes a document of the registry's public address, for a reader of its form, by the blocklist of now.
 MakeDocument = Callable[[str, Principal, Blocklist], Awaitable[bytes]]
 
@@ -156,7 +154,7 @@ async def answer_document(
             if known is None:
                 seen = await last_change()
                 known = _prepare(await make(base, reader, blocklist), media_type, seen, blocklist.version)
-                if seen is not None and not request.scope.pop(LEFT_OUT, False):
+                if seen is not None:
                     kept.documents.put(key, known, len(known.body))
     return Again(known, request)
 

@@ -272,7 +272,12 @@ def as_sarif(scanned: Sequence[Scanned], ruleset: Ruleset) -> bytes:
     index = {rule["id"]: number for number, rule in enumerate(rules)}
     run = {
         "tool": {
-            "driver": {"name": TOOL, "version": __version__, "semanticVersion": __version__, "rules": rules}
+            "driver": {
+                "name": TOOL,
+                "version": __version__,
+                "semanticVersion": __version__.replace(".dev", "-dev."),
+                "rules": rules,
+            }
         },
         "automationDetails": {"id": f"{TOOL}/{ruleset.version}"},
         "invocations": [_invocation(scanned)],

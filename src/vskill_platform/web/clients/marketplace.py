@@ -16,7 +16,6 @@ from vskill_platform.actions.collections import read_collection
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.scopes import ListedSkill, describe_skill
 from vskill_platform.domain.block_index import Blocklist
-from vskill_platform.domain.names import IN_REPO
 from vskill_platform.domain.skill import PublishedSkillSummary, listed_version
 from vskill_platform.web.clients.commands import marketplace_name
 from vskill_platform.web.clients.wellknown import answer_scope, listed_skills, prefix_of
@@ -51,15 +50,9 @@ async def _answer(request: Request, head: dict[str, Any]) -> Response:
     async def make(base: str, reader: Principal, blocklist: Blocklist) -> bytes:
         # Kept as bytes: of a large registry, the objects would take many times as much memory.
         plugins: dict[str, msgspec.Raw] = {}
-        former: dict[str, ListedSkill] = {}
         async for named in listed_skills(request, reader, blocklist):
             for name, skill in named.items():
                 plugins[name] = msgspec.Raw(msgspec.json.encode(_plugin(base, name, skill)))
-                if request.path_params and IN_REPO in skill.listed_as:
-                    former.setdefault(skill.listed_as[IN_REPO], skill)
-        for name, skill in former.items():
-            # Earlier releases listed it so as long as it was the only one here, and so it is installed.
-            plugins.setdefault(name, msgspec.Raw(msgspec.json.encode(_plugin(base, name, skill))))
         return msgspec.json.encode({**head, "plugins": list(plugins.values())})
 
     return await answer_scope(request, make)

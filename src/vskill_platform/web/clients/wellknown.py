@@ -7,7 +7,7 @@ repository, `/acme/tools/lint/…` one skill. What is blocked or withdrawn is in
 skill is wanted, so only downloads from the scope of one skill count as installs.
 """
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from typing import Annotated
 from urllib.parse import quote
 
@@ -34,14 +34,13 @@ from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.archives import ZIP_TYPE, Artifact
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.content import skill_file_of
-from vskill_platform.domain.errors import BlobUnavailable, NotFound
+from vskill_platform.domain.errors import NotFound
 from vskill_platform.domain.skill import PublishedSkill, SkillVersion
-from vskill_platform.gate import some_at_a_time
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.files import BYTES_TYPE
 from vskill_platform.web.api.names import asked_skill
-from vskill_platform.web.clients.artifacts import artifact_of, count_install, zip_files
-from vskill_platform.web.kept import LEFT_OUT, MakeDocument, answer_document
+from vskill_platform.web.clients.artifacts import count_install, zip_files
+from vskill_platform.web.kept import MakeDocument, answer_document
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import (
     JSON_TYPE,
@@ -143,35 +142,14 @@ async def index(request: Request) -> Response:
     async def make(_base: str, reader: Principal, blocklist: Blocklist) -> bytes:
         entries: list[msgspec.Raw] = []
         async for named in listed_skills(request, reader, blocklist):
-            artifacts = await _artifacts(request, named.values())
             entries += [
                 msgspec.Raw(msgspec.json.encode(_entry(name, skill, artifact, is_one=is_one)))
                 for name, skill in named.items()
-                if (artifact := artifacts.get(skill.canonical)) is not None
+                if (artifact := skill.current_artifact) is not None
             ]
         return msgspec.json.encode({"$schema": SCHEMA, "skills": entries}) if entries else NOTHING
 
     return await answer_scope(request, make)
-
-
-async def _artifacts(request: Request, skills: Iterable[ListedSkill]) -> dict[str, Artifact]:
-    """By canonical name. What cannot be read now is missing: one skill must not hide the others."""
-    skills = tuple(skills)
-    known = {one.canonical: one.current_artifact for one in skills if one.current_artifact is not None}
-
-    async def look(skill: ListedSkill) -> tuple[str, Artifact] | None:
-        try:
-            return skill.canonical, await artifact_of(request, skill.current_digest or "")
-        except BlobUnavailable as error:
-            request.scope[LEFT_OUT] = True
-            services_of(request).log.warning(
-                "left out of an index", skill=skill.canonical, error=error.message
-            )
-            return None
-
-    unknown = [one for one in skills if one.canonical not in known]
-    looked = await some_at_a_time(look, unknown, _AT_ONCE)
-    return {**known, **dict(one for one in looked if one is not None)}
 
 
 def _entry(name: str, skill: ListedSkill, artifact: Artifact, *, is_one: bool) -> IndexEntry:
