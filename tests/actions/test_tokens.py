@@ -288,7 +288,7 @@ async def test_form_api_and_commands_revoke_alike(tmp_path, monkeypatch):
         return {"token_id": made.token.id}
 
     doors = EntryPoints(tmp_path, monkeypatch, prepare, Role.ADMIN)
-    by_form = await doors.by_form("/account/tokens/revoke", token="{token_id}")
+    by_form = await doors.by_form("/account/tokens/revoke", token_id="{token_id}")
     assert sum('"token revoked"' in one for one in by_form) == 1
     assert by_form == await doors.by_json("/api/v1/tokens/{token_id}", method="DELETE")
     assert by_form == await doors.by_command("account", "revoke-token", "{token_id}")
@@ -302,7 +302,9 @@ async def test_an_admin_revokes_alike_at_every_entry_point(tmp_path, monkeypatch
         return {"token_id": made.token.id}
 
     doors = EntryPoints(tmp_path, monkeypatch, prepare, Role.ADMIN)
-    by_form = await doors.by_form("/admin/tokens/revoke", account="ann", token="{token_id}", reason="leaked")
+    by_form = await doors.by_form(
+        "/admin/tokens/revoke", account="ann", token_id="{token_id}", reason="leaked"
+    )
     assert sum('"token revoked"' in one for one in by_form) == 1
     assert by_form == await doors.by_json("/api/v1/admin/tokens/ann/{token_id}/revoke", reason="leaked")
     words = ("token", "revoke", "ann", "{token_id}", "--reason", "leaked")

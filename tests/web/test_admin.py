@@ -721,8 +721,8 @@ async def test_an_admin_revokes_anybodys_token(env, ada, rob):
     await rob.send("/account/tokens", name="laptop", scopes="read", days="5")
     page = (await ada.get("/admin/tokens")).text
     assert "laptop" in page and "vsk_" not in page
-    token = page.split('name="token" value="')[1].split('"')[0]
-    assert "revoked" in await ada.do("/admin/tokens/revoke", account="rob", token=token, reason="leaked")
+    token = page.split('name="token_id" value="')[1].split('"')[0]
+    assert "revoked" in await ada.do("/admin/tokens/revoke", account="rob", token_id=token, reason="leaked")
     assert (await get_user("rob")).tokens == ()
 
 
@@ -742,7 +742,7 @@ async def test_a_webhooks_secret_is_shown_once(env, ada):
         "/admin/webhooks/add", url="file:///etc/passwd", events="skill.published"
     )
     assert "cannot be 'none'" in await ada.do("/admin/webhooks/add", url="https://a.example", events="none")
-    await ada.do("/admin/webhooks/remove", webhook=hook.id, confirm="yes")
+    await ada.do("/admin/webhooks/remove", webhook_id=hook.id, confirm="yes")
     assert await list_webhooks() == []
 
 

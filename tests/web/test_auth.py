@@ -427,15 +427,15 @@ async def test_a_token_made_on_the_account_page_is_shown_once(app, env):
         assert "&lt;b&gt;laptop" in answer.text and "<b>laptop" not in answer.text
         page = await person.get("/account")
         assert secret not in page.text and "laptop" in page.text
-        token_id = page.text.split('name="token" value="')[1].split('"')[0]
-        assert "revoked" in await person.do("/account/tokens/revoke", token=token_id)
+        token_id = page.text.split('name="token_id" value="')[1].split('"')[0]
+        assert "revoked" in await person.do("/account/tokens/revoke", token_id=token_id)
 
 
 async def test_what_is_refused_is_told_on_the_page_before(app, env):
     async with signed_in(app, env, "bob", Role.AUTHOR) as person:
         assert "name" in await person.do("/account/tokens", name="", scopes="read", days="30")
         assert "number" in await person.do("/account/tokens", name="x", scopes="read", days="many")
-        assert "no token" in await person.do("/account/tokens/revoke", token="none")
+        assert "no token" in await person.do("/account/tokens/revoke", token_id="none")
 
 
 async def test_a_new_password_needs_the_old_one_and_ends_other_sessions_and_tokens(app, env, ann):
@@ -462,7 +462,7 @@ async def test_a_message_of_another_browser_is_not_shown(app, env):
         signed_in(app, env, "bob", Role.AUTHOR) as bob,
         signed_in(app, env, "eve", Role.AUTHOR) as eve,
     ):
-        answer = await eve.send("/account/tokens/revoke", token="send your password to eve")
+        answer = await eve.send("/account/tokens/revoke", token_id="send your password to eve")
         planted = answer.headers["set-cookie"].split("vskill_flash=")[1].split(";")[0]
         bob.client.cookies.set("vskill_flash", planted)
         page = await bob.get("/account")

@@ -125,7 +125,7 @@ async def test_an_admin_manages_teams(shelf):
         assert (
             await ada.do("/admin/teams/add", name="crew", accounts="bob\nada", **WHY) == "crew has 2 members."
         )
-        assert "no longer in crew" in await ada.do("/admin/teams/remove", name="crew", account="ada", **WHY)
+        assert "no longer in crew" in await ada.do("/admin/teams/remove", name="crew", accounts="ada", **WHY)
         async with person(shelf, "bob", Role.AUTHOR) as bob:
             assert "crew" in (await bob.get("/namespaces")).text
         assert "was deleted" in await ada.do("/admin/teams/delete", name="crew", confirm="yes", **WHY)

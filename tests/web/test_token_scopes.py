@@ -84,7 +84,6 @@ NEEDS = {
     "POST /api/v1/reports/{report_id}/uphold": "review",
     "POST /api/v1/reports/{report_id}/dismiss": "review",
     "POST /api/v1/notifications/read": "own",
-    "POST /api/v1/notifications/settings": "own",
     "POST /api/v1/notifications/mail": "own",
     "POST /api/v1/notifications/mail/confirm": "own",
     "POST /api/v1/watches": "own",

@@ -22,13 +22,15 @@ from vskill_platform.actions.wire import Asked
 from vskill_platform.client.wire.base import iso_time
 from vskill_platform.domain.identity import MAX_URL
 from vskill_platform.domain.token import SCOPES_OF
-from vskill_platform.web.auth import form_of, text_of, values_of
-from vskill_platform.web.flash import clear_flash, flash_of, see_other
-from vskill_platform.web.pages.acting import act_by_form, acting
+from vskill_platform.web.auth import form_of
+from vskill_platform.web.flash import clear_flash, flash_of
+from vskill_platform.web.pages.acting import act_by_form, form
 from vskill_platform.web.pages.signin import same, sign_in_again
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
-from vskill_platform.web.routing import form, page, query_of
+from vskill_platform.web.routing import page, query_of
+
+ACCOUNT = "/account"
 
 
 class AccountQuery(Asked, frozen=True):
@@ -73,37 +75,23 @@ async def account_page(
     return clear_flash(request, shown)
 
 
-@acting("/account")
 async def make_token(request: Request) -> Response:
-    made = await act_by_form(request, CREATE_OWN_TOKEN, scopes=await values_of(request, "scopes"))
+    made = await act_by_form(request, CREATE_OWN_TOKEN)
     return await account_page(request, made=made)
 
 
-@acting("/account")
-async def revoke(request: Request) -> Response:
-    await act_by_form(request, REVOKE_OWN_TOKEN, token_id=await text_of(request, "token", 100))
-    return see_other(request, "/account", "The token is revoked.")
-
-
-@acting("/account")
 async def change_password(request: Request) -> Response:
     """Whoever changes it must know the old one; every session and every token ends, and a new session begins here."""
     sent = await form_of(request)
     same(sent.get("password"), sent.get("again"))
     await act_by_form(request, CHANGE_PASSWORD)
-    return await sign_in_again(request, principal_of(request).name, "/account")
-
-
-@acting("/account")
-async def sign_out_all(request: Request) -> Response:
-    await act_by_form(request, SIGN_OUT_EVERYWHERE)
-    return see_other(request, "/signin")
+    return await sign_in_again(request, principal_of(request).name, ACCOUNT)
 
 
 ENDPOINTS = (
-    page("/account", show, action=WHO_AM_I, shows=("owner.list", "token.list"), query=AccountQuery),
-    form("/account/tokens", make_token, action=CREATE_OWN_TOKEN),
-    form("/account/tokens/revoke", revoke, action=REVOKE_OWN_TOKEN),
-    form("/account/password", change_password, action=CHANGE_PASSWORD),
-    form("/account/sign-out-all", sign_out_all, action=SIGN_OUT_EVERYWHERE),
+    page(ACCOUNT, show, action=WHO_AM_I, shows=("owner.list", "token.list"), query=AccountQuery),
+    form("/account/tokens", CREATE_OWN_TOKEN, at=ACCOUNT, view=make_token),
+    form("/account/tokens/revoke", REVOKE_OWN_TOKEN, "The token is revoked.", at=ACCOUNT),
+    form("/account/password", CHANGE_PASSWORD, at=ACCOUNT, view=change_password),
+    form("/account/sign-out-all", SIGN_OUT_EVERYWHERE, at=ACCOUNT, to="/signin"),
 )

@@ -1,22 +1,27 @@
-"""Shared parts of the views behind forms: errors are shown on the page that the form came from, dangerous actions
-need a confirmation, and every decision needs a reason."""
+"""Forms: each is declared with the action that it asks for and what is said when that is done. Errors are shown on the
+page that the form is on, and dangerous actions need a confirmation."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import msgspec
+from msgspec import inspect
 from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_platform.actions.action import Action
-from vskill_platform.actions.checks import invalid_request
+from vskill_platform.actions.checks import check_request, invalid_request
+from vskill_platform.actions.teams import split_names
 from vskill_platform.domain.errors import CrossSite, InvalidInput, NotSignedIn, PlatformError
-from vskill_platform.web.auth import form_of, safe_next, text_of
+from vskill_platform.web import routing
+from vskill_platform.web.api.names import asked_name
+from vskill_platform.web.auth import form_of, safe_next, text_of, values_of
 from vskill_platform.web.flash import clear_flash, flash_of, see_other
 from vskill_platform.web.pages.admin_areas import areas_for
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
-from vskill_platform.web.routing import View
+from vskill_platform.web.routing import Endpoint, View
 
 Req = TypeVar("Req", bound=msgspec.Struct)
 Ans = TypeVar("Ans")
@@ -24,26 +29,43 @@ Ans = TypeVar("Ans")
 _SERVER_ERROR = 500
 
 
-def acting(back: str) -> Callable[[View], View]:
-    """Decorate a form's view: an error becomes a message on the previous page, which the form or `back` names."""
+def form(
+    path: str,
+    action: Action[Req, Ans],
+    done: str | Callable[[Ans, Req], str] = "",
+    *,
+    at: str,
+    to: str = "",
+    confirm: bool = False,
+    view: View | None = None,
+    **declared: Any,
+) -> Endpoint:
+    """What a form on the page `at` is sent to. Its fields make the action's request, and `done` is shown on the page
+    `to`, or else the one that the form names in `back`, or else `at`; their parts in braces are those of `path`. A
+    `view` answers in its own way instead."""
 
-    def decorate(view: Callable[[Request], Awaitable[Response]]) -> View:
-        async def wrapped(request: Request) -> Response:
-            try:
-                return await view(request)
-            except PlatformError as error:
-                is_person = principal_of(request).token is None
-                if (
-                    error.status >= _SERVER_ERROR
-                    or isinstance(error, CrossSite | NotSignedIn)
-                    or not is_person
-                ):
-                    raise
-                return see_other(request, await back_of(request, back), error.in_words, "bad")
+    async def act(request: Request) -> Response:
+        if confirm:
+            await require_confirmed(request)
+        asked = check_request(await form_request(request, action))
+        answer = await action(services_of(request), principal_of(request), asked)
+        where = _fill(to, request) if to else await back_of(request, _fill(at, request))
+        return see_other(request, where, done if isinstance(done, str) else done(answer, asked))
 
-        return wrapped
+    async def show_refusal(request: Request) -> Response:
+        try:
+            return await (view or act)(request)
+        except PlatformError as error:
+            is_person = principal_of(request).token is None
+            if error.status >= _SERVER_ERROR or isinstance(error, CrossSite | NotSignedIn) or not is_person:
+                raise
+            return see_other(request, await back_of(request, _fill(at, request)), error.in_words, "bad")
 
-    return decorate
+    return routing.form(path, show_refusal, action=action, allowance=action.allowance, **declared)
+
+
+def _fill(address: str, request: Request) -> str:
+    return address.format_map({name: quote(part, safe="") for name, part in request.path_params.items()})
 
 
 async def act_by_form(request: Request, action: Action[Req, Ans], **given: object) -> Ans:
@@ -54,15 +76,20 @@ async def act_by_form(request: Request, action: Action[Req, Ans], **given: objec
 
 
 async def form_request(request: Request, action: Action[Req, Any], **given: object) -> Req:
-    """The action's request, made of the address and the form's fields. An empty field is one that was left out."""
+    """The action's request, made of the address and the form's fields. An empty field is one that was left out; one of
+    many values may be sent more than once, and with spaces, commas or lines between them."""
     kind = action.request
-    wire = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
-    sent = await form_of(request)
+    sent = {**await form_of(request), **request.path_params}
+    if "slug" in request.path_params:
+        sent["skill"] = asked_name(request)
     values: dict[str, object] = {}
     for field in msgspec.structs.fields(kind):
-        text = request.path_params.get(field.name, sent.get(field.name))
-        if isinstance(text, str) and (text.strip() or field.required):
-            values[wire[field.name]] = text
+        text = sent.get(field.name)
+        if isinstance(inspect.type_info(field.type), inspect.VarTupleType):
+            values[field.encode_name] = split_names(*await values_of(request, field.name))
+        elif isinstance(text, str) and (text.strip() or field.required):
+            values[field.encode_name] = text
+    wire = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
     values |= {wire[name]: value for name, value in given.items()}
     try:
         return msgspec.convert(values, type=kind, strict=False)

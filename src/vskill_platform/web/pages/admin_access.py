@@ -17,21 +17,16 @@ from vskill_platform.actions.teams import (
     LIST_TEAMS,
     REMOVE_FROM_TEAM,
     ListTeams,
-    split_names,
 )
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.namespace import RegistryMode, Submitters
 from vskill_platform.domain.plural import counted
-from vskill_platform.web.auth import text_of
-from vskill_platform.web.flash import see_other
-from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, require_confirmed
+from vskill_platform.web.pages.acting import admin_page, form
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.routing import form, page, query_of
+from vskill_platform.web.routing import page, query_of
 
 ACCESS = "/admin/access"
 TEAMS = "/admin/teams"
-#: Of the list of names that a form sends.
-MOST_TEXT = 20_000
 
 
 class AccessQuery(Asked, frozen=True):
@@ -52,52 +47,44 @@ async def access(request: Request) -> Response:
     return admin_page(request, "access.html", found=found, mode=mode, submitters=submitters, preview=preview)
 
 
-@acting(ACCESS)
-async def change_access(request: Request) -> Response:
-    await require_confirmed(request)
-    changed = await act_by_form(request, CHANGE_ACCESS)
-    done = f"The registry is {changed.mode.value}. Who may submit: {changed.submitters.value}."
-    return see_other(request, ACCESS, done)
-
-
 async def teams(request: Request) -> Response:
     found = await LIST_TEAMS(services_of(request), principal_of(request), ListTeams())
     return admin_page(request, "teams.html", teams=found.teams)
 
 
-@acting(TEAMS)
-async def create(request: Request) -> Response:
-    made = await act_by_form(request, CREATE_TEAM)
-    return see_other(request, TEAMS, f"The team {made.name} was created. It is empty.")
-
-
-@acting(TEAMS)
-async def add(request: Request) -> Response:
-    accounts = split_names(await text_of(request, "accounts", MOST_TEXT))
-    changed = await act_by_form(request, ADD_TO_TEAM, accounts=accounts)
-    return see_other(request, TEAMS, f"{changed.name} has {counted(len(changed.members), 'member')}.")
-
-
-@acting(TEAMS)
-async def remove(request: Request) -> Response:
-    account = await text_of(request, "account", 100)
-    changed = await act_by_form(request, REMOVE_FROM_TEAM, accounts=[account])
-    return see_other(request, TEAMS, f"{account} is no longer in {changed.name}.")
-
-
-@acting(TEAMS)
-async def delete(request: Request) -> Response:
-    await require_confirmed(request)
-    await act_by_form(request, DELETE_TEAM)
-    return see_other(request, TEAMS, f"The team {await text_of(request, 'name', 100)} was deleted.")
-
-
 ENDPOINTS = (
     page(ACCESS, access, action=SHOW_ACCESS, shows=("access.preview",), query=AccessQuery),
-    form(ACCESS, change_access, action=CHANGE_ACCESS),
+    form(
+        ACCESS,
+        CHANGE_ACCESS,
+        lambda now, _: f"The registry is {now.mode.value}. Who may submit: {now.submitters.value}.",
+        at=ACCESS,
+        confirm=True,
+    ),
     page(TEAMS, teams, action=CREATE_TEAM),
-    form(f"{TEAMS}/create", create, action=CREATE_TEAM),
-    form(f"{TEAMS}/add", add, action=ADD_TO_TEAM),
-    form(f"{TEAMS}/remove", remove, action=REMOVE_FROM_TEAM),
-    form(f"{TEAMS}/delete", delete, action=DELETE_TEAM),
+    form(
+        f"{TEAMS}/create",
+        CREATE_TEAM,
+        lambda made, _: f"The team {made.name} was created. It is empty.",
+        at=TEAMS,
+    ),
+    form(
+        f"{TEAMS}/add",
+        ADD_TO_TEAM,
+        lambda team, _: f"{team.name} has {counted(len(team.members), 'member')}.",
+        at=TEAMS,
+    ),
+    form(
+        f"{TEAMS}/remove",
+        REMOVE_FROM_TEAM,
+        lambda team, asked: f"{', '.join(asked.accounts)} is no longer in {team.name}.",
+        at=TEAMS,
+    ),
+    form(
+        f"{TEAMS}/delete",
+        DELETE_TEAM,
+        lambda _, asked: f"The team {asked.name} was deleted.",
+        at=TEAMS,
+        confirm=True,
+    ),
 )

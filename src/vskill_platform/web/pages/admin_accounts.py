@@ -18,11 +18,9 @@ from vskill_platform.actions.accounts import (
 from vskill_platform.actions.tokens import LIST_ALL_TOKENS, REVOKE_TOKEN_OF, ListAllTokens
 from vskill_platform.actions.wire import Asked
 from vskill_platform.client.wire.base import iso_time
-from vskill_platform.web.auth import text_of
-from vskill_platform.web.flash import see_other
-from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, require_confirmed
+from vskill_platform.web.pages.acting import act_by_form, admin_page, form, require_confirmed
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.routing import form, page, query_of
+from vskill_platform.web.routing import page, query_of
 
 LIST = "/admin/accounts"
 TOKENS = "/admin/tokens"
@@ -48,43 +46,15 @@ async def _page(
     )
 
 
-@acting(LIST)
 async def create(request: Request) -> Response:
     made = await act_by_form(request, CREATE_ACCOUNT)
     return await _page(request, made)
 
 
-@acting(LIST)
-async def change_role(request: Request) -> Response:
-    changed = await act_by_form(request, CHANGE_ROLE)
-    return see_other(request, LIST, f"{changed.name} is now {changed.role.value}.")
-
-
-@acting(LIST)
-async def disable(request: Request) -> Response:
-    await require_confirmed(request)
-    changed = await act_by_form(request, DISABLE_ACCOUNT)
-    return see_other(request, LIST, f"{changed.name} is locked out; its tokens are revoked.")
-
-
-@acting(LIST)
-async def enable(request: Request) -> Response:
-    changed = await act_by_form(request, ENABLE_ACCOUNT)
-    return see_other(request, LIST, f"{changed.name} may sign in again; it needs new tokens.")
-
-
-@acting(LIST)
 async def reset_password(request: Request) -> Response:
     await require_confirmed(request)
     made = await act_by_form(request, RESET_PASSWORD)
     return await _page(request, made)
-
-
-@acting(LIST)
-async def sign_out(request: Request) -> Response:
-    await require_confirmed(request)
-    changed = await act_by_form(request, SIGN_OUT_ACCOUNT)
-    return see_other(request, LIST, f"{changed.name} is signed out everywhere; its tokens are revoked.")
 
 
 async def tokens(request: Request) -> Response:
@@ -94,22 +64,43 @@ async def tokens(request: Request) -> Response:
     )
 
 
-@acting(TOKENS)
-async def revoke(request: Request) -> Response:
-    gone = await act_by_form(request, REVOKE_TOKEN_OF, token_id=await text_of(request, "token", 100))
-    return see_other(request, TOKENS, f"The token “{gone.details.name}” of {gone.account} is revoked.")
-
-
 _ONE = LIST + "/{name}"
 
 ENDPOINTS = (
     page(LIST, accounts, action=LIST_ACCOUNTS, query=AccountsQuery),
-    form(LIST, create, action=CREATE_ACCOUNT),
-    form(f"{_ONE}/role", change_role, action=CHANGE_ROLE),
-    form(f"{_ONE}/disable", disable, action=DISABLE_ACCOUNT),
-    form(f"{_ONE}/enable", enable, action=ENABLE_ACCOUNT),
-    form(f"{_ONE}/password", reset_password, action=RESET_PASSWORD),
-    form(f"{_ONE}/sign-out", sign_out, action=SIGN_OUT_ACCOUNT),
+    form(LIST, CREATE_ACCOUNT, at=LIST, view=create),
+    form(
+        f"{_ONE}/role",
+        CHANGE_ROLE,
+        lambda account, _: f"{account.name} is now {account.role.value}.",
+        at=LIST,
+    ),
+    form(
+        f"{_ONE}/disable",
+        DISABLE_ACCOUNT,
+        lambda account, _: f"{account.name} is locked out; its tokens are revoked.",
+        at=LIST,
+        confirm=True,
+    ),
+    form(
+        f"{_ONE}/enable",
+        ENABLE_ACCOUNT,
+        lambda account, _: f"{account.name} may sign in again; it needs new tokens.",
+        at=LIST,
+    ),
+    form(f"{_ONE}/password", RESET_PASSWORD, at=LIST, view=reset_password),
+    form(
+        f"{_ONE}/sign-out",
+        SIGN_OUT_ACCOUNT,
+        lambda account, _: f"{account.name} is signed out everywhere; its tokens are revoked.",
+        at=LIST,
+        confirm=True,
+    ),
     page(TOKENS, tokens, action=LIST_ALL_TOKENS),
-    form(f"{TOKENS}/revoke", revoke, action=REVOKE_TOKEN_OF),
+    form(
+        f"{TOKENS}/revoke",
+        REVOKE_TOKEN_OF,
+        lambda gone, _: f"The token “{gone.details.name}” of {gone.account} is revoked.",
+        at=TOKENS,
+    ),
 )

@@ -3,14 +3,14 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.blocklist import BLOCK, BLOCKS, LIFT, ListBlocks
+from vskill_platform.actions.blocklist import BLOCK, BLOCKS, LIFT, BlockAdded, BlockLifted, ListBlocks
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.blocklist import TargetKind
+from vskill_platform.domain.plural import counted
 from vskill_platform.domain.scan import Severity
-from vskill_platform.web.flash import see_other
-from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, back_of, require_confirmed
+from vskill_platform.web.pages.acting import admin_page, form
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.routing import form, page, query_of
+from vskill_platform.web.routing import page, query_of
 
 LIST = "/admin/blocklist"
 
@@ -35,37 +35,23 @@ async def entries(request: Request) -> Response:
     )
 
 
-@acting(LIST)
-async def block(request: Request) -> Response:
-    await require_confirmed(request)
-    done = await act_by_form(request, BLOCK)
-    told = f"Blocked: {done.entry.kind} {done.entry.target}. {hits_in_words(done.submissions, done.versions)}"
-    return see_other(request, await back_of(request, LIST), told)
+def told_block(done: BlockAdded, _: object) -> str:
+    hits = "It hits nothing yet."
+    if done.submissions or done.versions:
+        submissions = counted(len(done.submissions), "submission")
+        hits = f"It hits {submissions} and {counted(done.versions, 'published version')}."
+    return f"Blocked: {done.entry.kind} {done.entry.target}. {hits}"
 
 
-def hits_in_words(submissions: tuple[str, ...], versions: int) -> str:
-    """How much an entry hits."""
-    if not submissions and not versions:
-        return "It hits nothing yet."
-    return f"It hits {_count(len(submissions), 'submission')} and {_count(versions, 'published version')}."
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
-@acting(LIST)
-async def lift(request: Request) -> Response:
-    await require_confirmed(request)
-    done = await act_by_form(request, LIFT)
+def told_lift(done: BlockLifted, _: object) -> str:
     told = f"No longer blocked: {done.kind} {done.target}. Submissions that no other entry blocks run again."
     if done.versions:
-        told += f" {_count(done.versions, 'version')} came back: {', '.join(done.skills[:5])}."
-    return see_other(request, LIST, told)
+        told += f" {counted(done.versions, 'version')} came back: {', '.join(done.skills[:5])}."
+    return told
 
 
 ENDPOINTS = (
     page(LIST, entries, action=BLOCKS, query=BlocklistQuery),
-    form(f"{LIST}/add", block, action=BLOCK),
-    form(f"{LIST}/lift", lift, action=LIFT),
+    form(f"{LIST}/add", BLOCK, told_block, at=LIST, confirm=True),
+    form(f"{LIST}/lift", LIFT, told_lift, at=LIST, confirm=True),
 )

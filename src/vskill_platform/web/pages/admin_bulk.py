@@ -13,9 +13,9 @@ from vskill_platform.domain.plural import counted
 from vskill_platform.domain.states import State
 from vskill_platform.web.auth import values_of
 from vskill_platform.web.flash import see_other
-from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, back_of, require_confirmed
+from vskill_platform.web.pages.acting import act_by_form, admin_page, back_of, form, require_confirmed
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.routing import form, page, query_of
+from vskill_platform.web.routing import page, query_of
 
 PLACE = "/admin/bulk"
 MOST_SHOWN = 50
@@ -65,7 +65,6 @@ async def bulk(request: Request) -> Response:
     )
 
 
-@acting(PLACE)
 async def do_bulk(request: Request) -> Response:
     """What the dry run showed, and nothing else: each submission as it was shown."""
     await require_confirmed(request)
@@ -88,5 +87,5 @@ def _parse_item(value: str) -> dict[str, object]:
 
 ENDPOINTS = (
     page(PLACE, bulk, action=BULK, shows=("review.bulk",), query=BulkQuery),
-    form(PLACE, do_bulk, action=BULK),
+    form(PLACE, BULK, at=PLACE, view=do_bulk),
 )

@@ -13,15 +13,11 @@ from vskill_platform.actions.collections import (
 )
 from vskill_platform.domain.plural import counted
 from vskill_platform.web.addresses import public_address
-from vskill_platform.web.auth import text_of
-from vskill_platform.web.flash import see_other
-from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, require_confirmed
+from vskill_platform.web.pages.acting import admin_page, form
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.routing import form, page
+from vskill_platform.web.routing import page
 
 LIST = "/admin/collections"
-#: Of the list of names that a form sends.
-MOST_TEXT = 20_000
 #: Of English text, by the tokenizers of most models.
 CHARACTERS_PER_TOKEN = 4
 
@@ -39,38 +35,31 @@ async def collections(request: Request) -> Response:
     )
 
 
-@acting(LIST)
-async def create(request: Request) -> Response:
-    made = await act_by_form(request, CREATE_COLLECTION)
-    return see_other(request, LIST, f"The collection {made.name} was created. It is empty.")
-
-
-@acting(LIST)
-async def add(request: Request) -> Response:
-    """Names of skills, one to a line."""
-    wanted = (await text_of(request, "skills", MOST_TEXT)).split()
-    changed = await act_by_form(request, ADD_SKILLS, skills=wanted)
-    return see_other(request, LIST, f"{changed.name} has {counted(len(changed.skills), 'skill')}.")
-
-
-@acting(LIST)
-async def remove(request: Request) -> Response:
-    skill = await text_of(request, "skill", 400)
-    changed = await act_by_form(request, REMOVE_SKILLS, skills=[skill])
-    return see_other(request, LIST, f"{skill} is no longer in {changed.name}.")
-
-
-@acting(LIST)
-async def delete(request: Request) -> Response:
-    await require_confirmed(request)
-    await act_by_form(request, DELETE_COLLECTION)
-    return see_other(request, LIST, f"The collection {await text_of(request, 'name', 100)} was deleted.")
-
-
 ENDPOINTS = (
     page(LIST, collections, action=CREATE_COLLECTION, shows=("skill.lock",)),
-    form(f"{LIST}/create", create, action=CREATE_COLLECTION),
-    form(f"{LIST}/add", add, action=ADD_SKILLS),
-    form(f"{LIST}/remove", remove, action=REMOVE_SKILLS),
-    form(f"{LIST}/delete", delete, action=DELETE_COLLECTION),
+    form(
+        f"{LIST}/create",
+        CREATE_COLLECTION,
+        lambda made, _: f"The collection {made.name} was created. It is empty.",
+        at=LIST,
+    ),
+    form(
+        f"{LIST}/add",
+        ADD_SKILLS,
+        lambda now, _: f"{now.name} has {counted(len(now.skills), 'skill')}.",
+        at=LIST,
+    ),
+    form(
+        f"{LIST}/remove",
+        REMOVE_SKILLS,
+        lambda now, asked: f"{', '.join(asked.skills)} is no longer in {now.name}.",
+        at=LIST,
+    ),
+    form(
+        f"{LIST}/delete",
+        DELETE_COLLECTION,
+        lambda _, asked: f"The collection {asked.name} was deleted.",
+        at=LIST,
+        confirm=True,
+    ),
 )

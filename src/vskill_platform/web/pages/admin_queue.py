@@ -10,15 +10,9 @@ from vskill_platform.actions.rescans import CONTINUE_RESCANS, SHOW_RESCANS, Stop
 from vskill_platform.domain.errors import JobFailed
 from vskill_platform.domain.plural import counted
 from vskill_platform.web.flash import see_other
-from vskill_platform.web.pages.acting import (
-    act_by_form,
-    acting,
-    admin_page,
-    number_of,
-    require_confirmed,
-)
+from vskill_platform.web.pages.acting import act_by_form, admin_page, form, number_of
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.routing import form, page
+from vskill_platform.web.routing import page
 
 PLACE = "/admin/queue"
 JOBS_PLACE = "/admin/jobs"
@@ -38,7 +32,6 @@ async def queue(request: Request) -> Response:
     )
 
 
-@acting(PLACE)
 async def recover(request: Request) -> Response:
     done = await act_by_form(request, RECOVER)
     if done.paused:
@@ -47,34 +40,12 @@ async def recover(request: Request) -> Response:
     return see_other(request, PLACE, text)
 
 
-@acting(PLACE)
 async def pause(request: Request) -> Response:
     """A pause always has an end (B3)."""
     minutes = await number_of(request, "minutes")
     await act_by_form(request, PAUSE, duration_ms=minutes * MINUTE_MS)
     text = f"The queue is paused for {minutes} min; it resumes automatically."
     return see_other(request, PLACE, text)
-
-
-@acting(PLACE)
-async def resume(request: Request) -> Response:
-    done = await act_by_form(request, RESUME)
-    return see_other(
-        request, PLACE, "The queue is running again." if done.was_paused else "The queue was not paused."
-    )
-
-
-@acting(PLACE)
-async def replay(request: Request) -> Response:
-    done = await act_by_form(request, REPLAY)
-    return see_other(request, PLACE, f"Replayed: {done.id}, run {done.run}.")
-
-
-@acting(PLACE)
-async def discard(request: Request) -> Response:
-    await require_confirmed(request)
-    await act_by_form(request, DISCARD)
-    return see_other(request, PLACE, "The dead letter was discarded; the submission stays as it is.")
 
 
 async def jobs(request: Request) -> Response:
@@ -84,7 +55,6 @@ async def jobs(request: Request) -> Response:
     return admin_page(request, "jobs.html", jobs=found.jobs, rescans=rescans)
 
 
-@acting(JOBS_PLACE)
 async def run_now(request: Request) -> Response:
     try:
         done = await act_by_form(request, RUN_JOB)
@@ -94,22 +64,33 @@ async def run_now(request: Request) -> Response:
     return see_other(request, JOBS_PLACE, text)
 
 
-@acting(JOBS_PLACE)
-async def continue_rescans(request: Request) -> Response:
-    await require_confirmed(request)
-    done = await act_by_form(request, CONTINUE_RESCANS)
-    text = f"The rules {done.ruleset} go on: {counted(done.skills, 'skill')} judged once more and taken down."
-    return see_other(request, JOBS_PLACE, text)
-
-
 ENDPOINTS = (
     page(PLACE, queue, action=STATUS, shows=("queue.stuck", "dead-letter.list")),
-    form(f"{PLACE}/requeue-all", recover, action=RECOVER),
-    form(f"{PLACE}/pause", pause, action=PAUSE),
-    form(f"{PLACE}/resume", resume, action=RESUME),
-    form(f"{PLACE}/replay", replay, action=REPLAY),
-    form(f"{PLACE}/discard", discard, action=DISCARD),
+    form(f"{PLACE}/requeue-all", RECOVER, at=PLACE, view=recover),
+    form(f"{PLACE}/pause", PAUSE, at=PLACE, view=pause),
+    form(
+        f"{PLACE}/resume",
+        RESUME,
+        lambda done, _: "The queue is running again." if done.was_paused else "The queue was not paused.",
+        at=PLACE,
+    ),
+    form(f"{PLACE}/replay", REPLAY, lambda done, _: f"Replayed: {done.id}, run {done.run}.", at=PLACE),
+    form(
+        f"{PLACE}/discard",
+        DISCARD,
+        "The dead letter was discarded; the submission stays as it is.",
+        at=PLACE,
+        confirm=True,
+    ),
     page(JOBS_PLACE, jobs, action=LIST_JOBS, shows=("rescan.show",)),
-    form(f"{JOBS_PLACE}/run", run_now, action=RUN_JOB),
-    form(f"{JOBS_PLACE}/continue-rescans", continue_rescans, action=CONTINUE_RESCANS),
+    form(f"{JOBS_PLACE}/run", RUN_JOB, at=JOBS_PLACE, view=run_now),
+    form(
+        f"{JOBS_PLACE}/continue-rescans",
+        CONTINUE_RESCANS,
+        lambda done, _: (
+            f"The rules {done.ruleset} go on: {counted(done.skills, 'skill')} judged once more and taken down."
+        ),
+        at=JOBS_PLACE,
+        confirm=True,
+    ),
 )

@@ -8,9 +8,9 @@ from vskill_platform.actions.reports import DISMISS, FILED, UPHOLD, ListReports,
 from vskill_platform.actions.wire import Asked
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.flash import see_other
-from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, require_confirmed
+from vskill_platform.web.pages.acting import act_by_form, admin_page, form, require_confirmed
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.routing import form, page, query_of
+from vskill_platform.web.routing import page, query_of
 
 LIST = "/admin/reports"
 
@@ -37,7 +37,6 @@ async def reports(request: Request) -> Response:
     )
 
 
-@acting(LIST)
 async def uphold(request: Request) -> Response:
     if await text_of(request, "block") not in ("", BlockReach.NOTHING.value):
         await require_confirmed(request)
@@ -47,14 +46,13 @@ async def uphold(request: Request) -> Response:
     return see_other(request, LIST, told)
 
 
-@acting(LIST)
-async def dismiss(request: Request) -> Response:
-    decided = await act_by_form(request, DISMISS)
-    return see_other(request, LIST, f"The report about {decided.skill} is dismissed.")
-
-
 ENDPOINTS = (
     page(LIST, reports, action=FILED, query=ReportsQuery),
-    form(f"{LIST}/{{report_id}}/uphold", uphold, action=UPHOLD),
-    form(f"{LIST}/{{report_id}}/dismiss", dismiss, action=DISMISS),
+    form(f"{LIST}/{{report_id}}/uphold", UPHOLD, at=LIST, view=uphold),
+    form(
+        f"{LIST}/{{report_id}}/dismiss",
+        DISMISS,
+        lambda decided, _: f"The report about {decided.skill} is dismissed.",
+        at=LIST,
+    ),
 )

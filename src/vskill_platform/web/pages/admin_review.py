@@ -20,7 +20,7 @@ from vskill_platform.domain.states import State
 from vskill_platform.web.auth import text_of, values_of
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.kept import kept_of
-from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, back_of
+from vskill_platform.web.pages.acting import act_by_form, admin_page, form
 from vskill_platform.web.pages.evidence import (
     choose,
     colour_files,
@@ -30,7 +30,7 @@ from vskill_platform.web.pages.evidence import (
     show_file,
 )
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.routing import form, page, query_of
+from vskill_platform.web.routing import page, query_of
 
 LIST = "/admin/review"
 #: Of the boxes in a list.
@@ -85,7 +85,6 @@ async def evidence(request: Request) -> Response:
     )
 
 
-@acting(LIST)
 async def approve(request: Request) -> Response:
     following = await _find_following(request)
     approved = await act_by_form(request, APPROVE)
@@ -93,24 +92,16 @@ async def approve(request: Request) -> Response:
     return _lead_on(request, approved, told, following)
 
 
-@acting(LIST)
 async def reject(request: Request) -> Response:
     following = await _find_following(request)
     rejected = await act_by_form(request, REJECT)
     return _lead_on(request, rejected, f"{rejected.skill_name} is rejected.", following)
 
 
-@acting(LIST)
 async def request_change(request: Request) -> Response:
     following = await _find_following(request)
     asked = await act_by_form(request, REQUEST_CHANGE)
     return _lead_on(request, asked, f"{asked.skill_name} waits for its author.", following)
-
-
-@acting(LIST)
-async def withdraw_request(request: Request) -> Response:
-    done = await act_by_form(request, WITHDRAW_REQUEST)
-    return see_other(request, await back_of(request, LIST), f"{done.skill_name} waits for a reviewer again.")
 
 
 async def _find_following(request: Request) -> tuple[str | None, int]:
@@ -131,7 +122,6 @@ def _lead_on(
     return see_other(request, f"{LIST}/{submission_id}", f"{told} This is the next one of {others}.")
 
 
-@acting(LIST)
 async def preview_ticked(request: Request) -> Response:
     """What a decision about those that are ticked would do, where they are as the list showed them; nothing is
     changed."""
@@ -153,13 +143,7 @@ async def preview_ticked(request: Request) -> Response:
     return admin_page(request, "ticked.html", verb=BulkVerb(verb), previews=previews, gone=gone)
 
 
-@acting(LIST)
-async def run_again(request: Request) -> Response:
-    record = await act_by_form(request, LOOK_AGAIN)
-    return see_other(request, await back_of(request, LIST), rerun_words(record))
-
-
-def rerun_words(record: SubmissionView) -> str:
+def told_rerun(record: SubmissionView, _: object) -> str:
     """A sentence that says when the next run starts."""
     if record.rerun_requested:
         return f"{record.skill_name}: the next run begins when run {record.run} is over."
@@ -170,11 +154,16 @@ _ONE = LIST + "/{submission_id}"
 
 ENDPOINTS = (
     page(LIST, waiting, action=WAITING, query=ReviewQuery),
-    form(f"{LIST}/ticked", preview_ticked, action=BULK),
+    form(f"{LIST}/ticked", BULK, at=LIST, view=preview_ticked),
     page(_ONE, evidence, action=WAITING, query=EvidenceQuery),
-    form(f"{_ONE}/approve", approve, action=APPROVE),
-    form(f"{_ONE}/reject", reject, action=REJECT),
-    form(f"{_ONE}/request-change", request_change, action=REQUEST_CHANGE),
-    form(f"{_ONE}/withdraw-request", withdraw_request, action=WITHDRAW_REQUEST),
-    form(f"{_ONE}/again", run_again, action=LOOK_AGAIN),
+    form(f"{_ONE}/approve", APPROVE, at=LIST, view=approve),
+    form(f"{_ONE}/reject", REJECT, at=LIST, view=reject),
+    form(f"{_ONE}/request-change", REQUEST_CHANGE, at=LIST, view=request_change),
+    form(
+        f"{_ONE}/withdraw-request",
+        WITHDRAW_REQUEST,
+        lambda done, _: f"{done.skill_name} waits for a reviewer again.",
+        at=LIST,
+    ),
+    form(f"{_ONE}/again", LOOK_AGAIN, told_rerun, at=LIST),
 )

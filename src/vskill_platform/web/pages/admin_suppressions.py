@@ -3,12 +3,17 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.suppressions import SUPPRESS, SUPPRESSED, UNSUPPRESS, ListSuppressions
+from vskill_platform.actions.suppressions import (
+    SUPPRESS,
+    SUPPRESSED,
+    UNSUPPRESS,
+    ListSuppressions,
+    SuppressionChange,
+)
 from vskill_platform.actions.wire import Asked
-from vskill_platform.web.flash import see_other
-from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, back_of
+from vskill_platform.web.pages.acting import admin_page, form
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.routing import form, page, query_of
+from vskill_platform.web.routing import page, query_of
 
 LIST = "/admin/suppressions"
 
@@ -25,26 +30,18 @@ async def list_rules(request: Request) -> Response:
     return admin_page(request, "suppressions.html", found=found, is_first=after is None)
 
 
-@acting(LIST)
-async def suppress(request: Request) -> Response:
-    done = await act_by_form(request, SUPPRESS)
+def told_suppressed(done: SuppressionChange, _: object) -> str:
     told = f"{done.suppression.rule} no longer counts for this content."
-    if done.new_runs:
-        told += " It is being judged again."
-    return see_other(request, await back_of(request, LIST), told)
+    return f"{told} It is being judged again." if done.new_runs else told
 
 
-@acting(LIST)
-async def unsuppress(request: Request) -> Response:
-    done = await act_by_form(request, UNSUPPRESS)
+def told_unsuppressed(done: SuppressionChange, _: object) -> str:
     told = f"{done.suppression.rule} counts again."
-    if done.rescans:
-        told += f" {', '.join(done.rescans)} is being judged again."
-    return see_other(request, await back_of(request, LIST), told)
+    return f"{told} {', '.join(done.rescans)} is being judged again." if done.rescans else told
 
 
 ENDPOINTS = (
     page(LIST, list_rules, action=SUPPRESSED, query=SuppressionsQuery),
-    form(f"{LIST}/add", suppress, action=SUPPRESS),
-    form(f"{LIST}/remove", unsuppress, action=UNSUPPRESS),
+    form(f"{LIST}/add", SUPPRESS, told_suppressed, at=LIST),
+    form(f"{LIST}/remove", UNSUPPRESS, told_unsuppressed, at=LIST),
 )

@@ -14,11 +14,9 @@ from vskill_platform.actions.webhooks import (
 )
 from vskill_platform.actions.wire import Asked
 from vskill_platform.notifications.notices import NoticeType
-from vskill_platform.web.auth import text_of, values_of
-from vskill_platform.web.flash import see_other
-from vskill_platform.web.pages.acting import act_by_form, acting, admin_page, require_confirmed
+from vskill_platform.web.pages.acting import act_by_form, admin_page, form
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.routing import form, page, query_of
+from vskill_platform.web.routing import page, query_of
 
 WEBHOOKS = "/admin/webhooks"
 EVENTS = tuple(kind.value for kind in NoticeType)
@@ -45,18 +43,10 @@ async def _webhooks(request: Request, made: NewWebhook | None = None) -> Respons
     )
 
 
-@acting(WEBHOOKS)
 async def add(request: Request) -> Response:
     """Its secret is shown once, by this answer."""
-    made = await act_by_form(request, ADD_WEBHOOK, events=await values_of(request, "events"))
+    made = await act_by_form(request, ADD_WEBHOOK)
     return await _webhooks(request, made)
-
-
-@acting(WEBHOOKS)
-async def remove(request: Request) -> Response:
-    await require_confirmed(request)
-    await act_by_form(request, REMOVE_WEBHOOK, webhook_id=await text_of(request, "webhook", 100))
-    return see_other(request, WEBHOOKS, "The webhook was removed.")
 
 
 async def audit(request: Request) -> Response:
@@ -77,8 +67,8 @@ async def storage(request: Request) -> Response:
 
 ENDPOINTS = (
     page(WEBHOOKS, webhooks, action=LIST_WEBHOOKS),
-    form(f"{WEBHOOKS}/add", add, action=ADD_WEBHOOK),
-    form(f"{WEBHOOKS}/remove", remove, action=REMOVE_WEBHOOK),
+    form(f"{WEBHOOKS}/add", ADD_WEBHOOK, at=WEBHOOKS, view=add),
+    form(f"{WEBHOOKS}/remove", REMOVE_WEBHOOK, "The webhook was removed.", at=WEBHOOKS, confirm=True),
     page("/admin/audit", audit, action=READ_AUDIT, query=AuditQuery),
     page("/admin/settings", settings, action=SHOW_SETTINGS),
     page("/admin/storage", storage, action=SHOW_STORAGE),

@@ -20,19 +20,19 @@ from vskill_platform.actions.namespaces import (
     SHOW_NAMESPACE,
     ListNamespaces,
     NamespaceRequest,
+    NamespaceView,
     PreviewVisibility,
 )
-from vskill_platform.actions.narrowing import NARROW_SKILL, WIDEN_SKILL
+from vskill_platform.actions.narrowing import NARROW_SKILL, WIDEN_SKILL, SkillReaders
 from vskill_platform.actions.rights import ActionObject, Right, may
 from vskill_platform.actions.teams import LIST_TEAMS, ListTeams
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.namespace import MOST_NAMESPACE, NamespaceRole, Visibility
-from vskill_platform.web.auth import text_of
-from vskill_platform.web.flash import clear_flash, flash_of, see_other
-from vskill_platform.web.pages.acting import act_by_form, acting, back_of, require_confirmed
+from vskill_platform.web.flash import clear_flash, flash_of
+from vskill_platform.web.pages.acting import form
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
-from vskill_platform.web.routing import form, page, query_of
+from vskill_platform.web.routing import page, query_of
 
 LIST = "/namespaces"
 _ONE = f"{LIST}/{{name}}"
@@ -121,70 +121,13 @@ def _show(request: Request, template: str, **context: object) -> Response:
     return clear_flash(request, shown)
 
 
-@acting(LIST)
-async def add_member(request: Request) -> Response:
-    changed = await act_by_form(request, ADD_MEMBER)
-    member, role = await text_of(request, "member", 110), await text_of(request, "role")
-    return see_other(request, _page(changed.name), f"{member} is now {role} of {changed.name}.")
+def told_visibility(now: NamespaceView, to: Visibility) -> str:
+    return f"{now.name} is {to.value}: {VISIBILITIES[to]} may read it."
 
 
-@acting(LIST)
-async def remove_member(request: Request) -> Response:
-    changed = await act_by_form(request, REMOVE_MEMBER)
-    member = await text_of(request, "member", 110)
-    return see_other(request, _page(changed.name), f"{member} is no member any more.")
-
-
-@acting(LIST)
-async def leave(request: Request) -> Response:
-    await require_confirmed(request)
-    await act_by_form(request, LEAVE_NAMESPACE)
-    return see_other(request, LIST, f"You left {request.path_params['name']}.")
-
-
-@acting(LIST)
-async def change_visibility(request: Request) -> Response:
-    await require_confirmed(request)
-    changed = await act_by_form(request, CHANGE_VISIBILITY)
-    return _say_visibility(request, changed.name, await text_of(request, "to"))
-
-
-@acting(LIST)
-async def make_public(request: Request) -> Response:
-    await require_confirmed(request)
-    changed = await act_by_form(request, MAKE_PUBLIC)
-    return _say_visibility(request, changed.name, Visibility.PUBLIC.value)
-
-
-def _say_visibility(request: Request, name: str, to: str) -> Response:
-    return see_other(request, _page(name), f"{name} is {to}: {VISIBILITIES[Visibility(to)]} may read it.")
-
-
-@acting(LIST)
-async def set_quotas(request: Request) -> Response:
-    changed = await act_by_form(request, SET_QUOTAS)
-    return see_other(request, _page(changed.name), f"The quotas of {changed.name} are set.")
-
-
-@acting("/skills")
-async def narrow(request: Request) -> Response:
-    changed = await act_by_form(request, NARROW_SKILL, skill=_skill(request))
-    to = "as readable as its namespace" if changed.narrowed is None else changed.narrowed.value
-    return see_other(
-        request, await back_of(request, f"/skills/{quote(changed.skill)}"), f"The skill is {to}."
-    )
-
-
-@acting("/skills")
-async def widen(request: Request) -> Response:
-    changed = await act_by_form(request, WIDEN_SKILL, skill=_skill(request))
-    done = f"The skill is as readable as its namespace, {changed.visibility.value}."
-    return see_other(request, await back_of(request, f"/skills/{quote(changed.skill)}"), done)
-
-
-def _skill(request: Request) -> str:
-    parts = request.path_params
-    return f"{parts['owner']}/{parts['repo']}/{parts['slug']}"
+def told_narrowed(now: SkillReaders, _: object) -> str:
+    to = "as readable as its namespace" if now.narrowed is None else now.narrowed.value
+    return f"The skill is {to}."
 
 
 def _page(name: str) -> str:
@@ -194,13 +137,47 @@ def _page(name: str) -> str:
 ENDPOINTS = (
     page(LIST, namespaces, action=LIST_NAMESPACES, shows=("team.list", "team.show"), query=NamespacesQuery),
     page(_ONE, namespace, action=SHOW_NAMESPACE),
-    form(f"{_ONE}/members", add_member, action=ADD_MEMBER),
-    form(f"{_ONE}/members/remove", remove_member, action=REMOVE_MEMBER),
-    form(f"{_ONE}/leave", leave, action=LEAVE_NAMESPACE),
+    form(
+        f"{_ONE}/members",
+        ADD_MEMBER,
+        lambda now, asked: f"{asked.member} is now {asked.role.value} of {now.name}.",
+        at=_ONE,
+    ),
+    form(
+        f"{_ONE}/members/remove",
+        REMOVE_MEMBER,
+        lambda _, asked: f"{asked.member} is no member any more.",
+        at=_ONE,
+    ),
+    form(
+        f"{_ONE}/leave",
+        LEAVE_NAMESPACE,
+        lambda _, asked: f"You left {asked.name}.",
+        at=_ONE,
+        to=LIST,
+        confirm=True,
+    ),
     page(f"{_ONE}/visibility", visibility, action=PREVIEW_VISIBILITY, query=VisibilityQuery),
-    form(f"{_ONE}/visibility", change_visibility, action=CHANGE_VISIBILITY),
-    form(f"{_ONE}/make-public", make_public, action=MAKE_PUBLIC),
-    form(f"{_ONE}/quotas", set_quotas, action=SET_QUOTAS),
-    form(f"{_SKILL}/narrow", narrow, action=NARROW_SKILL),
-    form(f"{_SKILL}/widen", widen, action=WIDEN_SKILL),
+    form(
+        f"{_ONE}/visibility",
+        CHANGE_VISIBILITY,
+        lambda now, asked: told_visibility(now, asked.to),
+        at=_ONE,
+        confirm=True,
+    ),
+    form(
+        f"{_ONE}/make-public",
+        MAKE_PUBLIC,
+        lambda now, _: told_visibility(now, Visibility.PUBLIC),
+        at=_ONE,
+        confirm=True,
+    ),
+    form(f"{_ONE}/quotas", SET_QUOTAS, lambda now, _: f"The quotas of {now.name} are set.", at=_ONE),
+    form(f"{_SKILL}/narrow", NARROW_SKILL, told_narrowed, at=_SKILL),
+    form(
+        f"{_SKILL}/widen",
+        WIDEN_SKILL,
+        lambda now, _: f"The skill is as readable as its namespace, {now.visibility.value}.",
+        at=_SKILL,
+    ),
 )

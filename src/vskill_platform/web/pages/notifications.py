@@ -14,14 +14,15 @@ from vskill_platform.actions.notifications import (
     SET_MAIL,
     SHOW_MAIL,
     ListNotifications,
+    MailSettings,
     OwnNotifications,
 )
 from vskill_platform.actions.wire import Asked
-from vskill_platform.web.flash import clear_flash, flash_of, see_other
-from vskill_platform.web.pages.acting import act_by_form, acting, back_of
+from vskill_platform.web.flash import clear_flash, flash_of
+from vskill_platform.web.pages.acting import form
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
-from vskill_platform.web.routing import form, page, query_of
+from vskill_platform.web.routing import page, query_of
 
 
 class NotificationsQuery(Asked, frozen=True):
@@ -47,35 +48,8 @@ async def show(request: Request) -> Response:
     return clear_flash(request, shown)
 
 
-@acting(PAGE)
-async def mark_read(request: Request) -> Response:
-    await act_by_form(request, READ_NOTIFICATIONS)
-    return see_other(request, PAGE, "All notifications are marked as read.")
-
-
-@acting(PAGE)
-async def set_mail(request: Request) -> Response:
-    chosen = await act_by_form(request, SET_MAIL)
-    told = f"A code is on its way to {chosen.unconfirmed}." if chosen.unconfirmed else "You get no more mail."
-    return see_other(request, PAGE, told)
-
-
-@acting(PAGE)
-async def confirm_mail(request: Request) -> Response:
-    chosen = await act_by_form(request, CONFIRM_MAIL)
-    return see_other(request, PAGE, f"Mail goes to {chosen.mail} from now on.")
-
-
-@acting(PAGE)
-async def add_watch(request: Request) -> Response:
-    await act_by_form(request, ADD_WATCH)
-    return see_other(request, await back_of(request, PAGE), "You watch it from now on.")
-
-
-@acting(PAGE)
-async def remove_watch(request: Request) -> Response:
-    await act_by_form(request, REMOVE_WATCH)
-    return see_other(request, await back_of(request, PAGE), "You do not watch it any more.")
+def told_mail(chosen: MailSettings, _: object) -> str:
+    return f"A code is on its way to {chosen.unconfirmed}." if chosen.unconfirmed else "You get no more mail."
 
 
 ENDPOINTS = (
@@ -86,9 +60,9 @@ ENDPOINTS = (
         shows=("notification.settings", "watch.list"),
         query=NotificationsQuery,
     ),
-    form(f"{PAGE}/read", mark_read, action=READ_NOTIFICATIONS),
-    form(f"{PAGE}/mail", set_mail, action=SET_MAIL),
-    form(f"{PAGE}/confirm", confirm_mail, action=CONFIRM_MAIL),
-    form(f"{PAGE}/watch", add_watch, action=ADD_WATCH),
-    form(f"{PAGE}/unwatch", remove_watch, action=REMOVE_WATCH),
+    form(f"{PAGE}/read", READ_NOTIFICATIONS, "All notifications are marked as read.", at=PAGE),
+    form(f"{PAGE}/mail", SET_MAIL, told_mail, at=PAGE),
+    form(f"{PAGE}/confirm", CONFIRM_MAIL, lambda now, _: f"Mail goes to {now.mail} from now on.", at=PAGE),
+    form(f"{PAGE}/watch", ADD_WATCH, "You watch it from now on.", at=PAGE),
+    form(f"{PAGE}/unwatch", REMOVE_WATCH, "You do not watch it any more.", at=PAGE),
 )

@@ -35,12 +35,12 @@ from vskill_platform.intake.submit import IntakeOutcome
 from vskill_platform.kv.entries import Capability
 from vskill_platform.web.flash import clear_flash, flash_of, see_other
 from vskill_platform.web.live import STREAM_TYPE, StreamQuery, Submissions, open_stream, sealed_cursor
-from vskill_platform.web.pages.acting import act_by_form, acting, back_of, require_confirmed
+from vskill_platform.web.pages.acting import act_by_form, form
 from vskill_platform.web.pages.queue import recent_activity
 from vskill_platform.web.pages.submit import MOST_UPLOAD, archive_of
 from vskill_platform.web.principal import principal_of, services_of, viewer_of
 from vskill_platform.web.render import render
-from vskill_platform.web.routing import form, get, page, query_of
+from vskill_platform.web.routing import get, page, query_of
 
 #: Findings that a page shows; the security report has all.
 MOST_FINDINGS = 30
@@ -219,27 +219,6 @@ def _place(request: Request) -> str:
     return f"/submissions/{request.path_params['submission_id']}"
 
 
-@acting("/queue")
-async def cancel(request: Request) -> Response:
-    await require_confirmed(request)
-    cancelled = await act_by_form(request, CANCEL)
-    where = await back_of(request, _place(request))
-    return see_other(request, where, f"{cancelled.skill_name} was cancelled.")
-
-
-@acting("/queue")
-async def appeal(request: Request) -> Response:
-    await act_by_form(request, APPEAL)
-    return see_other(request, _place(request), "Your appeal was filed. A reviewer will decide it.")
-
-
-@acting("/queue")
-async def answer(request: Request) -> Response:
-    await act_by_form(request, ANSWER)
-    return see_other(request, _place(request), "Your answer was sent. It waits for a reviewer again.")
-
-
-@acting("/queue")
 async def resubmit(request: Request) -> Response:
     """Anybody may have a public repository looked at again, as by submitting it; an upload, those who may run it
     again."""
@@ -260,7 +239,6 @@ async def resubmit(request: Request) -> Response:
     )
 
 
-@acting("/queue")
 async def correct(request: Request) -> Response:
     """Another archive for the same place: the next run looks at it."""
     services, principal = services_of(request), principal_of(request)
@@ -309,11 +287,15 @@ ENDPOINTS = (
         shows=("submission.runs", "submission.findings", "submission.sarif"),
     ),
     get(f"{_ONE}/live", live, query=StreamQuery, media=STREAM_TYPE, is_stream=True, documented=False),
-    form(f"{_ONE}/cancel", cancel, action=CANCEL),
-    form(f"{_ONE}/review", appeal, action=APPEAL, allowance=APPEAL.allowance),
-    form(f"{_ONE}/answer", answer, action=ANSWER, allowance=ANSWER.allowance),
     form(
-        f"{_ONE}/resubmit", resubmit, action=SUBMIT, shows=("submission.rerun",), allowance=SUBMIT.allowance
+        f"{_ONE}/cancel",
+        CANCEL,
+        lambda ended, _: f"{ended.skill_name} was cancelled.",
+        at=_ONE,
+        confirm=True,
     ),
-    form(f"{_ONE}/upload", correct, action=UPLOAD, allowance=UPLOAD.allowance, most_body=MOST_UPLOAD),
+    form(f"{_ONE}/review", APPEAL, "Your appeal was filed. A reviewer will decide it.", at=_ONE),
+    form(f"{_ONE}/answer", ANSWER, "Your answer was sent. It waits for a reviewer again.", at=_ONE),
+    form(f"{_ONE}/resubmit", SUBMIT, at=_ONE, view=resubmit, shows=("submission.rerun",)),
+    form(f"{_ONE}/upload", UPLOAD, at=_ONE, view=correct, most_body=MOST_UPLOAD),
 )
