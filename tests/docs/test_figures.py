@@ -19,7 +19,7 @@ from vskill_platform.queue.jobs import JOBS
 from vskill_platform.scan.limits import DEFAULT_LIMITS
 from vskill_platform.store import setup
 from vskill_platform.tiers import judge, pool
-from vskill_platform.web import routing, subscription
+from vskill_platform.web import routing, stream
 
 S, MIN, H = 1_000, 60_000, 3_600_000
 TROUBLESHOOT = "docs/how-to/troubleshoot.md"
@@ -71,8 +71,8 @@ SAID: tuple[tuple[str, str, object, object], ...] = (
     (RULES, "too little of the processor to end within 15 s", DEFAULT_LIMITS.wall_s, 15),
     (RULES, "only the third time", pool.MOST_CUT_OFFS, 3),
     (TROUBLESHOOT, "too little of the processor to end within 15 s", DEFAULT_LIMITS.wall_s, 15),
-    (EVENTS, "after 256 KB wait", subscription.DEFAULT_LIMITS.most_waiting_bytes, 256 * 1024),
-    (EVENTS, "every 15 seconds", subscription.DEFAULT_LIMITS.heartbeat_s, 15),
+    (EVENTS, "after 256 KB wait", stream.DEFAULT_LIMITS.most_waiting_bytes, 256 * 1024),
+    (EVENTS, "every 15 seconds", stream.DEFAULT_LIMITS.heartbeat_s, 15),
     (EVENTS, "changes of seven days are kept", jobs.CHANGES_KEPT_MS, 7 * 24 * H),
     (ANALYSERS, "the worst 200", contract.MOST_FINDINGS, 200),
     (ANALYSERS, "More than 300 s away", callback.TOLERANCE_S, 300),
