@@ -23,7 +23,6 @@ from vskill_platform.web.paths import Tree, drop_extra_slashes, segments_of
 from vskill_platform.web.principal import services_of
 from vskill_platform.web.problems import problem_of
 from vskill_platform.web.readiness import ReadinessProbe
-from vskill_platform.web.recent import Recent
 from vskill_platform.web.routing import Endpoint, answer, answer_unknown, limit_body
 from vskill_platform.worker_context import require_env
 
@@ -46,12 +45,11 @@ class Application:
         self.state = State()
         self.state.limiter = Limiter(env.settings)
         self.state.live = hub or Hub(env)
-        self.state.recent = Recent(env.clock)
         self.state.readiness = ReadinessProbe(works=works)
         #: Set when the process has been asked to end.
         self.state.stop = stop or asyncio.Event()
         #: Answers that may be given again; on the way of every request, so no lookup by name.
-        self.kept = KeptThings()
+        self.kept = KeptThings(env.clock)
         self._compression = Compression()
         self._tree = Tree(self.endpoints)
 

@@ -1,13 +1,15 @@
 """The caches of a web process: each entry has a mark that tells whether it is still valid.
 
-Nothing here ages: before a kept answer is used, the store is asked for its present mark (a record's version, the
-blocklist's version, the position of the last change), and another mark means another answer. So a block, a takedown
-or a publication is seen by the next request, and a store that is away is noticed (C4).
+Before a kept answer is used, the store is asked for its present mark (a record's version, the blocklist's version, the
+position of the last change), and another mark means another answer. So a block, a takedown or a publication is seen by
+the next request, and a store that is away is noticed (C4). Only counts and choices that a page says are of lately
+(`recent`) are used for some seconds unasked.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 from starlette.requests import Request
@@ -16,6 +18,8 @@ from starlette.responses import Response
 from vskill_platform.actions.blocked_skills import current_blocklist
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.visibility import audiences_of, document_reader, shares_form
+from vskill_platform.clock import Clock
+from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.errors import CursorGone, Unsupported
 from vskill_platform.keeping import MOST_BYTES, Kept
@@ -28,6 +32,9 @@ from vskill_platform.web.responses import JSON_TYPE, cache_for, tag_of
 from vskill_platform.worker_context import require_env
 
 V = TypeVar("V")
+
+#: Answers of lately that are kept: those asked for last.
+MOST_RECENT = 64
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -66,7 +73,11 @@ class Again(Response):
 class KeptThings:
     """Everything that one process keeps."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        #: With the time at which each was made; they count by number.
+        self._recent: Kept[tuple[float, Any]] = Kept(MOST_RECENT, 1)
+        self._recent_turns: WeakValueDictionary[object, asyncio.Lock] = WeakValueDictionary()
         self.answers: Kept[Answer] = Kept()
         #: Documents about the whole registry, which may be large, and of which one is made at a time.
         self.documents: Kept[Answer] = Kept(MOST_BYTES, MOST_BYTES)
@@ -80,6 +91,20 @@ class KeptThings:
         self.highlighter = Highlighter()
         #: The API's own document.
         self.openapi: dict[str, Any] | None = None
+
+    async def recent(
+        self, name: str, audiences: Audiences, max_age_s: float, make: Callable[[], Awaitable[V]]
+    ) -> V:
+        """The answer of that name for readers of these audiences if it is young enough, otherwise a new one: made once
+        for all who ask meanwhile. A failure is never kept."""
+        key = (name, audiences)
+        async with self._recent_turns.setdefault(key, asyncio.Lock()):
+            known, now = self._recent.get(key), self._clock.monotonic()
+            if known is None or now - known[0] > max_age_s:
+                known = (now, await make())
+                self._recent.put(key, known, 1)
+            found: V = known[1]
+            return found
 
     def answer(self, key: object, seen: str | None) -> Answer | None:
         """The cached answer, if nothing in the store has changed since."""
@@ -131,6 +156,13 @@ def form_key(request: Request, form: Principal | None, *parts: object) -> object
     if form is None and not shares_form(services_of(request), reader):
         return None
     return (*parts, audiences_of(reader))
+
+
+async def answer_recently(
+    request: Request, name: str, max_age_s: float, make: Callable[[], Awaitable[V]]
+) -> V:
+    """What may be some seconds old, for readers of the same audiences."""
+    return await kept_of(request).recent(name, audiences_of(principal_of(request)), max_age_s, make)
 
 
 #: Makes a document of the registry's public address, for a reader of its form, by the blocklist of now.

@@ -11,16 +11,15 @@ from vskill_platform.actions.catalogue import list_front_page
 from vskill_platform.actions.collections import read_collected_skills, read_collection, read_collections
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.queue import HealthAnswer
-from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.listing import OTHER
 from vskill_platform.domain.skill import PublishedSkill
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.commands import install_address
+from vskill_platform.web.kept import answer_recently
 from vskill_platform.web.pages.queue import recent_health
 from vskill_platform.web.pages.skills import recent_facets
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.recent import Recent
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page
 
@@ -58,11 +57,8 @@ async def home(request: Request) -> Response:
 
 async def _front_page(request: Request) -> tuple[list[PublishedSkill], ...]:
     """Which skills are popular, new and vouched for may be a few seconds old; what is shown of them is not."""
-    recent: Recent = request.app.state.recent
     services, reader = services_of(request), principal_of(request)
-    lists = await recent.get(
-        "front page", audiences_of(reader), FRONT_PAGE_AGE_S, lambda: _choose(services, reader)
-    )
+    lists = await answer_recently(request, "front page", FRONT_PAGE_AGE_S, lambda: _choose(services, reader))
     now = await look_again(services, reader, [one for found in lists for one in found])
     return tuple([now[one.canonical] for one in found if one.canonical in now] for found in lists)
 

@@ -29,10 +29,10 @@ from vskill_platform.client.wire.submissions import StatsView
 from vskill_platform.domain.errors import PlatformError, StoreTimeout, StoreUnavailable
 from vskill_platform.domain.states import State, StateCategory, category_of
 from vskill_platform.web.charts import Chart, latency_chart, queue_chart
+from vskill_platform.web.kept import answer_recently
 from vskill_platform.web.live import STREAM_TYPE, StreamQuery, open_stream, sealed_cursor
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.problems import RETRY_AFTER_S
-from vskill_platform.web.recent import Recent
 from vskill_platform.web.render import environment, render
 from vskill_platform.web.routing import get, page, query_of
 from vskill_platform.web.stream import EventBatch, Update, frame
@@ -117,19 +117,17 @@ async def _look(request: Request, query: QueueQuery) -> QueueLook:
 
 async def recent_health(request: Request) -> HealthAnswer:
     """Queue health, computed once for all who may read the same; it names nobody, because these can be several."""
-    recent: Recent = request.app.state.recent
-    services, audiences = services_of(request), audiences_of(principal_of(request))
-    nobody = msgspec.structs.replace(ANYBODY, audiences=audiences)
-    return await recent.get(
-        "queue health", audiences, HEALTH_AGE_S, lambda: HEALTH(services, nobody, WholeQueue())
+    services = services_of(request)
+    nobody = msgspec.structs.replace(ANYBODY, audiences=audiences_of(principal_of(request)))
+    return await answer_recently(
+        request, "queue health", HEALTH_AGE_S, lambda: HEALTH(services, nobody, WholeQueue())
     )
 
 
 async def recent_activity(request: Request) -> QueueActivity:
     """What ended lately, computed once for all who may read the same."""
-    recent: Recent = request.app.state.recent
     reader = principal_of(request)
-    return await recent.get("activity", audiences_of(reader), ACTIVITY_AGE_S, lambda: read_activity(reader))
+    return await answer_recently(request, "activity", ACTIVITY_AGE_S, lambda: read_activity(reader))
 
 
 def _unreachable(request: Request, query: QueueQuery, error: PlatformError) -> Response:

@@ -14,14 +14,13 @@ from starlette.responses import Response
 from vskill_platform.actions.blocked_skills import leave_out_blocked
 from vskill_platform.actions.blocklist_reads import BlockView
 from vskill_platform.actions.catalogue import count_catalogue, list_unblocked, search_catalogue
-from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.catalogue import Facets, Filter, Sort, count_rows, counted_values
 from vskill_platform.domain.listing import OTHER
 from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.web.kept import answer_recently
 from vskill_platform.web.pages.revocations import find_unpublished
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.recent import Recent
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page, query_of
 
@@ -131,9 +130,8 @@ async def skills(request: Request) -> Response:
 
 async def recent_facets(request: Request) -> Facets:
     """The counts beside a list; they may be a few seconds behind it."""
-    recent: Recent = request.app.state.recent
     reader = principal_of(request)
-    return await recent.get("facets", audiences_of(reader), FACETS_AGE_S, lambda: count_catalogue(reader))
+    return await answer_recently(request, "facets", FACETS_AGE_S, lambda: count_catalogue(reader))
 
 
 async def _counts(request: Request, asked: SkillsQuery, results: Results) -> Facets:
