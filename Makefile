@@ -44,7 +44,7 @@ LOCK_ALONE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --
 LOCK := $(LOCK_ALONE) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup analysers run test test-slow test-clients test-machine test-all test-judge test-long node browser nginx screenshots check format sim fuzz chaos bench coverage snapshots mutants lock build reference docs audit measures clean
+.PHONY: help setup analysers run test test-slow test-clients test-machine test-all test-judge test-long node browser nginx screenshots check format sim fuzz chaos bench coverage snapshots mutants lock build reference audit measures clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -198,9 +198,6 @@ build: $(READY) ## Build the wheel and the source archive into dist/
 
 reference: $(READY) ## Write the generated parts of the documents anew
 	@$(BIN)/python -m tools.reference
-
-docs: $(READY) ## Build the documents as a site into build/docs
-	@$(BIN)/python -m tools.site
 
 audit: $(TOOLS_READY) ## List every package that runs in production (CycloneDX), and say what a real audit needs
 	@$(BIN)/python -m tools.sbom

@@ -22,24 +22,14 @@ def find_nginx() -> str | None:
 
 def main() -> int:
     """0 where there is one, or where its absence is allowed."""
-    if find_nginx() is None and shutil.which("apt-get") is not None and not _unpack():
-        # The lists of a fresh machine are old or missing.
-        subprocess.run(["apt-get", "update", "-qq"], check=False, stdout=subprocess.DEVNULL)
-        _unpack()
+    if find_nginx() is None and shutil.which("apt-get") is not None:
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        unpack = "apt-get update -qq; apt-get download -qq nginx; for one in *.deb; do dpkg -x $one .; done"
+        subprocess.run(["sh", "-c", unpack], check=False, cwd=FOLDER, capture_output=True)
     if find_nginx() is not None:
         return 0
     print(f"nginx: {MISSING}", file=sys.stderr)
     return 1 if os.environ.get("CI", "").lower() in {"1", "true"} else 0
-
-
-def _unpack() -> bool:
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    subprocess.run(
-        ["apt-get", "download", "-qq", "nginx"], check=False, cwd=FOLDER, stderr=subprocess.DEVNULL
-    )
-    for package in FOLDER.glob("*.deb"):
-        subprocess.run(["dpkg", "-x", package, FOLDER], check=False)
-    return find_nginx() is not None
 
 
 if __name__ == "__main__":

@@ -50,7 +50,6 @@ def test_plain_make_lists_every_target_with_one_line_each():
         "lock",
         "build",
         "reference",
-        "docs",
         "audit",
     ],
 )
