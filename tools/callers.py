@@ -26,7 +26,7 @@ _RENDERER = "the Markdown renderer calls its methods by the type of the token"
 EXEMPT: dict[str, str] = {
     "vskill_platform.cli.SectionedGroup.format_commands": "click calls it",
     "vskill_platform.cli.errors.ActionGroup.get_command": "click calls it",
-    "vskill_platform.cli.errors.PlatformGroup.invoke": "click calls it",
+    "vskill_platform.client.group.PlatformGroup.invoke": "click calls it",
     "vskill_platform.web.clients.mcp_server.McpServer": "web/clients/mcp loads the module by name when asked",
     **{
         f"vskill_platform.web.markdown._Renderer.{method}": _RENDERER

@@ -5,13 +5,16 @@ from collections.abc import Iterator
 import click
 
 from vskill_platform.cli import cli
+from vskill_platform.client.main import cli as client
 
 WIDTH = 100
 
 
 def render() -> str:
-    """Every command with its help, below its group."""
-    return "\n".join(_sections(cli, "vskill-platform", None))
+    """Every command with its help, below its group; of the client only what it lists: its commands are the same."""
+    return "\n".join(
+        (next(_sections(client, "vskill-client", None)), *_sections(cli, "vskill-platform", None))
+    )
 
 
 def _sections(command: click.Command, path: str, parent: click.Context | None) -> Iterator[str]:

@@ -55,8 +55,6 @@ EXEMPT: Mapping[str, str] = {
     "CallbackQuery.error_uri": "GitHub sends it beside the error; its address is not shown",
     "CallbackQuery.iss": "GitHub sends it; the state proves who answered",
     "Problem.request_id": "an answer; whoever asks for help names it",
-    "VerifiedAttestation.verified": "printed as JSON",
-    "VerifiedAttestation.revocation_serial": "printed as JSON",
     "LockFile.lock_version": "tells readers which form the file has",
     "Lock.lock_version": "a file of another form is refused when it is decoded",
     "SettingFacts.accepts": _TOOLS,

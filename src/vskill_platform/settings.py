@@ -26,15 +26,14 @@ from vskill_platform.domain.judges import MOST_JUDGES
 PREFIX = "VSKILL_"
 #: Variables of the `vskill` client (the first two) and of its companion. A shell may have them set for both programs.
 OF_THE_CLIENT = frozenset({"VSKILL_API_BASE", "VSKILL_API_URL", "VSKILL_PLATFORM_URL"})
-#: Variables of the command line where it acts on a registry elsewhere; no published client reads them.
-REGISTRY_VARIABLE, TOKEN_VARIABLE = "VSKILL_PLATFORM_REGISTRY", "VSKILL_PLATFORM_TOKEN"
 _POSTGRES_HOST = r"(\[[0-9A-Fa-f:.]+\]|[^:@/?#,\[\]\s]*)(:[0-9]+)?"
 #: As the driver reads it: one `@` after user and password, hosts with ports, and nothing else unescaped.
 _POSTGRES_ADDRESS = re2.compile(
     r"postgres(ql)?://([^:@/?#\s]*(:[^@/?#\[\]\s]*)?@)?"
     rf"{_POSTGRES_HOST}(,{_POSTGRES_HOST})*(/[^@?#\s]*)?(\?[^@#\s]*)?"
 )
-_NO_SETTINGS = OF_THE_CLIENT | {REGISTRY_VARIABLE, TOKEN_VARIABLE}
+#: The last two are for commands that act on a registry elsewhere (`client.registries`).
+_NO_SETTINGS = OF_THE_CLIENT | {"VSKILL_PLATFORM_REGISTRY", "VSKILL_PLATFORM_TOKEN"}
 
 
 def _whole(least: int, most: int, unit: str = "") -> msgspec.Meta:
@@ -445,25 +444,6 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
     settings = Settings(**values)
     check_settings(settings)
     return settings
-
-
-class RemoteVariables(msgspec.Struct, frozen=True):
-    """What the environment says about registries elsewhere."""
-
-    registry: str
-    token: str | None
-    #: Where tokens of registries are kept.
-    folder: Path
-
-
-def remote_variables(environ: Mapping[str, str] = os.environ) -> RemoteVariables:
-    """The registry that commands act on where none is named, its token, and the folder of the person's own files."""
-    home = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME", "~")).expanduser() / ".config")
-    return RemoteVariables(
-        environ.get(REGISTRY_VARIABLE, ""),
-        environ.get(TOKEN_VARIABLE) or None,
-        Path(home) / "vskill-platform",
-    )
 
 
 def has_own_store(environ: Mapping[str, str] = os.environ) -> bool:

@@ -21,7 +21,9 @@ from tests.support.streams import serving
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.cli import cli
-from vskill_platform.cli.caller import Caller, LocalCaller, remote_caller
+from vskill_platform.cli.local_caller import LocalCaller
+from vskill_platform.client.caller import remote_caller
+from vskill_platform.client.destination import Caller
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.errors import NotPermitted, NotSignedIn, PlatformError, RegistryUnavailable

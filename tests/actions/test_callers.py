@@ -31,7 +31,9 @@ from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
 from vskill_platform.actions.skill_contents import LIST_FILES, LIST_VERSIONS, ReadVersion
 from vskill_platform.actions.skill_security import SECURITY
 from vskill_platform.actions.submissions import SHOW
-from vskill_platform.cli.caller import Caller, LocalCaller, error_of, remote_caller
+from vskill_platform.cli.local_caller import LocalCaller
+from vskill_platform.client.caller import error_of, remote_caller
+from vskill_platform.client.destination import Caller
 from vskill_platform.client.wire.account import AccountView, OwnAccount
 from vskill_platform.client.wire.skills import SearchSkills, SkillRequest
 from vskill_platform.client.wire.submissions import SubmissionRequest

@@ -18,8 +18,9 @@ from tests.support.patience import PATIENCE_S
 from vskill_platform.bootstrap import env_for
 from vskill_platform.cli import cli
 from vskill_platform.cli.doctor import Check, check
-from vskill_platform.cli.errors import first_known
-from vskill_platform.cli.output import Duration, plain, show_duration
+from vskill_platform.cli.output import Duration, show_duration
+from vskill_platform.client.group import first_known
+from vskill_platform.client.output import plain
 from vskill_platform.domain.content import ContentLimits
 from vskill_platform.domain.errors import LimitExceeded, NotFound, StoreFull
 from vskill_platform.domain.messages import submission_send
@@ -415,8 +416,7 @@ def test_durations_are_read_with_their_unit(text, ms):
 
 
 def test_foreign_text_cannot_steer_the_terminal_or_mark_up_a_table():
-    assert plain("\x1b[31m[bold]x\r\n").plain == "�[31m[bold]x��"
-    assert plain("[bold]x").spans == []
+    assert plain("\x1b[31m[bold]x\r\n") == "�[31m[bold]x��"
 
 
 def test_a_table_in_a_pipe_has_every_cell_whole_and_no_spaces_behind_it(data_dir):

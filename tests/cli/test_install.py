@@ -20,7 +20,7 @@ from tests.support.acting import principal_for, take_down, yank
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.lifetimes import running
 from vskill_platform.actions.blocklist import BLOCK, BlockSomething
-from vskill_platform.cli.caller import MOST_ANSWER
+from vskill_platform.client.caller import MOST_ANSWER
 from vskill_platform.domain.blocklist import TargetKind
 from vskill_platform.domain.content import SkillFile
 from vskill_platform.store.installs import installs_by_skill

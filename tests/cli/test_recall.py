@@ -17,10 +17,10 @@ from vskill_platform.actions.collections import (
     CreateCollection,
 )
 from vskill_platform.actions.principal import OPERATOR
-from vskill_platform.cli.revocation_check import SERIALS
+from vskill_platform.client.registries import remote_variables
+from vskill_platform.client.revocation_check import SERIALS
 from vskill_platform.clock import SystemClock
 from vskill_platform.domain.revocation_list import DAY_MS, PAYLOAD_TYPE
-from vskill_platform.settings import remote_variables
 from vskill_platform.signing.dsse import seal
 from vskill_platform.signing.keys import SigningKey
 

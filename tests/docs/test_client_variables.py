@@ -15,10 +15,9 @@ from tests.support.memory_env import memory_env
 from tools import blocks
 from tools.files import ROOT, texts
 from tools.reference import without_parts
+from vskill_platform.client.registries import REGISTRY_VARIABLE, TOKEN_VARIABLE
 from vskill_platform.settings import (
     CHOSEN,
-    REGISTRY_VARIABLE,
-    TOKEN_VARIABLE,
     load_settings,
     variable,
 )
@@ -71,7 +70,10 @@ PAGES = {path: text for path, text in texts() if blocks.is_page(path)}
 PRINTED = {
     path: text
     for path, text in texts()
-    if path in PAGES or path.startswith(("src/vskill_platform/web/", "src/vskill_platform/cli/", "deploy/"))
+    if path in PAGES
+    or path.startswith(
+        ("src/vskill_platform/web/", "src/vskill_platform/cli/", "src/vskill_platform/client/", "deploy/")
+    )
 }
 
 

@@ -17,8 +17,9 @@ from tools.files import ROOT, texts
 from tools.reference import without_parts
 from vskill_platform.actions.owners import PROOF_FILE
 from vskill_platform.cli import cli
+from vskill_platform.client.registries import REGISTRY_VARIABLE, TOKEN_VARIABLE
 from vskill_platform.observability import Metrics
-from vskill_platform.settings import CHOSEN, REGISTRY_VARIABLE, TOKEN_VARIABLE, variable
+from vskill_platform.settings import CHOSEN, variable
 from vskill_platform.web.app import ENDPOINTS
 
 #: What is written by hand: in what is generated, examples of skills and all addresses are no mentions.

@@ -2,10 +2,10 @@
 
 import pytest
 
+from vskill_platform.domain.state_words import MEANING
 from vskill_platform.domain.states import (
     ACTIVE_STATES,
     FLAGS,
-    MEANING,
     STUCK_STATES,
     TERMINAL_STATES,
     TRANSITIONS,

@@ -25,9 +25,9 @@ from tests.support.patience import PATIENCE_S
 from vskill_platform.actions.submission_views import stats_view
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.errors import StoreUnavailable
+from vskill_platform.domain.state_words import MEANING
 from vskill_platform.domain.states import (
     FLAGS,
-    MEANING,
     TRANSITIONS,
     Flag,
     State,

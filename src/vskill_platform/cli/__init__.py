@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 
 import click
+from click.shell_completion import CompletionItem
 
 from vskill_platform import __version__
 from vskill_platform.cli.access import access
@@ -14,19 +15,14 @@ from vskill_platform.cli.account import account
 from vskill_platform.cli.admin import admin
 from vskill_platform.cli.backup import backup, restore
 from vskill_platform.cli.collection import collection
-from vskill_platform.cli.completion import completion
-from vskill_platform.cli.connect import connect_client, git_credential
+from vskill_platform.cli.completion import completion, offer
 from vskill_platform.cli.connection import connect
 from vskill_platform.cli.content import content
 from vskill_platform.cli.demo import demo
-from vskill_platform.cli.destination import Connection, require_this_machine
+from vskill_platform.cli.destination import PROGRAM, refuse_elsewhere
 from vskill_platform.cli.doctor import doctor
-from vskill_platform.cli.errors import PlatformGroup
-from vskill_platform.cli.install import install
 from vskill_platform.cli.judge import judge
 from vskill_platform.cli.keys import keys
-from vskill_platform.cli.lock import lock
-from vskill_platform.cli.login import login, logout, whoami
 from vskill_platform.cli.migrate import migrate
 from vskill_platform.cli.namespace import namespace
 from vskill_platform.cli.notifications import notification, watch
@@ -37,16 +33,21 @@ from vskill_platform.cli.reports import audit, report
 from vskill_platform.cli.repos import repo
 from vskill_platform.cli.review import block, review
 from vskill_platform.cli.scan import scan
-from vskill_platform.cli.search import search
 from vskill_platform.cli.serve import schedule, serve, worker
 from vskill_platform.cli.skills import skill
-from vskill_platform.cli.status import status
 from vskill_platform.cli.submission import submission
-from vskill_platform.cli.submit import submit
 from vskill_platform.cli.team import team
 from vskill_platform.cli.token import token
-from vskill_platform.cli.verify import verify
 from vskill_platform.cli.webhooks import webhook
+from vskill_platform.client.connect import connect_client, git_credential
+from vskill_platform.client.group import PlatformGroup
+from vskill_platform.client.install import install
+from vskill_platform.client.lock import lock
+from vskill_platform.client.login import login, logout, whoami
+from vskill_platform.client.search import search
+from vskill_platform.client.status import status
+from vskill_platform.client.submit import submit
+from vskill_platform.client.verify import verify
 
 #: The section of commands that act on this machine alone.
 SERVER = "On the server's machine"
@@ -89,6 +90,9 @@ class SectionedGroup(PlatformGroup):
             with formatter.section(title):
                 formatter.write_dl(rows)
 
+    def offer(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return offer(ctx, param, incomplete)
+
 
 @click.group(cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
@@ -102,7 +106,7 @@ class SectionedGroup(PlatformGroup):
     "--as", "account", metavar="ACCOUNT", help="On this machine: act as this account, not as operator."
 )
 @click.pass_context
-@click.version_option(__version__, prog_name="vskill-platform")
+@click.version_option(__version__, prog_name=PROGRAM)
 def cli(ctx: click.Context, *, debug: bool, registry: str, account: str | None) -> None:
     """Use and run a registry that verifies agent skills before it lists them.
 
@@ -115,8 +119,7 @@ def cli(ctx: click.Context, *, debug: bool, registry: str, account: str | None) 
         begin()
     if ctx.invoked_subcommand in {one.name for one in SECTIONS[SERVER]}:
         # The environment may name a registry for other commands; what the command line names would be ignored.
-        ctx.obj = Connection(registry, account=account)
-        require_this_machine(ctx)
+        refuse_elsewhere(registry, account)
     else:
         ctx.obj = connect(registry, account)
 
@@ -140,4 +143,4 @@ def main() -> None:
     """The entry point of the executable."""
     _open_standard_descriptors()
     # The process is ours, so its umask is too; `cli` itself may be called in anybody's process.
-    cli.main(prog_name="vskill-platform", obj=keep_files_private)
+    cli.main(prog_name=PROGRAM, obj=keep_files_private)

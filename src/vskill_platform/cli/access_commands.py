@@ -13,8 +13,8 @@ from vskill_platform.actions.access import (
     PreviewAccess,
 )
 from vskill_platform.cli.action_commands import ForetoldQuestion, command_for
-from vskill_platform.cli.caller import Caller
 from vskill_platform.cli.namespace_commands import show_reach
+from vskill_platform.client.destination import Caller
 from vskill_platform.domain.namespace import RegistryMode
 
 

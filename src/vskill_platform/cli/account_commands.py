@@ -10,8 +10,9 @@ from vskill_platform.actions.tokens import (
     TokenList,
 )
 from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.output import print_table, show_text_time
+from vskill_platform.cli.output import show_text_time
 from vskill_platform.cli.token_commands import show_created_token
+from vskill_platform.client.output import print_table
 from vskill_platform.domain.plural import counted
 
 

@@ -12,14 +12,13 @@ from msgspec import inspect
 
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.wire import field_texts
-from vskill_platform.cli.caller import Caller
-from vskill_platform.cli.completion import complete_skill, complete_submission
-from vskill_platform.cli.connection import run_with_caller
-from vskill_platform.cli.output import print_json
+from vskill_platform.client.destination import Caller, run_with_caller
+from vskill_platform.client.group import complete
+from vskill_platform.client.output import print_json
 
 Show = Callable[[Any], None]
 #: How a shell completes an argument, by its field.
-_COMPLETED = {"submission_id": complete_submission, "skill": complete_skill}
+_COMPLETED = {"submission_id": complete, "skill": complete}
 #: Tells what would change, before that is confirmed. What it returns is added to the request.
 Foretell = Callable[[Caller, dict[str, Any]], Awaitable[dict[str, Any]]]
 

@@ -17,8 +17,9 @@ from vskill_platform.actions.accounts import (
     ManagedAccount,
 )
 from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.caller import Caller
-from vskill_platform.cli.output import print_table, show_text_time
+from vskill_platform.cli.output import show_text_time
+from vskill_platform.client.destination import Caller
+from vskill_platform.client.output import print_table
 from vskill_platform.domain.plural import counted
 
 #: What the audit says of an operator who gives no reason.

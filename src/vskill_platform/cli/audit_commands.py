@@ -4,7 +4,8 @@ import click
 
 from vskill_platform.actions.audit import READ_AUDIT, AuditAnswer
 from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.output import print_table, show_text_time
+from vskill_platform.cli.output import show_text_time
+from vskill_platform.client.output import print_table
 from vskill_platform.domain.plural import counted
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vskill_platform.cli.output import json_option, print_json, print_table
 from vskill_platform.cli.process import check_shared, run_async
+from vskill_platform.client.output import json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from vskill_platform.backup import BackupManifest

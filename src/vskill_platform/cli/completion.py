@@ -1,10 +1,12 @@
 """`completion`: the script that lets a shell complete commands, options, ids of submissions and names of skills."""
 
-from collections.abc import Callable
 from contextlib import suppress
 
 import click
 from click.shell_completion import CompletionItem
+
+from vskill_platform.client.registries import remote_variables
+from vskill_platform.domain.errors import PlatformError
 
 #: Submissions that a shell offers, the latest first.
 MOST_OFFERED = 50
@@ -12,39 +14,27 @@ MOST_OFFERED = 50
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(*, shell: str) -> None:
+@click.pass_context
+def completion(ctx: click.Context, *, shell: str) -> None:
     """Print the script that lets a shell complete commands.
 
     In bash: `source <(vskill-platform completion bash)`.
     """
     from click.shell_completion import get_completion_class
 
-    from vskill_platform.cli import cli
-
     kind = get_completion_class(shell)
     if kind is None:  # pragma: no cover - the choices are those that click has
         raise click.UsageError(f"{shell} is not supported")
-    click.echo(kind(cli, {}, "vskill-platform", "_VSKILL_PLATFORM_COMPLETE").source())
+    click.echo(kind(ctx.find_root().command, {}, "vskill-platform", "_VSKILL_PLATFORM_COMPLETE").source())
 
 
-def complete_submission(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Ids of this machine's submissions; none for a registry elsewhere, or where the store cannot be read."""
-    return _complete_locally(ctx, lambda: _local_ids(incomplete))
-
-
-def complete_skill(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Full names of this machine's skills; none for a registry elsewhere, or where the store cannot be read."""
-    return _complete_locally(ctx, lambda: _local_names(incomplete))
-
-
-def _complete_locally(ctx: click.Context, offer: Callable[[], list[CompletionItem]]) -> list[CompletionItem]:
-    from vskill_platform.domain.errors import PlatformError
-    from vskill_platform.settings import remote_variables
-
+def offer(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Ids of this machine's submissions, or full names of its skills; none for a registry elsewhere, or where the store
+    cannot be read."""
     if ctx.find_root().params.get("registry") or remote_variables().registry:
         return []
     with suppress(PlatformError, OSError):
-        return offer()
+        return _local_ids(incomplete) if param.name == "submission_id" else _local_names(incomplete)
     return []
 
 

@@ -14,7 +14,8 @@ from vskill_platform.actions.content import (
     DamageView,
 )
 from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.output import UNKNOWN, print_table, show_text_time
+from vskill_platform.cli.output import show_text_time
+from vskill_platform.client.output import UNKNOWN, print_table
 
 
 def show_content(found: ContentAnswer) -> None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from vskill_platform.cli.output import console, json_option, print_json, print_table
+from vskill_platform.cli.output import console
 from vskill_platform.cli.process import run_in_env
+from vskill_platform.client.output import json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from vskill_platform.demo import Loaded

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from vskill_platform.cli.output import json_option, print_json, print_table
 from vskill_platform.cli.process import run_async
+from vskill_platform.client.output import json_option, print_json, print_table
 from vskill_platform.clock import MAX_SKEW_MS
 
 if TYPE_CHECKING:

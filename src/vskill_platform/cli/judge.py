@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vskill_platform.cli.errors import PlatformGroup
-from vskill_platform.cli.output import print_table
+from vskill_platform.client.group import PlatformGroup
+from vskill_platform.client.output import print_table
 
 if TYPE_CHECKING:
     from vskill_platform.cli.judge_figures import EvaluationFigures, JudgeFigures
@@ -80,8 +80,8 @@ def evaluate(
     from vskill_platform.cli.judge_evaluation import evaluate_judges
     from vskill_platform.cli.judge_figures import EvaluationTerms, count_evaluation
     from vskill_platform.cli.labelled_skills import labelled_skills
-    from vskill_platform.cli.output import print_json
     from vskill_platform.cli.process import run_async
+    from vskill_platform.client.output import print_json
     from vskill_platform.domain.errors import InvalidInput, InvalidSettings
     from vskill_platform.observability import configure_logging
     from vskill_platform.settings import process_settings

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from vskill_platform.cli.errors import PlatformGroup
-from vskill_platform.cli.output import json_option, print_json, print_table
 from vskill_platform.cli.process import require_own_store, run_async
+from vskill_platform.client.group import PlatformGroup
+from vskill_platform.client.output import json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from vskill_platform.signing.key_ring import KeyRing

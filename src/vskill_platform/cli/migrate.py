@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from vskill_platform.cli.output import json_option, print_json
 from vskill_platform.cli.process import run_async
+from vskill_platform.client.output import json_option, print_json
 
 if TYPE_CHECKING:
     from vskill_platform.migrate import Migrated

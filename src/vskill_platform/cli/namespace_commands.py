@@ -21,8 +21,9 @@ from vskill_platform.actions.namespaces import (
 )
 from vskill_platform.actions.reach import ReachChange, ReachPreview
 from vskill_platform.cli.action_commands import ForetoldQuestion, command_for
-from vskill_platform.cli.caller import Caller
-from vskill_platform.cli.output import UNKNOWN, print_table, show_text_time
+from vskill_platform.cli.output import show_text_time
+from vskill_platform.client.destination import Caller
+from vskill_platform.client.output import UNKNOWN, print_table
 from vskill_platform.domain.namespace import Visibility
 from vskill_platform.domain.plural import counted
 

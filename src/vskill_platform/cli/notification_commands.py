@@ -12,7 +12,8 @@ from vskill_platform.actions.notifications import (
     NotificationsAnswer,
 )
 from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.output import print_table, show_text_time
+from vskill_platform.cli.output import show_text_time
+from vskill_platform.client.output import print_table
 
 
 def show_notifications(found: NotificationsAnswer) -> None:

@@ -14,8 +14,9 @@ from vskill_platform.actions.owners import (
     OwnedRepository,
 )
 from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.destination import Connection
-from vskill_platform.cli.output import print_table
+from vskill_platform.cli.destination import OnThisMachine
+from vskill_platform.client.destination import current_destination
+from vskill_platform.client.output import print_table
 
 
 def show_claim(started: ClaimStarted) -> None:
@@ -27,12 +28,12 @@ def show_claim(started: ClaimStarted) -> None:
 
 def _check_command(url: str) -> str:
     """The command that checks the claim, on the same registry and as the same account."""
-    connection = click.get_current_context().find_object(Connection) or Connection()
-    words = ["vskill-platform"]
-    if connection.registry:
-        words += ["--registry", connection.registry]
-    if connection.account:
-        words += ["--as", connection.account]
+    destination = current_destination()
+    words = [destination.program]
+    if destination.registry:
+        words += ["--registry", destination.registry]
+    if isinstance(destination, OnThisMachine) and destination.account:
+        words += ["--as", destination.account]
     return shlex.join([*words, "owner", "check", url])
 
 

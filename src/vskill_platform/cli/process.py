@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from vskill_platform.cli.destination import require_this_machine
+
 if TYPE_CHECKING:
     from vskill_platform.settings import Settings
 
@@ -40,8 +42,6 @@ def keep_files_private() -> None:
 
 def run_in_env(work: Callable[[], Awaitable[T]], *, creates: bool = False) -> T:
     """Do the work of a command that only the operator of this machine has, in the environment of the settings."""
-    from vskill_platform.cli.destination import require_this_machine
-
     require_this_machine()
     return open_env_and_run(work, creates=creates)
 

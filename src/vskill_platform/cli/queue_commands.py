@@ -26,7 +26,8 @@ from vskill_platform.actions.queue import (
 )
 from vskill_platform.actions.rescans import CONTINUE_RESCANS, SHOW_RESCANS, BrakeView
 from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.output import UNKNOWN, Duration, print_table, show_duration, show_text_time
+from vskill_platform.cli.output import Duration, show_duration, show_text_time
+from vskill_platform.client.output import UNKNOWN, print_table
 
 
 def show_status(found: QueueStatus) -> None:

@@ -11,7 +11,8 @@ from vskill_platform.actions.repositories import (
     RepositoryList,
 )
 from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.output import UNKNOWN, print_table, show_text_time
+from vskill_platform.cli.output import show_text_time
+from vskill_platform.client.output import UNKNOWN, print_table
 from vskill_platform.domain.plural import counted
 
 

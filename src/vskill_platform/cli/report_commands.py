@@ -4,7 +4,7 @@ import click
 
 from vskill_platform.actions.reports import DISMISS, FILE, FILED, UPHOLD, FiledReport, ReportList, ReportView
 from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.output import print_table
+from vskill_platform.client.output import print_table
 from vskill_platform.domain.plural import counted
 
 

@@ -19,9 +19,9 @@ from vskill_platform.actions.suppressions import (
     SuppressionList,
 )
 from vskill_platform.cli.action_commands import ForetoldQuestion, command_for
-from vskill_platform.cli.caller import Caller
-from vskill_platform.cli.output import plain, print_table
 from vskill_platform.cli.submission_commands import show_findings, show_rerun, show_state
+from vskill_platform.client.destination import Caller
+from vskill_platform.client.output import plain, print_table
 from vskill_platform.client.wire.findings import RunFindings
 from vskill_platform.client.wire.submissions import SubmissionRequest
 from vskill_platform.domain.errors import InvalidInput
@@ -33,7 +33,7 @@ async def show_what_waits(caller: Caller, given: dict[str, Any]) -> dict[str, An
     for name, shown in (("run", seen.run), ("digest", seen.digest)):
         if given.get(name) not in (None, shown):
             raise click.UsageError(f"--{name} {given[name]} is not what waits now, which is {shown}.")
-    click.echo(plain(f"{seen.skill_name} ({seen.repo_url} {seen.skill_path})").plain)
+    click.echo(plain(f"{seen.skill_name} ({seen.repo_url} {seen.skill_path})"))
     show_findings(await caller.call(FINDINGS, RunFindings(submission_id=seen.id, run=seen.run)))
     content = f" --digest {seen.digest}" if seen.digest else ""
     click.echo(f"Read its files first: {caller.pages}/admin/review/{seen.id}")

@@ -50,8 +50,8 @@ def scan(*, paths: tuple[Path, ...], form: str, output: Path | None, processes: 
     """
     # Loaded before the loop runs: an import reads files.
     import vskill_platform.bootstrap  # noqa: F401
-    from vskill_platform.cli.output import print_document
     from vskill_platform.cli.process import run_async
+    from vskill_platform.client.output import print_document
     from vskill_platform.scan.command import print_scanned
     from vskill_platform.scan.results.report import exit_code
     from vskill_platform.sources.folder import skills_at

@@ -159,7 +159,8 @@ async def _announce(env: "Env", roles: Roles, listener: socket.socket | None) ->
     from rich.panel import Panel
     from rich.table import Table
 
-    from vskill_platform.cli.output import console, plain
+    from vskill_platform.cli.output import console
+    from vskill_platform.client.output import plain
     from vskill_platform.observability import SteadyStream
 
     # Asked before anything is announced: a store that is away by now ends the start, not a process that said it is up.

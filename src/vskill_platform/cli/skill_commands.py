@@ -11,7 +11,8 @@ from vskill_platform.actions.skill_security import SECURITY, SecurityAnswer
 from vskill_platform.actions.takedowns import RESTORE, TAKE_DOWN
 from vskill_platform.actions.versions import DELETE, SHOW_SKILL, UNYANK, YANK
 from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.output import UNKNOWN, console, plain, print_table
+from vskill_platform.cli.output import console
+from vskill_platform.client.output import UNKNOWN, plain, print_table
 from vskill_platform.client.wire.findings import CapabilityView
 from vskill_platform.client.wire.skills import SkillState
 from vskill_platform.domain.capability import CapabilityContext
@@ -27,7 +28,7 @@ def show_state(changed: SkillState) -> None:
 
 
 def show_skill(found: SkillState) -> None:
-    console().print(plain(f"{found.skill}: {found.description}"))
+    click.echo(plain(f"{found.skill}: {found.description}"))
     rows = [
         (one.version, one.status, one.certification, one.published_at.replace("T", " "), one.reason)
         for one in found.versions
@@ -79,7 +80,7 @@ def show_released(found: ReleasedName) -> None:
 
 
 def show_security(found: SecurityAnswer) -> None:
-    console().print(plain(f"{found.name} {found.version}: {found.overall_verdict}. {found.summary}"))
+    click.echo(plain(f"{found.name} {found.version}: {found.overall_verdict}. {found.summary}"))
     rows = [(one.provider, one.status, one.finding_count, one.detail) for one in found.providers]
     print_table("analysers", ("analyser", "status", "findings", "detail"), rows)
     places = [

@@ -12,7 +12,8 @@ from vskill_platform.actions.hand_ins import SHOW_HAND_IN, HandInView
 from vskill_platform.actions.submission_lists import LIST, SubmissionsAnswer
 from vskill_platform.actions.submissions import CANCEL, RERUN, RUNS
 from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.output import plain, print_json, print_table, show_text_time
+from vskill_platform.cli.output import show_text_time
+from vskill_platform.client.output import plain, print_json, print_table
 from vskill_platform.client.wire.findings import FindingsAnswer
 from vskill_platform.client.wire.submissions import RunsAnswer, SubmissionView
 from vskill_platform.domain.plural import counted
@@ -64,16 +65,16 @@ def show_rerun(shown: SubmissionView) -> None:
 
 
 def show_findings(found: FindingsAnswer) -> None:
-    click.echo(plain(f"{found.id}, run {found.run}: {found.state}, {found.reason}").plain)
+    click.echo(plain(f"{found.id}, run {found.run}: {found.state}, {found.reason}"))
     for finding in found.findings:
         where = f"{finding.file}:{finding.line}" if finding.line else finding.file or "the whole skill"
-        click.echo(plain(f"{where}: {finding.severity} {finding.kind} {finding.rule_id}").plain)
+        click.echo(plain(f"{where}: {finding.severity} {finding.kind} {finding.rule_id}"))
         if finding.excerpt:
-            click.echo(plain(f"    {finding.excerpt}").plain)
-        click.echo(plain(f"    {finding.why} {finding.remedy}".rstrip()).plain)
+            click.echo(plain(f"    {finding.excerpt}"))
+        click.echo(plain(f"    {finding.why} {finding.remedy}".rstrip()))
     for note in found.notes:
-        click.echo(plain(f"SKILL.md:{note.line}: note {note.code}").plain)
-        click.echo(plain(f"    {note.sentence} {note.fix}").plain)
+        click.echo(plain(f"SKILL.md:{note.line}: note {note.code}"))
+        click.echo(plain(f"    {note.sentence} {note.fix}"))
     for remedy in found.remedies:
         click.echo(f"What to do: {remedy}")
     if found.ruleset is None:

@@ -13,7 +13,7 @@ from vskill_platform.actions.teams import (
     TeamView,
 )
 from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.output import print_table
+from vskill_platform.client.output import print_table
 
 
 def show_teams(found: TeamList) -> None:

@@ -14,7 +14,8 @@ from vskill_platform.actions.tokens import (
 )
 from vskill_platform.cli.action_commands import command_for
 from vskill_platform.cli.admin_commands import complete_reason
-from vskill_platform.cli.output import print_table, show_text_time
+from vskill_platform.cli.output import show_text_time
+from vskill_platform.client.output import print_table
 from vskill_platform.domain.plural import counted
 
 

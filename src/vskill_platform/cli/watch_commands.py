@@ -2,7 +2,7 @@
 
 from vskill_platform.actions.notifications import ADD_WATCH, LIST_WATCHES, REMOVE_WATCH, WatchesAnswer
 from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.output import print_table
+from vskill_platform.client.output import print_table
 
 
 def show_watches(found: WatchesAnswer) -> None:

@@ -12,8 +12,9 @@ from vskill_platform.actions.webhooks import (
     WebhooksAnswer,
 )
 from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.caller import Caller
-from vskill_platform.cli.output import print_table, show_text_time
+from vskill_platform.cli.output import show_text_time
+from vskill_platform.client.destination import Caller
+from vskill_platform.client.output import print_table
 from vskill_platform.notifications.notices import NoticeType
 
 

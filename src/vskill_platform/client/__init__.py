@@ -2,5 +2,5 @@
 registry works: what it asks and what it is answered stands in `wire`, and the registry's own actions take it from
 there.
 
-`vskill-platform` has the same commands. There they can also act on the registry of the machine itself (`engine`).
+`vskill-platform` has the same commands. There they can also act on the registry of the machine itself (`destination`).
 """

@@ -3,6 +3,8 @@ from one to another is the one table here."""
 
 import enum
 
+from vskill_platform.domain.state_words import MEANING
+
 
 class Flag(enum.Flag):
     """What a state means for the queue."""
@@ -90,19 +92,6 @@ LABEL: dict[State, str] = {
     State.REJECTED: "Rejected",
     State.BLOCKED: "Blocked",
     State.DEQUEUED: "Cancelled",
-}
-
-MEANING: dict[State, str] = {
-    State.RECEIVED: "accepted, waiting for a worker",
-    State.TIER1_SCANNING: "a worker fetches and scans it",
-    State.TIER2_SCANNING: "the judge reads it",
-    State.AUTO_APPROVED: "passed, being published",
-    State.NEEDS_REVIEW: "waiting for a reviewer",
-    State.PUBLISHED: "published and installable",
-    State.TIER1_FAILED: "failed the static scan",
-    State.REJECTED: "rejected; see the reason",
-    State.BLOCKED: "blocked: on the blocklist, or known to be malicious",
-    State.DEQUEUED: "cancelled, or deleted by its owner",
 }
 
 

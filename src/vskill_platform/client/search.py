@@ -1,15 +1,11 @@
 """`search`: find published skills by words, on this machine or on a registry."""
 
-from typing import TYPE_CHECKING
-
 import click
 
-from vskill_platform.cli.connection import run_with_caller, tell_registries
-from vskill_platform.cli.output import json_option, print_json, print_table
+from vskill_platform.client.destination import run_with_caller, tell_registries
+from vskill_platform.client.output import json_option, print_json, print_table
+from vskill_platform.client.wire.skills import SEARCH_SKILLS, SearchAnswer, SearchSkills
 from vskill_platform.domain.plural import counted
-
-if TYPE_CHECKING:
-    from vskill_platform.client.wire.skills import SearchAnswer
 
 
 @click.command()
@@ -22,9 +18,6 @@ def search(*, words: tuple[str, ...], limit: int, as_json: bool) -> None:
     Names and descriptions are searched, for words in any form and for synonyms; the last word may be the beginning of
     one. Blocked and withdrawn skills come last.
     """
-    from vskill_platform.actions.catalogue import SEARCH_SKILLS
-    from vskill_platform.client.wire.skills import SearchSkills
-
     asked = SearchSkills(q=" ".join(words), limit=limit)
     found = run_with_caller(lambda caller: caller.call(SEARCH_SKILLS, asked))
     if as_json:
@@ -35,7 +28,7 @@ def search(*, words: tuple[str, ...], limit: int, as_json: bool) -> None:
         tell_registries()
 
 
-def _show(found: "SearchAnswer", words: str) -> None:
+def _show(found: SearchAnswer, words: str) -> None:
     if found.truncated and not found.results:
         click.echo("The search took too long. Use other words, or fewer.")
         return

@@ -4,25 +4,30 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from vskill_platform.cli.connection import run_with_caller
-from vskill_platform.cli.destination import command_line
-from vskill_platform.cli.errors import one_line
-from vskill_platform.cli.output import json_option, print_json
-from vskill_platform.domain.content import SkillFile
+from vskill_platform.client.destination import Caller, current_destination, run_with_caller
+from vskill_platform.client.group import one_line
+from vskill_platform.client.output import StatusLine, json_option, print_json
+from vskill_platform.client.submit_watch import follow_all, print_ends
+from vskill_platform.client.wire.submissions import (
+    SHOW,
+    SUBMIT,
+    UPLOAD,
+    PlaceOutcome,
+    SubmissionRequest,
+    SubmissionView,
+    SubmitSkill,
+    UploadSkill,
+)
+from vskill_platform.domain.archives import tar_archive
+from vskill_platform.domain.content import SkillFile, skill_file_of
 from vskill_platform.domain.errors import InvalidInput, NoSkillFound, PlatformError
 from vskill_platform.domain.identity import SKILL_FILE
+from vskill_platform.domain.naming import slugify
 from vskill_platform.sources.folder import read_file, read_folder, skill_name_at, skills_at
-
-if TYPE_CHECKING:
-    from rich.status import Status
-
-    from vskill_platform.cli.caller import Caller
-    from vskill_platform.client.wire.submissions import PlaceOutcome, SubmissionView
 
 #: How many targets are submitted at the same time.
 AT_ONCE = 8
@@ -40,7 +45,7 @@ class Result(msgspec.Struct, frozen=True):
     #: As at every door; `refused` where nothing was written.
     outcome: str
     reason: str
-    submission: "SubmissionView | None"
+    submission: SubmissionView | None
     #: Where a browser follows what was submitted with it; empty where nothing was.
     page: str = ""
 
@@ -60,8 +65,8 @@ class SubmittedSkill(msgspec.Struct, frozen=True):
     """One skill after its submission."""
 
     path: str
-    outcome: "PlaceOutcome | None" = None
-    view: "SubmissionView | None" = None
+    outcome: PlaceOutcome | None = None
+    view: SubmissionView | None = None
     error: PlatformError | None = None
     note: str = ""
     #: Where a browser follows what was submitted with it.
@@ -115,7 +120,7 @@ def submit(
 
     submitting = _Submitting(options, alone=len(targets) == 1, quiet=as_json)
 
-    async def submit_all(caller: "Caller") -> list[SubmittedSkill]:
+    async def submit_all(caller: Caller) -> list[SubmittedSkill]:
         done = await submitting.submit_all(caller, targets, kinds)
         return await _follow(caller, done, quiet=as_json) if watched else done
 
@@ -141,7 +146,7 @@ def _tell_interrupted(submitting: "_Submitting") -> None:
     click.echo("\nStopped watching. What was submitted stays on the queue; follow it with:", err=True)
     for one in submitted:
         if one.view is not None:
-            follow = command_line(submitting.registry, "status", one.view.id)
+            follow = current_destination().command_line("status", one.view.id)
             click.echo(f"  {follow}  # {one.path}", err=True)
 
 
@@ -167,24 +172,16 @@ class _Submitting:
         self._alone = alone
         self._quiet = quiet
         self.done: list[SubmittedSkill] = []
-        #: Where they are submitted; empty is this machine.
-        self.registry = ""
 
     async def submit_all(
-        self, caller: "Caller", targets: Sequence[str], kinds: Sequence[str]
+        self, caller: Caller, targets: Sequence[str], kinds: Sequence[str]
     ) -> list[SubmittedSkill]:
         """Submit several targets at once and print each result; a single refused target raises its error."""
-        from vskill_platform.cli.output import console
-
-        self.registry = caller.registry
-        out = console()
-        if self._quiet or not out.is_terminal:
-            return await self._submit(caller, targets, kinds, None)
-        with out.status("submitting") as status:
+        with StatusLine("submitting", quiet=self._quiet) as status:
             return await self._submit(caller, targets, kinds, status)
 
     async def _submit(
-        self, caller: "Caller", targets: Sequence[str], kinds: Sequence[str], status: "Status | None"
+        self, caller: Caller, targets: Sequence[str], kinds: Sequence[str], status: StatusLine
     ) -> list[SubmittedSkill]:
         slots = asyncio.Semaphore(AT_ONCE)
 
@@ -199,7 +196,7 @@ class _Submitting:
         work = [submit_one(target, kind) for target, kind in zip(targets, kinds, strict=True)]
         return [skill for done in await asyncio.gather(*work) for skill in done]
 
-    async def _submit_target(self, caller: "Caller", target: str, kind: str) -> list[SubmittedSkill]:
+    async def _submit_target(self, caller: Caller, target: str, kind: str) -> list[SubmittedSkill]:
         try:
             return await _SUBMITTERS[kind](caller, target, self._options)
         except PlatformError as error:
@@ -208,9 +205,7 @@ class _Submitting:
             return [SubmittedSkill(target, error=error)]
 
 
-async def _from_repository(caller: "Caller", target: str, options: Options) -> list[SubmittedSkill]:
-    from vskill_platform.actions.intake import SUBMIT
-    from vskill_platform.client.wire.submissions import SubmitSkill
+async def _from_repository(caller: Caller, target: str, options: Options) -> list[SubmittedSkill]:
 
     wanted = SubmitSkill(repo_url=target, skill_path=options.path or None, every=options.every, source=SOURCE)
     try:
@@ -235,13 +230,11 @@ async def _from_repository(caller: "Caller", target: str, options: Options) -> l
     return [*done[:-1], msgspec.structs.replace(done[-1], note=note)]
 
 
-def _place(outcome: "PlaceOutcome") -> str:
+def _place(outcome: PlaceOutcome) -> str:
     return f"{outcome.repo_url or ''} {outcome.skill_path or ''}".strip()
 
 
-async def _read_outcome(caller: "Caller", path: str, outcome: "PlaceOutcome") -> SubmittedSkill:
-    from vskill_platform.actions.submissions import SHOW
-    from vskill_platform.client.wire.submissions import SubmissionRequest
+async def _read_outcome(caller: Caller, path: str, outcome: PlaceOutcome) -> SubmittedSkill:
 
     if outcome.id is None:
         return SubmittedSkill(path, outcome)
@@ -249,7 +242,7 @@ async def _read_outcome(caller: "Caller", path: str, outcome: "PlaceOutcome") ->
     return SubmittedSkill(path, outcome, view)
 
 
-async def _from_folder(caller: "Caller", target: str, options: Options) -> list[SubmittedSkill]:
+async def _from_folder(caller: Caller, target: str, options: Options) -> list[SubmittedSkill]:
     """The skill in a folder, or where it has no SKILL.md, every one below it."""
     folder = Path(target)
     here = await asyncio.to_thread((folder / SKILL_FILE).exists)
@@ -265,7 +258,7 @@ async def _from_folder(caller: "Caller", target: str, options: Options) -> list[
 
 
 async def _from_skill_folder(
-    caller: "Caller", folder: Path, options: Options, *, alone: bool
+    caller: Caller, folder: Path, options: Options, *, alone: bool
 ) -> SubmittedSkill:
     try:
         files = await asyncio.to_thread(read_folder, folder)
@@ -276,41 +269,61 @@ async def _from_skill_folder(
         return SubmittedSkill(str(folder), error=error)
 
 
-async def _from_archive(caller: "Caller", target: str, options: Options) -> list[SubmittedSkill]:
+async def _from_archive(caller: Caller, target: str, options: Options) -> list[SubmittedSkill]:
     files = await asyncio.to_thread(read_file, Path(target))
     return [await _upload(caller, Path(target), files, options)]
 
 
 async def _upload(
-    caller: "Caller", place: Path, files: tuple[SkillFile, ...], options: Options
+    caller: Caller, place: Path, files: tuple[SkillFile, ...], options: Options
 ) -> SubmittedSkill:
-    """An upload is called as its SKILL.md says, as on the page; where that gives no name, as its folder or archive."""
-    from vskill_platform.actions.intake import UPLOAD
-    from vskill_platform.client.wire.submissions import UploadSkill
-    from vskill_platform.domain.archives import tar_archive
-    from vskill_platform.scan.reading.manifest import declared_slug
-
-    name = options.slug or declared_slug(files)
-    if not name:
+    """An upload is called as its SKILL.md says, as on the page; where that gives no name, as its folder or archive. The
+    registry reads the name; what can be told without YAML is looked at here, before anything is sent."""
+    name = options.slug or _plain_name(files)
+    if name:
+        _require_other_name(options, name, place)
+    archive = await asyncio.to_thread(tar_archive, files)
+    wanted = UploadSkill(archive=archive, name=options.slug or "", namespace=options.namespace, source=SOURCE)
+    try:
+        outcome = await caller.call(UPLOAD, wanted)
+    except InvalidInput as error:
+        if options.slug or error.details.get("field") != "name":
+            raise
         name = await asyncio.to_thread(skill_name_at, place)
+        _require_other_name(options, name, place)
+        outcome = await caller.call(UPLOAD, msgspec.structs.replace(wanted, name=name))
+    if outcome.skill_name:
+        _require_other_name(options, outcome.skill_name, place)
+    done = await _read_outcome(caller, str(place), outcome)
+    return msgspec.structs.replace(done, page=f"{caller.pages}{outcome.page}")
+
+
+def _plain_name(files: Sequence[SkillFile]) -> str:
+    """The name in the front matter, where it stands there as one plain line; empty elsewhere."""
+    text = skill_file_of(files).data.decode("utf-8", "replace")
+    front, _, _ = text.lstrip("\ufeff").strip().removeprefix("---\n").partition("\n---")
+    for line in front.splitlines():
+        key, _, value = line.partition(":")
+        if key == "name":
+            name = value.partition(" #")[0].strip().strip("'\"")
+            return slugify(name) if name.isascii() and name.replace("-", "").isalnum() else ""
+    return ""
+
+
+def _require_other_name(options: Options, name: str, place: Path) -> None:
+    """A second upload of a name would replace the first."""
     other = options.uploads.setdefault(name, place)
     if other != place:
         message = f"{other} and {place} are both called {name}."
         raise InvalidInput(message, field="name", fix="rename one of them in its SKILL.md")
-    archive = await asyncio.to_thread(tar_archive, files)
-    wanted = UploadSkill(archive=archive, name=name, namespace=options.namespace, source=SOURCE)
-    outcome = await caller.call(UPLOAD, wanted)
-    done = await _read_outcome(caller, str(place), outcome)
-    return msgspec.structs.replace(done, page=f"{caller.pages}{outcome.page}")
 
 
 _SUBMITTERS = {"repository": _from_repository, "folder": _from_folder, "archive": _from_archive}
 
 
-def _tell(done: Sequence[SubmittedSkill], status: "Status | None") -> None:
-    """Print one line per skill; the spinner stops meanwhile, so that it does not mix with the text."""
-    if status is not None:
-        status.stop()
+def _tell(done: Sequence[SubmittedSkill], status: StatusLine) -> None:
+    """Print one line per skill; the status is hidden meanwhile, so that it does not mix with the text."""
+    status.hide()
     for one in done:
         if one.error is not None:
             click.echo(f"{one.path}: {one_line(one.error)}", err=True)
@@ -324,14 +337,11 @@ def _tell(done: Sequence[SubmittedSkill], status: "Status | None") -> None:
             click.echo(f"  {one.note}")
     for page in dict.fromkeys(one.page for one in done if one.page):
         click.echo(f"  follow it at {page}")
-    if status is not None:
-        status.start()
+    status.show()
 
 
-async def _follow(caller: "Caller", done: list[SubmittedSkill], *, quiet: bool) -> list[SubmittedSkill]:
+async def _follow(caller: Caller, done: list[SubmittedSkill], *, quiet: bool) -> list[SubmittedSkill]:
     """Follow each run to its end and print its result, unless quiet."""
-    from vskill_platform.cli.submit_watch import follow_all, print_ends
-
     followed = [(one, one.view) for one in done if one.view is not None]
     ends = await follow_all(caller, [view for _, view in followed], quiet=quiet)
     if not quiet and ends:
@@ -350,6 +360,6 @@ def _result(done: SubmittedSkill) -> Result:
     return Result(done.path, done.outcome.outcome, reason, done.view, done.page)
 
 
-def _outcome_line(path: str, outcome: "PlaceOutcome", view: "SubmissionView | None") -> str:
+def _outcome_line(path: str, outcome: PlaceOutcome, view: SubmissionView | None) -> str:
     place = f"{view.id}, run {view.run}, {view.state}" if view else "no submission"
     return f"{path}: {outcome.outcome} ({place}){': ' + outcome.reason if outcome.reason else ''}"

@@ -11,15 +11,13 @@ from urllib.parse import urlsplit
 
 import click
 import msgspec
-import re2
 
-from vskill_platform.cli.destination import Connection
+from vskill_platform.client.destination import Destination, current_destination
+from vskill_platform.client.registries import read_tokens, remote_variables, replace_file
+from vskill_platform.client.settings_files import put_json_entry, put_section, take_out, take_out_member
 from vskill_platform.domain.errors import InvalidInput, RegistryUnavailable
 
 NOTES = "connected.json"
-HELPER = "!vskill-platform git-credential"
-_HELPED = re2.compile(r'\[credential "([^"]+)"\]')
-_MARKETPLACE = re2.compile(r'"([^"]+)": \{"source":\{"source":"git","url":"([^"]+)"')
 
 
 class WrittenEntry(msgspec.Struct, frozen=True):
@@ -67,12 +65,12 @@ class ListAddress(msgspec.Struct, frozen=True):
 @click.option("--undo", is_flag=True, help="Take back what an earlier call wrote.")
 @click.pass_obj
 def connect_client(
-    connection: Connection, *, client: str, owner: str | None, collection: str | None, yes: bool, undo: bool
+    connection: Destination, *, client: str, owner: str | None, collection: str | None, yes: bool, undo: bool
 ) -> None:
     """Point a client of this machine at the registry of --registry.
 
     Shows what it would write into the client's settings; --yes writes it. With a token that `login` keeps, git gets it
-    from `vskill-platform git-credential`, so that no file of the client holds it.
+    from the command `git-credential`, so that no file of the client holds it.
     """
     if undo:
         _undo(client)
@@ -86,11 +84,10 @@ def connect_client(
     planned = _plan(client, address, has_token=connection.token is not None)
     for one in planned:
         click.echo(f"{one.path}:\n{one.put.strip()}\n")
-    for line in _next_steps(client, address):
-        click.echo(line)
+    click.echo(_next_step(client, address))
     if planned and yes:
         _write(client, planned)
-        click.echo(f"Written. `vskill-platform connect {client} --undo` takes it back.")
+        click.echo(f"Written. `{connection.program} connect {client} --undo` takes it back.")
     elif planned:
         click.echo("Nothing is written yet: add --yes.")
 
@@ -99,9 +96,6 @@ def connect_client(
 @click.argument("operation", type=click.Choice(("get", "store", "erase")))
 def git_credential(*, operation: str) -> None:
     """Hand git the token that `login` keeps for a registry; git calls this itself."""
-    from vskill_platform.cli.registries import read_tokens
-    from vskill_platform.settings import remote_variables
-
     asked = dict(line.rstrip("\n").split("=", 1) for line in sys.stdin if "=" in line)
     if operation != "get":
         return
@@ -115,7 +109,9 @@ def git_credential(*, operation: str) -> None:
 # What is written.
 
 
-def _find_list(connection: Connection, client: str, owner: str | None, collection: str | None) -> ListAddress:
+def _find_list(
+    connection: Destination, client: str, owner: str | None, collection: str | None
+) -> ListAddress:
     """The list's address, and the name that the registry gives it."""
     import httpx2
 
@@ -145,8 +141,6 @@ def _find_list(connection: Connection, client: str, owner: str | None, collectio
 
 def _plan(client: str, address: ListAddress, *, has_token: bool) -> list[PlannedEntry]:
     """What is missing in the client's settings, and in git's where a token is needed."""
-    from vskill_platform.cli.settings_files import put_json_entry, put_section
-
     home, planned = Path.home(), []
     if client in ("claude", "copilot"):
         path, before = _read(home / f".{client}" / "settings.json")
@@ -172,7 +166,8 @@ def _plan(client: str, address: ListAddress, *, has_token: bool) -> list[Planned
         path, before = _read(home / ".gitconfig")
         head = f'[credential "{address.registry}"]'
         if head not in before:
-            planned.append((path, put_section(before, f"{head}\n\thelper = {HELPER}\n")))
+            helper = f"!{current_destination().program} git-credential"
+            planned.append((path, put_section(before, f"{head}\n\thelper = {helper}\n")))
     return [PlannedEntry(path, after, put) for path, (after, put) in planned]
 
 
@@ -194,7 +189,7 @@ def _read(path: Path) -> tuple[Path, str]:
     return path, path.read_bytes().decode("utf-8") if path.exists() else ""
 
 
-def _next_steps(client: str, address: ListAddress) -> list[str]:
+def _next_step(client: str, address: ListAddress) -> str:
     """What to type then, or where there is nothing to write, instead."""
     base = address.registry
     steps = {
@@ -207,7 +202,7 @@ def _next_steps(client: str, address: ListAddress) -> list[str]:
         "clawhub": f"clawhub keeps no list: npx clawhub --registry {base}/clawhub install SKILL",
         "vskill": f"vskill finds and submits, never installs: export VSKILL_API_BASE={base} VSKILL_API_URL={base}",
     }
-    return [steps[client]]
+    return steps[client]
 
 
 # Writing, and taking back.
@@ -224,7 +219,6 @@ def _write(client: str, planned: list[PlannedEntry]) -> None:
         )
         for one in planned
     ]
-    from vskill_platform.cli.registries import replace_file
 
     # Noted first: what is written can always be taken back.
     replace_file(path, {**notes, client: [*notes.get(client, []), *written]})
@@ -234,7 +228,6 @@ def _write(client: str, planned: list[PlannedEntry]) -> None:
 
 
 def _undo(client: str) -> None:
-    from vskill_platform.cli.registries import replace_file
 
     notes, path = _read_notes()
     left = []
@@ -255,17 +248,16 @@ def _undo(client: str) -> None:
 
 def _other_user(one: WrittenEntry, notes: dict[str, list[WrittenEntry]]) -> str | None:
     """A client that is still connected to the registry whose token this entry of git's settings hands out."""
-    registry = _HELPED.search(one.put)
-    if registry is None:
+    _, helped, rest = one.put.partition('[credential "')
+    if not helped:
         return None
-    begins = f'"{registry[1]}/'
+    registry = rest.partition('"')[0]
+    begins = f'"{registry}/'
     return next((name for name, own in notes.items() if any(begins in entry.put for entry in own)), None)
 
 
 def _take_back(one: WrittenEntry) -> str | None:
     """What was done; None where the entry is not there as it was written."""
-    from vskill_platform.cli.settings_files import take_out, take_out_member
-
     path = Path(one.path)
     if not path.exists():
         return f"{path}: it is gone already."
@@ -277,10 +269,10 @@ def _take_back(one: WrittenEntry) -> str | None:
         path.write_bytes(_decode(one.before).encode())
         return f"{path}: as it was before."
     without = take_out(now, one.put)
-    marketplace = _MARKETPLACE.search(one.put)
-    if without is None and marketplace is not None:
+    name, marketplace, url = one.put.partition('": {"source":{"source":"git","url":"')
+    if without is None and marketplace:
         # Claude Code and Copilot CLI write the whole file anew with each plugin.
-        name, url = marketplace.groups()
+        name, url = name.rpartition('"')[2], url.partition('"')[0]
         without = take_out_member(now, ("extraKnownMarketplaces", name), url)
     if without is None:
         return None
@@ -291,7 +283,6 @@ def _take_back(one: WrittenEntry) -> str | None:
 
 
 def _read_notes() -> tuple[dict[str, list[WrittenEntry]], Path]:
-    from vskill_platform.settings import remote_variables
 
     path = remote_variables().folder / NOTES
     try:

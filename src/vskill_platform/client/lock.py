@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 import msgspec
 
-from vskill_platform.cli.completion import complete_skill
-from vskill_platform.cli.connection import run_with_caller
-from vskill_platform.cli.installed import RECORDS, folder_of
-from vskill_platform.cli.output import print_json
+from vskill_platform.client.destination import current_destination, run_with_caller
+from vskill_platform.client.group import complete
+from vskill_platform.client.installed import RECORDS, folder_of
+from vskill_platform.client.output import print_json
+from vskill_platform.client.wire.skills import LOCK, LockSkills
 from vskill_platform.domain.errors import AttestationInvalid, InvalidInput
 from vskill_platform.sources.folder import read_installed_folder
 
 if TYPE_CHECKING:
-    from vskill_platform.cli.caller import Caller
-    from vskill_platform.client.wire.skills import LockFile
     from vskill_platform.signing.keys import PublicKey
 
 
@@ -51,7 +50,7 @@ class Lock(msgspec.Struct, frozen=True, rename="camel"):
 
 
 @click.command()
-@click.argument("skills", metavar="[SKILL[@VERSION]]...", nargs=-1, shell_complete=complete_skill)
+@click.argument("skills", metavar="[SKILL[@VERSION]]...", nargs=-1, shell_complete=complete)
 @click.option("--collection", help="Every skill of this collection, instead of naming skills.")
 def lock(*, skills: tuple[str, ...], collection: str | None) -> None:
     """Print a lock file: the version, digest and attestation of each skill.
@@ -61,14 +60,8 @@ def lock(*, skills: tuple[str, ...], collection: str | None) -> None:
     """
     if bool(skills) == (collection is not None):
         raise click.UsageError("name skills, or give --collection")
-
-    async def work(caller: "Caller") -> "LockFile":
-        from vskill_platform.actions.locks import LOCK
-        from vskill_platform.client.wire.skills import LockSkills
-
-        return await caller.call(LOCK, LockSkills(skills=",".join(skills), collection=collection))
-
-    made = run_with_caller(work)
+    wanted = LockSkills(skills=",".join(skills), collection=collection)
+    made = run_with_caller(lambda caller: caller.call(LOCK, wanted))
     for one in made.left_out:
         click.echo(f"Warning: {one.skill} is left out: {one.reason}", err=True)
     print_json(made)
@@ -78,7 +71,7 @@ def read_lock(path: Path) -> Lock:
     try:
         return msgspec.json.decode(path.read_bytes(), type=Lock)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        fix = "make one with `vskill-platform lock`"
+        fix = f"make one with `{current_destination().program} lock`"
         raise InvalidInput(f"{path} is not a lock file: {error}.", field="FILE", fix=fix) from error
 
 

@@ -1,18 +1,14 @@
 """`login` and `logout`: tokens of registries elsewhere, and where commands act that name none."""
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
-from vskill_platform.cli.connection import run_with_caller
-from vskill_platform.cli.destination import command_line
-from vskill_platform.cli.output import json_option, print_json
-from vskill_platform.cli.process import run_async
+from vskill_platform.client.destination import RemoteDestination, current_destination, run_with_caller
+from vskill_platform.client.output import json_option, print_json
+from vskill_platform.client.registries import check_address, read_tokens, remote_variables, write_tokens
+from vskill_platform.client.wire.account import WHO_AM_I, OwnAccount
 from vskill_platform.domain.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from vskill_platform.client.wire.account import AccountView
 
 
 @click.command()
@@ -25,30 +21,28 @@ def login(*, registry: str) -> None:
 
     The token is asked for, or read from standard input where that is no terminal. Make one on your account page.
     """
-    from vskill_platform.cli.registries import check_address, read_tokens, write_tokens
-    from vskill_platform.settings import has_own_store, remote_variables
-
     address = check_address(registry)
     token = _read_token(address)
-    account = run_async(_who_am_i(address, token))
+    destination = current_destination()
+    account = RemoteDestination(address, token, destination.program).run(
+        lambda caller: caller.call(WHO_AM_I, OwnAccount())
+    )
     folder = remote_variables().folder
     others = {other: kept for other, kept in read_tokens(folder).items() if other != address}
     # The last one is where commands act that name none.
     path = write_tokens(folder, {**others, address: token})
     scopes = f" with the scopes {', '.join(account.scopes)}" if account.scopes else ""
     click.echo(f"Signed in to {address} as {account.account}{scopes}. The token is in {path}.")
-    if not has_own_store():
+    if not destination.has_own_store:
         click.echo(f"Commands without --registry act on {address} from now on.")
-    click.echo(f"Try: {command_line(address if has_own_store() else '', 'search', 'WORDS')}")
+    there = f" --registry {address}" if destination.has_own_store else ""
+    click.echo(f"Try: {destination.program}{there} search WORDS")
 
 
 @click.command()
 @click.argument("registry", metavar="URL")
 def logout(*, registry: str) -> None:
     """Forget the token for the registry at URL. It stays valid until it is revoked there."""
-    from vskill_platform.cli.registries import check_address, read_tokens, write_tokens
-    from vskill_platform.settings import remote_variables
-
     address, folder = check_address(registry), remote_variables().folder
     tokens = read_tokens(folder)
     if tokens.pop(address, None) is None:
@@ -62,9 +56,6 @@ def logout(*, registry: str) -> None:
 @json_option
 def whoami(*, as_json: bool) -> None:
     """Show the account that commands act as, and what it may do."""
-    from vskill_platform.actions.account import WHO_AM_I
-    from vskill_platform.client.wire.account import OwnAccount
-
     found = run_with_caller(lambda caller: caller.call(WHO_AM_I, OwnAccount()))
     if as_json:
         print_json(found)
@@ -86,12 +77,3 @@ def _read_token(address: str) -> str:
         fix = f"give the one that {address}/account shows when you make it"
         raise InvalidInput("This is not a token.", field="token", fix=fix)
     return token
-
-
-async def _who_am_i(address: str, token: str) -> "AccountView":
-    from vskill_platform.actions.account import WHO_AM_I
-    from vskill_platform.cli.caller import remote_caller
-    from vskill_platform.client.wire.account import OwnAccount
-
-    async with remote_caller(address, token) as caller:
-        return await caller.call(WHO_AM_I, OwnAccount())

@@ -6,20 +6,20 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
-from vskill_platform.cli.output import console, plain
-from vskill_platform.cli.submit_outcomes import explain, print_explanation, print_grounds
+from vskill_platform.client.destination import Caller
+from vskill_platform.client.output import StatusLine, plain
+from vskill_platform.client.submit_outcomes import explain, print_explanation, print_grounds
+from vskill_platform.client.wire.submissions import (
+    RUNS,
+    SHOW,
+    SubmissionRequest,
+    SubmissionRuns,
+    SubmissionView,
+)
 from vskill_platform.domain.plural import counted
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.status import Status
-
-    from vskill_platform.cli.caller import Caller
-    from vskill_platform.client.wire.submissions import SubmissionView
 
 #: How often the records are looked at.
 LOOK_EVERY_S = 0.2
@@ -33,33 +33,28 @@ _NOBODY = (
 )
 
 
-async def follow_all(
-    caller: "Caller", views: "Sequence[SubmissionView]", *, quiet: bool
-) -> "list[SubmissionView]":
+async def follow_all(caller: Caller, views: Sequence[SubmissionView], *, quiet: bool) -> list[SubmissionView]:
     """Each as it ended, in the order given."""
     watch = _Watch(caller, views, quiet=quiet)
-    if quiet or not watch.out.is_terminal:
-        return await watch.to_the_end(None)
-    with watch.out.status("waiting for a worker") as status:
+    with StatusLine("waiting for a worker", quiet=quiet) as status:
         return await watch.to_the_end(status)
 
 
-async def print_ends(caller: "Caller", titled: "Sequence[tuple[str, SubmissionView]]") -> None:
+async def print_ends(caller: Caller, titled: Sequence[tuple[str, SubmissionView]]) -> None:
     """A block for each, those that need attention last, where the eye is. A single one's steps were shown as they were
     written, so only what they rest on is added."""
-    out = console()
     if len(titled) == 1:
-        print_grounds(out, await explain(caller, titled[0][1], titled[0][0]))
+        print_grounds(await explain(caller, titled[0][1], titled[0][0]))
         return
     ordered = sorted(titled, key=lambda one: one[1].state != "PUBLISHED")
     for title, record in ordered:
-        out.print()
-        print_explanation(out, await explain(caller, record, title))
-    out.print()
-    out.print(plain(tally([record for _, record in titled])))
+        click.echo()
+        print_explanation(await explain(caller, record, title))
+    click.echo()
+    click.echo(plain(tally([record for _, record in titled])))
 
 
-def tally(records: "Sequence[SubmissionView]") -> str:
+def tally(records: Sequence[SubmissionView]) -> str:
     """`6 skills: 1 PUBLISHED, 2 REJECTED, …`, by how often."""
     counts = Counter(record.state for record in records)
     return f"{counted(len(records), 'skill')}: " + ", ".join(
@@ -70,8 +65,7 @@ def tally(records: "Sequence[SubmissionView]") -> str:
 class _Watch:
     """The records that are followed, and what was said about them."""
 
-    def __init__(self, caller: "Caller", records: "Sequence[SubmissionView]", *, quiet: bool) -> None:
-        self.out: Console = console()
+    def __init__(self, caller: Caller, records: Sequence[SubmissionView], *, quiet: bool) -> None:
         self._caller = caller
         self._records = list(records)
         self._quiet = quiet
@@ -79,17 +73,17 @@ class _Watch:
         self._moved_at = time.monotonic()
         self._warned = quiet
 
-    async def to_the_end(self, status: "Status | None") -> "list[SubmissionView]":
+    async def to_the_end(self, status: StatusLine) -> list[SubmissionView]:
         while True:
             for index in range(len(self._records)):
-                await self._look(index)
+                await self._look(index, status)
             open_ones = [record for record in self._records if not _is_over(record)]
             if not open_ones:
                 return self._records
             self._tell_progress(status, open_ones)
             await asyncio.sleep(ASK_EVERY_S if self._caller.registry else LOOK_EVERY_S)
 
-    async def _look(self, index: int) -> None:
+    async def _look(self, index: int, status: StatusLine) -> None:
         before = self._records[index]
         if self._shown[index] and _is_over(before):
             return
@@ -99,34 +93,31 @@ class _Watch:
                 self._moved_at = time.monotonic()
                 self._shown[index] = event.seq
                 if not self._quiet and len(self._records) == 1:
-                    self.out.print(plain(f"  {event.at.replace('T', ' ')}  {event.to:<15} {event.reason}"))
+                    status.hide()
+                    click.echo(plain(f"  {event.at.replace('T', ' ')}  {event.to:<15} {event.reason}"))
         self._records[index] = record
 
-    def _tell_progress(self, status: "Status | None", open_ones: "list[SubmissionView]") -> None:
+    def _tell_progress(self, status: StatusLine, open_ones: list[SubmissionView]) -> None:
         if not self._warned and time.monotonic() - self._moved_at > QUIET_S:
             self._warned = True
+            status.hide()
             click.echo(_NOBODY, err=True)
-        if status is None:
-            return
         if len(self._records) == 1:
-            status.update(plain(open_ones[0].meaning))
+            status.update(open_ones[0].meaning)
             return
         done = len(self._records) - len(open_ones)
         counts = Counter(record.meaning for record in open_ones)
         rest = ", ".join(f"{count} {meaning}" for meaning, count in counts.items())
-        status.update(plain(f"{done} of {len(self._records)} decided; {rest}"))
+        status.update(f"{done} of {len(self._records)} decided; {rest}")
 
 
-def _is_over(view: "SubmissionView") -> bool:
+def _is_over(view: SubmissionView) -> bool:
     """Whether no worker owes its run anything."""
     return view.category not in {"waiting", "running"}
 
 
-async def _read_run(caller: "Caller", submission_id: str, run: int) -> "SubmissionView":
+async def _read_run(caller: Caller, submission_id: str, run: int) -> SubmissionView:
     """The run that is followed, also when another one has begun since."""
-    from vskill_platform.actions.submissions import RUNS, SHOW
-    from vskill_platform.client.wire.submissions import SubmissionRequest, SubmissionRuns
-
     shown = await caller.call(SHOW, SubmissionRequest(submission_id=submission_id))
     if shown.run == run:
         return shown

@@ -4,6 +4,7 @@ remembered on this machine, so that nobody can pass off an old list as the prese
 A registry is known by its keys: files have no address, and names of registries are not unique.
 """
 
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,11 +12,9 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from vskill_platform.cli.registries import replace_file
-from vskill_platform.clock import SystemClock
+from vskill_platform.client.registries import remote_variables, replace_file
 from vskill_platform.domain.errors import AttestationInvalid, Blocked
-from vskill_platform.domain.revocation_list import RevokedStatus
-from vskill_platform.settings import remote_variables
+from vskill_platform.domain.revocation_list import DAY_MS, OLD_MS, RevokedStatus
 
 if TYPE_CHECKING:
     from vskill_platform.domain.revocation_list import ListedRevocation, RevocationDocument
@@ -23,13 +22,11 @@ if TYPE_CHECKING:
 
 #: In the folder of the person's own files: the highest serial by key id and list.
 SERIALS = "revocations.json"
-DAY_MS = 86_400_000
 
 
 def open_list(data: bytes, trusted: "Iterable[PublicKey]", *, offline_ok: bool) -> "RevocationDocument":
     """A genuine list that is no older than those seen before. One of more than three days is warned of; one that has
     expired is refused unless `offline_ok`."""
-    from vskill_platform.domain.revocation_list import OLD_MS
     from vskill_platform.signing.check import open_revocation_list
 
     keys = tuple(trusted)
@@ -43,7 +40,7 @@ def open_list(data: bytes, trusted: "Iterable[PublicKey]", *, offline_ok: bool) 
             f"If the registry was restored from a backup, remove {folder / SERIALS}."
         )
         raise AttestationInvalid(message, serial=document.serial, seen=highest)
-    now = SystemClock().now()
+    now = time.time_ns() // 1_000_000
     age = document.age_ms(now)
     days = f"{age // DAY_MS} days old (issued {document.issued_at})"
     if document.has_expired(now) and not offline_ok:

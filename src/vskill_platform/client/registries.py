@@ -3,6 +3,7 @@ they can read."""
 
 import ipaddress
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -11,6 +12,27 @@ import msgspec
 from vskill_platform.domain.errors import InvalidInput, StoreCorrupt
 
 FILE = "registries.json"
+#: Variables of commands that act on a registry elsewhere; no other published client reads them.
+REGISTRY_VARIABLE, TOKEN_VARIABLE = "VSKILL_PLATFORM_REGISTRY", "VSKILL_PLATFORM_TOKEN"
+
+
+class RemoteVariables(msgspec.Struct, frozen=True):
+    """What the environment says about registries elsewhere."""
+
+    registry: str
+    token: str | None
+    #: Where tokens of registries are kept.
+    folder: Path
+
+
+def remote_variables(environ: Mapping[str, str] = os.environ) -> RemoteVariables:
+    """The registry that commands act on where none is named, its token, and the folder of the person's own files."""
+    home = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME", "~")).expanduser() / ".config")
+    return RemoteVariables(
+        environ.get(REGISTRY_VARIABLE, ""),
+        environ.get(TOKEN_VARIABLE) or None,
+        Path(home) / "vskill-platform",
+    )
 
 
 def check_address(text: str) -> str:

@@ -1,11 +1,10 @@
-"""How commands call actions: on the store of this machine, or on a registry at an address. Both give the same answers
-and raise the same errors, so a command does not know which one it has."""
+"""How commands call a registry at an address: over its JSON API, with a token. What a registry refuses is raised as the
+error that the registry raised itself."""
 
 import ssl
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 from urllib.parse import quote
 
 # Loaded here, because httpx2 would load it at its first use, on the event loop.
@@ -13,13 +12,9 @@ import httpcore2  # noqa: F401
 import httpx2
 import msgspec
 
-from vskill_platform import __version__
-from vskill_platform.actions.action import Action, Services
-from vskill_platform.actions.principal import Principal
+from vskill_platform.client.wire.base import Ans, RegistryCall, Req
 from vskill_platform.domain.errors import PlatformError, RegistryUnavailable
-
-Req = TypeVar("Req", bound=msgspec.Struct)
-Ans = TypeVar("Ans")
+from vskill_platform.domain.release import __version__
 
 TIMEOUT_S = 60.0
 #: What one answer may hold at most, in bytes: more than the largest archive that a registry hands out.
@@ -28,48 +23,23 @@ MOST_ANSWER = 32 * 1024 * 1024
 _SAFE = "~"
 
 
-class Caller(ABC):
-    """Calls actions for one command."""
-
-    #: The registry's address; empty on this machine.
-    registry: str = ""
-    #: Where its pages are; empty where nobody said so.
-    pages: str = ""
-
-    @abstractmethod
-    async def call(self, action: Action[Req, Ans], request: Req) -> Ans:
-        """The action's answer, or one of the platform's errors."""
-
-
-class LocalCaller(Caller):
-    """Acts on this machine's store, as its operator or as an account."""
-
-    def __init__(self, services: Services, principal: Principal) -> None:
-        self._services = services
-        self._principal = principal
-        self.pages = services.settings.public_url.rstrip("/")
-
-    async def call(self, action: Action[Req, Ans], request: Req) -> Ans:
-        return await action(self._services, self._principal, request)
-
-
-class RemoteCaller(Caller):
+class RemoteCaller:
     """Acts on a registry over its JSON API, with a token."""
 
     def __init__(self, client: httpx2.AsyncClient, registry: str) -> None:
         self._client = client
         self.registry = self.pages = registry
 
-    async def call(self, action: Action[Req, Ans], request: Req) -> Ans:
-        path, rest = fill_path(action, request)
+    async def call(self, call: RegistryCall[Req, Ans], request: Req) -> Ans:
+        path, rest = fill_path(call, request)
         sent: dict[str, Any] = {"json": rest}
-        if action.method == "GET":
+        if call.method == "GET":
             sent = {"params": _query(rest)}
-        elif action.body_field:
-            sent = {"params": _query(rest), "content": getattr(request, action.body_field)}
-            sent["headers"] = {"content-type": action.body_media}
+        elif call.body_field:
+            sent = {"params": _query(rest), "content": getattr(request, call.body_field)}
+            sent["headers"] = {"content-type": call.body_media}
         try:
-            async with self._client.stream(action.method, self.registry + path, **sent) as answer:
+            async with self._client.stream(call.method, self.registry + path, **sent) as answer:
                 body = await self._read(answer)
         except httpx2.HTTPError as error:
             message = f"{self.registry} cannot be reached: {str(error) or type(error).__name__}"
@@ -77,7 +47,7 @@ class RemoteCaller(Caller):
         whole = httpx2.Response(answer.status_code, content=body, request=answer.request)
         if whole.status_code >= httpx2.codes.BAD_REQUEST:
             raise error_of(whole)
-        return cast("Ans", None if action.answer is None else _decode(whole, action.answer))
+        return cast("Ans", None if call.answer is None else _decode(whole, call.answer))
 
     async def _read(self, answer: httpx2.Response) -> bytes:
         """The body, within limits. A redirect is not followed: the token is for this address alone."""
@@ -110,10 +80,12 @@ def _decode(answer: httpx2.Response, kind: Any) -> Any:
 
 
 @asynccontextmanager
-async def remote_caller(registry: str, token: str | None) -> AsyncIterator[Caller]:
+async def remote_caller(
+    registry: str, token: str | None, program: str = "vskill-client"
+) -> AsyncIterator[RemoteCaller]:
     """A caller for the registry at this address."""
     headers = {
-        "user-agent": f"vskill-platform/{__version__}",
+        "user-agent": f"{program}/{__version__}",
         "accept": "application/json, */*;q=0.5",
         "accept-encoding": "identity",
     }
@@ -124,14 +96,14 @@ async def remote_caller(registry: str, token: str | None) -> AsyncIterator[Calle
         yield RemoteCaller(client, registry.rstrip("/"))
 
 
-def fill_path(action: Action[Any, Any], request: msgspec.Struct) -> tuple[str, dict[str, Any]]:
-    """The action's path with the request's parts in it, and the other members as they go over the wire."""
+def fill_path(call: RegistryCall[Any, Any], request: msgspec.Struct) -> tuple[str, dict[str, Any]]:
+    """The call's path with the request's parts in it, and the other members as they go over the wire."""
     wire = dict(zip(request.__struct_fields__, request.__struct_encode_fields__, strict=True))
     rest: dict[str, Any] = msgspec.to_builtins(request, builtin_types=(bytes,))
-    path = action.path
-    if action.body_field:
-        rest.pop(wire[action.body_field])
-    for field in action.path_fields:
+    path = call.path
+    if call.body_field:
+        rest.pop(wire[call.body_field])
+    for field in call.path_fields:
         value = str(rest.pop(wire[field]))
         # A full name keeps its three parts; everything else is one part of the address.
         safe = "/" + _SAFE if field == "skill" and value.count("/") == 2 else _SAFE

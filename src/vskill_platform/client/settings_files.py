@@ -3,14 +3,10 @@
 JSON may hold comments and trailing commas, as these programs allow them: it is looked through and never written anew.
 """
 
-import re2
-
 from vskill_platform.domain.errors import InvalidInput
 
-#: What may stand between two parts of a document: white space and comments.
-_GAP = re2.compile(r"(?:\s|//[^\n]*|/\*(?s:.*?)\*/|,)*")
-_STRING = re2.compile(r'"(?:[^"\\]|\\.)*"')
-_OTHER = re2.compile(r"[^\s,\]}/]+")
+#: Where a word ends that stands without quotes.
+_WORD_END = frozenset(" \t\r\n\f\v,]}/")
 
 
 def put_json_entry(text: str, path: tuple[str, ...], entry: str, *, is_item: bool = False) -> tuple[str, str]:
@@ -22,9 +18,8 @@ def put_json_entry(text: str, path: tuple[str, ...], entry: str, *, is_item: boo
     for number, key in enumerate(reversed(left)):
         is_array = is_item and number == 0
         entry = f'"{key}": [{entry}]' if is_array else f'"{key}": {{{entry}}}'
-    rest = text[place:]
-    after = rest[_GAP.match(rest).end() :]
-    is_empty = after[:1] in ("}", "]")
+    rest, after = text[place:], _skip(text, place)
+    is_empty = text[after : after + 1] in ("}", "]")
     put = f"\n  {entry}\n" if is_empty else f"\n  {entry},"
     return text[:place] + put + rest, put
 
@@ -61,7 +56,7 @@ def take_out_member(text: str, path: tuple[str, ...], words: str) -> str | None:
 
 def _find(text: str, path: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
     """Where the inside of the innermost object or array begins that is there, and what is missing of the path."""
-    at = _GAP.match(text).end()
+    at = _skip(text, 0)
     if text[at : at + 1] != "{":
         raise _unreadable(at)
     for number, key in enumerate(path):
@@ -80,14 +75,13 @@ def _member(text: str, at: int, key: str) -> int | None:
         at = _skip(text, at)
         if text[at : at + 1] == "}":
             return None
-        name = _STRING.match(text[at:])
-        if name is None:
-            raise _unreadable(at)
-        at = _skip(text, at + name.end())
+        end = _after_string(text, at)
+        name = text[at:end]
+        at = _skip(text, end)
         if text[at : at + 1] != ":":
             raise _unreadable(at)
         at = _skip(text, at + 1)
-        if name.group() == f'"{key}"':
+        if name == f'"{key}"':
             return at
         at = _after_value(text, at)
 
@@ -101,19 +95,44 @@ def _after_value(text: str, at: int) -> int:
         elif text[at] in "}]":
             depth, at = depth - 1, at + 1
         else:
-            found = _STRING.match(text[at:]) or _OTHER.match(text[at:])
-            if found is None:
-                raise _unreadable(at)
-            at += found.end()
+            at = _after_string(text, at) if text[at] == '"' else _after_word(text, at)
         if depth == 0:
             return at
         at = _skip(text, at)
     raise _unreadable(at)
 
 
+def _after_string(text: str, at: int) -> int:
+    """Where a text in quotes ends that begins here."""
+    end = at + 1
+    while text[at : at + 1] == '"' and end < len(text):
+        if text[end] == '"':
+            return end + 1
+        end += 2 if text[end] == "\\" else 1
+    raise _unreadable(at)
+
+
+def _after_word(text: str, at: int) -> int:
+    end = next((place for place in range(at, len(text)) if text[place] in _WORD_END), len(text))
+    if end == at:
+        raise _unreadable(at)
+    return end
+
+
 def _skip(text: str, at: int) -> int:
-    end: int = _GAP.match(text[at:]).end()
-    return at + end
+    """Where the next part of a document begins, behind white space, commas and comments."""
+    while at < len(text):
+        closing = {"//": "\n", "/*": "*/"}.get(text[at : at + 2])
+        if closing is not None:
+            end = text.find(closing, at + 2)
+            if end < 0 and closing == "*/":
+                return at
+            at = len(text) if end < 0 else end + len(closing)
+        elif text[at].isspace() or text[at] == ",":
+            at += 1
+        else:
+            break
+    return at
 
 
 def _unreadable(at: int) -> InvalidInput:

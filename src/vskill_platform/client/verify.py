@@ -10,41 +10,25 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from vskill_platform.cli.connection import run_with_caller
-from vskill_platform.cli.destination import Connection
-from vskill_platform.cli.install import fetch_keys, look_up_skill, split_version
-from vskill_platform.cli.installed import InstallRecord, read_record
-from vskill_platform.cli.output import json_option, print_json, print_table
-from vskill_platform.cli.revocation_check import open_list, require_not_revoked
+from vskill_platform.client.destination import Caller, current_destination, run_with_caller
+from vskill_platform.client.install import fetch_keys, look_up_skill, split_version
+from vskill_platform.client.installed import InstallRecord, read_record
+from vskill_platform.client.lock import check_locked, read_lock
+from vskill_platform.client.output import json_option, print_json, print_table
+from vskill_platform.client.revocation_check import open_list, require_not_revoked
+from vskill_platform.client.wire.skills import ATTESTATION, READ_LIST, AttestedVersion, ReadRevocationList
 from vskill_platform.domain.capability import CapabilityContext
 from vskill_platform.domain.content import digest_of_files
 from vskill_platform.domain.errors import AttestationInvalid, InvalidInput, NotFound
 from vskill_platform.sources.folder import read_installed_folder
 
 if TYPE_CHECKING:
-    from vskill_platform.cli.caller import Caller
     from vskill_platform.domain.revocation_list import RevocationDocument
     from vskill_platform.signing.check import Checked
     from vskill_platform.signing.keys import PublicKey
     from vskill_platform.signing.statement import CapabilityCard, Judgement
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-
-class VerifiedAttestation(msgspec.Struct, frozen=True):
-    """A genuine attestation, for programs."""
-
-    verified: bool
-    skill: str
-    version: str
-    #: What was compared with it; None: only the signature was checked.
-    content: str | None
-    key_id: str
-    #: Of the version in the registry now: live or yanked. None: no registry was asked.
-    status: str | None
-    #: The serial of the revocation list that does not name it, or names it as yanked. None: no list was read.
-    revocation_serial: int | None
-    statement: dict[str, object]
 
 
 class Vouched(msgspec.Struct, frozen=True):
@@ -114,8 +98,8 @@ def verify(
     that its owner yanked is a warning.
 
     With --registry, that registry's keys count, and it is asked whether it still vouches for the version. With --key or
-    --keys, those count, and nobody is asked. Without any, a FOLDER is checked against the registry on this machine, and
-    an ATTESTATION with the keys in VSKILL_DATA_DIR.
+    --keys, those count, and nobody is asked. On the server's machine, without any, a FOLDER is checked against the
+    registry there, and an ATTESTATION with the keys in VSKILL_DATA_DIR.
     """
     _check_usage(target, archive, folder, skill, lock_file, given=bool(key or keys))
     if key and keys:
@@ -181,14 +165,16 @@ def _check_file(
     from vskill_platform.signing.check import check_attestation
 
     envelope = attestation.read_bytes()
-    trusted = given or (run_with_caller(fetch_keys) if _registry() else _own_keys())
+    trusted = given or (
+        run_with_caller(fetch_keys) if current_destination().registry else current_destination().own_keys()
+    )
     checked = check_attestation(
         envelope,
         trusted,
         archive=archive.read_bytes() if archive else None,
         files=read_installed_folder(folder) if folder else None,
     )
-    if given is not None or not _registry():
+    if given is not None or not current_destination().registry:
         return Verification(checked, None, trusted)
     about = checked.statement.predicate
     asked = run_with_caller(lambda caller: _ask(caller, about.skill, about.version))
@@ -224,8 +210,6 @@ def _verify_lock(
     as_json: bool,
 ) -> None:
     """Every skill of the lock is in the folder as it was locked, nothing else is, and none was withdrawn."""
-    from vskill_platform.cli.lock import check_locked, read_lock
-
     lock = read_lock(lock_file)
     keys, asked = (given, None) if given is not None else run_with_caller(_keys_and_list)
     for one in lock.skills:
@@ -243,7 +227,7 @@ def _verify_lock(
     click.echo(f"Revocations: {_serial_in_words(serial)}.")
 
 
-async def _keys_and_list(caller: "Caller") -> "tuple[tuple[PublicKey, ...], bytes | None]":
+async def _keys_and_list(caller: Caller) -> "tuple[tuple[PublicKey, ...], bytes | None]":
     return await fetch_keys(caller), await _fetch_revocations(caller)
 
 
@@ -253,22 +237,14 @@ def _name_installed(folder: Path, record: InstallRecord | None) -> tuple[str, st
     if record is None:
         fix = "say which skill it is with --skill"
         raise InvalidInput(f"{folder} was not installed by `install`.", field="FOLDER", fix=fix)
-    if record.registry and not _registry():
-        fix = f"verify it there: vskill-platform --registry {record.registry} verify {folder}"
+    if record.registry and not current_destination().registry:
+        fix = f"verify it there: {current_destination().program} --registry {record.registry} verify {folder}"
         raise InvalidInput(f"{folder} was installed from {record.registry}.", field="FOLDER", fix=fix)
     return record.skill, record.version
 
 
-def _registry() -> str:
-    connection = click.get_current_context().find_object(Connection)
-    return connection.registry if connection is not None else ""
-
-
-async def _ask(caller: "Caller", name: str, version: str | None, digest: str = "") -> Vouched:
+async def _ask(caller: Caller, name: str, version: str | None, digest: str = "") -> Vouched:
     """What the registry vouches for: the version that is named, or the one with this content."""
-    from vskill_platform.actions.downloads import ATTESTATION
-    from vskill_platform.client.wire.skills import AttestedVersion
-
     shown = await look_up_skill(caller, name)
     fitting = [one for one in shown.versions if version in (None, one.version) and digest in ("", one.digest)]
     what = shown.skill if version is None else f"{shown.skill} {version}"
@@ -287,10 +263,7 @@ async def _ask(caller: "Caller", name: str, version: str | None, digest: str = "
     return Vouched(name, envelope, keys, chosen.status, revocations)
 
 
-async def _fetch_revocations(caller: "Caller") -> bytes:
-    from vskill_platform.actions.revocations import READ_LIST
-    from vskill_platform.client.wire.skills import ReadRevocationList
-
+async def _fetch_revocations(caller: Caller) -> bytes:
     return await caller.call(READ_LIST, ReadRevocationList())
 
 
@@ -300,19 +273,6 @@ def _given_keys(key: Path | None, keys: Path | None) -> "tuple[PublicKey, ...] |
     if key is not None:
         return (public_from_pem(key.read_bytes()),)
     return None if keys is None else public_from_jwks(keys.read_bytes())
-
-
-def _own_keys() -> "tuple[PublicKey, ...]":
-    from vskill_platform.settings import keys_folder, process_settings
-    from vskill_platform.signing.keys import read_public_folder
-
-    folder = keys_folder(process_settings())
-    found = read_public_folder(folder)
-    if not found:
-        raise InvalidInput(
-            f"There is no public key in {folder}.", field="--keys", fix="say whom to trust by --keys or --key"
-        )
-    return found
 
 
 def _print(checked: "Checked", status: str | None, serial: int | None) -> None:
@@ -351,16 +311,18 @@ def _card_in_words(card: "CapabilityCard | None") -> str:
     return f"{counted} (--json lists them)" if counted else "nothing was found by the rules"
 
 
-def _view(checked: "Checked", status: str | None, serial: int | None) -> VerifiedAttestation:
+def _view(checked: "Checked", status: str | None, serial: int | None) -> dict[str, object]:
+    """For programs: what was compared with the attestation (null: only the signature was checked), the status of the
+    version in the registry now (null: none was asked), and the serial of the list that does not revoke it (null: none
+    was read)."""
     about = checked.statement.predicate
-    statement: dict[str, object] = msgspec.to_builtins(checked.statement)
-    return VerifiedAttestation(
-        verified=True,
-        skill=about.skill,
-        version=about.version,
-        content=checked.content,
-        key_id=checked.key.key_id,
-        status=status,
-        revocation_serial=serial,
-        statement=statement,
-    )
+    return {
+        "verified": True,
+        "skill": about.skill,
+        "version": about.version,
+        "content": checked.content,
+        "keyId": checked.key.key_id,
+        "status": status,
+        "revocationSerial": serial,
+        "statement": msgspec.to_builtins(checked.statement),
+    }

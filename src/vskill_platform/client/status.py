@@ -1,22 +1,24 @@
 """`status`: how many submissions there are, or how one of them came to be where it is."""
 
-from typing import TYPE_CHECKING
-
 import click
 
-from vskill_platform.cli.completion import complete_submission
-from vskill_platform.cli.connection import run_with_caller
-from vskill_platform.cli.output import console, json_option, print_json, print_table
+from vskill_platform.client.destination import Caller, run_with_caller
+from vskill_platform.client.group import complete
+from vskill_platform.client.output import json_option, print_json, print_table
+from vskill_platform.client.submit_outcomes import Explanation, explain, print_explanation
+from vskill_platform.client.wire.submissions import (
+    SHOW,
+    STATS,
+    AllSubmissions,
+    SubmissionRequest,
+    SubmissionView,
+)
 from vskill_platform.domain.plural import counted
-
-if TYPE_CHECKING:
-    from vskill_platform.cli.caller import Caller
-    from vskill_platform.cli.submit_outcomes import Explanation
-    from vskill_platform.client.wire.submissions import StatsView, SubmissionView
+from vskill_platform.domain.state_words import MEANING
 
 
 @click.command()
-@click.argument("submission_id", required=False, shell_complete=complete_submission)
+@click.argument("submission_id", required=False, shell_complete=complete)
 @json_option
 def status(*, submission_id: str | None, as_json: bool) -> None:
     """Show the counts by state, or one submission with its history."""
@@ -27,29 +29,18 @@ def status(*, submission_id: str | None, as_json: bool) -> None:
 
 
 def _show_counts(*, as_json: bool) -> None:
-    from vskill_platform.actions.submissions import STATS
-    from vskill_platform.client.wire.submissions import AllSubmissions
-    from vskill_platform.domain.states import State
-
-    async def count(caller: "Caller") -> "StatsView":
-        return await caller.call(STATS, AllSubmissions())
-
-    counts = run_with_caller(count)
+    counts = run_with_caller(lambda caller: caller.call(STATS, AllSubmissions()))
     if as_json:
         print_json(counts)
         return
-    rows = [(state, number, State(state).meaning) for state, number in counts.by_state.items()]
+    rows = [(state, number, MEANING.get(state, "")) for state, number in counts.by_state.items()]
     if counts.unreadable:
         rows.append(("unreadable", counts.unreadable, "records that this version cannot read"))
     print_table(counted(counts.total, "submission"), ("state", "count", "meaning"), rows)
 
 
 def _show_submission(submission_id: str, *, as_json: bool) -> None:
-    from vskill_platform.actions.submissions import SHOW
-    from vskill_platform.cli.submit_outcomes import explain, print_explanation
-    from vskill_platform.client.wire.submissions import SubmissionRequest
-
-    async def look(caller: "Caller") -> "tuple[SubmissionView, Explanation]":
+    async def look(caller: Caller) -> tuple[SubmissionView, Explanation]:
         view = await caller.call(SHOW, SubmissionRequest(submission_id=submission_id))
         return view, await explain(caller, view)
 
@@ -57,13 +48,13 @@ def _show_submission(submission_id: str, *, as_json: bool) -> None:
     if as_json:
         print_json(view)
         return
-    print_explanation(console(), explanation)
+    print_explanation(explanation)
     print_table(f"\n{view.id}", ("field", "value"), _facts(view))
     rows = [(event.seq, _time(event.at), event.to, event.actor, event.reason) for event in view.history]
     print_table(f"\nHistory of run {view.run}", ("seq", "at (UTC)", "state", "who", "why"), rows)
 
 
-def _facts(view: "SubmissionView") -> list[tuple[str, object]]:
+def _facts(view: SubmissionView) -> list[tuple[str, object]]:
     facts: list[tuple[str, object]] = [
         ("state", f"{view.state}: {view.meaning}"),
         ("place", view.repo_url),

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from vskill_platform.cli.completion import complete_skill
-from vskill_platform.cli.connection import run_with_caller, tell_registries
-from vskill_platform.cli.installed import (
+from vskill_platform.client.destination import Caller, run_with_caller, tell_registries
+from vskill_platform.client.group import complete
+from vskill_platform.client.installed import (
     DEFAULT_FOLDER,
     InstallRecord,
     check_replaceable,
@@ -19,7 +19,20 @@ from vskill_platform.cli.installed import (
     is_recorded,
     write_install,
 )
-from vskill_platform.cli.output import json_option, plain, print_json
+from vskill_platform.client.lock import LockedEntry, read_lock
+from vskill_platform.client.output import json_option, plain, print_json
+from vskill_platform.client.wire.skills import (
+    ATTESTATION,
+    COUNT_INSTALL,
+    DOWNLOAD,
+    KEYS,
+    SHOW_SKILL,
+    AttestedVersion,
+    DownloadVersion,
+    KeysRequest,
+    SkillRequest,
+    SkillState,
+)
 from vskill_platform.domain.content import DEFAULT_LIMITS, SkillFile, digest_of_files
 from vskill_platform.domain.errors import (
     AttestationInvalid,
@@ -28,11 +41,9 @@ from vskill_platform.domain.errors import (
     PlatformError,
     RegistryUnavailable,
 )
+from vskill_platform.domain.plural import counted
 
 if TYPE_CHECKING:
-    from vskill_platform.cli.caller import Caller
-    from vskill_platform.cli.lock import LockedEntry
-    from vskill_platform.client.wire.skills import SkillState
     from vskill_platform.signing.check import Checked
     from vskill_platform.signing.keys import PublicKey
 
@@ -65,7 +76,7 @@ class Download(msgspec.Struct, frozen=True):
 
 
 @click.command()
-@click.argument("skill", metavar="[SKILL[@VERSION]]", required=False, shell_complete=complete_skill)
+@click.argument("skill", metavar="[SKILL[@VERSION]]", required=False, shell_complete=complete)
 @click.option(
     "--into",
     type=click.Path(path_type=Path),
@@ -88,9 +99,9 @@ def install(*, skill: str | None, into: Path, frozen: Path | None, force: bool, 
     """
     if (skill is None) == (frozen is None):
         raise click.UsageError("name a SKILL, or give --frozen")
-    locked = None if frozen is None else _read_locked(frozen)
+    locked = None if frozen is None else read_lock(frozen).skills
 
-    async def work(caller: "Caller") -> list[InstallOutcome]:
+    async def work(caller: Caller) -> list[InstallOutcome]:
         if locked is not None:
             found = [await _download_locked(caller, one) for one in locked]
         else:
@@ -113,18 +124,12 @@ def install(*, skill: str | None, into: Path, frozen: Path | None, force: bool, 
         return
     for done in outcomes:
         said = "Installed" if done.changed else "Already installed:"
-        text = f"{said} {done.skill} {done.version} in {done.folder} ({_count_of(done.files)})."
-        click.echo(plain(text).plain)
+        text = f"{said} {done.skill} {done.version} in {done.folder} ({counted(done.files, 'file')})."
+        click.echo(plain(text))
         click.echo(f"Verified: digest {done.digest}, signed with key {done.key_id}.")
 
 
-def _read_locked(path: Path) -> "tuple[LockedEntry, ...]":
-    from vskill_platform.cli.lock import read_lock
-
-    return read_lock(path).skills
-
-
-async def _download_locked(caller: "Caller", one: "LockedEntry") -> Download:
+async def _download_locked(caller: Caller, one: LockedEntry) -> Download:
     """The version that is locked. Nothing is written before all are here."""
     found = await _download(caller, one.skill, one.version)
     if found.digest != one.digest:
@@ -134,10 +139,6 @@ async def _download_locked(caller: "Caller", one: "LockedEntry") -> Download:
         )
         raise AttestationInvalid(message, found=found.digest, locked=one.digest)
     return found
-
-
-def _count_of(files: int) -> str:
-    return "1 file" if files == 1 else f"{files} files"
 
 
 def split_version(text: str) -> tuple[str, str | None]:
@@ -151,9 +152,7 @@ def split_version(text: str) -> tuple[str, str | None]:
     return name, version
 
 
-async def _download(caller: "Caller", name: str, version: str | None) -> Download:
-    from vskill_platform.actions.downloads import ATTESTATION, DOWNLOAD
-    from vskill_platform.client.wire.skills import AttestedVersion, DownloadVersion
+async def _download(caller: Caller, name: str, version: str | None) -> Download:
 
     shown = await look_up_skill(caller, name)
     known = [one.version for one in shown.versions]
@@ -168,21 +167,16 @@ async def _download(caller: "Caller", name: str, version: str | None) -> Downloa
     return await asyncio.to_thread(_check, shown.skill, wanted, archive, envelope, keys)
 
 
-async def look_up_skill(caller: "Caller", name: str) -> "SkillState":
+async def look_up_skill(caller: Caller, name: str) -> SkillState:
     """The skill of that name, with its versions."""
-    from vskill_platform.actions.versions import SHOW_SKILL
-    from vskill_platform.client.wire.skills import SkillRequest
-
     shown = await caller.call(SHOW_SKILL, SkillRequest(skill=name))
     if name.count("/") == 2 and shown.skill.lower() != name.lower():
         raise RegistryUnavailable(f"The registry answered about {shown.skill!r} instead of {name!r}.")
     return shown
 
 
-async def fetch_keys(caller: "Caller") -> "tuple[PublicKey, ...]":
+async def fetch_keys(caller: Caller) -> "tuple[PublicKey, ...]":
     """The public keys of the registry."""
-    from vskill_platform.actions.downloads import KEYS
-    from vskill_platform.client.wire.skills import KeysRequest
     from vskill_platform.signing.keys import public_from_jwks
 
     return public_from_jwks(msgspec.json.encode(await caller.call(KEYS, KeysRequest())))
@@ -217,11 +211,8 @@ def _put(found: Download, into: Path, registry: str, *, force: bool) -> InstallO
     )
 
 
-async def _count(caller: "Caller", skill: str) -> None:
+async def _count(caller: Caller, skill: str) -> None:
     """As other clients do. The skill is installed by now, so a registry that does not count is worth a note only."""
-    from vskill_platform.actions.downloads import COUNT_INSTALL
-    from vskill_platform.client.wire.skills import SkillRequest
-
     try:
         await caller.call(COUNT_INSTALL, SkillRequest(skill=skill))
     except PlatformError as error:
