@@ -7,7 +7,7 @@ import pytest
 
 from tests.clients.test_vskill import REPO, TEXT, Command, holds
 from tests.support.envs import skill_files
-from tests.support.github import CLIENT_ID, CLIENT_SECRET, FakeGitHub, fake_github
+from tests.support.github import API, CLIENT_ID, CLIENT_SECRET, FakeGitHub, fake_github
 from tests.support.shelf import open_shelf
 
 pytestmark = pytest.mark.anyio
@@ -50,7 +50,7 @@ async def test_the_token_exchange_gives_a_token_that_submits(vskill, github):
     found = answer.json()
     holds(found, token=TEXT, expiresAt=TEXT, scopes=list, userId=TEXT)
     assert found["token"].startswith("vsk_") and found["userId"] == "octo-cat"
-    assert github.asked == [f"POST /applications/{CLIENT_ID}/token HTTP/1.1"]
+    assert github.asked == [f"POST {API}/applications/{CLIENT_ID}/token HTTP/1.1"]
     vskill.headers["authorization"] = f"Bearer {found['token']}"
     vskill.shelf.sources.put(REPO, "skills/lint", skill_files("lint"))
     made = await vskill.post("/api/v1/submissions", {"repoUrl": REPO, "skillPath": "skills/lint"}, code=201)
