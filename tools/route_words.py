@@ -1,7 +1,7 @@
 """What each address is for that is not part of the API's own document: clients' protocols, pages and forms.
 
-`routes_page` takes the words from here, because a view behind a form says nothing of its own that a reader could use;
-a test fails for an address without words, and for words without an address.
+`routes_page` takes the words from here. A page or form without words has those of its action, which stand in
+`summary`; an address that offers no action needs words, and a test fails for words without an address.
 """
 
 from collections.abc import Mapping
@@ -88,7 +88,6 @@ _FOR_EVERYBODY = {
     "GET /queue/live": "Event stream of that page",
     f"GET {_SUBMISSION}": "One submission: every step, its place in the line, its next attempt, what to do on failure",
     f"GET {_SUBMISSION}/live": "Event stream of that page",
-    f"POST {_SUBMISSION}/answer": "Answer a reviewer who asked for a change",
     f"POST {_SUBMISSION}/cancel": "Cancel it: its submitter, or a reviewer",
     f"POST {_SUBMISSION}/review": "Appeal: ask for a person to look at the decision",
     f"POST {_SUBMISSION}/resubmit": "Submit the same place again",
@@ -113,7 +112,6 @@ _FOR_ACCOUNTS = {
     "GET /account": "One's own submissions, repositories, tokens and password",
     "POST /account/claim": "Claim a repository: get a line to commit to it",
     "POST /account/check": "Check a claim: look for that line in the repository",
-    "POST /account/transfer": "Hand a repository over to another account",
     f"POST {_SKILL}/yank": "Withdraw a version, as an owner",
     f"POST {_SKILL}/unyank": "Bring a version back that an owner withdrew",
     f"POST {_SKILL}/delete": "Delete the skill, as an owner: every version is withdrawn",
@@ -126,15 +124,12 @@ _FOR_ACCOUNTS = {
     "GET /namespaces/{name}/visibility": "What another visibility would hide and show; nothing is changed",
     "POST /namespaces/{name}/visibility": "Change who may read the namespace",
     "POST /account/tokens": "Make a token",
-    "POST /account/tokens/revoke": "Revoke a token",
     "POST /account/password": "Change the password",
     "POST /account/sign-out-all": "End all of one's sessions",
     "GET /account/notifications": "What one was told, and what one watches",
     "POST /account/notifications/read": "Mark one's notifications as read",
-    "POST /account/notifications/watch": "Watch a skill or a namespace",
     "POST /account/notifications/mail": "Set the address that notifications are mailed to",
     "POST /account/notifications/confirm": "Confirm that address by the code that was mailed there",
-    "POST /account/notifications/unwatch": "Stop watching a skill or a namespace",
 }
 
 _FOR_REVIEWERS = {
@@ -149,39 +144,29 @@ _FOR_REVIEWERS = {
     "POST /admin/review/{submission_id}/request-change": "Ask its author for a change",
     "POST /admin/review/{submission_id}/withdraw-request": "No longer ask its author for a change",
     f"POST {_SKILL}/widen": "Make the skill as readable as its namespace",
-    f"POST {_SKILL}/release-name": "Take a short name from the skill that holds it",
     "POST /namespaces/{name}/make-public": "Make the namespace public",
     "GET /admin/suppressions": "Rules that do not count for one content",
-    "POST /admin/suppressions/add": "Suppress a rule for one content",
     "POST /admin/suppressions/remove": "Let a rule count again",
     "GET /admin/reports": "What users reported",
     "POST /admin/reports/{report_id}/uphold": "Uphold a report, and block what it is about if wanted",
-    "POST /admin/reports/{report_id}/dismiss": "Dismiss a report",
     "GET /admin/blocklist": "The blocklist",
-    "POST /admin/blocklist/add": "Block a place, a repository, a content or a name",
-    "POST /admin/blocklist/lift": "Lift a block",
 }
 
 _FOR_ADMINS = {
     "GET /admin/skills": "Published skills",
     "POST /skills/{owner}/{repo}/{slug}/take-down": "Take the skill or a version down",
-    "POST /skills/{owner}/{repo}/{slug}/restore": "Restore a skill or version that was taken down",
     "GET /admin/collections": "Collections",
     "POST /admin/collections/create": "Make a collection",
     "POST /admin/collections/add": "Add a skill to one",
     "POST /admin/collections/remove": "Remove a skill from one",
     "POST /admin/collections/delete": "Delete a collection",
     "GET /admin/queue": "What is stuck, dead letters, and the pause",
-    "POST /admin/queue/requeue-all": "Send the missing messages of all pending work",
-    "POST /admin/jobs/continue-rescans": "Let new rules take down what they stopped at",
     "POST /admin/queue/pause": "Pause the queue for a while",
     "POST /admin/queue/resume": "End the pause",
     "POST /admin/queue/replay": "Replay a dead letter: a new run of its submission",
     "POST /admin/queue/discard": "Discard a dead letter",
     "GET /admin/content": "What stored content is missing or damaged, since when, and how its repair goes",
-    "POST /admin/content/repair": "Repair damaged content now",
     "GET /admin/jobs": "Scheduled jobs with their last success and last error",
-    "POST /admin/jobs/run": "Run a job now",
     "GET /admin/bulk": "What an action on many submissions would do; nothing is changed",
     "POST /admin/bulk": "Do it to all that were shown",
     "GET /admin/accounts": "Accounts",
@@ -198,12 +183,9 @@ _FOR_ADMINS = {
     "POST /admin/teams/create": "Make a team",
     "POST /admin/teams/add": "Add accounts to one",
     "POST /admin/teams/remove": "Remove an account from one",
-    "POST /admin/teams/delete": "Delete a team",
     "GET /admin/access": "Whom the registry lets in and who may submit, and what a change would hide and show",
     "POST /admin/access": "Change whom the registry lets in, or who may submit",
     "GET /admin/webhooks": "Who is told of decisions by webhook",
-    "POST /admin/webhooks/add": "Add a webhook",
-    "POST /admin/webhooks/remove": "Remove a webhook",
     "GET /admin/audit": "Who did what, when and why",
     "GET /admin/settings": "The settings of this process, without secrets",
     "GET /admin/storage": "Where everything is kept, and whether it can be written now",

@@ -50,8 +50,14 @@ def _table(endpoints: list[Endpoint]) -> str:
     named = ((f"{one.method} {one.path}", one) for one in endpoints)
     return table(
         ("route", "for", "what it does"),
-        ((f"`{name}`", _who(one), one.summary or WORDS.get(name, "")) for name, one in named),
+        ((f"`{name}`", _who(one), _what(name, one)) for name, one in named),
     )
+
+
+def _what(name: str, endpoint: Endpoint) -> str:
+    """Its own words, or those of the action that it offers."""
+    summary = endpoint.action.summary if endpoint.action else ""
+    return endpoint.summary or WORDS.get(name) or summary
 
 
 def _who(endpoint: Endpoint) -> str:

@@ -3,7 +3,7 @@ of routes.
 
 The path is cut where the client wrote `/`, before its percent-encoding is taken off, so a name with a `/` in it
 (`a%2Fb`) is one segment. At each step a fixed segment goes before one that matches anything, whatever the order of
-the table.
+the table. Starlette's router does neither, and tries every route in turn (docs/adr/0026-own-router.md).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
