@@ -19,9 +19,9 @@ NODE := $(VENV)/node
 NODE_READY := $(VENV)/.node-ready
 
 # What the tests must cover to the last line and branch.
-CORE := */domain/*,*/broker/*,*/queue/*,*/store/*,*/submission_store.py,*/worker_context.py
+CORE := */domain/*,*/vskill_core/*,*/broker/*,*/queue/*,*/store/*,*/submission_store.py,*/worker_context.py
 # Folders with Python in them; those of later stages join as they appear.
-CODE := $(wildcard src simulator bench tools fuzz tests)
+CODE := $(wildcard src packages simulator bench tools fuzz tests)
 
 # How many histories the simulator plays, and what else to tell it or pytest.
 SEEDS ?= 2000
@@ -193,8 +193,9 @@ lock: $(READY) ## Write the lock files anew (UPGRADE=1 takes the newest versions
 	@$(LOCK_ALONE) --no-deps --group judge --output-file requirements-judge.lock
 	@echo "lock: requirements.lock, requirements-dev.lock, requirements-bench.lock, requirements-analysers.lock, requirements-tools.lock, requirements-judge.lock"
 
-build: $(READY) ## Build the wheel and the source archive into dist/
+build: $(READY) ## Build the wheels of registry, client and scanner and the source archive into dist/
 	@$(BIN)/python -m hatchling build --clean
+	@for part in client scan; do (cd packages/$$part && $(abspath $(BIN))/python -m hatchling build --target wheel -d $(CURDIR)/dist) || exit 1; done
 
 reference: $(READY) ## Write the generated parts of the documents anew
 	@$(BIN)/python -m tools.reference

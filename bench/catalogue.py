@@ -13,20 +13,20 @@ from random import Random
 import msgspec
 
 from bench.workshop import Workshop, open_env
-from vskill_platform.clock import SystemClock
+from vskill_core.archives import archive_digests, artifact_of
+from vskill_core.content import SkillFile, content_hash, digest_of_files, manifest_of, pack
+from vskill_core.findings import Verdict
+from vskill_core.identity import Identity
 from vskill_platform.domain import keys
-from vskill_platform.domain.archives import archive_digests, artifact_of
 from vskill_platform.domain.audience import PUBLIC
-from vskill_platform.domain.content import SkillFile, content_hash, digest_of_files, manifest_of, pack
-from vskill_platform.domain.identity import Identity
-from vskill_platform.domain.listing import about
-from vskill_platform.domain.scan import Verdict
-from vskill_platform.domain.skill import Publication, PublishedSkill, SkillVersion, publish_version
-from vskill_platform.domain.synonyms import GROUPED
-from vskill_platform.domain.terms import cut_terms
-from vskill_platform.domain.trust import TrustFacts
+from vskill_platform.domain.skills.listing import about
+from vskill_platform.domain.skills.skill import Publication, PublishedSkill, SkillVersion, publish_version
+from vskill_platform.domain.skills.synonyms import GROUPED
+from vskill_platform.domain.skills.terms import cut_terms
+from vskill_platform.domain.skills.trust import TrustFacts
 from vskill_platform.env import Env
-from vskill_platform.kv.entries import Put
+from vskill_platform.ledger.clock import SystemClock
+from vskill_platform.ledger.kv.entries import Put
 
 #: The first so many skills have the record of their version, which a detail reads and no list.
 DETAILED = 200

@@ -11,7 +11,7 @@ from bench.catalogue import opened
 from vskill_platform.cli.process import run_async
 from vskill_platform.settings import Settings
 from vskill_platform.web.app import create_app
-from vskill_platform.web.server import bind, serve
+from vskill_platform.web.door.server import bind, serve
 
 
 async def main(store: Path, kind: str) -> None:

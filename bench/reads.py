@@ -16,10 +16,10 @@ from bench.measure import take_turns, timed, timed_calls
 from bench.processes import resident_bytes
 from bench.results import Figure, Goal, Report, at_least, at_most
 from bench.workshop import Workshop, open_env
-from vskill_platform.domain.submission import Submission
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env
-from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
-from vskill_platform.kv.contract import iterate_pages
+from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS
+from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.records import decode
 from vskill_platform.submission_store import (
     enumerate_published_skills,

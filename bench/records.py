@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from vskill_platform.domain import submission
-from vskill_platform.domain.identity import Identity
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Step, Submission
-from vskill_platform.kv.entries import Put
+from vskill_core.identity import Identity
+from vskill_platform.domain.submissions import submission
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Step, Submission
+from vskill_platform.ledger.kv.entries import Put
 
 #: Later than any run of a benchmark: what was changed then is not stuck.
 _FRESH_MS = 24 * 3_600_000

@@ -31,9 +31,9 @@ from tests.processes.workers import REAL_WORKER, WorkerProcess, Workers, workers
 from tests.support import nats, postgres
 from tests.support.envs import active_env
 from tests.support.worker_process import worker_of
+from vskill_core.content import SkillFile
 from vskill_platform.bootstrap import env_for
 from vskill_platform.cli.process import run_async
-from vskill_platform.domain.content import SkillFile
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import IntakeOutcome, submit_upload
 from vskill_platform.queue.control import pause_queue, resume_queue

@@ -14,11 +14,11 @@ from bench import skill_scanner
 from bench.results import Figure, Goal, Report, at_least, at_most
 from bench.skills import skills
 from bench.workshop import Workshop
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.scan import ScanStatus
-from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.reading.manifest import read_manifest
-from vskill_platform.scan.rules.ruleset import bundled_rules
+from vskill_core.content import SkillFile
+from vskill_core.findings import ScanStatus
+from vskill_scan.engine import Engine
+from vskill_scan.reading.manifest import read_manifest
+from vskill_scan.rules.ruleset import bundled_rules
 
 #: Of ours over the compared skills, before the peer's and again after it: one takes so little that it is noise.
 PASSES = 3

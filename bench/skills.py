@@ -10,10 +10,10 @@ import random
 from collections.abc import Sequence
 from typing import Literal, TypeVar
 
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.scan.examples import skill_of
-from vskill_platform.scan.rules.ruleset import Example, bundled_rules
-from vskill_platform.scan.words import words
+from vskill_core.content import SkillFile
+from vskill_scan.examples import skill_of
+from vskill_scan.rules.ruleset import Example, bundled_rules
+from vskill_scan.words import words
 
 T = TypeVar("T")
 #: Of the skills, how many hold something that a rule must find.

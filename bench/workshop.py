@@ -17,10 +17,10 @@ from bench.records import submission_puts
 from bench.scale import Scale
 from vskill_platform.bootstrap import env_for
 from vskill_platform.cli.process import run_async
-from vskill_platform.clock import SystemClock
 from vskill_platform.env import Env
-from vskill_platform.kv.entries import Put
-from vskill_platform.observability import configure_logging
+from vskill_platform.ledger.clock import SystemClock
+from vskill_platform.ledger.kv.entries import Put
+from vskill_platform.observing.observability import configure_logging
 from vskill_platform.settings import Settings
 
 T = TypeVar("T")

@@ -5,17 +5,17 @@ and expressions that are worked out. `targets` runs them beside the others.
 from collections.abc import Iterator
 
 from fuzz.promises import hold
-from vskill_platform.scan.code.fold import Fold
-from vskill_platform.scan.code.parsing import parse_code, refine
-from vskill_platform.scan.code.pure_functions import LARGEST
-from vskill_platform.scan.code.taint import Program
-from vskill_platform.scan.code.worth_parsing import Signs, Telling
-from vskill_platform.scan.model import TextRole
-from vskill_platform.scan.reading.binaries import MOST_TEXT, read_binary
-from vskill_platform.scan.reading.carriers import carried_by
-from vskill_platform.scan.reading.languages import SUFFIXES, language_of
-from vskill_platform.scan.reading.segments import segment_file
-from vskill_platform.scan.reading.visible_text import decode_text, normalise_text
+from vskill_scan.code.fold import Fold
+from vskill_scan.code.parsing import parse_code, refine
+from vskill_scan.code.pure_functions import LARGEST
+from vskill_scan.code.taint import Program
+from vskill_scan.code.worth_parsing import Signs, Telling
+from vskill_scan.model import TextRole
+from vskill_scan.reading.binaries import MOST_TEXT, read_binary
+from vskill_scan.reading.carriers import carried_by
+from vskill_scan.reading.languages import SUFFIXES, language_of
+from vskill_scan.reading.segments import segment_file
+from vskill_scan.reading.visible_text import decode_text, normalise_text
 
 #: One name for each language with a reader; the first byte of an input chooses.
 PROGRAMS = (

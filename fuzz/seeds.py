@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from fuzz import scan_seeds
 from fuzz.targets import SEPARATOR
-from vskill_platform.scan.rules.ruleset import bundled_rules
 from vskill_platform.sources.examples import ExampleFile, bundled_repositories
+from vskill_scan.rules.ruleset import bundled_rules
 
 MOST_SCANNER_SEEDS = 400
 

@@ -10,7 +10,8 @@ from functools import cache
 
 from fuzz import scan_targets
 from fuzz.promises import hold
-from vskill_platform.domain.content import (
+from vskill_core.archive_reading import read_archive
+from vskill_core.content import (
     DEFAULT_LIMITS,
     SkillFile,
     check_files,
@@ -18,17 +19,16 @@ from vskill_platform.domain.content import (
     pack,
     unpack,
 )
-from vskill_platform.domain.errors import PlatformError
-from vskill_platform.domain.identity import Identity, has_control_characters, normalise, submission_id
-from vskill_platform.domain.naming import is_plain_name
-from vskill_platform.domain.scan import ScanStatus
-from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.reading.decode import decoded_layers
-from vskill_platform.scan.reading.manifest import DESCRIPTION_LENGTH, read_manifest
-from vskill_platform.scan.reading.segments import segment_file
-from vskill_platform.scan.reading.visible_text import decode_text, normalise_text
-from vskill_platform.scan.rules.ruleset import bundled_rules
-from vskill_platform.sources.archive import read_archive
+from vskill_core.errors import PlatformError
+from vskill_core.findings import ScanStatus
+from vskill_core.identity import Identity, has_control_characters, normalise, submission_id
+from vskill_core.naming import is_plain_name
+from vskill_scan.engine import Engine
+from vskill_scan.reading.decode import decoded_layers
+from vskill_scan.reading.manifest import DESCRIPTION_LENGTH, read_manifest
+from vskill_scan.reading.segments import segment_file
+from vskill_scan.reading.visible_text import decode_text, normalise_text
+from vskill_scan.rules.ruleset import bundled_rules
 
 Target = Callable[[bytes], None]
 

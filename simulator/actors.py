@@ -13,18 +13,21 @@ from simulator.faults import Process
 from simulator.lists import ClonedList, clone_list
 from simulator.outside import Outside
 from simulator.world import World
+from vskill_client.wire.submissions import SubmissionView
+from vskill_core.errors import PlatformError
+from vskill_core.findings import Severity
+from vskill_core.identity import parse_place
 from vskill_platform.actions.action import Action
-from vskill_platform.actions.catalogue import list_catalogue, search_catalogue
-from vskill_platform.actions.change_requests import ANSWER, REQUEST_CHANGE, AnswerRequest
-from vskill_platform.actions.namespaces import CHANGE_VISIBILITY, ChangeVisibility
+from vskill_platform.actions.people.namespaces import CHANGE_VISIBILITY, ChangeVisibility
 from vskill_platform.actions.principal import ANYBODY, Principal
-from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
-from vskill_platform.actions.submission_lists import LIST, ListSubmissions
-from vskill_platform.actions.submissions import CANCEL, RERUN, CancelSubmission, RerunSubmission
-from vskill_platform.actions.takedowns import RESTORE, TAKE_DOWN, RestoreSkill, TakeDownSkill
+from vskill_platform.actions.recall.takedowns import RESTORE, TAKE_DOWN, RestoreSkill, TakeDownSkill
+from vskill_platform.actions.review.change_requests import ANSWER, REQUEST_CHANGE, AnswerRequest
+from vskill_platform.actions.review.review import APPROVE, REJECT, DecideSubmission
+from vskill_platform.actions.skills.catalogue import list_catalogue, search_catalogue
+from vskill_platform.actions.submissions.submission_lists import LIST, ListSubmissions
+from vskill_platform.actions.submissions.submissions import CANCEL, RERUN, CancelSubmission, RerunSubmission
 from vskill_platform.actions.visibility import resolve
-from vskill_platform.client.wire.submissions import SubmissionView
-from vskill_platform.domain import keys, skill
+from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import (
     BlockEntry,
@@ -34,13 +37,11 @@ from vskill_platform.domain.blocklist import (
     place_target,
     repository_target,
 )
-from vskill_platform.domain.decision import BlockScope, RescanDecision, RescanOutcome
-from vskill_platform.domain.errors import PlatformError
-from vskill_platform.domain.identity import parse_place
-from vskill_platform.domain.namespace import Visibility, namespace_in, namespace_of
-from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import Certification, PublishedSkill, StatusRole
-from vskill_platform.domain.states import State
+from vskill_platform.domain.people.namespace import Visibility, namespace_in, namespace_of
+from vskill_platform.domain.skills import skill
+from vskill_platform.domain.skills.skill import Certification, PublishedSkill, StatusRole
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.verdicts.decision import BlockScope, RescanDecision, RescanOutcome
 from vskill_platform.intake.submit import (
     IntakeOutcome,
     Submitted,
@@ -52,11 +53,11 @@ from vskill_platform.queue.control import pause_queue, resume_queue
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.queue.schedule import run_job
-from vskill_platform.store import accounts
-from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
-from vskill_platform.store.rescans import apply_rescan
-from vskill_platform.store.skills import update_skill
+from vskill_platform.store.people import accounts
+from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist, remove_block
+from vskill_platform.store.skills.skills import update_skill
 from vskill_platform.store.stored_content import read_content
+from vskill_platform.store.verdicts.rescans import apply_rescan
 from vskill_platform.submission_store import get_submission
 from vskill_platform.worker_context import require_env, run_with_worker_env
 

@@ -9,16 +9,21 @@ import msgspec
 from simulator.clocks import StoreClock
 from simulator.content import PLACES
 from simulator.trace import Trace
-from vskill_platform.broker.contract import Broker
+from vskill_core.identity import Identity
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.blocklist import targets_of
-from vskill_platform.domain.identity import Identity
-from vskill_platform.domain.namespace import Namespace, Visibility, audience_for, namespace_of
-from vskill_platform.domain.revocation import Revocation, revoked_versions, status_of
-from vskill_platform.domain.skill import PublishedSkill, VersionStatus, listed_version, newest_under_review
-from vskill_platform.domain.states import State, may_move
-from vskill_platform.domain.submission import (
+from vskill_platform.domain.operation.task import Task
+from vskill_platform.domain.people.namespace import Namespace, Visibility, audience_for, namespace_of
+from vskill_platform.domain.skills.revocation import Revocation, revoked_versions, status_of
+from vskill_platform.domain.skills.skill import (
+    PublishedSkill,
+    VersionStatus,
+    listed_version,
+    newest_under_review,
+)
+from vskill_platform.domain.submissions.states import State, may_move
+from vskill_platform.domain.submissions.submission import (
     CLAIM_MS,
     CLOCK_SLACK_MS,
     FAILED_DELAYS_MS,
@@ -29,10 +34,10 @@ from vskill_platform.domain.submission import (
     owed_violation,
     violation,
 )
-from vskill_platform.domain.task import Task
-from vskill_platform.kv.collections import SKILLS, TASKS
-from vskill_platform.kv.entries import Entry, Operation, Put
-from vskill_platform.kv.memory import MemoryKV
+from vskill_platform.ledger.broker.contract import Broker
+from vskill_platform.ledger.kv.collections import SKILLS, TASKS
+from vskill_platform.ledger.kv.entries import Entry, Operation, Put
+from vskill_platform.ledger.kv.memory import MemoryKV
 
 #: Two processes' ideas of the store's clock differ by no more.
 SKEW_MS = 4_100

@@ -9,12 +9,9 @@ import msgspec
 
 from simulator.faults import Process, Weather
 from simulator.plan import Dependency, Fault
-from vskill_platform.blobs.contract import Blobs
-from vskill_platform.domain.content import SkillFile, digest_of_files
-from vskill_platform.domain.errors import NoSkillFound, SourceUnavailable
-from vskill_platform.domain.identity import Identity, normalise, submission_id, upload_identity
-from vskill_platform.domain.naming import slug_of
-from vskill_platform.domain.scan import (
+from vskill_core.content import SkillFile, digest_of_files
+from vskill_core.errors import NoSkillFound, SourceUnavailable
+from vskill_core.findings import (
     JUDGE_DOWN,
     Confirmation,
     Finding,
@@ -27,7 +24,10 @@ from vskill_platform.domain.scan import (
     StaticReport,
     Verdict,
 )
-from vskill_platform.domain.submission import Submission
+from vskill_core.identity import Identity, normalise, submission_id, upload_identity
+from vskill_core.naming import slug_of
+from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.ledger.blobs.contract import Blobs
 from vskill_platform.sources.contract import Fetched, FilesAtHead, RepositoryHead
 from vskill_platform.sources.upload import UploadSource
 

@@ -8,8 +8,11 @@ import msgspec
 
 from simulator.faults import Line, Process, Weather
 from simulator.plan import Dependency, Fault
-from vskill_platform.blobs.contract import Blobs
-from vskill_platform.broker.contract import (
+from vskill_core.errors import PlatformError, StoreUnavailable
+from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.messages import Send
+from vskill_platform.ledger.blobs.contract import Blobs
+from vskill_platform.ledger.broker.contract import (
     LEASE_MS,
     Broker,
     DeadLetterPage,
@@ -18,12 +21,9 @@ from vskill_platform.broker.contract import (
     Depth,
     Settlement,
 )
-from vskill_platform.domain.audience import Audiences
-from vskill_platform.domain.errors import PlatformError, StoreUnavailable
-from vskill_platform.domain.messages import Send
-from vskill_platform.kv.contract import KV, PAGE
-from vskill_platform.kv.entries import Change, Entry, EntryPage, Operation, Page, Put, Settled
-from vskill_platform.kv.query import Condition
+from vskill_platform.ledger.kv.contract import KV, PAGE
+from vskill_platform.ledger.kv.entries import Change, Entry, EntryPage, Operation, Page, Put, Settled
+from vskill_platform.ledger.kv.query import Condition
 
 #: An idle receiver waits for longer than it was asked to: most of a history is idle, and each look costs.
 PATIENCE = 5

@@ -9,7 +9,7 @@ from typing import TypeVar
 from simulator.loop import VirtualLoop
 from simulator.plan import Dependency, Fault, Plan
 from simulator.trace import Trace
-from vskill_platform.domain.errors import (
+from vskill_core.errors import (
     BlobUnavailable,
     PlatformError,
     SourceUnavailable,

@@ -19,13 +19,13 @@ from simulator.plan import Fault
 from simulator.planted import Bug, handler_of, jobs_of
 from simulator.world import World
 from vskill_platform.domain import keys
-from vskill_platform.domain.submission import CLOCK_SLACK_MS, Event, Submission, claimable
-from vskill_platform.domain.task import Task, is_due
-from vskill_platform.kv.collections import SKILLS
+from vskill_platform.domain.operation.task import Task, is_due
+from vskill_platform.domain.submissions.submission import CLOCK_SLACK_MS, Event, Submission, claimable
+from vskill_platform.ledger.kv.collections import SKILLS
 from vskill_platform.notifications import deliveries
 from vskill_platform.queue.control import Pause
 from vskill_platform.queue.jobs import Job
-from vskill_platform.store.jobs import JobRecord
+from vskill_platform.store.operation.jobs import JobRecord
 from vskill_platform.upkeep.scrub import PASS_EVERY_MS, ScrubProgress
 
 #: After the bad time, seconds without a step of any submission or task while something is due: longer than the

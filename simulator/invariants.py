@@ -10,22 +10,22 @@ from simulator.lists import check_lists
 from simulator.outside import Outside
 from simulator.plan import Listener
 from simulator.world import ANALYSER, World
+from vskill_core.identity import Identity
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, targets_of
-from vskill_platform.domain.identity import Identity
-from vskill_platform.domain.namespace import namespace_of
-from vskill_platform.domain.revocation import Revocation, revoked_versions, steps_by_kind
-from vskill_platform.domain.skill import PublishedSkill, SkillVersion, VersionStatus
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import MAX_INTERRUPTED, Event, Submission, exhaustion
-from vskill_platform.domain.task import Task, TaskState, task_key
+from vskill_platform.domain.operation.task import Task, TaskState, task_key
+from vskill_platform.domain.people.namespace import namespace_of
+from vskill_platform.domain.skills.revocation import Revocation, revoked_versions, steps_by_kind
+from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion, VersionStatus
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import MAX_INTERRUPTED, Event, Submission, exhaustion
 from vskill_platform.notifications.deliveries import DELIVERY
 from vskill_platform.notifications.notices import notices_of, recall_id
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
-from vskill_platform.repo_check import REPO_CHECK
-from vskill_platform.store.blocklist import reapply_blocklist, targets_for
+from vskill_platform.stages.repo_check import REPO_CHECK
 from vskill_platform.store.external_scans import EXTERNAL_SCAN, external_task_id
+from vskill_platform.store.recall.blocklist import reapply_blocklist, targets_for
 from vskill_platform.worker_context import run_with_worker_env
 
 

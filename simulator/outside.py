@@ -14,8 +14,8 @@ from simulator.world import ANALYSER, SECRET, World
 from vskill_platform.domain import keys
 from vskill_platform.notifications.notices import NoticeType
 from vskill_platform.store.external_scans import ExternalReport, ExternalStatus, take_remote_report
-from vskill_platform.store.jobs import JobRecord
-from vskill_platform.store.webhooks import Webhook
+from vskill_platform.store.operation.jobs import JobRecord
+from vskill_platform.store.telling.webhooks import Webhook
 from vskill_platform.worker_context import require_env
 
 #: Before any event, however far the clock is set back.

@@ -9,19 +9,19 @@ from typing import Any
 import msgspec
 
 from simulator.engines import FaultyKV
-from vskill_platform.blobs.memory import MemoryBlobs
-from vskill_platform.broker.contract import Batch
-from vskill_platform.broker.memory import MemoryBroker, _Live
+from vskill_core.errors import PlatformError
 from vskill_platform.domain import keys
-from vskill_platform.domain.errors import PlatformError
 from vskill_platform.domain.messages import SubmissionMessage, decode_body
-from vskill_platform.domain.namespace import Directory
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission, claim, claimable
+from vskill_platform.domain.people.namespace import Directory
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Submission, claim, claimable
 from vskill_platform.env import Env
-from vskill_platform.keeping import KeptReads
-from vskill_platform.kv.contract import iterate_pages
-from vskill_platform.kv.entries import Assert, Operation, Put
+from vskill_platform.ledger.blobs.memory import MemoryBlobs
+from vskill_platform.ledger.broker.contract import Batch
+from vskill_platform.ledger.broker.memory import MemoryBroker, _Live
+from vskill_platform.ledger.kv.contract import iterate_pages
+from vskill_platform.ledger.kv.entries import Assert, Operation, Put
+from vskill_platform.machine.process_cache import KeptReads
 from vskill_platform.pipeline import process_submission
 from vskill_platform.queue.consumer import Handler, handle_submission_queue
 from vskill_platform.queue.jobs import JOBS, Job, JobState

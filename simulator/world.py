@@ -19,17 +19,17 @@ from simulator.loop import VirtualLoop
 from simulator.plan import Fault, draw_plan
 from simulator.planted import Bug, content_class, kept_class, queue_class, store_class
 from simulator.trace import Trace, TraceLog
+from vskill_core.errors import ContentDamaged
 from vskill_platform.domain import keys
-from vskill_platform.domain.damage import verified_files
-from vskill_platform.domain.errors import ContentDamaged
-from vskill_platform.domain.namespace import Namespace
-from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.domain.submission import Event, Submission
-from vskill_platform.domain.task import Task
+from vskill_platform.domain.operation.damage import verified_files
+from vskill_platform.domain.operation.task import Task
+from vskill_platform.domain.people.namespace import Namespace
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.submissions.submission import Event, Submission
 from vskill_platform.env import Env, Pace
-from vskill_platform.keeping import KeptReads
-from vskill_platform.kv.collections import SKILLS, TASKS
-from vskill_platform.observability import Metrics
+from vskill_platform.ledger.kv.collections import SKILLS, TASKS
+from vskill_platform.machine.process_cache import KeptReads
+from vskill_platform.observing.observability import Metrics
 from vskill_platform.settings import Settings
 
 #: The analyser elsewhere, which some histories have.

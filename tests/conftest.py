@@ -25,7 +25,7 @@ from blockbuster import BlockBuster, BlockBusterFunction
 from hypothesis import settings
 
 from tests.support.lifetimes import guard_runner
-from vskill_platform.observability import configure_logging
+from vskill_platform.observing.observability import configure_logging
 from vskill_platform.settings import load_settings
 
 guard_runner()
@@ -37,7 +37,7 @@ settings.load_profile("patient")
 
 # Where the product may block, and why: file, function, and the calls that are let through there.
 # A read of one key by SQLite takes 5 µs inline and 160 µs through a thread; a longer one ends by itself.
-POINT_READ = ("vskill_platform/database/sqlite.py", {"point_read", "_read_here"})
+POINT_READ = ("vskill_platform/ledger/database/sqlite.py", {"point_read", "_read_here"})
 POINT_READ_CALLS = (
     "sqlite3.Connection.execute",
     "sqlite3.Cursor.execute",
@@ -45,18 +45,18 @@ POINT_READ_CALLS = (
     "sqlite3.Cursor.fetchall",
 )
 # Whether the files of the open database are still in their place: two looks at its folder.
-OWN_FILES = ("vskill_platform/database/open_files.py", {"_number"})
+OWN_FILES = ("vskill_platform/ledger/database/open_files.py", {"_number"})
 # A log line with a traceback reads the source files that it quotes, once each: only unforeseen errors have one.
 TRACEBACK = ("linecache.py", {"checkcache", "updatecache"})
 TRACEBACK_CALLS = ("os.stat", "io.BufferedReader.read", "io.TextIOWrapper.read")
 # A log line is one write to where the process's log goes, and no line of it may be reordered or held back.
-LOG_LINE = ("vskill_platform/observability.py", {"write", "_write_bytes"})
+LOG_LINE = ("vskill_platform/observing/observability.py", {"write", "_write_bytes"})
 LOG_LINE_CALLS = ("os.write", "threading.Lock.acquire")
 # The PostgreSQL driver looks for a password file and certificates whenever it connects, which is seldom.
 CONNECTING = ("asyncpg/connect_utils.py", {"_parse_connect_dsn_and_args"})
 CONNECTING_CALLS = ("os.stat", "os.path.abspath", "io.BufferedReader.read", "io.TextIOWrapper.read")
 # Starting a program waits until the kernel has loaded it: half a millisecond, where a copy of this process takes seven.
-STARTING = ("vskill_platform/child_processes.py", {"start_program", "start_own"})
+STARTING = ("vskill_platform/machine/child_processes.py", {"start_program", "start_own"})
 # A measurement of coverage guards its own data for the moment that a thread's first line takes.
 COVERAGE = ("coverage/collector.py", {"lock_data"})
 # Blocking calls that blockbuster does not know of.

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vskill_platform.domain.archives import archive_digests, tar_archive, zip_archive
-from vskill_platform.domain.content import MODES, SkillFile, check_path
-from vskill_platform.domain.errors import InvalidInput, NoSkillFound, PlatformError
+from vskill_core.archives import archive_digests, tar_archive, zip_archive
+from vskill_core.content import MODES, SkillFile, check_path
+from vskill_core.errors import InvalidInput, NoSkillFound, PlatformError
 
 LONG = "docs/" + "a" * 60 + "/" + "b" * 60 + "/reference.md"
 FILES = (

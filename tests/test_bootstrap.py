@@ -7,16 +7,16 @@ import pytest
 import structlog
 
 from tests.support.manual_clock import ManualClock
-from vskill_platform.bootstrap import env_for, new_worker_id, report_start
-from vskill_platform.domain.content import SkillFile, digest_of_files
-from vskill_platform.domain.errors import (
+from vskill_core.content import SkillFile, digest_of_files
+from vskill_core.errors import (
     BlobUnavailable,
     InvalidSettings,
     SchemaUnknown,
     StoreCorrupt,
     StoreUnavailable,
 )
-from vskill_platform.kv.contract import KV
+from vskill_platform.bootstrap import env_for, new_worker_id, report_start
+from vskill_platform.ledger.kv.contract import KV
 from vskill_platform.settings import Settings
 
 pytestmark = pytest.mark.anyio

@@ -6,22 +6,27 @@ from tests.support.acting import principal_for
 from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.skills import skill_files
 from tests.test_rescan import FAILING, Rules
-from vskill_platform.actions.rescans import CONTINUE_RESCANS, SHOW_RESCANS, ContinueRescans, StoppedRescans
-from vskill_platform.domain.archives import Artifact
-from vskill_platform.domain.content import digest_of_files, manifest_of, pack
-from vskill_platform.domain.errors import NotPermitted, TransitionError
-from vskill_platform.domain.identity import Identity
-from vskill_platform.domain.scan import Finding, FindingCategory, FindingKind, Severity, StaticReport
-from vskill_platform.domain.skill import Publication, SkillVersion, VersionStatus, publish_version
+from vskill_core.archives import Artifact
+from vskill_core.content import digest_of_files, manifest_of, pack
+from vskill_core.errors import NotPermitted, TransitionError
+from vskill_core.findings import Finding, FindingCategory, FindingKind, Severity, StaticReport
+from vskill_core.identity import Identity
+from vskill_platform.actions.operation.rescans import (
+    CONTINUE_RESCANS,
+    SHOW_RESCANS,
+    ContinueRescans,
+    StoppedRescans,
+)
+from vskill_platform.domain.skills.skill import Publication, SkillVersion, VersionStatus, publish_version
 from vskill_platform.intake.submit import submit_upload
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.jobs import JOBS
-from vskill_platform.rescan import request_rescan
-from vskill_platform.store.audit import list_audit
-from vskill_platform.store.brake import count_live_skills, list_take_downs
-from vskill_platform.store.skills import get_skill, iter_skills, skill_writes
-from vskill_platform.store.suppressions import add_suppression
+from vskill_platform.stages.rescan import request_rescan
+from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.skills.skills import get_skill, iter_skills, skill_writes
+from vskill_platform.store.verdicts.brake import count_live_skills, list_take_downs
+from vskill_platform.store.verdicts.suppressions import add_suppression
 
 pytestmark = pytest.mark.anyio
 

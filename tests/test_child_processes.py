@@ -14,7 +14,7 @@ import uvloop
 
 from tests.support.lifetimes import guard_runner
 from tests.support.patience import NEVER_MS, PATIENCE_S
-from vskill_platform.child_processes import (
+from vskill_platform.machine.child_processes import (
     RunningProgram,
     end_group,
     pipe_of,

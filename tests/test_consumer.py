@@ -27,26 +27,31 @@ from tests.support.memory_env import memory_env
 from tests.support.patience import PATIENCE_S
 from tests.support.skills import skill_files
 from tests.support.system_reads import get_submission
+from vskill_core.content import SkillFile
+from vskill_core.errors import SourceUnavailable, StoreUnavailable
+from vskill_core.findings import StaticReport
 from vskill_platform.bootstrap import env_for
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.errors import SourceUnavailable, StoreUnavailable
-from vskill_platform.domain.scan import StaticReport
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import CLAIM_MS, MAX_INTERRUPTED, UNAVAILABLE_END_MS, Submission
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import (
+    CLAIM_MS,
+    MAX_INTERRUPTED,
+    UNAVAILABLE_END_MS,
+    Submission,
+)
 from vskill_platform.env import Env, Pace
 from vskill_platform.intake.submit import submit_repository, submit_upload
 from vskill_platform.queue import consumer
 from vskill_platform.queue.consumer import handle_submission_queue, run_consumer
 from vskill_platform.queue.control import pause_queue, resume_queue
 from vskill_platform.queue.recovery import recover_stuck_submissions
-from vskill_platform.scan.limits import Limits
-from vskill_platform.scan.reading.manifest import read_manifest
 from vskill_platform.settings import Settings
 from vskill_platform.sources.contract import Fetched
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.submission_store import enumerate_published_skills
 from vskill_platform.tiers.pool import PooledScanner
 from vskill_platform.worker_context import get_worker_env, run_with_worker_env
+from vskill_scan.limits import Limits
+from vskill_scan.reading.manifest import read_manifest
 
 pytestmark = pytest.mark.anyio
 

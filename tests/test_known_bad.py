@@ -6,17 +6,17 @@ from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.scanners import InlineScanner
 from tests.support.skills import skill_files
 from tests.support.system_reads import get_submission
+from vskill_core.content import digest_of_files
 from vskill_platform.domain.blocklist import digest_target
-from vskill_platform.domain.content import digest_of_files
-from vskill_platform.domain.states import State
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.submit import IntakeOutcome, submit_upload
 from vskill_platform.queue.jobs import JOBS
-from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.reading.manifest import read_manifest
-from vskill_platform.scan.rules.indicators import read_indicators, with_indicators
-from vskill_platform.scan.rules.ruleset import Ruleset
-from vskill_platform.store.blocklist import find_hits
-from vskill_platform.store.skills import get_skill
+from vskill_platform.store.recall.blocklist import find_hits
+from vskill_platform.store.skills.skills import get_skill
+from vskill_scan.engine import Engine
+from vskill_scan.reading.manifest import read_manifest
+from vskill_scan.rules.indicators import read_indicators, with_indicators
+from vskill_scan.rules.ruleset import Ruleset
 
 pytestmark = pytest.mark.anyio
 

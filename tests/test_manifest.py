@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vskill_platform.domain.errors import InvalidManifest
-from vskill_platform.domain.form import MEANINGS, SKIPPED_BY_SKILLS, NoteCode
-from vskill_platform.domain.naming import is_plain_name
-from vskill_platform.scan.reading.manifest import DESCRIPTION_LENGTH, MAX_DEPTH, Manifest, read_manifest
+from vskill_core.errors import InvalidManifest
+from vskill_core.form import MEANINGS, SKIPPED_BY_SKILLS, NoteCode
+from vskill_core.naming import is_plain_name
+from vskill_scan.reading.manifest import DESCRIPTION_LENGTH, MAX_DEPTH, Manifest, read_manifest
 
 
 def skill(*lines: str, body: str = "# Title\n") -> bytes:

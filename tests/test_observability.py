@@ -11,9 +11,9 @@ import structlog
 
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import TroubledScanner
-from vskill_platform.clock import SystemClock
-from vskill_platform.domain.errors import PlatformError
-from vskill_platform.observability import Metrics, add_counts, configure_logging, without_gauges
+from vskill_core.errors import PlatformError
+from vskill_platform.ledger.clock import SystemClock
+from vskill_platform.observing.observability import Metrics, add_counts, configure_logging, without_gauges
 from vskill_platform.queue.jobs import Job
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.settings import Settings

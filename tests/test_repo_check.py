@@ -11,16 +11,19 @@ from tests.support.acting import run_again, take_down
 from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.git_server import git, git_server, skill_md
 from tests.support.system_reads import get_submission
+from vskill_core.errors import InvalidInput, NoEnvironment, NotFound, SourceGone
+from vskill_core.identity import Identity, normalise, submission_id, upload_identity
 from vskill_platform.domain import keys
-from vskill_platform.domain.errors import InvalidInput, NoEnvironment, NotFound, SourceGone
-from vskill_platform.domain.identity import Identity, normalise, submission_id, upload_identity
-from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.domain.states import State
-from vskill_platform.domain.task import TaskState, task_key
+from vskill_platform.domain.operation.task import TaskState, task_key
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
-from vskill_platform.repo_check import (
+from vskill_platform.sources.contract import Watchable
+from vskill_platform.sources.router import SourceRouter
+from vskill_platform.sources.upload import UploadSource
+from vskill_platform.stages.repo_check import (
     MOST_OUTSTANDING,
     NEW_COMMIT,
     REPO_CHECK,
@@ -30,11 +33,8 @@ from vskill_platform.repo_check import (
     read_runs,
     start_runs,
 )
-from vskill_platform.sources.contract import Watchable
-from vskill_platform.sources.router import SourceRouter
-from vskill_platform.sources.upload import UploadSource
 from vskill_platform.store.repo_health import Reach, RepoHealth, get_health, list_health, read_health
-from vskill_platform.store.skills import get_skill
+from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.store.tasks import read_task
 from vskill_platform.worker_context import run_with_worker_env
 

@@ -6,9 +6,8 @@ import pytest
 from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.skills import skill_files
 from tests.support.system_reads import get_submission
-from vskill_platform.domain import keys
-from vskill_platform.domain.content import digest_of_files
-from vskill_platform.domain.scan import (
+from vskill_core.content import digest_of_files
+from vskill_core.findings import (
     JUDGE_DOWN,
     Finding,
     FindingCategory,
@@ -20,12 +19,19 @@ from vskill_platform.domain.scan import (
     StaticReport,
     Verdict,
 )
-from vskill_platform.domain.skill import Certification
-from vskill_platform.domain.states import State
-from vskill_platform.domain.task import TaskState
+from vskill_platform.domain import keys
+from vskill_platform.domain.operation.task import TaskState
+from vskill_platform.domain.skills.skill import Certification
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.submit import submit_upload
-from vskill_platform.rescan import MOST_OPEN, RESCAN, release_take_downs, request_due_rescans, request_rescan
-from vskill_platform.store.skills import get_skill
+from vskill_platform.stages.rescan import (
+    MOST_OPEN,
+    RESCAN,
+    release_take_downs,
+    request_due_rescans,
+    request_rescan,
+)
+from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.store.tasks import read_task
 
 pytestmark = pytest.mark.anyio

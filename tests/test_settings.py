@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from vskill_platform.domain.errors import InvalidSettings
-from vskill_platform.scan.limits import DEFAULT_LIMITS
+from vskill_core.errors import InvalidSettings
 from vskill_platform.settings import (
     CHOSEN,
     GONE,
@@ -17,6 +16,7 @@ from vskill_platform.settings import (
     shown_location,
 )
 from vskill_platform.tiers.pool import WAIT_S
+from vskill_scan.limits import DEFAULT_LIMITS
 
 
 def test_no_variables_at_all_give_the_embedded_defaults():

@@ -7,14 +7,14 @@ import sys
 import pytest
 
 from tests.support.patience import PATIENCE_S
-from vskill_platform.domain.errors import StoreUnavailable
-from vskill_platform.shortages import LATELY_MS, ShortagesMet, shortage_of
+from vskill_core.errors import StoreUnavailable
+from vskill_platform.machine.shortages import LATELY_MS, ShortagesMet, shortage_of
 
 _NO_MEMORY_FOR = """
 import resource, threading
 from pathlib import Path
 from vskill_platform.tiers.wire import frame
-from vskill_platform.shortages import shortage_of
+from vskill_platform.machine.shortages import shortage_of
 
 big = {{str(number): b"x" * 300_000 for number in range(20)}}
 pages = int(Path("/proc/self/statm").read_text().split()[0])

@@ -28,18 +28,18 @@ from tests.support.manual_clock import ManualClock
 from tests.support.memory_env import memory_env
 from tests.support.patience import PATIENCE_S, wait_until
 from tests.test_consumer import Scripted, read, submit, work
-from vskill_platform.clock import TICK_S, TimeLimit
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.errors import ClaimLost, Shortage, SourceUnavailable
-from vskill_platform.domain.identity import normalise
+from vskill_core.content import SkillFile
+from vskill_core.errors import ClaimLost, Shortage, SourceUnavailable
+from vskill_core.findings import JudgeStatus, ScanStatus, StaticReport
+from vskill_core.identity import normalise
 from vskill_platform.domain.messages import TaskMessage
-from vskill_platform.domain.scan import JudgeStatus, ScanStatus, StaticReport
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import CLAIM_MS, UNAVAILABLE_FIRST_MS, Submission
-from vskill_platform.domain.task import Task, TaskState
+from vskill_platform.domain.operation.task import Task, TaskState
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import CLAIM_MS, UNAVAILABLE_FIRST_MS, Submission
 from vskill_platform.external_scan.dispatch import request_scans
-from vskill_platform.kv.entries import Put
-from vskill_platform.observability import Metrics, logger
+from vskill_platform.ledger.clock import TICK_S, TimeLimit
+from vskill_platform.ledger.kv.entries import Put
+from vskill_platform.observing.observability import Metrics, logger
 from vskill_platform.queue.tasks import handle_task
 from vskill_platform.settings import Settings
 from vskill_platform.sources.addresses import Hosts
@@ -123,7 +123,7 @@ async def sleep_and_wait(limit: TimeLimit) -> None:
 _WAITING = """
 import asyncio, sys
 {loop}
-from vskill_platform.clock import TimeLimit
+from vskill_platform.ledger.clock import TimeLimit
 
 async def main():
     reader = asyncio.StreamReader()

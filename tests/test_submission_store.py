@@ -19,21 +19,21 @@ from tests.support.manual_clock import ManualClock
 from tests.support.memory_env import memory_env
 from tests.support.records import in_state, stored, submission
 from tests.support.system_reads import get_run, get_submission
-from vskill_platform.database.sqlite import SqliteDatabase
-from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.errors import (
+from vskill_core.errors import (
     InvalidInput,
     NoEnvironment,
     NotFound,
     RecordMalformed,
     StoreUnavailable,
 )
-from vskill_platform.domain.states import STUCK_STATES, State
-from vskill_platform.domain.submission import STUCK_THRESHOLD_MS
+from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.submissions.states import STUCK_STATES, State
+from vskill_platform.domain.submissions.submission import STUCK_THRESHOLD_MS
 from vskill_platform.env import Env
-from vskill_platform.kv.contract import KV, READS_AT_ONCE
-from vskill_platform.kv.memory import MemoryKV
-from vskill_platform.kv.sqlite import SqliteKV
+from vskill_platform.ledger.database.sqlite import SqliteDatabase
+from vskill_platform.ledger.kv.contract import KV, READS_AT_ONCE
+from vskill_platform.ledger.kv.memory import MemoryKV
+from vskill_platform.ledger.kv.sqlite import SqliteKV
 from vskill_platform.submission_store import (
     count_submissions,
     enumerate_published_skills,

@@ -15,14 +15,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.patience import PATIENCE_S
-from vskill_platform import telemetry
+from vskill_core.errors import InvalidSettings
 from vskill_platform.bootstrap import env_for
-from vskill_platform.clock import SystemClock
-from vskill_platform.domain.errors import InvalidSettings
+from vskill_platform.ledger.clock import SystemClock
+from vskill_platform.observing import telemetry
+from vskill_platform.observing.telemetry import NoTracing
 from vskill_platform.queue.jobs import Job, JobState
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.settings import Settings
-from vskill_platform.telemetry import NoTracing
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio

@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.memory_env import named_env
+from vskill_core.errors import NoEnvironment
 from vskill_platform import worker_context
-from vskill_platform.domain.errors import NoEnvironment
 from vskill_platform.env import Env
 from vskill_platform.worker_context import (
     get_worker_env,

@@ -12,10 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tools.code_rules import PACKAGE, imports
+from tools.code_rules import imports
+from tools.files import PRODUCT, module_name
 from tools.problem import Problem
 
-SOURCE = "src/"
 _TEMPLATES = ("src/vskill_platform/web/templates/", "src/vskill_platform/notifications/")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 #: Decorators that hand the function to a framework: the framework calls it.
@@ -26,10 +26,10 @@ _RENDERER = "the Markdown renderer calls its methods by the type of the token"
 EXEMPT: dict[str, str] = {
     "vskill_platform.cli.SectionedGroup.format_commands": "click calls it",
     "vskill_platform.cli.errors.ActionGroup.get_command": "click calls it",
-    "vskill_platform.client.group.PlatformGroup.invoke": "click calls it",
+    "vskill_client.group.PlatformGroup.invoke": "click calls it",
     "vskill_platform.web.clients.mcp_server.McpServer": "web/clients/mcp loads the module by name when asked",
     **{
-        f"vskill_platform.web.markdown._Renderer.{method}": _RENDERER
+        f"vskill_platform.web.drawing.markdown._Renderer.{method}": _RENDERER
         for method in (
             "heading_open",
             "heading_close",
@@ -42,10 +42,10 @@ EXEMPT: dict[str, str] = {
             "td_open",
         )
     },
-    "vskill_platform.web.server._Server.capture_signals": "uvicorn calls it",
-    "vskill_platform.web.server._Server.startup": "uvicorn calls it",
+    "vskill_platform.web.door.server._Server.capture_signals": "uvicorn calls it",
+    "vskill_platform.web.door.server._Server.startup": "uvicorn calls it",
     **{
-        f"vskill_platform.web.connection.ClientConnection.{method}": "the event loop, the parser or uvicorn calls it"
+        f"vskill_platform.web.door.connection.ClientConnection.{method}": "loop, parser or uvicorn call it"
         for method in (
             "connection_made",
             "connection_lost",
@@ -110,7 +110,7 @@ def find_unused(contents: Mapping[str, str], exempt: Mapping[str, str] = EXEMPT)
     modules = {
         module_name(path): _Module(path, module_name(path), text)
         for path, text in contents.items()
-        if path.startswith(PACKAGE) and path.endswith(".py")
+        if path.startswith(PRODUCT) and path.endswith(".py")
     }
     users = _users(modules)
     template_words = {
@@ -162,10 +162,6 @@ def _resolve(name: str, modules: Mapping[str, "_Module"]) -> set[str]:
     return {
         defined for imported in modules[module].imported[attribute] for defined in _resolve(imported, modules)
     }
-
-
-def module_name(path: str) -> str:
-    return path.removeprefix(SOURCE).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 class _Module(ast.NodeVisitor):

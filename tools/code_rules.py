@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from tools.files import PRODUCT
 from tools.problem import Problem
 
 PACKAGE = "src/vskill_platform/"
@@ -20,15 +21,20 @@ class Rule:
     """Names that only some files of the package may use."""
 
     names: frozenset[str]
-    #: Paths inside the package.
+    #: Paths inside the registry's package, and those of the others with their names.
     allowed_in: frozenset[str]
     reason: str
+
+
+def inside(path: str) -> str:
+    """The path as rules name it."""
+    return path.rpartition("/src/")[2] if path.startswith("packages/") else path.removeprefix(PACKAGE)
 
 
 RULES = (
     Rule(
         names=frozenset({"os.environ", "os.environb", "os.getenv", "os.getenvb"}),
-        allowed_in=frozenset({"settings.py", "client/registries.py", "client/output.py"}),
+        allowed_in=frozenset({"settings.py", "vskill_client/registries.py", "vskill_client/output.py"}),
         reason="only settings.py and the client read the process environment; take the value from the settings",
     ),
     Rule(
@@ -44,26 +50,26 @@ RULES = (
                 "uuid.uuid4",
             }
         ),
-        allowed_in=frozenset({"clock.py", "client/revocation_check.py"}),
+        allowed_in=frozenset({"ledger/clock.py", "vskill_client/revocation_check.py"}),
         reason="time and ids come from the environment's clock, so that tests and the simulator own them",
     ),
     Rule(
         names=frozenset({"vskill_platform.submission_store.read_submission"}),
         allowed_in=frozenset(
             {
-                "actions/narrowing.py",
-                "actions/takedowns.py",
-                "actions/versions.py",
-                "demo.py",
+                "actions/skills/narrowing.py",
+                "actions/recall/takedowns.py",
+                "actions/skills/versions.py",
+                "installation/demo.py",
                 "intake/moves.py",
                 "intake/submit.py",
                 "queue/consumer.py",
-                "rescan.py",
-                "store/blocklist.py",
+                "stages/rescan.py",
+                "store/recall/blocklist.py",
                 "store/claims.py",
-                "store/rescans.py",
-                "store/standing.py",
-                "store/withdrawals.py",
+                "store/verdicts/rescans.py",
+                "store/skills/reputation.py",
+                "store/recall/withdrawals.py",
             }
         ),
         reason="it reads a submission in order to change it; what shows one to somebody asks get_submission",
@@ -95,18 +101,18 @@ EVERYTHING = "EVERYTHING"
 #: Modules that may name it, each with its reason; paths inside the package.
 READ_EVERYTHING = {
     "domain/audience.py": "defines it",
-    "domain/namespace.py": "is the rule that says who has it: reviewers and the operator",
-    "demo.py": "asks whether the store is empty",
+    "domain/people/namespace.py": "is the rule that says who has it: reviewers and the operator",
+    "installation/demo.py": "asks whether the store is empty",
     "external_scan/due.py": "asks for tasks, which have no audience",
-    "actions/reach.py": "counts what a change would hide, in collections of every audience",
+    "actions/people/visibility_preview.py": "counts what a change would hide, in collections of every audience",
     "queue/health.py": "finds what breaks the queue's invariant, in every namespace",
     "queue/recovery.py": "sends the work that is owed, in every namespace",
-    "rescan.py": "asks for tasks, which have no audience",
-    "store/change_requests.py": "ends runs whose author did not answer, whoever may read them",
-    "store/blocklist.py": "an entry is for the readers of what it hits, in every namespace",
-    "store/collections.py": "reads what an admin is about to change",
+    "stages/rescan.py": "asks for tasks, which have no audience",
+    "store/review/change_requests.py": "ends runs whose author did not answer, whoever may read them",
+    "store/recall/blocklist.py": "an entry is for the readers of what it hits, in every namespace",
+    "store/skills/collections.py": "reads what an admin is about to change",
     "store/contents.py": "asks which records hold a content, and tells only whether one of them may be read",
-    "store/brake.py": "counts live skills, for the brake of rescans",
+    "store/verdicts/brake.py": "counts live skills, for the brake of rescans",
     "submission_store.py": "reports what is stuck or malformed, to the system and with its audience",
 }
 NO_EVERYTHING = (
@@ -115,11 +121,11 @@ NO_EVERYTHING = (
 )
 #: What tells a role apart, or checks one. Only actions decide who may; a page asks `ACTION.allows(principal)`.
 DECIDES_RIGHTS = frozenset({"is_admin", "is_reviewer", "require_scope"})
-ROLES = "vskill_platform.store.accounts.Role."
+ROLES = "vskill_platform.store.people.accounts.Role."
 ACTIONS = f"{PACKAGE}actions/"
 #: Which may name a role outside `actions/`, because they write it into a record or compute with it.
 NAME_ROLES = frozenset(
-    f"{PACKAGE}store/{name}.py" for name in ("accounts", "github_accounts", "sessions", "setup")
+    f"{PACKAGE}store/people/{name}.py" for name in ("accounts", "github_accounts", "sessions", "setup")
 )
 NO_RIGHTS = "decides who may outside actions/: declare the action, or ask ACTION.allows(principal)"
 TEMPLATES = f"{PACKAGE}web/templates/"
@@ -143,7 +149,7 @@ NO_PATCHES = (
 
 def check_module(path: str, text: str) -> Iterator[Problem]:
     """All house rules on one Python file; files that are neither the product nor its tests are not bound by them."""
-    if path.startswith(PACKAGE):
+    if path.startswith(PRODUCT):
         tree = ast.parse(text, filename=path)
         yield from _check_docstring(path, tree)
         yield from _check_names(path, tree)
@@ -178,7 +184,7 @@ def _check_everything(path: str, tree: ast.Module) -> Iterator[Problem]:
         if (isinstance(node, ast.Name | ast.Attribute) and _last_name(node) == EVERYTHING)
         or (isinstance(node, ast.ImportFrom) and any(alias.name == EVERYTHING for alias in node.names))
     ]
-    if path.removeprefix(PACKAGE) not in READ_EVERYTHING:
+    if inside(path) not in READ_EVERYTHING:
         yield from (Problem(path, line, f"{EVERYTHING}: {NO_EVERYTHING}") for line in sorted(set(lines)))
     elif not lines:
         yield Problem(path, 1, f"does not name {EVERYTHING} any more: remove it from tools/code_rules.py")
@@ -252,7 +258,7 @@ def _check_names(path: str, tree: ast.Module) -> Iterator[Problem]:
 
 def _violations(path: str, line: int, name: str) -> Iterator[Problem]:
     for rule in RULES:
-        if name in rule.names and path.removeprefix(PACKAGE) not in rule.allowed_in:
+        if name in rule.names and inside(path) not in rule.allowed_in:
             yield Problem(path, line, f"{name}: {rule.reason}")
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import click
 
+from vskill_client.main import cli as client
 from vskill_platform.cli import cli
-from vskill_platform.client.main import cli as client
 
 WIDTH = 100
 

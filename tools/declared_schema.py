@@ -1,4 +1,5 @@
-"""What the databases keep for the declared collections, written from the one declaration in `kv/collections.py`: a
+"""What the databases keep for the declared collections, written from the one declaration in
+`ledger/kv/collections.py`: a
 column for each field that an index or a count names, the indexes, what keeps the counts, and what is searched.
 
 Each script may be run over a database that has some of it already: it adds what is missing and replaces functions and
@@ -10,13 +11,13 @@ triggers. It removes nothing; a migration does that.
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from vskill_platform.kv.collections import AUDIENCE, COLLECTIONS, RecordKind
-from vskill_platform.kv.fields import FIELD_COLUMNS, column, kept_fields
-from vskill_platform.kv.overlaps import numbers_table
-from vskill_platform.kv.sqlite_fields import search_columns, search_table
-from vskill_platform.kv.sqlite_query import index_name, narrow_index
+from vskill_platform.ledger.kv.collections import AUDIENCE, COLLECTIONS, RecordKind
+from vskill_platform.ledger.kv.fields import FIELD_COLUMNS, column, kept_fields
+from vskill_platform.ledger.kv.overlaps import numbers_table
+from vskill_platform.ledger.kv.sqlite_fields import search_columns, search_table
+from vskill_platform.ledger.kv.sqlite_query import index_name, narrow_index
 
-_FOLDER = PurePosixPath("src/vskill_platform/database/sql")
+_FOLDER = PurePosixPath("src/vskill_platform/ledger/database/sql")
 SQLITE, POSTGRES = str(_FOLDER / "sqlite_declared.sql"), str(_FOLDER / "postgres_declared.sql")
 
 _HEAD = """\

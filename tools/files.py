@@ -8,6 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+#: Where our packages lie: the registry, and what others take alone.
+HOMES = ("src/", "packages/core/src/", "packages/scan/src/", "packages/client/src/")
+#: Where the product's own code begins.
+PRODUCT = ("src/vskill_platform/", "packages/")
 
 
 def project_files(root: Path = ROOT) -> list[str]:
@@ -27,3 +31,9 @@ def texts(root: Path = ROOT) -> Iterator[tuple[str, str]]:
         content = (root / path).read_bytes()
         if b"\0" not in content:
             yield path, content.decode("utf-8", errors="replace")
+
+
+def module_name(path: str) -> str:
+    """Of a file of the product, as an import names it."""
+    home = next((home for home in HOMES if path.startswith(home)), "")
+    return path.removeprefix(home).removesuffix(".py").removesuffix("/__init__").replace("/", ".")

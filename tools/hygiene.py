@@ -28,7 +28,7 @@ _HOST = re.compile("|".join(re.escape(host) for host in REGISTRY_HOSTS), re.IGNO
 # A slash that continues a longer path or an address is not the root of a file system.
 _MACHINE_PATH = re.compile(r"(?<![\w.~*}\])>/-])/(?:(?:work|root|home|Users)/[\w.]|tmp/bash)")
 # Files about what attacks look for; such paths are what they are about.
-_ABOUT_ATTACKS = ("src/vskill_platform/scan/", "tests/scan/", "docs/reference/rules.md")
+_ABOUT_ATTACKS = ("packages/scan/", "tests/scan/", "docs/reference/rules.md")
 # Names that are not ours on a public index: whoever registers one runs code where somebody pastes the line.
 # And `vskill` installs a repository's newest commit, not what was verified.
 _FOREIGN_INSTALL = re.compile(

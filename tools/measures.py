@@ -14,19 +14,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tools import callers, names
-from tools.callers import SOURCE
 from tools.code_rules import PACKAGE, imports
-from tools.files import ROOT, texts
+from tools.files import PRODUCT, ROOT, module_name, texts
 from tools.problem import Problem
 
 RATCHET = "tools/ratchet.toml"
 #: Whose lines are counted.
-FOLDERS = (SOURCE, "bench/", "tools/")
+FOLDERS = ("src/", "packages/core/", "packages/scan/", "packages/client/", "bench/", "tools/")
 #: What is longer than this is hard to see whole.
 LONG_FILE, LONG_FUNCTION = 400, 40
 
 #: Where SQL belongs.
-ENGINES = tuple(f"{PACKAGE}{folder}/" for folder in ("kv", "broker", "database"))
+ENGINES = tuple(f"{PACKAGE}ledger/{folder}/" for folder in ("kv", "broker", "database"))
 #: From this many keywords on, a call copies one struct into another more often than not.
 MANY_KEYWORDS = 8
 _SQL = re.compile(
@@ -55,9 +54,10 @@ class Measure:
 def measure(contents: Mapping[str, str]) -> list[Measure]:
     """Every figure of these files, by path."""
     python = {path: text for path, text in contents.items() if path.endswith(".py")}
-    trees = {path: ast.parse(text) for path, text in python.items() if path.startswith(PACKAGE)}
+    trees = {path: ast.parse(text) for path, text in python.items() if path.startswith(PRODUCT)}
     known = _imported(trees)
     return [
+        Measure("lines of all packages", sum(_lines(python, folder) for folder in PRODUCT)),
         *(Measure(f"lines of {folder.rstrip('/')}", _lines(python, folder)) for folder in FOLDERS),
         Measure("modules", len(trees)),
         Measure("most modules in a folder", max(Counter(map(_folder, trees)).values(), default=0)),
@@ -174,7 +174,7 @@ def _class_names(trees: Mapping[str, ast.Module]) -> list[str]:
 
 def _imported(trees: Mapping[str, ast.Module]) -> dict[str, set[str]]:
     """The own modules that each module imports, at its top or within a function."""
-    by_name = {callers.module_name(path): tree for path, tree in trees.items()}
+    by_name = {module_name(path): tree for path, tree in trees.items()}
     return {
         name: {
             owner

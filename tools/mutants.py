@@ -22,9 +22,11 @@ from typing import NamedTuple
 from tools.files import ROOT
 
 #: What is changed where no module is named.
-WATCHED = tuple(
-    f"src/vskill_platform/{name}"
-    for name in ("domain/*.py", "store/claims.py", "sources/archive.py", "scan/rules/evaluate.py")
+WATCHED = (
+    "src/vskill_platform/domain/**/*.py",
+    "packages/core/src/vskill_core/*.py",
+    "src/vskill_platform/store/claims.py",
+    "packages/scan/src/vskill_scan/rules/evaluate.py",
 )
 #: The share of changes that no test may notice.
 MOST = 0.02
@@ -48,7 +50,7 @@ class Mutant(NamedTuple):
 
 def main(arguments: Sequence[str], root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
-    parser.add_argument("modules", nargs="*", help="such as src/vskill_platform/domain/decision.py")
+    parser.add_argument("modules", nargs="*", help="such as src/vskill_platform/domain/verdicts/decision.py")
     parser.add_argument("--tests", nargs="+", help="that must notice; those named like the module without")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once")
     options = parser.parse_args(arguments)

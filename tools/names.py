@@ -4,7 +4,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from tools.code_rules import PACKAGE
+from tools.files import PRODUCT
 from tools.problem import Problem
 
 Places = dict[str, list[tuple[str, int]]]
@@ -14,7 +14,7 @@ def check_class_names(contents: Mapping[str, str]) -> Iterator[Problem]:
     trees = {
         path: ast.parse(text)
         for path, text in contents.items()
-        if path.startswith(PACKAGE) and path.endswith(".py")
+        if path.startswith(PRODUCT) and path.endswith(".py")
     }
     for name, places in repeated_classes(trees).items():
         first = places[0][0]

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from tools.tables import table
-from vskill_platform.domain.scan import FindingCategory
-from vskill_platform.scan.rules.ruleset import Example, TextRule, bundled_rules
-from vskill_platform.scan.rules.structure import RULES, Rule
+from vskill_core.findings import FindingCategory
+from vskill_scan.rules.ruleset import Example, TextRule, bundled_rules
+from vskill_scan.rules.structure import RULES, Rule
 
 #: Of an example; what is longer is cut, and says so.
 LONGEST = 700

@@ -1,4 +1,5 @@
-"""The tables of `docs/reference/states.md` and its diagram `states.svg`, from the one table of `domain/states.py`.
+"""The tables of `docs/reference/states.md` and its diagram `states.svg`, from the one table of
+`domain/submissions/states.py`.
 
 What every active state may do is drawn once, from the box around them all, so that the picture stays readable: those
 arrows are found by looking at the table, and so is every other one.
@@ -10,7 +11,7 @@ from html import escape
 import msgspec
 
 from tools.tables import table
-from vskill_platform.domain.states import (
+from vskill_platform.domain.submissions.states import (
     ACTIVE_STATES,
     FLAGS,
     TRANSITIONS,

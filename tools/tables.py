@@ -6,16 +6,16 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import vskill_platform.scan.rules.ruleset  # noqa: F401 - the one module that adds an error of its own
+import vskill_scan.rules.ruleset  # noqa: F401 - the one module that adds an error of its own
+from vskill_core.errors import PlatformError
+from vskill_core.form import MEANINGS, SKIPPED_BY_SKILLS, NoteCode
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.table import ACTIONS
-from vskill_platform.domain.errors import PlatformError
-from vskill_platform.domain.form import MEANINGS, SKIPPED_BY_SKILLS, NoteCode
-from vskill_platform.observability import Metrics
+from vskill_platform.observing.observability import Metrics
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.settings import SettingFacts, describe_settings
-from vskill_platform.web.limits import QUOTAS
+from vskill_platform.web.door.limits import QUOTAS
 from vskill_platform.web.pages.table import ENDPOINTS
 
 

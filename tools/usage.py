@@ -13,11 +13,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tools.code_rules import PACKAGE, imported_names, qualified_name
+from tools.code_rules import imported_names, qualified_name
+from tools.files import PRODUCT, module_name
 from tools.problem import Problem
 
 STRUCT = "msgspec.Struct"
-ANSWER = "vskill_platform.client.wire.base.Wire"
+ANSWER = "vskill_client.wire.base.Wire"
 SETTINGS = "vskill_platform.settings.Settings"
 #: Where stored records are declared.
 RECORDS = "vskill_platform.domain."
@@ -25,7 +26,6 @@ RECORDS = "vskill_platform.domain."
 _WIRE = "the client reads the field"
 _DONE = "says that it was done; whatever else is an error"
 _ACCEPTED = "the client sends it, and what is asked is so anyway"
-_LIMIT = "a limit: whoever builds the environment may set another"
 _CHANGES = "`publish` gives it by name, among the changes of its step"
 _TOOLS = "the reference shows it"
 
@@ -43,8 +43,6 @@ EXEMPT: Mapping[str, str] = {
     "Up.status": "a process that answers is up",
     "Readiness.status": "one that is not ready answers with an error",
     "SkillQuery.force_install": _ACCEPTED,
-    "ContentLimits.bytes_file": _LIMIT,
-    "ContentLimits.files": _LIMIT,
     "Submission.published": _CHANGES,
     "Submission.published_version": _CHANGES,
     "SearchQuery.highlighted_only": _ACCEPTED,
@@ -144,7 +142,7 @@ def _look(contents: Mapping[str, str]) -> Seen:
 
 
 def _is_ours(path: str, ending: str) -> bool:
-    return path.startswith(PACKAGE) and path.endswith(ending)
+    return path.startswith(PRODUCT) and path.endswith(ending)
 
 
 class Module:
@@ -152,7 +150,7 @@ class Module:
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
-        self.name = path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        self.name = module_name(path)
         tree = ast.parse(text, filename=path)
         kinds = ast.Import | ast.ImportFrom | ast.Attribute | ast.Call
         self.nodes = [node for node in ast.walk(tree) if isinstance(node, kinds)]

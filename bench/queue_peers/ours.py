@@ -7,10 +7,10 @@ from bench.consuming import consuming, until_empty
 from bench.consuming import fill as fill_queue
 from bench.queue_peers.protocol import Order, Work
 from vskill_platform.bootstrap import env_for
-from vskill_platform.broker.contract import Batch
 from vskill_platform.cli.process import run_async
 from vskill_platform.env import Env
-from vskill_platform.observability import configure_logging
+from vskill_platform.ledger.broker.contract import Batch
+from vskill_platform.observing.observability import configure_logging
 from vskill_platform.settings import Settings
 
 

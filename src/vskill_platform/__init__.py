@@ -4,6 +4,6 @@ A skill is submitted, queued, fetched, scanned, judged, decided and published; t
 after that way, and imports run downwards only. ARCHITECTURE.md at the repository's root is the map.
 """
 
-from vskill_platform.domain.release import __version__
+from vskill_core.release import __version__
 
 __all__ = ["__version__"]

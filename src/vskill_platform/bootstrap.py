@@ -14,25 +14,24 @@ from pathlib import Path
 import msgspec
 from structlog.typing import FilteringBoundLogger
 
-from vskill_platform.blobs.contract import Blobs
-from vskill_platform.blobs.files import FilesBlobs
-from vskill_platform.blobs.memory import MemoryBlobs
-from vskill_platform.broker.contract import Broker
-from vskill_platform.broker.memory import MemoryBroker
-from vskill_platform.broker.sqlite import SqliteBroker
-from vskill_platform.clock import MAX_SKEW_MS, Clock, SystemClock
-from vskill_platform.database.migrations import load_migrations
-from vskill_platform.database.sqlite import SqliteDatabase
-from vskill_platform.domain.errors import InvalidSettings, StoreUnavailable, Unsupported
+from vskill_core.errors import InvalidSettings, StoreUnavailable, Unsupported
 from vskill_platform.env import Env
-from vskill_platform.kv.contract import KV, StoreSnapshot
-from vskill_platform.kv.memory import MemoryKV
-from vskill_platform.kv.sqlite import SqliteKV
-from vskill_platform.kv.sqlite_fields import derive_again
-from vskill_platform.kv.sqlite_snapshot import open_sqlite_snapshot
-from vskill_platform.observability import Metrics, logger
-from vskill_platform.scan.reading.manifest import read_manifest
-from vskill_platform.scan.rules.indicators import Indicators, read_indicators
+from vskill_platform.ledger.blobs.contract import Blobs
+from vskill_platform.ledger.blobs.files import FilesBlobs
+from vskill_platform.ledger.blobs.memory import MemoryBlobs
+from vskill_platform.ledger.broker.contract import Broker
+from vskill_platform.ledger.broker.memory import MemoryBroker
+from vskill_platform.ledger.broker.sqlite import SqliteBroker
+from vskill_platform.ledger.clock import MAX_SKEW_MS, Clock, SystemClock
+from vskill_platform.ledger.database.migrations import load_migrations
+from vskill_platform.ledger.database.sqlite import SqliteDatabase
+from vskill_platform.ledger.kv.contract import KV, StoreSnapshot
+from vskill_platform.ledger.kv.memory import MemoryKV
+from vskill_platform.ledger.kv.sqlite import SqliteKV
+from vskill_platform.ledger.kv.sqlite_fields import derive_again
+from vskill_platform.ledger.kv.sqlite_snapshot import open_sqlite_snapshot
+from vskill_platform.observing.observability import Metrics, logger
+from vskill_platform.observing.telemetry import open_tracing
 from vskill_platform.settings import (
     Settings,
     check_location,
@@ -48,11 +47,12 @@ from vskill_platform.sources.examples import example_rewrites, known_bad_digests
 from vskill_platform.sources.git import FetchSettings, GitSource
 from vskill_platform.sources.router import SourceRouter
 from vskill_platform.sources.upload import UploadSource
-from vskill_platform.store.scans import CachedJudge
-from vskill_platform.telemetry import open_tracing
+from vskill_platform.store.verdicts.scans import CachedJudge
 from vskill_platform.tiers.contract import Scanner
 from vskill_platform.tiers.judge import HttpJudge, JudgeAddress, make_client
 from vskill_platform.tiers.pool import PooledScanner
+from vskill_scan.reading.manifest import read_manifest
+from vskill_scan.rules.indicators import Indicators, read_indicators
 
 _SYSTEM_CLOCK = SystemClock()
 POSTGRES = ("postgresql", "postgres")
@@ -154,10 +154,10 @@ async def _open_postgres(
 ) -> tuple[KV, Broker]:
     """Many machines share it, and its clock; a clock that is not this machine's own takes that one's place."""
     try:
-        from vskill_platform.broker.postgres import PostgresBroker  # noqa: PLC0415
-        from vskill_platform.database.postgres import PostgresDatabase  # noqa: PLC0415
-        from vskill_platform.kv.postgres import PostgresKV  # noqa: PLC0415
-        from vskill_platform.kv.postgres_fields import derive_again as derive_in_postgres  # noqa: PLC0415
+        from vskill_platform.ledger.broker.postgres import PostgresBroker  # noqa: PLC0415
+        from vskill_platform.ledger.database.postgres import PostgresDatabase  # noqa: PLC0415
+        from vskill_platform.ledger.kv.postgres import PostgresKV  # noqa: PLC0415
+        from vskill_platform.ledger.kv.postgres_fields import derive_again as derive_in_postgres  # noqa: PLC0415
     except ModuleNotFoundError as error:
         fix = "install the extra `postgres` (docs/how-to/scale-out.md)"
         raise _unknown_engine("store", location.partition(":")[0] + ":", fix) from error
@@ -178,7 +178,7 @@ async def _open_broker(settings: Settings, stack: AsyncExitStack) -> Broker:
         fix = "use nats://HOST:4222 beside a store that is kept, or leave it unset for the store's own queue"
         raise _unknown_engine("broker", settings.broker, fix)
     try:
-        from vskill_platform.broker.nats import NatsBroker  # noqa: PLC0415
+        from vskill_platform.ledger.broker.nats import NatsBroker  # noqa: PLC0415
     except ModuleNotFoundError as error:
         fix = "install the extra `nats` (docs/how-to/scale-out.md)"
         raise _unknown_engine("broker", engine + ":", fix) from error
@@ -193,7 +193,7 @@ async def open_snapshot(location: str) -> AsyncIterator[StoreSnapshot]:
     check_movable(location)
     engine, place = _split("store", location)
     if engine in POSTGRES:
-        from vskill_platform.kv.postgres_snapshot import open_postgres_snapshot  # noqa: PLC0415 - an extra
+        from vskill_platform.ledger.kv.postgres_snapshot import open_postgres_snapshot  # noqa: PLC0415 - an extra
 
         opened = open_postgres_snapshot(location, _SYSTEM_CLOCK.now())
     else:

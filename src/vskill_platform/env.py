@@ -7,20 +7,20 @@ jobs) take what they need from it and pass that on.
 import msgspec
 from structlog.typing import FilteringBoundLogger
 
-from vskill_platform.blobs.contract import Blobs
-from vskill_platform.broker.contract import Broker
-from vskill_platform.clock import Clock
-from vskill_platform.domain.submission import RENEW_EVERY_MS
-from vskill_platform.domain.token import ActingToken
-from vskill_platform.gate import Turns, WorkGate
-from vskill_platform.keeping import KeptReads
-from vskill_platform.kv.contract import KV
-from vskill_platform.observability import Metrics
+from vskill_platform.domain.people.token import ActingToken
+from vskill_platform.domain.submissions.submission import RENEW_EVERY_MS
+from vskill_platform.ledger.blobs.contract import Blobs
+from vskill_platform.ledger.broker.contract import Broker
+from vskill_platform.ledger.clock import Clock
+from vskill_platform.ledger.kv.contract import KV
+from vskill_platform.machine.process_cache import KeptReads
+from vskill_platform.machine.shortages import ShortagesMet
+from vskill_platform.machine.slots import Turns, WorkGate
+from vskill_platform.observing.observability import Metrics
+from vskill_platform.observing.telemetry import NoTracing, Tracing
 from vskill_platform.settings import Settings
-from vskill_platform.shortages import ShortagesMet
 from vskill_platform.signing.key_ring import KeyRing
 from vskill_platform.sources.contract import Sources
-from vskill_platform.telemetry import NoTracing, Tracing
 from vskill_platform.tiers.contract import Judge, Scanner
 
 

@@ -6,10 +6,8 @@ the next attempt continues from the record wherever this one stopped.
 
 import msgspec
 
-from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, place_target
-from vskill_platform.domain.content import SkillFile, digest_of, manifest_of
-from vskill_platform.domain.decision import BlockScope, Decision, decide, is_automatic
-from vskill_platform.domain.errors import (
+from vskill_core.content import SkillFile, digest_of, manifest_of
+from vskill_core.errors import (
     Blocked,
     ContentDamaged,
     InvalidInput,
@@ -20,16 +18,20 @@ from vskill_platform.domain.errors import (
     QuotaExceeded,
     SourceGone,
 )
+from vskill_core.findings import Severity, StaticReport
+from vskill_core.naming import slug_of
+from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, place_target
 from vskill_platform.domain.evidence import evidence_of
-from vskill_platform.domain.naming import slug_of
-from vskill_platform.domain.scan import Severity, StaticReport
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import RecordedDecision, Submission
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import RecordedDecision, Submission
+from vskill_platform.domain.verdicts.decision import BlockScope, Decision, decide, is_automatic
 from vskill_platform.external_scan.requirements import unmet_requirements
-from vskill_platform.kv.entries import Operation
-from vskill_platform.publish import Content, TakenDown, VerifiedContent, publish
-from vskill_platform.scan.reading.manifest import admit_skill
-from vskill_platform.store.blocklist import (
+from vskill_platform.ledger.kv.entries import Operation
+from vskill_platform.stages.publish import Content, TakenDown, VerifiedContent, publish
+from vskill_platform.store.claims import HeldClaim, Passed
+from vskill_platform.store.damage import note_damage_in_passing
+from vskill_platform.store.people.namespaces import require_as_open
+from vskill_platform.store.recall.blocklist import (
     assert_blocklist,
     audience_of_block,
     block_writes,
@@ -37,18 +39,16 @@ from vskill_platform.store.blocklist import (
     require_unblocked,
     targets_for,
 )
-from vskill_platform.store.capability_signals import capability_signals
-from vskill_platform.store.claims import HeldClaim, Passed
-from vskill_platform.store.damage import note_damage_in_passing
-from vskill_platform.store.grounds import Grounds, grounds_for
-from vskill_platform.store.judging import NOT_ASKED, Judged, ask_judges, is_judge_needed
-from vskill_platform.store.namespaces import require_as_open
-from vskill_platform.store.registry_signals import registry_signals
-from vskill_platform.store.rule_figures import count_fired
-from vskill_platform.store.scans import scan_once
-from vskill_platform.store.sketches import marks_of
+from vskill_platform.store.skills.sketches import marks_of
 from vskill_platform.store.stored_content import keep_content
+from vskill_platform.store.verdicts.capability_signals import capability_signals
+from vskill_platform.store.verdicts.decision_inputs import Grounds, grounds_for
+from vskill_platform.store.verdicts.judging import NOT_ASKED, Judged, ask_judges, is_judge_needed
+from vskill_platform.store.verdicts.registry_signals import registry_signals
+from vskill_platform.store.verdicts.rule_figures import count_fired
+from vskill_platform.store.verdicts.scans import scan_once
 from vskill_platform.worker_context import require_env
+from vskill_scan.reading.manifest import admit_skill
 
 #: Another attempt would fail the same way: somebody must change something.
 FINAL = (

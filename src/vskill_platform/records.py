@@ -6,10 +6,10 @@ from typing import TypeVar
 
 import msgspec
 
+from vskill_core.errors import Conflict, PlatformError, RecordMalformed, StoreUnavailable
 from vskill_platform.domain.audience import PUBLIC, Audiences, may_read
-from vskill_platform.domain.errors import Conflict, PlatformError, RecordMalformed, StoreUnavailable
 from vskill_platform.env import Env
-from vskill_platform.kv.entries import Entry
+from vskill_platform.ledger.kv.entries import Entry
 from vskill_platform.worker_context import require_env
 
 T = TypeVar("T")

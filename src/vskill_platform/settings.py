@@ -19,8 +19,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 import re2
 
-from vskill_platform.domain.capability import CapabilityClass
-from vskill_platform.domain.errors import InvalidSettings
+from vskill_core.capability import CapabilityClass
+from vskill_core.errors import InvalidSettings
 from vskill_platform.domain.judges import MOST_JUDGES
 
 PREFIX = "VSKILL_"
@@ -32,7 +32,7 @@ _POSTGRES_ADDRESS = re2.compile(
     r"postgres(ql)?://([^:@/?#\s]*(:[^@/?#\[\]\s]*)?@)?"
     rf"{_POSTGRES_HOST}(,{_POSTGRES_HOST})*(/[^@?#\s]*)?(\?[^@#\s]*)?"
 )
-#: The last two are for commands that act on a registry elsewhere (`client.registries`).
+#: The last two are for commands that act on a registry elsewhere (`vskill_client.registries`).
 _NO_SETTINGS = OF_THE_CLIENT | {"VSKILL_PLATFORM_REGISTRY", "VSKILL_PLATFORM_TOKEN"}
 
 

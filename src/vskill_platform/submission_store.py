@@ -10,21 +10,22 @@ from itertools import chain
 
 import msgspec
 
-from vskill_platform.domain import keys, submission
-from vskill_platform.domain.archives import Artifact
+from vskill_core.archives import Artifact
+from vskill_core.errors import Conflict, InvalidInput, NotFound
+from vskill_core.identity import Identity
+from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC, Audiences
-from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound
-from vskill_platform.domain.identity import Identity
-from vskill_platform.domain.listing import About
-from vskill_platform.domain.numbering import listed_number
-from vskill_platform.domain.skill import PublishedSkillSummary
-from vskill_platform.domain.states import STUCK_STATES, State
-from vskill_platform.domain.submission import STUCK_THRESHOLD_MS, Step, Submission
+from vskill_platform.domain.skills.listing import About
+from vskill_platform.domain.skills.numbering import listed_number
+from vskill_platform.domain.skills.skill import PublishedSkillSummary
+from vskill_platform.domain.submissions import submission
+from vskill_platform.domain.submissions.states import STUCK_STATES, State
+from vskill_platform.domain.submissions.submission import STUCK_THRESHOLD_MS, Step, Submission
 from vskill_platform.env import Env
-from vskill_platform.kv.collections import SKILLS, SUBMISSIONS, parse
-from vskill_platform.kv.contract import PAGE, iterate_pages
-from vskill_platform.kv.entries import ABSENT, Capability, EntryPage, JoinedPage, Operation, Put
-from vskill_platform.kv.query import Between, Condition, In, Is
+from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS, parse
+from vskill_platform.ledger.kv.contract import PAGE, iterate_pages
+from vskill_platform.ledger.kv.entries import ABSENT, Capability, EntryPage, JoinedPage, Operation, Put
+from vskill_platform.ledger.kv.query import Between, Condition, In, Is
 from vskill_platform.records import Skips, decode, persist, readable
 from vskill_platform.worker_context import require_env
 

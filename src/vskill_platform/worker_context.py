@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any, TypeVar, overload
 
-from vskill_platform.domain.errors import NoEnvironment
+from vskill_core.errors import NoEnvironment
 from vskill_platform.env import Env
 
 T = TypeVar("T")

@@ -18,31 +18,31 @@ from tests.support.owners import set_owners
 from tests.support.people import make_account, token_of
 from tests.support.shelf import Shelf, open_shelf
 from tests.support.streams import serving
+from vskill_client.caller import remote_caller
+from vskill_client.destination import Caller
+from vskill_core.errors import NotPermitted, NotSignedIn, PlatformError, RegistryUnavailable
+from vskill_core.findings import Finding, FindingCategory, FindingKind, Severity, StaticReport
+from vskill_core.identity import normalise
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.cli import cli
 from vskill_platform.cli.local_caller import LocalCaller
-from vskill_platform.client.caller import remote_caller
-from vskill_platform.client.destination import Caller
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY
-from vskill_platform.domain.errors import NotPermitted, NotSignedIn, PlatformError, RegistryUnavailable
-from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.namespace import Member, Namespace, NamespaceRole, Team
-from vskill_platform.domain.scan import Finding, FindingCategory, FindingKind, Severity, StaticReport
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import EntryPoint, RecordedDecision, Submission
-from vskill_platform.domain.token import SCOPES, SCOPES_OF
+from vskill_platform.domain.people.namespace import Member, Namespace, NamespaceRole, Team
+from vskill_platform.domain.people.token import SCOPES, SCOPES_OF
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import EntryPoint, RecordedDecision, Submission
 from vskill_platform.env import Env
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.collections import create_collection
-from vskill_platform.store.github_accounts import account_of_github
-from vskill_platform.store.hand_ins import HandedIn, keep_hand_in
-from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_namespace
-from vskill_platform.store.owners import Owner
-from vskill_platform.store.reports import file_report
-from vskill_platform.store.suppressions import add_suppression
-from vskill_platform.store.webhooks import add_webhook
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.github_accounts import account_of_github
+from vskill_platform.store.people.namespaces import AuditNote, NamespaceChange, change_namespace
+from vskill_platform.store.people.owners import Owner
+from vskill_platform.store.review.reports import file_report
+from vskill_platform.store.skills.collections import create_collection
+from vskill_platform.store.submissions.hand_ins import HandedIn, keep_hand_in
+from vskill_platform.store.telling.webhooks import add_webhook
+from vskill_platform.store.verdicts.suppressions import add_suppression
 
 REPO = "https://github.com/acme/tools"
 #: Accounts by the column that they stand for. `carl` has what the others act on, and belongs to no column.

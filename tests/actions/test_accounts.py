@@ -11,8 +11,17 @@ from tests.support.envs import ENGINES, active_env, open_test_env
 from tests.support.faults import dying_once
 from tests.support.manual_clock import ManualClock
 from tests.support.people import PASSWORD, make_account
-from vskill_platform.actions.account import CHANGE_PASSWORD, SIGN_OUT_EVERYWHERE, ChangeOwnPassword
-from vskill_platform.actions.accounts import (
+from vskill_client.wire.account import OwnAccount
+from vskill_core.errors import (
+    InvalidInput,
+    NotFound,
+    NotPermitted,
+    NotSignedIn,
+    RateLimited,
+)
+from vskill_platform.actions.action import Action
+from vskill_platform.actions.people.account import CHANGE_PASSWORD, SIGN_OUT_EVERYWHERE, ChangeOwnPassword
+from vskill_platform.actions.people.accounts import (
     ACTIONS,
     CHANGE_ROLE,
     CREATE_ACCOUNT,
@@ -27,20 +36,11 @@ from vskill_platform.actions.accounts import (
     ListAccounts,
     ResetPassword,
 )
-from vskill_platform.actions.action import Action
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
-from vskill_platform.client.wire.account import OwnAccount
-from vskill_platform.domain.errors import (
-    InvalidInput,
-    NotFound,
-    NotPermitted,
-    NotSignedIn,
-    RateLimited,
-)
-from vskill_platform.store.accounts import Role, find_admins, get_user
-from vskill_platform.store.attempts import MOST_PAIR
-from vskill_platform.store.audit import list_audit
-from vskill_platform.store.sessions import find_session, open_session, sign_in
+from vskill_platform.store.people.accounts import Role, find_admins, get_user
+from vskill_platform.store.people.attempts import MOST_PAIR
+from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.people.sessions import find_session, open_session, sign_in
 
 pytestmark = pytest.mark.anyio
 

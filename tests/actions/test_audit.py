@@ -7,11 +7,10 @@ import pytest
 from tests.support.acting import create_token, principal_for
 from tests.support.envs import ENGINES, open_test_env
 from tests.support.people import browser, make_account, signed_in, token_of
-from vskill_platform.actions.accounts import CHANGE_ROLE, ChangeAccountRole
-from vskill_platform.actions.audit import READ_AUDIT, AuditAnswer, ReadAudit
-from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
-from vskill_platform.actions.system import ACTIONS as SYSTEM_ACTIONS
-from vskill_platform.actions.system import (
+from vskill_core.errors import InvalidInput, NotPermitted, NotSignedIn
+from vskill_platform.actions.operation.audit import READ_AUDIT, AuditAnswer, ReadAudit
+from vskill_platform.actions.operation.system import ACTIONS as SYSTEM_ACTIONS
+from vskill_platform.actions.operation.system import (
     SHOW_OVERVIEW,
     SHOW_SETTINGS,
     SHOW_STORAGE,
@@ -19,9 +18,10 @@ from vskill_platform.actions.system import (
     ReadSettings,
     ReadStorage,
 )
-from vskill_platform.domain.errors import InvalidInput, NotPermitted, NotSignedIn
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.audit import note
+from vskill_platform.actions.people.accounts import CHANGE_ROLE, ChangeAccountRole
+from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.audit import note
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio

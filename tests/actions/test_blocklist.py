@@ -6,18 +6,25 @@ import pytest
 from tests.support.acting import principal_for
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.system_reads import get_submission
-from vskill_platform.actions.blocked_skills import current_blocklist
-from vskill_platform.actions.blocklist import BLOCK, BLOCKS, LIFT, BlockSomething, LiftBlock, ListBlocks
-from vskill_platform.domain import skill as versions
+from vskill_core.errors import InvalidInput, NotFound, NotPermitted
+from vskill_core.identity import upload_identity
+from vskill_platform.actions.recall.blocklist import (
+    BLOCK,
+    BLOCKS,
+    LIFT,
+    BlockSomething,
+    LiftBlock,
+    ListBlocks,
+)
+from vskill_platform.actions.skills.blocked_skills import current_blocklist
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.blocklist import TargetKind
-from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted
-from vskill_platform.domain.identity import upload_identity
-from vskill_platform.domain.skill import PublishedSkill, StatusChange, StatusRole, VersionStatus
-from vskill_platform.domain.states import State
-from vskill_platform.store.audit import list_audit
-from vskill_platform.store.blocklist import list_blocks
-from vskill_platform.store.skills import get_skill, update_skill
+from vskill_platform.domain.skills import skill as versions
+from vskill_platform.domain.skills.skill import PublishedSkill, StatusChange, StatusRole, VersionStatus
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.recall.blocklist import list_blocks
+from vskill_platform.store.skills.skills import get_skill, update_skill
 from vskill_platform.store.tasks import read_task
 
 pytestmark = pytest.mark.anyio

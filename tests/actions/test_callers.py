@@ -11,34 +11,12 @@ import pytest
 from tests.support.envs import make_submission, open_test_env, put_record, run_until_quiet, submit_skill
 from tests.support.people import make_account, token_of
 from tests.support.streams import serving
-from vskill_platform.actions.account import WHO_AM_I
-from vskill_platform.actions.action import Action
-from vskill_platform.actions.blocklist_reads import (
-    CHECK_BLOCKLIST,
-    READ_BLOCKLIST,
-    CheckBlocklist,
-    ReadBlocklist,
-)
-from vskill_platform.actions.catalogue import (
-    COUNT_SKILLS,
-    LIST_SKILLS,
-    SEARCH_SKILLS,
-    CountSkills,
-    ListSkills,
-)
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
-from vskill_platform.actions.skill_contents import LIST_FILES, LIST_VERSIONS, ReadVersion
-from vskill_platform.actions.skill_security import SECURITY
-from vskill_platform.actions.submissions import SHOW
-from vskill_platform.cli.local_caller import LocalCaller
-from vskill_platform.client.caller import error_of, remote_caller
-from vskill_platform.client.destination import Caller
-from vskill_platform.client.wire.account import AccountView, OwnAccount
-from vskill_platform.client.wire.skills import SearchSkills, SkillRequest
-from vskill_platform.client.wire.submissions import SubmissionRequest
-from vskill_platform.domain.catalogue import Sort
-from vskill_platform.domain.errors import (
+from vskill_client.caller import error_of, remote_caller
+from vskill_client.destination import Caller
+from vskill_client.wire.account import AccountView, OwnAccount
+from vskill_client.wire.skills import SearchSkills, SkillRequest
+from vskill_client.wire.submissions import SubmissionRequest
+from vskill_core.errors import (
     InvalidInput,
     NotFound,
     NotPermitted,
@@ -46,9 +24,31 @@ from vskill_platform.domain.errors import (
     RegistryUnavailable,
     TransitionError,
 )
-from vskill_platform.domain.states import State
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.audit import list_audit
+from vskill_platform.actions.action import Action
+from vskill_platform.actions.people.account import WHO_AM_I
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.recall.blocklist_reads import (
+    CHECK_BLOCKLIST,
+    READ_BLOCKLIST,
+    CheckBlocklist,
+    ReadBlocklist,
+)
+from vskill_platform.actions.review.review import APPROVE, REJECT, DecideSubmission
+from vskill_platform.actions.skills.catalogue import (
+    COUNT_SKILLS,
+    LIST_SKILLS,
+    SEARCH_SKILLS,
+    CountSkills,
+    ListSkills,
+)
+from vskill_platform.actions.skills.skill_contents import LIST_FILES, LIST_VERSIONS, ReadVersion
+from vskill_platform.actions.submissions.submissions import SHOW
+from vskill_platform.actions.verdicts.skill_security import SECURITY
+from vskill_platform.cli.local_caller import LocalCaller
+from vskill_platform.domain.skills.catalogue import Sort
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.audit import list_audit
 from vskill_platform.worker_context import run_with_worker_env
 
 pytestmark = pytest.mark.anyio

@@ -2,9 +2,9 @@
 
 import pytest
 
+from vskill_client.wire import account, findings, skills, submissions
+from vskill_client.wire.base import RegistryCall
 from vskill_platform.actions.table import ACTIONS
-from vskill_platform.client.wire import account, findings, skills, submissions
-from vskill_platform.client.wire.base import RegistryCall
 
 CALLS = [
     value

@@ -5,8 +5,12 @@ import pytest
 
 from tests.support.acting import VISITOR
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
-from vskill_platform.actions.blocked_skills import current_blocklist, leave_out_blocked
-from vskill_platform.actions.catalogue import (
+from vskill_client.wire.skills import SearchSkills, SkillRequest
+from vskill_core.errors import Blocked, InvalidInput, NotFound
+from vskill_core.findings import Severity
+from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
+from vskill_platform.actions.skills.blocked_skills import current_blocklist, leave_out_blocked
+from vskill_platform.actions.skills.catalogue import (
     COUNT_SKILLS,
     LIST_SKILLS,
     SEARCH_SKILLS,
@@ -15,18 +19,14 @@ from vskill_platform.actions.catalogue import (
     list_front_page,
     list_unblocked,
 )
-from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
-from vskill_platform.actions.skill_contents import LIST_FILES, LIST_VERSIONS, ReadVersion
-from vskill_platform.actions.skill_names import find_skill
-from vskill_platform.actions.skill_security import SECURITY
-from vskill_platform.client.wire.skills import SearchSkills, SkillRequest
+from vskill_platform.actions.skills.skill_contents import LIST_FILES, LIST_VERSIONS, ReadVersion
+from vskill_platform.actions.skills.skill_names import find_skill
+from vskill_platform.actions.verdicts.skill_security import SECURITY
 from vskill_platform.domain.blocklist import BlockEntry, place_target
-from vskill_platform.domain.catalogue import Sort
-from vskill_platform.domain.errors import Blocked, InvalidInput, NotFound
-from vskill_platform.domain.scan import Severity
-from vskill_platform.keeping import KeptReads
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.blocklist import add_block
+from vskill_platform.domain.skills.catalogue import Sort
+from vskill_platform.machine.process_cache import KeptReads
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.recall.blocklist import add_block
 
 pytestmark = pytest.mark.anyio
 

@@ -9,28 +9,34 @@ from tests.support.envs import make_submission, open_test_env, put_record, submi
 from tests.support.manual_clock import ManualClock
 from tests.support.people import make_account
 from tests.support.system_reads import get_submission
-from vskill_platform.actions.change_requests import (
+from vskill_client.wire.submissions import SubmissionRequest
+from vskill_core.errors import NotPermitted, TransitionError
+from vskill_core.findings import Severity
+from vskill_platform.actions.review.change_requests import (
     ANSWER,
     REQUEST_CHANGE,
     WITHDRAW_REQUEST,
     AnswerRequest,
     WithdrawRequest,
 )
-from vskill_platform.actions.notifications import LIST_NOTIFICATIONS, ListNotifications
-from vskill_platform.actions.review import REJECT, DecideSubmission
-from vskill_platform.actions.review_queue import WAITING, ListWaiting
-from vskill_platform.actions.submissions import CANCEL, RERUN, SHOW, CancelSubmission, RerunSubmission
-from vskill_platform.client.wire.submissions import SubmissionRequest
+from vskill_platform.actions.review.review import REJECT, DecideSubmission
+from vskill_platform.actions.review.review_queue import WAITING, ListWaiting
+from vskill_platform.actions.submissions.submissions import (
+    CANCEL,
+    RERUN,
+    SHOW,
+    CancelSubmission,
+    RerunSubmission,
+)
+from vskill_platform.actions.telling.notifications import LIST_NOTIFICATIONS, ListNotifications
 from vskill_platform.domain.blocklist import BlockEntry, place_target
-from vskill_platform.domain.errors import NotPermitted, TransitionError
-from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import ANSWER_MS, Appeal, Submission
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import ANSWER_MS, Appeal, Submission
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.jobs import notify
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.blocklist import add_block
-from vskill_platform.store.change_requests import end_unanswered
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.recall.blocklist import add_block
+from vskill_platform.store.review.change_requests import end_unanswered
 
 pytestmark = pytest.mark.anyio
 

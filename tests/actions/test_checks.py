@@ -2,9 +2,9 @@
 
 import pytest
 
+from vskill_core.errors import InvalidInput
 from vskill_platform.actions.checks import check_request
-from vskill_platform.actions.collections import ChangeCollection
-from vskill_platform.domain.errors import InvalidInput
+from vskill_platform.actions.skills.collections import ChangeCollection
 
 
 def test_a_text_in_a_list_may_hold_no_control_characters_either():

@@ -5,7 +5,8 @@ import pytest
 from tests.support.damage import flip
 from tests.support.envs import open_test_env, run_until_quiet
 from tests.upkeep.steps import published_upload, repair_task
-from vskill_platform.actions.content import (
+from vskill_core.errors import ContentDamaged, NotFound
+from vskill_platform.actions.operation.content import (
     COLLECT_CONTENT,
     REPAIR_CONTENT,
     SHOW_CONTENT,
@@ -14,11 +15,10 @@ from vskill_platform.actions.content import (
     RepairContent,
 )
 from vskill_platform.actions.principal import Principal
-from vskill_platform.domain.errors import ContentDamaged, NotFound
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.audit import list_audit
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.stored_content import read_content
 
 pytestmark = pytest.mark.anyio

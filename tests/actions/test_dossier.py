@@ -7,14 +7,14 @@ from tests.support.acting import VISITOR
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import TroubledScanner
 from tests.support.system_reads import get_submission
-from vskill_platform.actions.dossier import read_dossier
+from vskill_core.errors import NotFound
 from vskill_platform.actions.principal import ANYBODY
+from vskill_platform.actions.verdicts.dossier import read_dossier
 from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain import keys
-from vskill_platform.domain.errors import NotFound
-from vskill_platform.domain.namespace import Member, Namespace, NamespaceRole
-from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_namespace
-from vskill_platform.store.skills import get_skill
+from vskill_platform.domain.people.namespace import Member, Namespace, NamespaceRole
+from vskill_platform.store.people.namespaces import AuditNote, NamespaceChange, change_namespace
+from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.worker_context import require_env
 
 pytestmark = pytest.mark.anyio

@@ -11,24 +11,29 @@ from tests.support.entry_points import EntryPoints, Prepare
 from tests.support.envs import make_submission, put_record, run_until_quiet, submit_skill
 from tests.support.owners import set_owners
 from tests.support.people import make_account
-from vskill_platform.actions.change_requests import REQUEST_CHANGE
-from vskill_platform.actions.namespaces import ADD_MEMBER, CHANGE_VISIBILITY, AddMember, ChangeVisibility
-from vskill_platform.actions.narrowing import NARROW_SKILL, NarrowSkill, SkillVisibility
-from vskill_platform.actions.review import DecideSubmission
+from vskill_core.findings import Finding, FindingCategory, FindingKind, Severity, StaticReport
+from vskill_core.identity import normalise
+from vskill_platform.actions.people.namespaces import (
+    ADD_MEMBER,
+    CHANGE_VISIBILITY,
+    AddMember,
+    ChangeVisibility,
+)
+from vskill_platform.actions.review.change_requests import REQUEST_CHANGE
+from vskill_platform.actions.review.review import DecideSubmission
+from vskill_platform.actions.skills.narrowing import NARROW_SKILL, NarrowSkill, SkillVisibility
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind
-from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.namespace import NamespaceRole, Visibility
-from vskill_platform.domain.scan import Finding, FindingCategory, FindingKind, Severity, StaticReport
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import RecordedDecision
+from vskill_platform.domain.people.namespace import NamespaceRole, Visibility
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import RecordedDecision
 from vskill_platform.env import Env
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.blocklist import add_block
-from vskill_platform.store.owners import Owner
-from vskill_platform.store.reports import file_report
-from vskill_platform.store.suppressions import add_suppression
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.owners import Owner
+from vskill_platform.store.recall.blocklist import add_block
+from vskill_platform.store.review.reports import file_report
+from vskill_platform.store.verdicts.suppressions import add_suppression
 
 pytestmark = pytest.mark.anyio
 

@@ -17,15 +17,12 @@ from tests.support.envs import (
 )
 from tests.support.people import browser, make_account, token_of
 from tests.support.system_reads import get_submission
-from vskill_platform.actions.findings import FINDINGS, SARIF
-from vskill_platform.actions.intake import UPLOAD
-from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
-from vskill_platform.client.wire.findings import RunFindings
-from vskill_platform.client.wire.submissions import UploadSkill
-from vskill_platform.domain.archives import tar_archive, zip_archive
-from vskill_platform.domain.content import DEFAULT_LIMITS, SkillFile
-from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
-from vskill_platform.domain.scan import (
+from vskill_client.wire.findings import RunFindings
+from vskill_client.wire.submissions import UploadSkill
+from vskill_core.archives import tar_archive, zip_archive
+from vskill_core.content import DEFAULT_LIMITS, SkillFile
+from vskill_core.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
+from vskill_core.findings import (
     Finding,
     FindingCategory,
     FindingKind,
@@ -33,10 +30,13 @@ from vskill_platform.domain.scan import (
     Severity,
     StaticReport,
 )
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import RecordedDecision
+from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
+from vskill_platform.actions.submissions.findings import FINDINGS, SARIF
+from vskill_platform.actions.submissions.intake import UPLOAD
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import RecordedDecision
 from vskill_platform.env import Env
-from vskill_platform.store.accounts import Role
+from vskill_platform.store.people.accounts import Role
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio

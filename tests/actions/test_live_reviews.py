@@ -9,23 +9,23 @@ from tests.support.people import browser
 from tests.support.skills import skill_files
 from tests.support.system_reads import get_submission
 from tests.test_rescan import Rules, malice
-from vskill_platform.actions.evidence import gather_evidence, read_run
+from vskill_core.errors import NotPermitted, TransitionError
+from vskill_core.findings import ScanStatus, Severity
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
-from vskill_platform.actions.review_preview import preview_many
-from vskill_platform.actions.review_queue import WAITING, ListWaiting
+from vskill_platform.actions.review.evidence import gather_evidence, read_run
+from vskill_platform.actions.review.review import APPROVE, REJECT, DecideSubmission
+from vskill_platform.actions.review.review_preview import preview_many
+from vskill_platform.actions.review.review_queue import WAITING, ListWaiting
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.errors import NotPermitted, TransitionError
-from vskill_platform.domain.scan import ScanStatus, Severity
-from vskill_platform.domain.skill import Certification, is_under_review
-from vskill_platform.domain.states import State
+from vskill_platform.domain.skills.skill import Certification, is_under_review
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.submit import SubmittedBy, submit_upload
-from vskill_platform.rescan import request_due_rescans
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.audit import list_audit
-from vskill_platform.store.rule_figures import read_rule_figures
-from vskill_platform.store.skills import get_skill
+from vskill_platform.stages.rescan import request_due_rescans
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.skills.skills import get_skill
+from vskill_platform.store.verdicts.rule_figures import read_rule_figures
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio

@@ -9,9 +9,17 @@ from tests.support.acting import principal_for
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.people import make_account
 from tests.support.system_reads import get_submission
-from vskill_platform.actions.access import CHANGE_ACCESS, PREVIEW_ACCESS, ChangeAccess, PreviewAccess
+from vskill_core.errors import (
+    InvalidInput,
+    NotFound,
+    NotPermitted,
+    QuotaExceeded,
+    RateLimited,
+    SourceGone,
+)
 from vskill_platform.actions.action import Action
-from vskill_platform.actions.namespaces import (
+from vskill_platform.actions.people.access import CHANGE_ACCESS, PREVIEW_ACCESS, ChangeAccess, PreviewAccess
+from vskill_platform.actions.people.namespaces import (
     ADD_MEMBER,
     CHANGE_VISIBILITY,
     LEAVE_NAMESPACE,
@@ -31,15 +39,7 @@ from vskill_platform.actions.namespaces import (
     RemoveMember,
     SetQuotas,
 )
-from vskill_platform.actions.narrowing import (
-    NARROW_SKILL,
-    WIDEN_SKILL,
-    NarrowSkill,
-    SkillVisibility,
-    WidenSkill,
-)
-from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
-from vskill_platform.actions.teams import (
+from vskill_platform.actions.people.teams import (
     ADD_TO_TEAM,
     CREATE_TEAM,
     DELETE_TEAM,
@@ -47,30 +47,30 @@ from vskill_platform.actions.teams import (
     ChangeTeam,
     ExplainedTeam,
 )
+from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
+from vskill_platform.actions.skills.narrowing import (
+    NARROW_SKILL,
+    WIDEN_SKILL,
+    NarrowSkill,
+    SkillVisibility,
+    WidenSkill,
+)
 from vskill_platform.actions.visibility import audiences_of, resolve
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import may_read
-from vskill_platform.domain.errors import (
-    InvalidInput,
-    NotFound,
-    NotPermitted,
-    QuotaExceeded,
-    RateLimited,
-    SourceGone,
-)
-from vskill_platform.domain.namespace import Namespace, NamespaceRole, RegistryMode, Visibility
-from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission
+from vskill_platform.domain.people.namespace import Namespace, NamespaceRole, RegistryMode, Visibility
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.intake.submit import SubmittedBy
-from vskill_platform.rescan import request_rescan
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.audit import list_audit
-from vskill_platform.store.collections import add_skills, create_collection
-from vskill_platform.store.namespaces import read_namespace
-from vskill_platform.store.preparing import finish_preparations
-from vskill_platform.store.quotas import HOUR_MS, SubmissionHour, read_usage
-from vskill_platform.store.skills import get_skill
+from vskill_platform.stages.rescan import request_rescan
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.people.namespaces import read_namespace
+from vskill_platform.store.recall.first_management import finish_preparations
+from vskill_platform.store.skills.collections import add_skills, create_collection
+from vskill_platform.store.skills.quotas import HOUR_MS, SubmissionHour, read_usage
+from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.submission_store import list_submissions
 
 pytestmark = pytest.mark.anyio

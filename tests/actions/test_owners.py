@@ -9,7 +9,18 @@ from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.faults import HookedKV
 from tests.support.git_server import git_server, skill_md
 from tests.support.people import make_account
-from vskill_platform.actions.owners import (
+from vskill_client.wire.base import iso_time
+from vskill_core.errors import (
+    InvalidInput,
+    NotPermitted,
+    NotSignedIn,
+    SourceGone,
+    SourceUnavailable,
+    StoreUnavailable,
+    Unsupported,
+)
+from vskill_core.identity import normalise
+from vskill_platform.actions.people.owners import (
     CLAIM,
     LIST,
     MOST_OWNERS,
@@ -22,26 +33,15 @@ from vskill_platform.actions.owners import (
     TransferRepository,
 )
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
-from vskill_platform.client.wire.base import iso_time
 from vskill_platform.domain import keys
-from vskill_platform.domain.errors import (
-    InvalidInput,
-    NotPermitted,
-    NotSignedIn,
-    SourceGone,
-    SourceUnavailable,
-    StoreUnavailable,
-    Unsupported,
-)
-from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.token import TokenScope
+from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.intake.submit import SubmittedBy, submit_repository
 from vskill_platform.sources.upload import UploadSource
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.audit import list_audit
-from vskill_platform.store.github_accounts import PROOF_MS as SIGN_IN_MS
-from vskill_platform.store.github_accounts import account_of_github
-from vskill_platform.store.owners import list_owners, owners_of
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.people.github_accounts import PROOF_MS as SIGN_IN_MS
+from vskill_platform.store.people.github_accounts import account_of_github
+from vskill_platform.store.people.owners import list_owners, owners_of
 from vskill_platform.worker_context import require_env
 
 pytestmark = pytest.mark.anyio

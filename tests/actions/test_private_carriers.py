@@ -8,7 +8,11 @@ import pytest
 from tests.support.acting import create_token
 from tests.support.envs import make_submission, open_test_env, put_record, run_until_quiet, submit_skill
 from tests.support.namespaces import manage, set_mode
-from vskill_platform.actions.blocklist import (
+from vskill_core.errors import InvalidInput, NotFound, SourceGone
+from vskill_core.findings import Severity
+from vskill_core.identity import normalise
+from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
+from vskill_platform.actions.recall.blocklist import (
     BLOCK,
     BLOCKS,
     LIFT,
@@ -17,14 +21,15 @@ from vskill_platform.actions.blocklist import (
     LiftBlock,
     ListBlocks,
 )
-from vskill_platform.actions.blocklist_reads import (
+from vskill_platform.actions.recall.blocklist_reads import (
     CHECK_BLOCKLIST,
     READ_BLOCKLIST,
     CheckAnswer,
     CheckBlocklist,
     ReadBlocklist,
 )
-from vskill_platform.actions.collections import (
+from vskill_platform.actions.review.reports import FILE, UPHOLD, FileReport, UpholdReport
+from vskill_platform.actions.skills.collections import (
     ADD_SKILLS,
     CREATE_COLLECTION,
     LIST_COLLECTIONS,
@@ -33,22 +38,17 @@ from vskill_platform.actions.collections import (
     ListCollections,
     read_collection,
 )
-from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
-from vskill_platform.actions.reports import FILE, UPHOLD, FileReport, UpholdReport
 from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC, SEVERAL
 from vskill_platform.domain.blocklist import BlockEntry, TargetKind, digest_target, name_target
-from vskill_platform.domain.errors import InvalidInput, NotFound, SourceGone
-from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.namespace import RegistryMode, Visibility
-from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.domain.states import State
+from vskill_platform.domain.people.namespace import RegistryMode, Visibility
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import SubmittedBy
-from vskill_platform.store.accounts import Role, create_user
-from vskill_platform.store.blocklist import add_block, find_hits, list_blocks, reapply_blocklist
-from vskill_platform.store.skills import get_skill
+from vskill_platform.store.people.accounts import Role, create_user
+from vskill_platform.store.recall.blocklist import add_block, find_hits, list_blocks, reapply_blocklist
+from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio

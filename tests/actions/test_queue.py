@@ -8,9 +8,9 @@ from tests.support.acting import principal_for
 from tests.support.entry_points import EntryPoints
 from tests.support.envs import make_submission, open_test_env, put_record, submit_skill
 from tests.support.manual_clock import ManualClock
-from vskill_platform.actions.jobs import LIST_JOBS, RUN_JOB, EveryJob, RunJob
-from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
-from vskill_platform.actions.queue import (
+from vskill_core.errors import InvalidInput, JobFailed, NotFound, NotPermitted, NotSignedIn
+from vskill_platform.actions.operation.jobs import LIST_JOBS, RUN_JOB, EveryJob, RunJob
+from vskill_platform.actions.operation.queue import (
     HEALTH,
     PAUSE,
     RECOVER,
@@ -22,20 +22,20 @@ from vskill_platform.actions.queue import (
     PauseQueue,
     WholeQueue,
 )
-from vskill_platform.broker.contract import DeliveryEnd, Settlement
+from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.domain import keys
-from vskill_platform.domain.brake import HeldTakeDown
-from vskill_platform.domain.errors import InvalidInput, JobFailed, NotFound, NotPermitted, NotSignedIn
 from vskill_platform.domain.messages import task_send
-from vskill_platform.domain.token import TokenScope
+from vskill_platform.domain.people.token import TokenScope
+from vskill_platform.domain.verdicts.brake import HeldTakeDown
+from vskill_platform.ledger.broker.contract import DeliveryEnd, Settlement
 from vskill_platform.queue.control import LONGEST_PAUSE_MS, current_pause
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.recovery import recover_everything
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.audit import list_audit
-from vskill_platform.store.brake import hold_take_down, stop_rescans
-from vskill_platform.store.jobs import JobRecord
+from vskill_platform.store.operation.jobs import JobRecord
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.tasks import ask_for
+from vskill_platform.store.verdicts.brake import hold_take_down, stop_rescans
 
 pytestmark = pytest.mark.anyio
 

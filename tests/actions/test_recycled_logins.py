@@ -12,8 +12,11 @@ from tests.support.envs import active_env
 from tests.support.manual_clock import ManualClock
 from tests.support.people import make_account
 from tests.support.shelf import open_shelf
+from vskill_client.wire.skills import SkillRequest
+from vskill_core.errors import NotFound, NotPermitted
+from vskill_core.identity import normalise
 from vskill_platform.actions.action import Action
-from vskill_platform.actions.namespaces import (
+from vskill_platform.actions.people.namespaces import (
     ADD_MEMBER,
     CHANGE_VISIBILITY,
     LIST_NAMESPACES,
@@ -25,17 +28,14 @@ from vskill_platform.actions.namespaces import (
     NamespaceRequest,
     RemoveMember,
 )
-from vskill_platform.actions.owners import LIST, ListOwned
-from vskill_platform.actions.versions import SHOW_SKILL
+from vskill_platform.actions.people.owners import LIST, ListOwned
+from vskill_platform.actions.skills.versions import SHOW_SKILL
 from vskill_platform.actions.visibility import resolve
-from vskill_platform.client.wire.skills import SkillRequest
 from vskill_platform.domain import keys
-from vskill_platform.domain.errors import NotFound, NotPermitted
-from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.namespace import Member, Namespace, NamespaceRole, Visibility
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.github_accounts import PROOF_MS, account_of_github
-from vskill_platform.store.owners import find_maintainers, role_in
+from vskill_platform.domain.people.namespace import Member, Namespace, NamespaceRole, Visibility
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.github_accounts import PROOF_MS, account_of_github
+from vskill_platform.store.people.owners import find_maintainers, role_in
 
 pytestmark = pytest.mark.anyio
 

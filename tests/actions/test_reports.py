@@ -5,9 +5,11 @@ import pytest
 from tests.support.acting import principal_for
 from tests.support.entry_points import EntryPoints
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
-from vskill_platform.actions.blocklist import BlockReach
+from vskill_core.errors import InvalidInput, NotFound, NotPermitted, TransitionError
+from vskill_core.findings import Severity
 from vskill_platform.actions.principal import OPERATOR, Principal
-from vskill_platform.actions.reports import (
+from vskill_platform.actions.recall.blocklist import BlockReach
+from vskill_platform.actions.review.reports import (
     DISMISS,
     FILE,
     FILED,
@@ -20,13 +22,11 @@ from vskill_platform.actions.reports import (
 )
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.blocklist import TargetKind
-from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted, TransitionError
-from vskill_platform.domain.scan import Severity
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.audit import list_audit
-from vskill_platform.store.blocklist import list_blocks
-from vskill_platform.store.reports import ReportCategory, file_report
-from vskill_platform.store.skills import get_skill
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.recall.blocklist import list_blocks
+from vskill_platform.store.review.reports import ReportCategory, file_report
+from vskill_platform.store.skills.skills import get_skill
 
 pytestmark = pytest.mark.anyio
 

@@ -4,8 +4,10 @@ import pytest
 
 from tests.support.entry_points import EntryPoints
 from tests.support.envs import open_test_env
+from vskill_core.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
+from vskill_core.identity import normalise
 from vskill_platform.actions.principal import ANYBODY, Principal
-from vskill_platform.actions.repositories import (
+from vskill_platform.actions.skills.repositories import (
     CHECK_REPOSITORY,
     LIST_REPOSITORIES,
     SHOW_REPOSITORY,
@@ -13,11 +15,9 @@ from vskill_platform.actions.repositories import (
     ListRepositories,
     ShowRepository,
 )
-from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
-from vskill_platform.domain.identity import normalise
-from vskill_platform.repo_check import REPO_CHECK
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.audit import list_audit
+from vskill_platform.stages.repo_check import REPO_CHECK
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.repo_health import Observation, Reach, StoredFacts, health_write, renew_health
 from vskill_platform.store.tasks import read_task
 

@@ -7,18 +7,9 @@ import pytest
 from tests.support.acting import principal_for
 from tests.support.envs import make_submission, open_test_env, put_record
 from tests.support.system_reads import get_submission
-from vskill_platform.actions.bulk import BULK, BulkVerb, DecideMany, SeenSubmission
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
-from vskill_platform.actions.review_preview import preview_decision
-from vskill_platform.actions.review_queue import WAITING, ListWaiting, order_queue
-from vskill_platform.actions.rule_figures import RULE_FIGURES, ListRuleFigures
-from vskill_platform.actions.suppressions import SUPPRESS, UNSUPPRESS, SuppressRule
-from vskill_platform.actions.visibility import resolve
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.errors import InvalidInput, NotPermitted, TransitionError
-from vskill_platform.domain.evidence import evidence_of
-from vskill_platform.domain.scan import (
+from vskill_core.content import SkillFile
+from vskill_core.errors import InvalidInput, NotPermitted, TransitionError
+from vskill_core.findings import (
     NO_JUDGE,
     Finding,
     FindingCategory,
@@ -30,13 +21,22 @@ from vskill_platform.domain.scan import (
     StaticReport,
     Verdict,
 )
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import EXHAUSTED, RecordedDecision, Submission
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.audit import list_audit
-from vskill_platform.store.rule_figures import read_rule_figures
-from vskill_platform.store.rulings import SubjectKind, find_similar, subjects_of
-from vskill_platform.store.suppressions import suppressed_rules
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.review.bulk import BULK, BulkVerb, DecideMany, SeenSubmission
+from vskill_platform.actions.review.review import APPROVE, REJECT, DecideSubmission
+from vskill_platform.actions.review.review_preview import preview_decision
+from vskill_platform.actions.review.review_queue import WAITING, ListWaiting, order_queue
+from vskill_platform.actions.verdicts.rule_figures import RULE_FIGURES, ListRuleFigures
+from vskill_platform.actions.verdicts.suppressions import SUPPRESS, UNSUPPRESS, SuppressRule
+from vskill_platform.actions.visibility import resolve
+from vskill_platform.domain.evidence import evidence_of
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import EXHAUSTED, RecordedDecision, Submission
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.verdicts.past_decisions import SubjectKind, find_similar, subjects_of
+from vskill_platform.store.verdicts.rule_figures import read_rule_figures
+from vskill_platform.store.verdicts.suppressions import suppressed_rules
 
 pytestmark = pytest.mark.anyio
 

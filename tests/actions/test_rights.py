@@ -15,8 +15,8 @@ from tests.actions.rights_world import PEOPLE, REPO, RULE, RightsWorld, open_rig
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.table import ACTIONS
-from vskill_platform.domain.token import SCOPES, TokenScope
-from vskill_platform.kv.contract import iterate_pages
+from vskill_platform.domain.people.token import SCOPES, TokenScope
+from vskill_platform.ledger.kv.contract import iterate_pages
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -9,8 +9,9 @@ from click.testing import CliRunner
 from tests.support.envs import make_submission, open_test_env, put_record, submit_skill
 from tests.support.people import make_account, token_of
 from tests.support.streams import serving
+from vskill_core.errors import InvalidInput, NotSignedIn
 from vskill_platform.actions.principal import ANYBODY, Principal
-from vskill_platform.actions.submission_lists import (
+from vskill_platform.actions.submissions.submission_lists import (
     LIST,
     MOST_IDS,
     OWN_AT_ONCE,
@@ -21,10 +22,9 @@ from vskill_platform.actions.submission_lists import (
 )
 from vskill_platform.actions.visibility import resolve
 from vskill_platform.cli import cli
-from vskill_platform.domain.errors import InvalidInput, NotSignedIn
-from vskill_platform.domain.states import State, StateCategory
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.submission_lists import Order
+from vskill_platform.domain.submissions.states import State, StateCategory
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.submissions.submission_lists import Order
 
 pytestmark = pytest.mark.anyio
 

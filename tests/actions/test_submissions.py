@@ -17,21 +17,21 @@ from tests.support.envs import (
 from tests.support.faults import HookedKV
 from tests.support.manual_clock import ManualClock
 from tests.support.system_reads import get_run, get_submission
-from vskill_platform.actions.appeals import APPEAL, OTHERS_ONLY_MS, AppealSubmission, why_no_appeal
+from vskill_core.errors import NotPermitted, NotSignedIn, TransitionError
+from vskill_core.findings import Severity
+from vskill_core.identity import normalise
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
-from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
-from vskill_platform.actions.submissions import CANCEL, RERUN, CancelSubmission, RerunSubmission
+from vskill_platform.actions.review.appeals import APPEAL, OTHERS_ONLY_MS, AppealSubmission, why_no_appeal
+from vskill_platform.actions.review.review import APPROVE, REJECT, DecideSubmission
+from vskill_platform.actions.submissions.submissions import CANCEL, RERUN, CancelSubmission, RerunSubmission
 from vskill_platform.domain.blocklist import BlockEntry, place_target
-from vskill_platform.domain.errors import NotPermitted, NotSignedIn, TransitionError
-from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import RecordedDecision, Submission
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import RecordedDecision, Submission
 from vskill_platform.env import Env
-from vskill_platform.store.accounts import Role, create_user
-from vskill_platform.store.audit import list_audit
-from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
 from vskill_platform.store.claims import HeldClaim, claim_submission
+from vskill_platform.store.people.accounts import Role, create_user
+from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist, remove_block
 
 pytestmark = pytest.mark.anyio
 

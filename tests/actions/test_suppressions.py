@@ -6,7 +6,9 @@ import pytest
 from tests.support.acting import principal_for
 from tests.support.envs import make_submission, open_test_env, put_record, run_until_quiet, submit_skill
 from tests.support.system_reads import get_submission
-from vskill_platform.actions.suppressions import (
+from vskill_core.errors import InvalidInput, NotFound, NotPermitted
+from vskill_core.findings import Finding, FindingCategory, FindingKind, Severity, StaticReport
+from vskill_platform.actions.verdicts.suppressions import (
     SUPPRESS,
     SUPPRESSED,
     UNSUPPRESS,
@@ -14,13 +16,11 @@ from vskill_platform.actions.suppressions import (
     SuppressRule,
 )
 from vskill_platform.domain import keys
-from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted
-from vskill_platform.domain.scan import Finding, FindingCategory, FindingKind, Severity, StaticReport
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import RecordedDecision, Submission
-from vskill_platform.store.audit import list_audit
-from vskill_platform.store.suppressions import suppressed_rules
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import RecordedDecision, Submission
+from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.tasks import read_task
+from vskill_platform.store.verdicts.suppressions import suppressed_rules
 
 pytestmark = pytest.mark.anyio
 

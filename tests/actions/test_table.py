@@ -15,7 +15,7 @@ from vskill_platform.actions.principal import ANYBODY, Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.table import ACTIONS
 from vskill_platform.cli import cli
-from vskill_platform.domain.token import TokenScope
+from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.web.app import ENDPOINTS
 
 #: Actions that no page offers, each with the reason.

@@ -6,17 +6,17 @@ from tests.support.acting import principal_for
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.people import signed_in
 from tests.support.system_reads import get_submission
-from vskill_platform.actions.blocklist import LIFT, BlockReach, LiftBlock
+from vskill_core.errors import Blocked, InvalidInput, NotPermitted
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.takedowns import RESTORE, TAKE_DOWN, RestoreSkill, TakeDownSkill
+from vskill_platform.actions.recall.blocklist import LIFT, BlockReach, LiftBlock
+from vskill_platform.actions.recall.takedowns import RESTORE, TAKE_DOWN, RestoreSkill, TakeDownSkill
 from vskill_platform.domain.blocklist import TargetKind
-from vskill_platform.domain.errors import Blocked, InvalidInput, NotPermitted
-from vskill_platform.domain.skill import PublishedSkill, VersionStatus
-from vskill_platform.domain.states import State
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.audit import list_audit
-from vskill_platform.store.blocklist import list_blocks
-from vskill_platform.store.skills import get_skill
+from vskill_platform.domain.skills.skill import PublishedSkill, VersionStatus
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.recall.blocklist import list_blocks
+from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio

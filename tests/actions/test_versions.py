@@ -10,27 +10,34 @@ from tests.support.acting import delete, unyank, yank
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
 from tests.support.system_reads import get_submission
-from vskill_platform.actions.action import Action
-from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
-from vskill_platform.actions.versions import DELETE, SHOW_SKILL, UNYANK, YANK, DeleteSkill, WithdrawVersion
-from vskill_platform.client.wire.skills import SkillRequest
-from vskill_platform.domain.blocklist import BlockEntry, place_target
-from vskill_platform.domain.errors import (
+from vskill_client.wire.skills import SkillRequest
+from vskill_core.errors import (
     InvalidInput,
     NotFound,
     NotPermitted,
     NotSignedIn,
     VersionStatusError,
 )
-from vskill_platform.domain.identity import upload_identity
-from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import VersionStatus
-from vskill_platform.domain.states import State
+from vskill_core.findings import Severity
+from vskill_core.identity import upload_identity
+from vskill_platform.actions.action import Action
+from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
+from vskill_platform.actions.skills.versions import (
+    DELETE,
+    SHOW_SKILL,
+    UNYANK,
+    YANK,
+    DeleteSkill,
+    WithdrawVersion,
+)
+from vskill_platform.domain.blocklist import BlockEntry, place_target
+from vskill_platform.domain.skills.skill import VersionStatus
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.submit import IntakeOutcome
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.audit import list_audit
-from vskill_platform.store.blocklist import add_block, reapply_blocklist
-from vskill_platform.store.skills import get_skill
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist
+from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.submission_store import enumerate_published_skills
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import DESK, PHONE, WATCH_SHIFTS, new_context
 from tests.browser.places import PUBLIC, SIGNED_IN
-from vskill_platform.web.compression import LEVEL
+from vskill_platform.web.door.compression import LEVEL
 
 pytestmark = pytest.mark.browser
 

@@ -16,7 +16,7 @@ from tests.browser.test_every_page import RULES
 from tests.support.git_server import git_server, skill_md
 from tests.support.patience import PATIENCE_S, wait_until
 from tools.browsing import command, environment_of, serving
-from vskill_platform.actions.owners import PROOF_FILE
+from vskill_platform.actions.people.owners import PROOF_FILE
 
 pytestmark = pytest.mark.browser
 
@@ -27,8 +27,8 @@ ADD_OWNER = """
 import sys
 import msgspec
 from vskill_platform.cli.process import run_in_env
-from vskill_platform.domain.identity import normalise
-from vskill_platform.store.owners import Owner, change_ownership
+from vskill_core.identity import normalise
+from vskill_platform.store.people.owners import Owner, change_ownership
 from vskill_platform.worker_context import require_env
 
 async def add():

@@ -42,11 +42,11 @@ FILL = """
 import msgspec
 from vskill_platform.cli.process import run_in_env
 from vskill_platform.domain import keys
-from vskill_platform.domain.look_alike import MIN_INSTALLS
-from vskill_platform.domain.skill import with_installs
-from vskill_platform.kv.entries import Put
-from vskill_platform.store.registry_signals import FEWEST_SKILLS
-from vskill_platform.store.skills import get_skill, update_skill
+from vskill_platform.domain.verdicts.look_alike import MIN_INSTALLS
+from vskill_platform.domain.skills.skill import with_installs
+from vskill_platform.ledger.kv.entries import Put
+from vskill_platform.store.verdicts.registry_signals import FEWEST_SKILLS
+from vskill_platform.store.skills.skills import get_skill, update_skill
 from vskill_platform.worker_context import require_env
 
 async def fill():

@@ -14,12 +14,12 @@ import msgspec
 from tests.chaos.load import Load
 from tests.incidents.steps import check_history
 from tests.support.system_reads import get_run, get_submission
+from vskill_core.errors import NotFound, PlatformError
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.errors import NotFound, PlatformError
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.queue.health import queue_health
-from vskill_platform.store.skills import get_skill
+from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.submission_store import count_submissions
 
 #: Within this long of a fault's end, queue health is empty; of the last one, nothing is owed.

@@ -138,7 +138,7 @@ def unforeseen(log: str) -> list[str]:
         lines = part.splitlines()
         end = next((number for number, line in enumerate(lines) if not line.startswith(" ")), len(lines) - 1)
         chained = any(" exception" in line and line.endswith(":") for line in lines[end + 1 : end + 3])
-        if not chained and not lines[end].startswith("vskill_platform.domain.errors."):
+        if not chained and not lines[end].startswith("vskill_core.errors."):
             found.append("\n".join(lines[: end + 1]))
     return found
 

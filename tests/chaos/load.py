@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import httpx2
 
 from tests.support.envs import skill_files
-from vskill_platform.domain.identity import submission_id, upload_identity
+from vskill_core.identity import submission_id, upload_identity
 from vskill_platform.web.clients.clawhub import API
 from vskill_platform.web.problems import CODE_HEADER
 

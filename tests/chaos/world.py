@@ -25,13 +25,13 @@ from tests.support.envs import skill_files
 from tests.support.patience import PATIENCE_S
 from tests.support.people import make_account, token_of
 from tests.support.slow_clients import HALF_BODY, HALF_HEAD, NOTHING, slow_clients
+from vskill_core.errors import PlatformError
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.errors import PlatformError
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env
-from vskill_platform.store.accounts import Role
 from vskill_platform.store.damage import list_damage, read_damage
+from vskill_platform.store.people.accounts import Role
 from vskill_platform.submission_store import list_submissions
 
 T = TypeVar("T")

@@ -14,8 +14,8 @@ from tests.support.envs import open_test_env
 from tests.support.people import make_account, token_of
 from tests.support.streams import serving
 from vskill_platform.cli import cli
-from vskill_platform.clock import SystemClock
-from vskill_platform.store.accounts import Role
+from vskill_platform.ledger.clock import SystemClock
+from vskill_platform.store.people.accounts import Role
 from vskill_platform.worker_context import run_with_worker_env
 
 SKILL_MD = "---\nname: tidy\ndescription: Tidies a folder.\n---\n# Tidy\n"

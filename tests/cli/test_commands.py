@@ -15,19 +15,19 @@ from typing import TypeVar
 import pytest
 
 from tests.support.patience import PATIENCE_S
+from vskill_client.group import first_known
+from vskill_client.output import plain
+from vskill_core.content import ContentLimits
+from vskill_core.errors import LimitExceeded, NotFound, StoreFull
+from vskill_core.folders import read_folder
 from vskill_platform.bootstrap import env_for
 from vskill_platform.cli import cli
-from vskill_platform.cli.doctor import Check, check
+from vskill_platform.cli.operation.doctor import Check, check
 from vskill_platform.cli.output import Duration, show_duration
-from vskill_platform.client.group import first_known
-from vskill_platform.client.output import plain
-from vskill_platform.domain.content import ContentLimits
-from vskill_platform.domain.errors import LimitExceeded, NotFound, StoreFull
 from vskill_platform.domain.messages import submission_send
 from vskill_platform.env import Env
 from vskill_platform.settings import process_settings
-from vskill_platform.sources.folder import read_folder
-from vskill_platform.store.collections import create_collection
+from vskill_platform.store.skills.collections import create_collection
 from vskill_platform.worker_context import run_with_worker_env
 
 T = TypeVar("T")
@@ -96,7 +96,13 @@ def test_version(run):
 
 def test_help_does_not_load_the_engines():
     """`--help` is fast because a command imports what it needs when it runs."""
-    heavy = ("vskill_platform.kv", "vskill_platform.database", "vskill_platform.web", "starlette", "uvicorn")
+    heavy = (
+        "vskill_platform.ledger.kv",
+        "vskill_platform.ledger.database",
+        "vskill_platform.web",
+        "starlette",
+        "uvicorn",
+    )
     code = (
         f"import sys, vskill_platform.cli; print([name for name in sys.modules if name.startswith({heavy})])"
     )

@@ -19,11 +19,11 @@ import pytest
 from tests.support.acting import principal_for, take_down, yank
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.lifetimes import running
-from vskill_platform.actions.blocklist import BLOCK, BlockSomething
-from vskill_platform.client.caller import MOST_ANSWER
+from vskill_client.caller import MOST_ANSWER
+from vskill_core.content import SkillFile
+from vskill_platform.actions.recall.blocklist import BLOCK, BlockSomething
 from vskill_platform.domain.blocklist import TargetKind
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.store.installs import installs_by_skill
+from vskill_platform.store.skills.installs import installs_by_skill
 
 NAME = "upload~ann/skills/tidy"
 SCRIPT = SkillFile("scripts/run.sh", "100755", b"#!/bin/sh\necho tidy\n")

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from tests.judge.server import JudgeServer, Reply, completion, judge_server, replies, says
-from vskill_platform.cli.judge_evaluation import EvaluatedSkill, Evaluation, KeptAnswer, read_kept
-from vskill_platform.cli.judge_figures import EvaluationTerms, Share, count_evaluation
-from vskill_platform.domain.errors import InvalidInput
-from vskill_platform.domain.scan import Verdict
+from vskill_core.errors import InvalidInput
+from vskill_core.findings import Verdict
+from vskill_platform.cli.verdicts.judge_evaluation import EvaluatedSkill, Evaluation, KeptAnswer, read_kept
+from vskill_platform.cli.verdicts.judge_figures import EvaluationTerms, Share, count_evaluation
 
 SKILL = "---\nname: {name}\ndescription: Tidies a folder and says what it moved.\n---\n# {name}\n"
 

@@ -17,8 +17,8 @@ from tests.support.lifetimes import running
 from tests.support.patience import PATIENCE_S
 from tests.support.people import make_account, token_of
 from tests.support.wheels import make_environment, make_wheel
-from vskill_platform.clock import SystemClock
-from vskill_platform.store.accounts import Role
+from vskill_platform.ledger.clock import SystemClock
+from vskill_platform.store.people.accounts import Role
 
 SKILL_MD = """\
 ---

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from vskill_client.output import print_document
 from vskill_platform.cli.progress import Stages
-from vskill_platform.client.output import print_document
 
 
 class Interrupted(io.RawIOBase):

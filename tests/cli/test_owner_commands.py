@@ -9,12 +9,12 @@ import pytest
 from tests.support.compiled_rules import keep_compiled_rules
 from tests.support.envs import run_until_quiet
 from tests.support.git_server import git_server, skill_md
-from vskill_platform.actions.owners import PROOF_FILE
-from vskill_platform.actions.reports import WhichReports
+from vskill_platform.actions.people.owners import PROOF_FILE
+from vskill_platform.actions.review.reports import WhichReports
 from vskill_platform.bootstrap import env_for
 from vskill_platform.cli import cli
 from vskill_platform.settings import process_settings
-from vskill_platform.store.reports import ReportStatus
+from vskill_platform.store.review.reports import ReportStatus
 from vskill_platform.worker_context import run_with_worker_env
 
 URL = "https://github.com/ann/tools"

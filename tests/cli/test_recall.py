@@ -10,19 +10,19 @@ import time_machine
 
 from tests.cli.test_install import NAME, files_in, project, publish, there
 from tests.support.acting import delete, restore, take_down, yank
-from vskill_platform.actions.collections import (
+from vskill_client.registries import remote_variables
+from vskill_client.revocation_check import SERIALS
+from vskill_core.dsse import seal
+from vskill_core.revocation_list import DAY_MS, PAYLOAD_TYPE
+from vskill_core.signing_keys import SigningKey
+from vskill_platform.actions.principal import OPERATOR
+from vskill_platform.actions.skills.collections import (
     ADD_SKILLS,
     CREATE_COLLECTION,
     ChangeCollection,
     CreateCollection,
 )
-from vskill_platform.actions.principal import OPERATOR
-from vskill_platform.client.registries import remote_variables
-from vskill_platform.client.revocation_check import SERIALS
-from vskill_platform.clock import SystemClock
-from vskill_platform.domain.revocation_list import DAY_MS, PAYLOAD_TYPE
-from vskill_platform.signing.dsse import seal
-from vskill_platform.signing.keys import SigningKey
+from vskill_platform.ledger.clock import SystemClock
 
 __all__ = ["project", "there"]
 

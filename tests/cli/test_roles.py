@@ -14,8 +14,8 @@ import pytest
 from tests.cli.role_processes import COMMAND, announced, started, stop, submit, wait_for
 from tests.support.lifetimes import running
 from tests.support.patience import PATIENCE_S
-from vskill_platform.domain.content import digest_of_files
-from vskill_platform.sources.folder import read_folder
+from vskill_core.content import digest_of_files
+from vskill_core.folders import read_folder
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vskill_platform.client.settings_files import put_json_entry, put_section, take_out
-from vskill_platform.domain.errors import InvalidInput
+from vskill_client.settings_files import put_json_entry, put_section, take_out
+from vskill_core.errors import InvalidInput
 
 KEY = "extraKnownMarketplaces"
 ENTRY = '"acme": {"source": {"source": "git"}}'

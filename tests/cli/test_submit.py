@@ -19,9 +19,9 @@ from tests.support.envs import run_until_quiet
 from tests.support.git_server import git_server, skill_md
 from tests.support.lifetimes import running
 from tests.support.patience import PATIENCE_S
-from vskill_platform.domain.content import ContentLimits
-from vskill_platform.domain.errors import InvalidInput, LimitExceeded
-from vskill_platform.sources.folder import read_file
+from vskill_core.content import ContentLimits
+from vskill_core.errors import InvalidInput, LimitExceeded
+from vskill_core.folders import read_file
 
 URL = "https://github.com/ann/tools"
 

@@ -18,8 +18,8 @@ from tests.support.lifetimes import running
 from tests.support.patience import PATIENCE_S
 from tests.support.worker_process import worker_of
 from vskill_platform import __version__
-from vskill_platform.cli.worker_child import NICENESS
-from vskill_platform.cli.worker_process import CHILD
+from vskill_platform.cli.operation.worker_child import NICENESS
+from vskill_platform.cli.operation.worker_process import CHILD
 
 pytestmark = pytest.mark.slow
 

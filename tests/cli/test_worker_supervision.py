@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from tests.support.patience import PATIENCE_S
-from vskill_platform.child_processes import start_own
-from vskill_platform.cli.worker_process import Patience, WorkerProcess
+from vskill_platform.cli.operation.worker_process import Patience, WorkerProcess
+from vskill_platform.machine.child_processes import start_own
 from vskill_platform.settings import Settings
 
 pytestmark = pytest.mark.anyio

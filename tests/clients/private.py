@@ -13,9 +13,9 @@ import msgspec
 from tests.clients.registry import Registry, running, skill_md
 from vskill_platform.bootstrap import env_for
 from vskill_platform.domain import keys
-from vskill_platform.kv.entries import Put
+from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.settings import Settings
-from vskill_platform.store.tokens import PREFIX, find_token, hash_secret
+from vskill_platform.store.people.tokens import PREFIX, find_token, hash_secret
 from vskill_platform.worker_context import require_env, run_with_worker_env
 
 OWNER = "upload~mia"

@@ -24,8 +24,8 @@ from tests.support.records import put_copies
 from vskill_platform.bootstrap import env_for
 from vskill_platform.cli import cli
 from vskill_platform.settings import Settings
-from vskill_platform.store.installs import installs_by_skill
-from vskill_platform.store.skills import get_skill
+from vskill_platform.store.skills.installs import installs_by_skill
+from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.worker_context import run_with_worker_env
 
 

@@ -13,10 +13,10 @@ from tests.support.envs import active_env, run_until_quiet
 from tests.support.records import put_copies
 from tests.support.shelf import open_shelf
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.takedowns import TAKE_DOWN, TakeDownSkill
-from vskill_platform.domain.skill import StatusChange, StatusRole, take_down, yank
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.skills import get_skill, update_skill
+from vskill_platform.actions.recall.takedowns import TAKE_DOWN, TakeDownSkill
+from vskill_platform.domain.skills.skill import StatusChange, StatusRole, take_down, yank
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.skills.skills import get_skill, update_skill
 
 pytestmark = pytest.mark.anyio
 

@@ -7,11 +7,11 @@ from tests.support.acting import add_to_collection
 from tests.support.envs import active_env
 from tests.support.people import signed_in
 from tests.support.shelf import open_shelf
+from vskill_core.errors import InvalidInput, NotFound
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.errors import InvalidInput, NotFound
-from vskill_platform.store import collections
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.audit import list_audit
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.skills import collections
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio

@@ -13,15 +13,15 @@ from tests.support.counting_kv import CountingKV
 from tests.support.envs import active_env
 from tests.support.records import put_copies
 from tests.support.shelf import open_shelf
-from vskill_platform.actions.scopes import AT_ONCE
+from vskill_core.content import SkillFile
+from vskill_core.findings import Severity
+from vskill_core.naming import is_plain_name
+from vskill_platform.actions.skills.scopes import AT_ONCE
 from vskill_platform.domain.blocklist import BlockEntry, parse_target
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.names import hashed_name
-from vskill_platform.domain.naming import is_plain_name
-from vskill_platform.domain.scan import Severity
-from vskill_platform.store.blocklist import add_block, reapply_blocklist
-from vskill_platform.store.collections import add_skills, create_collection
-from vskill_platform.store.installs import installs_by_skill
+from vskill_platform.domain.skills.names import hashed_name
+from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist
+from vskill_platform.store.skills.collections import add_skills, create_collection
+from vskill_platform.store.skills.installs import installs_by_skill
 from vskill_platform.web.app import create_app
 from vskill_platform.web.clients.wellknown import SCHEMA
 

@@ -9,8 +9,8 @@ import pytest
 from tests.clients.lenient_forms import LENIENT
 from tests.support.envs import active_env, run_until_quiet
 from tests.support.shelf import Shelf, open_shelf
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.naming import is_plain_name
+from vskill_core.content import SkillFile
+from vskill_core.naming import is_plain_name
 from vskill_platform.intake.submit import submit_repository
 
 pytestmark = pytest.mark.anyio

@@ -13,13 +13,13 @@ import pytest
 from tests.clients.test_discovery import block
 from tests.support.envs import active_env, run_until_quiet, skill_files
 from tests.support.shelf import Shelf, open_shelf
+from vskill_core.content import SkillFile
+from vskill_core.findings import Severity
 from vskill_platform.domain.blocklist import BlockEntry, parse_target
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import StatusChange, StatusRole, take_down, yank
-from vskill_platform.store.blocklist import add_block, reapply_blocklist
-from vskill_platform.store.installs import installs_by_skill
-from vskill_platform.store.skills import update_skill
+from vskill_platform.domain.skills.skill import StatusChange, StatusRole, take_down, yank
+from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist
+from vskill_platform.store.skills.installs import installs_by_skill
+from vskill_platform.store.skills.skills import update_skill
 
 pytestmark = pytest.mark.anyio
 

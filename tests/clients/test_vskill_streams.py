@@ -14,7 +14,7 @@ from tests.clients.test_vskill import MAYBE, NUMBER, REPO, TEXT, holds
 from tests.support.envs import active_env, run_until_quiet, skill_files
 from tests.support.shelf import Shelf, open_shelf
 from tests.support.streams import Events, Frame, listening, serving, store_cursor
-from vskill_platform.domain.submission import Submission
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.intake.submit import SubmittedBy, submit_repository
 
 pytestmark = pytest.mark.anyio

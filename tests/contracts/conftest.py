@@ -16,23 +16,23 @@ from tests.support.manual_clock import ManualClock
 from tests.support.nats import queue_of, server
 from tests.support.patience import PATIENCE_S
 from tests.support.postgres import database_of
-from vskill_platform.blobs.contract import Blobs
-from vskill_platform.blobs.files import FilesBlobs
-from vskill_platform.blobs.memory import MemoryBlobs
-from vskill_platform.broker.contract import LEASE_MS, Batch, Broker, BrokerCapability, Settlement
-from vskill_platform.broker.memory import MemoryBroker
-from vskill_platform.broker.nats import LONGEST_DELAY_MS, NatsBroker
-from vskill_platform.broker.postgres import PostgresBroker
-from vskill_platform.broker.sqlite import SqliteBroker
-from vskill_platform.clock import Clock, SystemClock
-from vskill_platform.database.postgres import PostgresDatabase
-from vskill_platform.database.sqlite import SqliteDatabase
 from vskill_platform.domain.messages import Send
-from vskill_platform.kv.contract import KV
-from vskill_platform.kv.entries import Capability
-from vskill_platform.kv.memory import MemoryKV
-from vskill_platform.kv.postgres import PostgresKV
-from vskill_platform.kv.sqlite import SqliteKV
+from vskill_platform.ledger.blobs.contract import Blobs
+from vskill_platform.ledger.blobs.files import FilesBlobs
+from vskill_platform.ledger.blobs.memory import MemoryBlobs
+from vskill_platform.ledger.broker.contract import LEASE_MS, Batch, Broker, BrokerCapability, Settlement
+from vskill_platform.ledger.broker.memory import MemoryBroker
+from vskill_platform.ledger.broker.nats import LONGEST_DELAY_MS, NatsBroker
+from vskill_platform.ledger.broker.postgres import PostgresBroker
+from vskill_platform.ledger.broker.sqlite import SqliteBroker
+from vskill_platform.ledger.clock import Clock, SystemClock
+from vskill_platform.ledger.database.postgres import PostgresDatabase
+from vskill_platform.ledger.database.sqlite import SqliteDatabase
+from vskill_platform.ledger.kv.contract import KV
+from vskill_platform.ledger.kv.entries import Capability
+from vskill_platform.ledger.kv.memory import MemoryKV
+from vskill_platform.ledger.kv.postgres import PostgresKV
+from vskill_platform.ledger.kv.sqlite import SqliteKV
 
 
 class Store(msgspec.Struct):

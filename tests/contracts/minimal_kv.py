@@ -5,11 +5,21 @@ proved on it, and so are the stores above, whose concurrent reads its probe watc
 import asyncio
 from collections.abc import Sequence
 
-from vskill_platform.clock import Clock
-from vskill_platform.domain.errors import Conflict, Unsupported
-from vskill_platform.kv.checks import check_key, check_operations, check_texts
-from vskill_platform.kv.contract import KV, PAGE
-from vskill_platform.kv.entries import ABSENT, Add, Assert, Capability, Delete, Entry, Operation, Page, Put
+from vskill_core.errors import Conflict, Unsupported
+from vskill_platform.ledger.clock import Clock
+from vskill_platform.ledger.kv.checks import check_key, check_operations, check_texts
+from vskill_platform.ledger.kv.contract import KV, PAGE
+from vskill_platform.ledger.kv.entries import (
+    ABSENT,
+    Add,
+    Assert,
+    Capability,
+    Delete,
+    Entry,
+    Operation,
+    Page,
+    Put,
+)
 
 
 class Probe:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from vskill_platform.blobs.contract import Blobs, check_address
-from vskill_platform.blobs.files import FilesBlobs
-from vskill_platform.domain.errors import BlobUnavailable, InvalidInput, Unsupported
+from vskill_core.errors import BlobUnavailable, InvalidInput, Unsupported
+from vskill_platform.ledger.blobs.contract import Blobs, check_address
+from vskill_platform.ledger.blobs.files import FilesBlobs
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,9 @@ import pytest
 from tests.contracts.clocks import ContractClock
 from tests.contracts.conftest import BrokerEngine, lacks, needs
 from tests.support.patience import NEVER_MS, PATIENCE_S
-from vskill_platform.broker.contract import (
+from vskill_core.errors import StoreUnavailable, Unsupported
+from vskill_platform.domain.messages import Send
+from vskill_platform.ledger.broker.contract import (
     LEASE_MS,
     Broker,
     BrokerCapability,
@@ -23,11 +25,9 @@ from vskill_platform.broker.contract import (
     Message,
     Settlement,
 )
-from vskill_platform.broker.memory import MemoryBroker
-from vskill_platform.broker.sqlite import SqliteBroker
-from vskill_platform.database.sqlite import SqliteDatabase
-from vskill_platform.domain.errors import StoreUnavailable, Unsupported
-from vskill_platform.domain.messages import Send
+from vskill_platform.ledger.broker.memory import MemoryBroker
+from vskill_platform.ledger.broker.sqlite import SqliteBroker
+from vskill_platform.ledger.database.sqlite import SqliteDatabase
 
 pytestmark = pytest.mark.anyio
 

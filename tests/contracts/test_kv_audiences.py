@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from tests.support.examples import examples
 from tests.support.manual_clock import ManualClock
+from vskill_core.errors import InvalidInput, UnindexedQuery
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
-from vskill_platform.domain.errors import InvalidInput, UnindexedQuery
-from vskill_platform.kv.collections import SKILLS, SUBMISSIONS, RecordKind
-from vskill_platform.kv.contract import KV
-from vskill_platform.kv.entries import Capability, Delete, Entry, Put
-from vskill_platform.kv.query import Between, Condition, In, Is, Query, evaluate, is_readable
+from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS, RecordKind
+from vskill_platform.ledger.kv.contract import KV
+from vskill_platform.ledger.kv.entries import Capability, Delete, Entry, Put
+from vskill_platform.ledger.kv.query import Between, Condition, In, Is, Query, evaluate, is_readable
 
 pytestmark = pytest.mark.anyio
 

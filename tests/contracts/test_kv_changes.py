@@ -7,9 +7,9 @@ import pytest
 from tests.contracts.conftest import KVEngine, kv_lacks, kv_needs
 from tests.support.manual_clock import ManualClock
 from tests.support.patience import NEVER_MS, PATIENCE_S
-from vskill_platform.domain.errors import Conflict, CursorGone, InvalidInput, Unsupported
-from vskill_platform.kv.contract import KV
-from vskill_platform.kv.entries import ABSENT, Add, Assert, Capability, Change, Delete, Put
+from vskill_core.errors import Conflict, CursorGone, InvalidInput, Unsupported
+from vskill_platform.ledger.kv.contract import KV
+from vskill_platform.ledger.kv.entries import ABSENT, Add, Assert, Capability, Change, Delete, Put
 
 pytestmark = pytest.mark.anyio
 

@@ -14,10 +14,7 @@ from tests.contracts.minimal_kv import MinimalKV
 from tests.support.examples import examples
 from tests.support.manual_clock import ManualClock
 from tests.support.patience import NEVER_MS, PATIENCE_S
-from vskill_platform.broker.contract import Broker, DeadLetterPage, Delivery, Depth, Settlement
-from vskill_platform.broker.memory import MemoryBroker
-from vskill_platform.database.sqlite import SqliteDatabase
-from vskill_platform.domain.errors import (
+from vskill_core.errors import (
     Conflict,
     InvalidInput,
     RecordMalformed,
@@ -25,11 +22,14 @@ from vskill_platform.domain.errors import (
     Unsupported,
 )
 from vskill_platform.domain.messages import Send
-from vskill_platform.kv.checks import MAX_KEY
-from vskill_platform.kv.contract import KV, READS_AT_ONCE, iterate_pages
-from vskill_platform.kv.entries import ABSENT, Add, Assert, Capability, Delete, Entry, Operation, Put
-from vskill_platform.kv.memory import MemoryKV
-from vskill_platform.kv.sqlite import SqliteKV
+from vskill_platform.ledger.broker.contract import Broker, DeadLetterPage, Delivery, Depth, Settlement
+from vskill_platform.ledger.broker.memory import MemoryBroker
+from vskill_platform.ledger.database.sqlite import SqliteDatabase
+from vskill_platform.ledger.kv.checks import MAX_KEY
+from vskill_platform.ledger.kv.contract import KV, READS_AT_ONCE, iterate_pages
+from vskill_platform.ledger.kv.entries import ABSENT, Add, Assert, Capability, Delete, Entry, Operation, Put
+from vskill_platform.ledger.kv.memory import MemoryKV
+from vskill_platform.ledger.kv.sqlite import SqliteKV
 
 pytestmark = pytest.mark.anyio
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vskill_core.errors import InvalidInput, UnindexedQuery
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.errors import InvalidInput, UnindexedQuery
 from vskill_platform.domain.messages import Send
-from vskill_platform.domain.terms import MAX_TERM, MAX_TERMS, cut_terms
-from vskill_platform.kv.checks import MAX_KEY, check_key, check_operations, check_value
-from vskill_platform.kv.collections import (
+from vskill_platform.domain.skills.terms import MAX_TERM, MAX_TERMS, cut_terms
+from vskill_platform.ledger.kv.checks import MAX_KEY, check_key, check_operations, check_value
+from vskill_platform.ledger.kv.collections import (
     COLLECTIONS,
     SKILLS,
     SUBMISSIONS,
@@ -26,8 +26,8 @@ from vskill_platform.kv.collections import (
     parse,
     text,
 )
-from vskill_platform.kv.entries import Add, Assert, Delete, Entry, Put
-from vskill_platform.kv.query import Between, In, Is, Query, evaluate
+from vskill_platform.ledger.kv.entries import Add, Assert, Delete, Entry, Put
+from vskill_platform.ledger.kv.query import Between, In, Is, Query, evaluate
 
 # Fields.
 

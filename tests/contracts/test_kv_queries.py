@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tests.contracts.minimal_kv import MinimalKV
 from tests.support.examples import examples
 from tests.support.manual_clock import ManualClock
+from vskill_core.errors import InvalidInput, StoreUnavailable, UnindexedQuery
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY, Audiences
-from vskill_platform.domain.errors import InvalidInput, StoreUnavailable, UnindexedQuery
-from vskill_platform.domain.search import Loosening, plan_search, step_of
-from vskill_platform.kv.collections import (
+from vskill_platform.domain.skills.search import Loosening, plan_search, step_of
+from vskill_platform.ledger.kv.collections import (
     AUDIENCE,
     COLLECTIONS,
     SKILLS,
@@ -25,9 +25,9 @@ from vskill_platform.kv.collections import (
     RecordKind,
     Value,
 )
-from vskill_platform.kv.contract import KV, SEARCH_LIMIT
-from vskill_platform.kv.entries import Capability, Delete, Entry, Put
-from vskill_platform.kv.query import Between, Condition, In, Is, Query, evaluate, is_readable
+from vskill_platform.ledger.kv.contract import KV, SEARCH_LIMIT
+from vskill_platform.ledger.kv.entries import Capability, Delete, Entry, Put
+from vskill_platform.ledger.kv.query import Between, Condition, In, Is, Query, evaluate, is_readable
 
 pytestmark = pytest.mark.anyio
 

@@ -6,9 +6,9 @@ import pytest
 
 from tests.contracts.conftest import Store
 from tests.support.manual_clock import ManualClock
-from vskill_platform.domain.errors import Unsupported
-from vskill_platform.kv.contract import KV, SNAPSHOT_PAGE, StoreSnapshot
-from vskill_platform.kv.entries import Add, Delete, Put, StoredRecord
+from vskill_core.errors import Unsupported
+from vskill_platform.ledger.kv.contract import KV, SNAPSHOT_PAGE, StoreSnapshot
+from vskill_platform.ledger.kv.entries import Add, Delete, Put, StoredRecord
 
 pytestmark = pytest.mark.anyio
 

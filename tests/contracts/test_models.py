@@ -14,7 +14,10 @@ from hypothesis import strategies as st
 from tests.contracts.conftest import BrokerEngine, KVEngine, Store, asks_for_the_time, kv_needs
 from tests.support.examples import examples
 from tests.support.manual_clock import ManualClock
-from vskill_platform.broker.contract import (
+from vskill_core.errors import Conflict, PlatformError
+from vskill_platform.domain.messages import Send
+from vskill_platform.domain.submissions.submission import CLOCK_SLACK_MS
+from vskill_platform.ledger.broker.contract import (
     LEASE_MS,
     Broker,
     Delivery,
@@ -23,12 +26,9 @@ from vskill_platform.broker.contract import (
     Settlement,
     latest_lease_end,
 )
-from vskill_platform.domain.errors import Conflict, PlatformError
-from vskill_platform.domain.messages import Send
-from vskill_platform.domain.submission import CLOCK_SLACK_MS
-from vskill_platform.kv.contract import KV
-from vskill_platform.kv.entries import ABSENT, Add, Assert, Capability, Delete, Entry, Operation, Put
-from vskill_platform.kv.memory import MemoryKV
+from vskill_platform.ledger.kv.contract import KV
+from vskill_platform.ledger.kv.entries import ABSENT, Add, Assert, Capability, Delete, Entry, Operation, Put
+from vskill_platform.ledger.kv.memory import MemoryKV
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -14,13 +14,13 @@ _SOURCE = Path(vskill_platform.__file__).parent.parent
 
 _PRELUDE = """
 import asyncio, os, sqlite3, sys
-from vskill_platform.broker.sqlite import SqliteBroker
-from vskill_platform.clock import SystemClock
-from vskill_platform.database.sqlite import SqliteDatabase
-from vskill_platform.domain.errors import PlatformError
+from vskill_platform.ledger.broker.sqlite import SqliteBroker
+from vskill_platform.ledger.clock import SystemClock
+from vskill_platform.ledger.database.sqlite import SqliteDatabase
+from vskill_core.errors import PlatformError
 from vskill_platform.domain.messages import Send
-from vskill_platform.kv.entries import *
-from vskill_platform.kv.sqlite import SqliteKV
+from vskill_platform.ledger.kv.entries import *
+from vskill_platform.ledger.kv.sqlite import SqliteKV
 path = sys.argv[1]
 """
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.manual_clock import ManualClock
-from vskill_platform.broker.sqlite import SqliteBroker
-from vskill_platform.database.sqlite import SqliteDatabase
-from vskill_platform.kv.sqlite import SqliteKV
+from vskill_platform.ledger.broker.sqlite import SqliteBroker
+from vskill_platform.ledger.database.sqlite import SqliteDatabase
+from vskill_platform.ledger.kv.sqlite import SqliteKV
 
 
 @pytest.fixture

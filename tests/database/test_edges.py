@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from tests.support.examples import examples
 from tests.support.manual_clock import ManualClock
 from tests.support.patience import PATIENCE_S
-from vskill_platform.broker.memory import MemoryBroker
-from vskill_platform.broker.sqlite import SqliteBroker
-from vskill_platform.database.sqlite import SqliteDatabase
+from vskill_core.errors import InvalidInput, PlatformError, StoreUnavailable
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.errors import InvalidInput, PlatformError, StoreUnavailable
 from vskill_platform.domain.messages import Send
-from vskill_platform.kv.entries import Add, Assert, Capability, Entry, Put
-from vskill_platform.kv.query import Between, In, Is
-from vskill_platform.kv.sqlite import SqliteKV
+from vskill_platform.ledger.broker.memory import MemoryBroker
+from vskill_platform.ledger.broker.sqlite import SqliteBroker
+from vskill_platform.ledger.database.sqlite import SqliteDatabase
+from vskill_platform.ledger.kv.entries import Add, Assert, Capability, Entry, Put
+from vskill_platform.ledger.kv.query import Between, In, Is
+from vskill_platform.ledger.kv.sqlite import SqliteKV
 
 pytestmark = pytest.mark.anyio
 

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from tests.support.examples import examples
 from tests.support.manual_clock import ManualClock
-from vskill_platform.database.sqlite import SqliteDatabase
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.search import field_terms
-from vskill_platform.domain.terms import MAX_TERMS
-from vskill_platform.kv.collections import COLLECTIONS, Value
-from vskill_platform.kv.fields import FIELD_COLUMNS, column, derive, kept_fields
-from vskill_platform.kv.query import In, Is
-from vskill_platform.kv.sqlite import SqliteKV
-from vskill_platform.kv.sqlite_fields import search_columns, search_table
-from vskill_platform.kv.sqlite_query import index_name
+from vskill_platform.domain.skills.search import field_terms
+from vskill_platform.domain.skills.terms import MAX_TERMS
+from vskill_platform.ledger.database.sqlite import SqliteDatabase
+from vskill_platform.ledger.kv.collections import COLLECTIONS, Value
+from vskill_platform.ledger.kv.fields import FIELD_COLUMNS, column, derive, kept_fields
+from vskill_platform.ledger.kv.query import In, Is
+from vskill_platform.ledger.kv.sqlite import SqliteKV
+from vskill_platform.ledger.kv.sqlite_fields import search_columns, search_table
+from vskill_platform.ledger.kv.sqlite_query import index_name
 
 BY_NAME = {collection.name: collection for collection in COLLECTIONS}
 

@@ -16,19 +16,19 @@ from tests.support.manual_clock import ManualClock
 from tests.support.patience import PATIENCE_S
 from tests.support.postgres import new_database, server
 from tools import declared_schema
-from vskill_platform.database.migrations import FIRST, Migration, load_declared, load_migrations
-from vskill_platform.database.postgres import PostgresDatabase, derive_nothing
-from vskill_platform.database.postgres import migrate as migrate_postgres
-from vskill_platform.database.sqlite import SqliteDatabase
+from vskill_core.errors import SchemaUnknown
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.errors import SchemaUnknown
-from vskill_platform.kv import postgres_fields, sqlite_fields
-from vskill_platform.kv.collections import COLLECTIONS
-from vskill_platform.kv.contract import KV
-from vskill_platform.kv.postgres import PostgresKV
-from vskill_platform.kv.query import Is
-from vskill_platform.kv.sqlite import SqliteKV
-from vskill_platform.kv.sqlite_query import index_name
+from vskill_platform.ledger.database.migrations import FIRST, Migration, load_declared, load_migrations
+from vskill_platform.ledger.database.postgres import PostgresDatabase, derive_nothing
+from vskill_platform.ledger.database.postgres import migrate as migrate_postgres
+from vskill_platform.ledger.database.sqlite import SqliteDatabase
+from vskill_platform.ledger.kv import postgres_fields, sqlite_fields
+from vskill_platform.ledger.kv.collections import COLLECTIONS
+from vskill_platform.ledger.kv.contract import KV
+from vskill_platform.ledger.kv.postgres import PostgresKV
+from vskill_platform.ledger.kv.query import Is
+from vskill_platform.ledger.kv.sqlite import SqliteKV
+from vskill_platform.ledger.kv.sqlite_query import index_name
 
 ENGINES = ("sqlite", "postgres")
 MIGRATIONS = load_migrations("postgres")

@@ -8,14 +8,14 @@ import pytest
 
 from tests.database import children
 from tests.support.manual_clock import ManualClock
-from vskill_platform.database.migrations import APPLICATION_ID, FIRST, Migration, load_migrations
-from vskill_platform.database.sqlite import SqliteDatabase
+from vskill_core.errors import NotFound, SchemaUnknown, StoreBusy, StoreCorrupt, StoreUnavailable
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.errors import NotFound, SchemaUnknown, StoreBusy, StoreCorrupt, StoreUnavailable
-from vskill_platform.kv.query import Is
-from vskill_platform.kv.sqlite import SqliteKV
-from vskill_platform.kv.sqlite_fields import derive_again
-from vskill_platform.kv.sqlite_snapshot import open_sqlite_snapshot
+from vskill_platform.ledger.database.migrations import APPLICATION_ID, FIRST, Migration, load_migrations
+from vskill_platform.ledger.database.sqlite import SqliteDatabase
+from vskill_platform.ledger.kv.query import Is
+from vskill_platform.ledger.kv.sqlite import SqliteKV
+from vskill_platform.ledger.kv.sqlite_fields import derive_again
+from vskill_platform.ledger.kv.sqlite_snapshot import open_sqlite_snapshot
 
 pytestmark = pytest.mark.anyio
 

@@ -11,17 +11,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from vskill_platform.broker import sqlite as broker_sql
-from vskill_platform.broker.contract import OWNERS_AT_ONCE
-from vskill_platform.database.sqlite import Read, SqliteDatabase
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.messages import Send
-from vskill_platform.domain.search import plan_search
-from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
-from vskill_platform.kv.entries import Put
-from vskill_platform.kv.query import Between, Condition, In, Is, Query
-from vskill_platform.kv.sqlite import SqliteKV
-from vskill_platform.kv.sqlite_query import (
+from vskill_platform.domain.skills.search import plan_search
+from vskill_platform.ledger.broker import sqlite as broker_sql
+from vskill_platform.ledger.broker.contract import OWNERS_AT_ONCE
+from vskill_platform.ledger.database.sqlite import Read, SqliteDatabase
+from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS
+from vskill_platform.ledger.kv.entries import Put
+from vskill_platform.ledger.kv.query import Between, Condition, In, Is, Query
+from vskill_platform.ledger.kv.sqlite import SqliteKV
+from vskill_platform.ledger.kv.sqlite_query import (
     Clause,
     _heaviest,
     _matching,

@@ -12,11 +12,7 @@ from tests.support.manual_clock import ManualClock
 from tests.support.patience import PATIENCE_S
 from tests.support.postgres import Server, database_of, new_database
 from tests.support.postgres import server as postgres_server
-from vskill_platform.broker.postgres import PostgresBroker
-from vskill_platform.database.migrations import load_migrations
-from vskill_platform.database.postgres import PostgresDatabase
-from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.errors import (
+from vskill_core.errors import (
     Conflict,
     NotFound,
     PlatformError,
@@ -25,12 +21,16 @@ from vskill_platform.domain.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
+from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.messages import Send
-from vskill_platform.kv.collections import COLLECTIONS
-from vskill_platform.kv.entries import ABSENT, Add, Assert, Delete, Put
-from vskill_platform.kv.fields import FIELD_COLUMNS, column, kept_fields
-from vskill_platform.kv.postgres import PostgresKV, find_risks
-from vskill_platform.kv.postgres_snapshot import open_postgres_snapshot
+from vskill_platform.ledger.broker.postgres import PostgresBroker
+from vskill_platform.ledger.database.migrations import load_migrations
+from vskill_platform.ledger.database.postgres import PostgresDatabase
+from vskill_platform.ledger.kv.collections import COLLECTIONS
+from vskill_platform.ledger.kv.entries import ABSENT, Add, Assert, Delete, Put
+from vskill_platform.ledger.kv.fields import FIELD_COLUMNS, column, kept_fields
+from vskill_platform.ledger.kv.postgres import PostgresKV, find_risks
+from vskill_platform.ledger.kv.postgres_snapshot import open_postgres_snapshot
 from vskill_platform.settings import shown_location
 
 pytestmark = pytest.mark.anyio

@@ -5,14 +5,14 @@ import re
 import pytest
 
 from tests.support import postgres
-from vskill_platform.database.postgres import PostgresDatabase
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
-from vskill_platform.domain.search import Loosening, plan_search
-from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
-from vskill_platform.kv.entries import Put
-from vskill_platform.kv.postgres import _FOLD_STEP, PostgresKV
-from vskill_platform.kv.postgres_query import search, select
-from vskill_platform.kv.query import Is, Query
+from vskill_platform.domain.skills.search import Loosening, plan_search
+from vskill_platform.ledger.database.postgres import PostgresDatabase
+from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS
+from vskill_platform.ledger.kv.entries import Put
+from vskill_platform.ledger.kv.postgres import _FOLD_STEP, PostgresKV
+from vskill_platform.ledger.kv.postgres_query import search, select
+from vskill_platform.ledger.kv.query import Is, Query
 
 pytestmark = pytest.mark.anyio
 

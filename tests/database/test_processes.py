@@ -9,15 +9,15 @@ import pytest
 
 from tests.database import children
 from tests.support.patience import NEVER_MS, PATIENCE_S
-from vskill_platform.broker.contract import DeliveryEnd, Settlement
-from vskill_platform.broker.sqlite import SqliteBroker
-from vskill_platform.clock import SystemClock
-from vskill_platform.database.sqlite import SqliteDatabase
-from vskill_platform.database.writer import Tx, WriteKind
-from vskill_platform.domain.errors import CursorGone
+from vskill_core.errors import CursorGone
 from vskill_platform.domain.messages import Send
-from vskill_platform.kv.entries import Add
-from vskill_platform.kv.sqlite import SqliteKV
+from vskill_platform.ledger.broker.contract import DeliveryEnd, Settlement
+from vskill_platform.ledger.broker.sqlite import SqliteBroker
+from vskill_platform.ledger.clock import SystemClock
+from vskill_platform.ledger.database.sqlite import SqliteDatabase
+from vskill_platform.ledger.database.writer import Tx, WriteKind
+from vskill_platform.ledger.kv.entries import Add
+from vskill_platform.ledger.kv.sqlite import SqliteKV
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -5,11 +5,11 @@ import threading
 
 import pytest
 
-from vskill_platform.database.sqlite import Read, SqliteDatabase
+from vskill_core.errors import StoreError, StoreUnavailable
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.errors import StoreError, StoreUnavailable
-from vskill_platform.kv.query import Is
-from vskill_platform.kv.sqlite import SqliteKV
+from vskill_platform.ledger.database.sqlite import Read, SqliteDatabase
+from vskill_platform.ledger.kv.query import Is
+from vskill_platform.ledger.kv.sqlite import SqliteKV
 
 pytestmark = pytest.mark.anyio
 

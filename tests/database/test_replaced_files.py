@@ -9,11 +9,11 @@ import pytest
 
 from tests.support.envs import open_product_env, submit_skill
 from tests.support.html import Page
-from vskill_platform.clock import SystemClock
-from vskill_platform.database.sqlite import SqliteDatabase
-from vskill_platform.domain.errors import StoreReplaced
+from vskill_core.errors import StoreReplaced
 from vskill_platform.env import Pace
-from vskill_platform.kv.sqlite import SqliteKV
+from vskill_platform.ledger.clock import SystemClock
+from vskill_platform.ledger.database.sqlite import SqliteDatabase
+from vskill_platform.ledger.kv.sqlite import SqliteKV
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.health import queue_health
 from vskill_platform.settings import Settings

@@ -10,14 +10,14 @@ import pytest
 
 from tests.database import children
 from tests.support.patience import PATIENCE_S
-from vskill_platform.broker.sqlite import SqliteBroker
-from vskill_platform.database import writer
-from vskill_platform.database.sqlite import SqliteDatabase
-from vskill_platform.database.writer import Tx, WriteKind
+from vskill_core.errors import Conflict, StoreBusy, StoreFull, StoreUnavailable
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.errors import Conflict, StoreBusy, StoreFull, StoreUnavailable
-from vskill_platform.kv.entries import ABSENT, Add, Put
-from vskill_platform.kv.sqlite import SqliteKV
+from vskill_platform.ledger.broker.sqlite import SqliteBroker
+from vskill_platform.ledger.database import writer
+from vskill_platform.ledger.database.sqlite import SqliteDatabase
+from vskill_platform.ledger.database.writer import Tx, WriteKind
+from vskill_platform.ledger.kv.entries import ABSENT, Add, Put
+from vskill_platform.ledger.kv.sqlite import SqliteKV
 
 pytestmark = pytest.mark.anyio
 

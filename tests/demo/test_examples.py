@@ -2,9 +2,8 @@
 
 import subprocess
 
-from vskill_platform.domain.content import check_files
-from vskill_platform.domain.states import State
-from vskill_platform.scan.reading.manifest import read_manifest
+from vskill_core.content import check_files
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.settings import Settings
 from vskill_platform.sources.addresses import parse_rewrite
 from vskill_platform.sources.examples import (
@@ -16,6 +15,7 @@ from vskill_platform.sources.examples import (
     known_bad_digests,
     write_commit,
 )
+from vskill_scan.reading.manifest import read_manifest
 
 
 def skills():

@@ -15,7 +15,7 @@ from tests.support.memory_env import memory_env
 from tools import blocks
 from tools.files import ROOT, texts
 from tools.reference import without_parts
-from vskill_platform.client.registries import REGISTRY_VARIABLE, TOKEN_VARIABLE
+from vskill_client.registries import REGISTRY_VARIABLE, TOKEN_VARIABLE
 from vskill_platform.settings import (
     CHOSEN,
     load_settings,

@@ -57,7 +57,7 @@ def test_only_settings_reads_the_process_environment(code):
 def test_only_the_clock_reads_the_wall_and_makes_ids(code):
     (message,) = messages(code)
     assert "come from the environment's clock" in message
-    assert messages(code, "src/vskill_platform/clock.py") == []
+    assert messages(code, "src/vskill_platform/ledger/clock.py") == []
 
 
 @pytest.mark.parametrize(
@@ -118,16 +118,16 @@ def test_code_outside_the_product_is_not_bound_by_the_house_rules():
 @pytest.mark.parametrize(
     "code",
     [
-        "monkeypatch.setattr('vskill_platform.kv.postgres.STEP', 1)",
+        "monkeypatch.setattr('vskill_platform.ledger.kv.postgres.STEP', 1)",
         "from vskill_platform.store import attempts\nmonkeypatch.setattr(attempts, 'MOST_PAIR', 3)",
-        "import vskill_platform.web.hub as hub\nmonkeypatch.setattr(hub.Hub, '_batch', f)",
+        "import vskill_platform.web.streams.follower as hub\nmonkeypatch.setattr(hub.Hub, '_batch', f)",
         "monkeypatch.setattr(env.kv, 'commit', f)",
         "with monkeypatch.context() as patch:\n    patch.setattr(type(env.kv), 'changes', f)",
         "from unittest import mock",
         "import unittest.mock",
         "from unittest.mock import patch",
         "from vskill_platform.domain import submission\nsubmission.CLAIM_MS = 1",
-        "broker = import_module('vskill_platform.broker.contract')\nbroker.Message.extend.__defaults__ = (1,)",
+        "broker = import_module('vskill_platform.ledger.broker.contract')\nbroker.Message.extend.__defaults__ = (1,)",
     ],
 )
 @pytest.mark.parametrize("path", ["tests/test_consumer.py", "simulator/world.py"])
@@ -155,7 +155,7 @@ def test_a_file_that_may_patch_the_product_still_does(path):
     assert list(check_patches(path, (ROOT / path).read_text("utf-8")))
 
 
-ROLE = "from vskill_platform.store.accounts import Role\n"
+ROLE = "from vskill_platform.store.people.accounts import Role\n"
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,10 @@ def test_a_template_asks_for_no_role():
     ],
 )
 def test_only_listed_modules_read_whatever_the_audience_is(code):
-    for path in ("src/vskill_platform/web/pages/skills.py", "src/vskill_platform/actions/catalogue.py"):
+    for path in (
+        "src/vskill_platform/web/pages/skills/skills.py",
+        "src/vskill_platform/actions/skills/catalogue.py",
+    ):
         (message,) = messages(code, path)
         assert "EVERYTHING: reads whatever its audience is" in message
     assert messages(code, "src/vskill_platform/queue/health.py") == []

@@ -74,11 +74,15 @@ async def test_sqlite_on_the_event_loop_is_an_error(database, body):
 
 
 async def test_point_read_of_the_sqlite_engine_may_read_inline(database):
-    read = product_function("point_read", f"arg.execute({QUERY!r}, ('a',)).fetchone()", "database/sqlite.py")
+    read = product_function(
+        "point_read", f"arg.execute({QUERY!r}, ('a',)).fetchone()", "ledger/database/sqlite.py"
+    )
     assert read(database) == ("1",)
 
 
-@pytest.mark.parametrize(("name", "file"), [("point_read", "kv/sqlite.py"), ("scan", "database/sqlite.py")])
+@pytest.mark.parametrize(
+    ("name", "file"), [("point_read", "ledger/kv/sqlite.py"), ("scan", "ledger/database/sqlite.py")]
+)
 async def test_no_other_function_of_that_name_or_file_may(database, name, file):
     with pytest.raises(BlockingError):
         product_function(name, f"arg.execute({QUERY!r}, ('a',)).fetchone()", file)(database)
@@ -86,7 +90,7 @@ async def test_no_other_function_of_that_name_or_file_may(database, name, file):
 
 async def test_point_read_may_not_write(database):
     with pytest.raises(BlockingError):
-        product_function("point_read", "arg.commit()", "database/sqlite.py")(database)
+        product_function("point_read", "arg.commit()", "ledger/database/sqlite.py")(database)
 
 
 async def test_the_same_call_in_a_thread_goes_through(database):

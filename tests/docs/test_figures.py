@@ -9,17 +9,19 @@ import pytest
 
 from tests.contracts.conftest import BLOB_ENGINES, BROKER_ENGINES, KV_ENGINES
 from tools.files import ROOT
-from vskill_platform.clock import MAX_SKEW_MS
-from vskill_platform.domain import judges, scan, submission
-from vskill_platform.domain.scan import Severity
+from vskill_core import findings as scan
+from vskill_core.findings import Severity
+from vskill_platform.domain import judges
+from vskill_platform.domain.submissions import submission
 from vskill_platform.external_scan import callback, contract
+from vskill_platform.ledger.clock import MAX_SKEW_MS
 from vskill_platform.notifications import post
 from vskill_platform.queue import alerts, control, jobs, tasks
 from vskill_platform.queue.jobs import JOBS
-from vskill_platform.scan.limits import DEFAULT_LIMITS
-from vskill_platform.store import setup
+from vskill_platform.store.people import setup
 from vskill_platform.tiers import judge, pool
 from vskill_platform.web import routing, stream
+from vskill_scan.limits import DEFAULT_LIMITS
 
 S, MIN, H = 1_000, 60_000, 3_600_000
 TROUBLESHOOT = "docs/how-to/troubleshoot.md"

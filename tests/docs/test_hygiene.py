@@ -116,4 +116,4 @@ def test_a_pin_without_a_hash_is_reported(after):
 
 def test_files_about_attacks_may_name_what_attacks_look_for():
     text = "cat /" + "root/.ssh/id_rsa"
-    assert list(hygiene.check_text("src/vskill_platform/scan/rules/x.yaml", text)) == []
+    assert list(hygiene.check_text("packages/scan/src/vskill_scan/rules/x.yaml", text)) == []

@@ -5,7 +5,7 @@ import pytest
 from tools import callers, measures, names
 
 KEYS = "src/vskill_platform/domain/keys.py"
-STORE = "src/vskill_platform/store/skills.py"
+STORE = "src/vskill_platform/store/skills/skills.py"
 
 
 def unused(**modules: str) -> list[str]:
@@ -89,7 +89,7 @@ def test_lines_folders_settings_sql_classes_imports_and_wide_calls_are_counted()
         STORE: '"""SELECT nothing: a docstring is prose."""\nfrom vskill_platform.domain import keys\n'
         "from vskill_platform.domain.keys import Row as Other\nclass Row: ...\nrequire_env('kv')\n"
         "keys.f(a=1, b=2, c=3, d=4, e=5, f=6, g=7, h=8)\nkeys.f(a=1, **{})\n",
-        "src/vskill_platform/kv/sqlite.py": "PUT = 'INSERT INTO entries VALUES (1)'\nBEGIN = 'BEGIN IMMEDIATE'\n",
+        "src/vskill_platform/ledger/kv/sqlite.py": "PUT = 'INSERT INTO entries VALUES (1)'\nBEGIN = 'BEGIN IMMEDIATE'\n",
         "src/vskill_platform/tiers/rubric.py": "TEXT = 'BEGIN of what was sent'\nSET = 'DELETE what you read'\n",
         "bench/reads.py": "a\nb\n",
     }

@@ -15,10 +15,10 @@ from tests.docs.test_make import targets
 from tools import blocks
 from tools.files import ROOT, texts
 from tools.reference import without_parts
-from vskill_platform.actions.owners import PROOF_FILE
+from vskill_client.registries import REGISTRY_VARIABLE, TOKEN_VARIABLE
+from vskill_platform.actions.people.owners import PROOF_FILE
 from vskill_platform.cli import cli
-from vskill_platform.client.registries import REGISTRY_VARIABLE, TOKEN_VARIABLE
-from vskill_platform.observability import Metrics
+from vskill_platform.observing.observability import Metrics
 from vskill_platform.settings import CHOSEN, variable
 from vskill_platform.web.app import ENDPOINTS
 

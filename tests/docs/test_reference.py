@@ -17,7 +17,7 @@ import pytest
 from tools import docs, reference, routes_page, states_page, tables
 from tools.files import ROOT
 from tools.route_words import WORDS
-from vskill_platform.domain.states import ACTIVE_STATES, TRANSITIONS, State
+from vskill_platform.domain.submissions.states import ACTIVE_STATES, TRANSITIONS, State
 from vskill_platform.notifications.notices import (
     AlertData,
     AlertNotice,

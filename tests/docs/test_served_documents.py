@@ -8,7 +8,7 @@ import pytest
 
 from tools.docs import _links
 from vskill_platform.web.documents import DOCUMENTS
-from vskill_platform.web.markdown import MOST_CHARACTERS, Style, render_markdown
+from vskill_platform.web.drawing.markdown import MOST_CHARACTERS, Style, render_markdown
 from vskill_platform.web.pages.docs import ENDPOINTS
 
 KNOWN = frozenset(DOCUMENTS)

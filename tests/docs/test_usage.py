@@ -7,18 +7,18 @@ import msgspec
 import pytest
 
 from tools.usage import EXEMPT, check_usage
-from vskill_platform.client.wire.base import Wire
+from vskill_client.wire.base import Wire
 from vskill_platform.web.app import ENDPOINTS
 
 PLACES = {
     "settings": "src/vskill_platform/settings.py",
     "domain": "src/vskill_platform/domain/things.py",
-    "wire": "src/vskill_platform/client/wire/base.py",
+    "wire": "packages/client/src/vskill_client/wire/base.py",
     "view": "src/vskill_platform/web/view.py",
     "template": "src/vskill_platform/web/templates/a.html",
 }
 WIRE = "import msgspec\nclass Wire(msgspec.Struct): ..."
-IMPORTS = "import msgspec\nfrom vskill_platform.client.wire.base import Wire\nfrom vskill_platform.domain.things import Thing\n"
+IMPORTS = "import msgspec\nfrom vskill_client.wire.base import Wire\nfrom vskill_platform.domain.things import Thing\n"
 
 
 def reported(**modules: str) -> list[str]:

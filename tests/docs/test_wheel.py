@@ -12,7 +12,7 @@ import pytest
 from tests.support.wheels import make_environment, make_wheel
 from tools.files import ROOT
 
-PACKAGE = "src/vskill_platform"
+PACKAGES = ("src/vskill_platform", "packages/core/src", "packages/scan/src", "packages/client/src")
 #: Installed beside what runs in production only to develop it.
 FOR_DEVELOPMENT = (
     "pytest",
@@ -52,17 +52,18 @@ def run(installed: Path, data: Path, *arguments: str, program: str = "vskill-pla
 
 def test_it_holds_every_file_of_the_package(wheel):
     listing = subprocess.run(
-        ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard", PACKAGE],
+        ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard", *PACKAGES],
         check=True,
         capture_output=True,
         text=True,
     ).stdout
-    wanted = {path.removeprefix("src/") for path in listing.split("\0") if path and (ROOT / path).is_file()}
+    wanted = {path.rpartition("src/")[2] for path in listing.split("\0") if path and (ROOT / path).is_file()}
     with zipfile.ZipFile(wheel) as opened:
         held = set(opened.namelist())
     assert wanted <= held, sorted(wanted - held)
-    for part in ("web/templates/", "web/static/", "scan/rules/", "examples/"):
-        assert any(name.startswith(f"vskill_platform/{part}") for name in held), part
+    parts = ("web/templates/", "web/static/", "examples/")
+    for part in (*(f"vskill_platform/{one}" for one in parts), "vskill_scan/rules/exfiltration.yaml"):
+        assert any(name.startswith(part) for name in held), part
     assert any(name.endswith(".sql") for name in held)
     assert {"vskill_platform/py.typed"} <= held
 

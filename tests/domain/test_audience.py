@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
+from vskill_core.identity import normalise
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC, PUBLIC_ONLY, may_read
-from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.domain.submission import Step, Submission, create
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.submissions.submission import Step, Submission, create
 
 PLACE = normalise("acme/tools", "skills/pdf")
 

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from vskill_platform.domain.audience import PUBLIC, SEVERAL, includes, may_read, widest
-from vskill_platform.domain.namespace import (
+from vskill_platform.domain.people.namespace import (
     Access,
     Directory,
     Member,

@@ -4,8 +4,9 @@ import msgspec
 import pytest
 
 from tests.domain.test_skill import PLACE, digest, publication, published
+from vskill_core.findings import Severity
+from vskill_core.identity import normalise
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC, SEVERAL
-from vskill_platform.domain.block_index import Blocklist, all_targets, version_targets
 from vskill_platform.domain.blocklist import (
     BlockEntry,
     BlockTarget,
@@ -15,9 +16,8 @@ from vskill_platform.domain.blocklist import (
     place_target,
     repository_target,
 )
-from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import PublishedSkillSummary, publish_version
+from vskill_platform.domain.recall.block_index import Blocklist, all_targets, version_targets
+from vskill_platform.domain.skills.skill import PublishedSkillSummary, publish_version
 
 OTHER = normalise("acme/other", "skills/letters")
 

@@ -5,6 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vskill_core.errors import InvalidInput
+from vskill_core.findings import Severity
+from vskill_core.identity import normalise, upload_identity
 from vskill_platform.domain.blocklist import (
     BlockEntry,
     BlockTarget,
@@ -18,9 +21,6 @@ from vskill_platform.domain.blocklist import (
     repository_target,
     targets_of,
 )
-from vskill_platform.domain.errors import InvalidInput
-from vskill_platform.domain.identity import normalise, upload_identity
-from vskill_platform.domain.scan import Severity
 
 GOOGLE = normalise("acme/tools", "skills/google")
 OTHER = normalise("other/tools", "skills/google")

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from vskill_platform.domain.brake import Brake, HeldTakeDown, needs_brake
+from vskill_platform.domain.verdicts.brake import Brake, HeldTakeDown, needs_brake
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from vskill_platform.domain.capability import (
+from vskill_core.capability import (
     MOST_OF_A_KIND,
     CapabilityClass,
     CapabilityContext,

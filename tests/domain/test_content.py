@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
-from vskill_platform.domain.content import (
+from vskill_core.content import (
     MODES,
     ContentLimits,
     FileEntry,
@@ -28,14 +28,14 @@ from vskill_platform.domain.content import (
     tree_hash,
     unpack,
 )
-from vskill_platform.domain.damage import verified_files
-from vskill_platform.domain.errors import (
+from vskill_core.errors import (
     ContentDamaged,
     InvalidInput,
     LimitExceeded,
     NoSkillFound,
     StoreCorrupt,
 )
+from vskill_platform.domain.operation.damage import verified_files
 
 SKILL = SkillFile("SKILL.md", "100644", b"---\nname: pdf\n---\n")
 SCRIPT = SkillFile("scripts/run.sh", "100755", b"#!/bin/sh\necho hi\n")

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from vskill_platform.domain import keys
-from vskill_platform.domain.content_names import ABOUT_CONTENT, NAMING, addresses_in, bundles_named
-from vskill_platform.domain.git_list import GitList, ListMarks, ServedList
+from vskill_platform.domain.skills.content_names import ABOUT_CONTENT, NAMING, addresses_in, bundles_named
+from vskill_platform.domain.skills.git_list import GitList, ListMarks, ServedList
 
 LIST = msgspec.json.encode(GitList(ServedList("a" * 64, 1, "m"), ListMarks("1", 1, 1), 1)).decode()
 A, B, C = "a" * 64, "b" * 64, "c" * 64

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.copies import (
+from vskill_core.content import SkillFile
+from vskill_platform.domain.verdicts.copies import (
     FEWEST_LINES,
     LONGEST_LINE,
     MOST_BYTES,

@@ -1,6 +1,6 @@
 """The record of damaged content keeps when it was found, and says what was seen last and who names it."""
 
-from vskill_platform.domain.damage import MOST_NAMES, Damage, DamageKind, add_names
+from vskill_platform.domain.operation.damage import MOST_NAMES, Damage, DamageKind, add_names
 
 
 def test_damage_that_is_seen_again_keeps_its_beginning_and_gains_names():

@@ -10,16 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
-from vskill_platform.domain.decision import (
-    BlockScope,
-    Decision,
-    DecisionRow,
-    RescanOutcome,
-    decide,
-    decide_rescan,
-    judge_can_change,
-)
-from vskill_platform.domain.scan import (
+from vskill_core.findings import (
     JUDGE_DOWN,
     NO_JUDGE,
     Confirmation,
@@ -36,8 +27,17 @@ from vskill_platform.domain.scan import (
     score,
 )
 from vskill_platform.domain.signals import Signal, SignalKind
-from vskill_platform.domain.skill import Certification
-from vskill_platform.domain.states import TRANSITIONS, State
+from vskill_platform.domain.skills.skill import Certification
+from vskill_platform.domain.submissions.states import TRANSITIONS, State
+from vskill_platform.domain.verdicts.decision import (
+    BlockScope,
+    Decision,
+    DecisionRow,
+    RescanOutcome,
+    decide,
+    decide_rescan,
+    judge_can_change,
+)
 
 
 def found(

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from vskill_platform.domain import errors
-from vskill_platform.domain.errors import BlobUnavailable, PlatformError, StoreError
+from vskill_core import errors
+from vskill_core.errors import BlobUnavailable, PlatformError, StoreError
 
 
 def walk(cls: type[PlatformError] = PlatformError) -> Iterator[type[PlatformError]]:

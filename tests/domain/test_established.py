@@ -3,8 +3,8 @@
 import msgspec
 
 from tests.domain.test_skill import published
-from vskill_platform.domain.catalogue import prefer_established
-from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.domain.skills.catalogue import prefer_established
+from vskill_platform.domain.skills.skill import PublishedSkill
 
 
 def named(name: str, canonical: str, created_at: int, listed: str = "") -> PublishedSkill:

@@ -4,8 +4,7 @@ import itertools
 
 import pytest
 
-from vskill_platform.domain.evidence import Evidence, JudgeWord, JudgeWords, evidence_of
-from vskill_platform.domain.scan import (
+from vskill_core.findings import (
     JUDGE_DOWN,
     NO_JUDGE,
     Finding,
@@ -18,6 +17,7 @@ from vskill_platform.domain.scan import (
     StaticReport,
     Verdict,
 )
+from vskill_platform.domain.evidence import Evidence, JudgeWord, JudgeWords, evidence_of
 
 DIGEST = "d" * 64
 FINDINGS = tuple(

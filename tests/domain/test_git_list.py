@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.domain.test_skill import by, publication
-from vskill_platform.domain.errors import PlatformError
-from vskill_platform.domain.git_list import (
+from vskill_core.errors import PlatformError
+from vskill_platform.domain.skills.git_list import (
     GitList,
     ListMarks,
     ServedList,
@@ -18,8 +18,8 @@ from vskill_platform.domain.git_list import (
     tombstone,
     withdrawn_number,
 )
-from vskill_platform.domain.numbering import listed_number, parse_semver
-from vskill_platform.domain.skill import (
+from vskill_platform.domain.skills.numbering import listed_number, parse_semver
+from vskill_platform.domain.skills.skill import (
     PublishedSkill,
     StatusRole,
     delete,

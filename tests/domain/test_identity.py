@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
-from vskill_platform.domain.errors import InvalidInput
-from vskill_platform.domain.identity import (
+from vskill_core.errors import InvalidInput
+from vskill_core.identity import (
     CASELESS_HOSTS,
     Identity,
     clean_path,

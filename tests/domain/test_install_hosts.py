@@ -5,9 +5,9 @@ from types import FrameType
 
 import pytest
 
-from vskill_platform.domain.capability import CapabilityContext, CapabilityKind, SkillCapability
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.install_hosts import (
+from vskill_core.capability import CapabilityContext, CapabilityKind, SkillCapability
+from vskill_core.content import SkillFile
+from vskill_platform.domain.verdicts.install_hosts import (
     MOST_AROUND,
     MOST_BYTES,
     MOST_HOSTS,
@@ -16,7 +16,7 @@ from vskill_platform.domain.install_hosts import (
     hosts_named,
     install_steps,
 )
-from vskill_platform.domain.known_hosts import is_known_host
+from vskill_platform.domain.verdicts.known_hosts import is_known_host
 
 HOST = "get.newtool.dev"
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vskill_core.errors import InvalidInput
+from vskill_core.identity import Identity, has_control_characters, normalise
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import name_target, place_target
-from vskill_platform.domain.errors import InvalidInput
-from vskill_platform.domain.identity import Identity, has_control_characters, normalise
 
 PLACE = normalise("https://git.example.com:8443/a/b", "x:y/z")
 

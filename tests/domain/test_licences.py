@@ -2,7 +2,14 @@
 
 import pytest
 
-from vskill_platform.domain.licences import FILES, MOST_BYTES, NONE, NOT_RECOGNISED, licence_of, recognise
+from vskill_platform.domain.skills.licences import (
+    FILES,
+    MOST_BYTES,
+    NONE,
+    NOT_RECOGNISED,
+    licence_of,
+    recognise,
+)
 
 MIT = (
     b"Permission is hereby granted, free of charge, to any person\nobtaining a copy ...\n"

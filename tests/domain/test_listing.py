@@ -2,9 +2,9 @@
 
 import pytest
 
-from vskill_platform.domain.listing import CATEGORIES, About, about, listing, search_weight
-from vskill_platform.domain.scan import Verdict
-from vskill_platform.domain.trust import AGE_STEP_MS, FULL_AGE_MS, Provenance, TrustFacts
+from vskill_core.findings import Verdict
+from vskill_platform.domain.skills.listing import CATEGORIES, About, about, listing, search_weight
+from vskill_platform.domain.skills.trust import AGE_STEP_MS, FULL_AGE_MS, Provenance, TrustFacts
 
 
 @pytest.mark.parametrize(

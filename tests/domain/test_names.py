@@ -2,8 +2,10 @@
 
 import pytest
 
+from vskill_core.naming import hyphenate, is_plain_name, name_note, plain_name
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY, Audiences
-from vskill_platform.domain.names import (
+from vskill_platform.domain.people.namespace import Visibility
+from vskill_platform.domain.skills.names import (
     HeldName,
     candidate_names,
     claim_names,
@@ -16,8 +18,6 @@ from vskill_platform.domain.names import (
     reads_several,
     release,
 )
-from vskill_platform.domain.namespace import Visibility
-from vskill_platform.domain.naming import hyphenate, is_plain_name, name_note, plain_name
 
 ACCOUNT = frozenset({"public", "internal"})
 MEMBER = ACCOUNT | {"ns:acme", "ns:acme:internal", "ns:acme:team"}

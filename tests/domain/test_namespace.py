@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vskill_core.errors import InvalidInput
+from vskill_core.identity import normalise, upload_identity
 from vskill_platform.domain.audience import EVERYTHING, INTERNAL, PUBLIC
-from vskill_platform.domain.errors import InvalidInput
-from vskill_platform.domain.identity import normalise, upload_identity
-from vskill_platform.domain.namespace import (
+from vskill_platform.domain.people.namespace import (
     MOST_MEMBERS,
     Access,
     Directory,

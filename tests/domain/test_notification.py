@@ -1,6 +1,6 @@
 """What an account is told and watches, as plain data."""
 
-from vskill_platform.domain.notification import (
+from vskill_platform.domain.telling.notification import (
     DAY_MS,
     DIGEST_AT_MS,
     AccountChoices,

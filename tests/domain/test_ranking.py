@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from vskill_platform.domain.identity import Identity
-from vskill_platform.domain.listing import Listing
-from vskill_platform.domain.ranking import mark_words, rank
-from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.domain.trust import TrustTier
+from vskill_core.identity import Identity
+from vskill_platform.domain.skills.listing import Listing
+from vskill_platform.domain.skills.ranking import mark_words, rank
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.skills.trust import TrustTier
 
 
 def skill(name: str, description: str = "", weight: int | None = 0, **fields: object) -> PublishedSkill:

@@ -1,9 +1,9 @@
 """Words that lead to those by which a skill is described, and not back."""
 
-from vskill_platform.domain.related_words import ASKED, LINES, related_to
-from vskill_platform.domain.stems import form_of
-from vskill_platform.domain.synonyms import synonyms_of
-from vskill_platform.domain.terms import cut_terms
+from vskill_platform.domain.skills.related_words import ASKED, LINES, related_to
+from vskill_platform.domain.skills.stems import form_of
+from vskill_platform.domain.skills.synonyms import synonyms_of
+from vskill_platform.domain.skills.terms import cut_terms
 
 TEXTS = [line for line in LINES.split("\n") if line]
 #: Each is looked for twice, so they bound what a word of a query costs.

@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from tests.support.records import submission
+from vskill_core.findings import ScanStatus, Severity, Verdict
 from vskill_platform.domain.evidence import Evidence, JudgeWord
-from vskill_platform.domain.review_risk import ReviewRisk, RiskLevel, risk_of
-from vskill_platform.domain.scan import ScanStatus, Severity, Verdict
+from vskill_platform.domain.review.review_risk import ReviewRisk, RiskLevel, risk_of
 from vskill_platform.domain.signals import Signal, SignalKind
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Appeal
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Appeal
 
 UNSURE = JudgeWord("model", "rubric", Verdict.CONCERNS, 60)
 APPEAL = Appeal("user:ann", 1_000, "it is clean", State.REJECTED)

@@ -4,9 +4,11 @@ import msgspec
 import pytest
 
 from tests.domain.test_skill import by, digest, publication, published
+from vskill_core.content import content_hash
+from vskill_core.findings import Severity
+from vskill_core.revocation_list import RevokedStatus
 from vskill_platform.domain.blocklist import BLOCK_REASON
-from vskill_platform.domain.content import content_hash
-from vskill_platform.domain.revocation import (
+from vskill_platform.domain.skills.revocation import (
     Replacement,
     Revocation,
     RevocationKind,
@@ -19,9 +21,7 @@ from vskill_platform.domain.revocation import (
     status_of,
     steps_by_kind,
 )
-from vskill_platform.domain.revocation_list import RevokedStatus
-from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import (
+from vskill_platform.domain.skills.skill import (
     PublishedSkill,
     StatusChange,
     StatusRole,

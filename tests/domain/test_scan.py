@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vskill_platform.domain.scan import (
+from vskill_core.findings import (
     JUDGE_DOWN,
     NO_JUDGE,
     PENALTY,

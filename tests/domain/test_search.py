@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vskill_platform.domain.search import (
+from vskill_platform.domain.skills.search import (
     FILLERS,
     LIGHT,
     MOST_LOOSENED,
@@ -23,8 +23,8 @@ from vskill_platform.domain.search import (
     wanted_words,
     whole,
 )
-from vskill_platform.domain.stems import STEM
-from vskill_platform.domain.terms import MAX_TERM
+from vskill_platform.domain.skills.stems import STEM
+from vskill_platform.domain.skills.terms import MAX_TERM
 
 
 def place(text: str, name: str, description: str = "", loosely: dict[str, int] | None = None) -> int | None:

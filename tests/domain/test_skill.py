@@ -8,11 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
-from vskill_platform.domain import keys
-from vskill_platform.domain.archives import Artifact
-from vskill_platform.domain.blocklist import BLOCK_REASON
-from vskill_platform.domain.content import SkillFile, content_hash, digest_of, manifest_of, tree_hash
-from vskill_platform.domain.errors import (
+from vskill_core.archives import Artifact
+from vskill_core.content import SkillFile, content_hash, digest_of, manifest_of, tree_hash
+from vskill_core.errors import (
     IdentityMismatch,
     InvalidInput,
     LowerVersion,
@@ -22,9 +20,9 @@ from vskill_platform.domain.errors import (
     RecordMalformed,
     VersionStatusError,
 )
-from vskill_platform.domain.identity import Identity, normalise, upload_identity
-from vskill_platform.domain.listing import About, listing
-from vskill_platform.domain.naming import (
+from vskill_core.findings import Severity, Verdict
+from vskill_core.identity import Identity, normalise, upload_identity
+from vskill_core.naming import (
     RESERVED_OWNERS,
     alias_names,
     canonical_name,
@@ -32,9 +30,11 @@ from vskill_platform.domain.naming import (
     slug_of,
     slugify,
 )
-from vskill_platform.domain.numbering import next_version, parse_semver
-from vskill_platform.domain.scan import Severity, Verdict
-from vskill_platform.domain.skill import (
+from vskill_platform.domain import keys
+from vskill_platform.domain.blocklist import BLOCK_REASON
+from vskill_platform.domain.skills.listing import About, listing
+from vskill_platform.domain.skills.numbering import next_version, parse_semver
+from vskill_platform.domain.skills.skill import (
     Certification,
     OpenReview,
     Publication,
@@ -60,7 +60,7 @@ from vskill_platform.domain.skill import (
     with_trust,
     yank,
 )
-from vskill_platform.domain.trust import Provenance, TrustFacts
+from vskill_platform.domain.skills.trust import Provenance, TrustFacts
 
 PLACE = normalise("Acme/Tools", "skills/PDF")
 

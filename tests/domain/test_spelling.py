@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from vskill_platform.domain.spelling import (
+from vskill_platform.domain.skills.spelling import (
     HEAVIEST,
     MOST_RARE,
     MOST_WORDS,

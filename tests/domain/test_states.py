@@ -2,8 +2,8 @@
 
 import pytest
 
-from vskill_platform.domain.state_words import MEANING
-from vskill_platform.domain.states import (
+from vskill_core.state_words import MEANING
+from vskill_platform.domain.submissions.states import (
     ACTIVE_STATES,
     FLAGS,
     STUCK_STATES,

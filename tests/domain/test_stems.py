@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vskill_platform.domain.stems import form_of, stem, terms_of_form
+from vskill_platform.domain.skills.stems import form_of, stem, terms_of_form
 
 FORMS = [
     ("slid", "slide slides sliding"),

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.records import submission
-from vskill_platform.domain import submission as domain
-from vskill_platform.domain.errors import TransitionError
+from vskill_core.errors import TransitionError
+from vskill_core.findings import ScanStatus, Verdict
+from vskill_core.identity import normalise
 from vskill_platform.domain.evidence import Evidence
-from vskill_platform.domain.identity import normalise
 from vskill_platform.domain.messages import (
     Send,
     SubmissionMessage,
@@ -18,9 +18,9 @@ from vskill_platform.domain.messages import (
     submission_send,
     task_send,
 )
-from vskill_platform.domain.scan import ScanStatus, Verdict
-from vskill_platform.domain.states import State, may_move
-from vskill_platform.domain.submission import (
+from vskill_platform.domain.submissions import submission as domain
+from vskill_platform.domain.submissions.states import State, may_move
+from vskill_platform.domain.submissions.submission import (
     CLAIM_MS,
     CLOCK_SLACK_MS,
     EXHAUSTED,

@@ -1,8 +1,8 @@
 """The groups of synonyms are kept in order: words as search cuts them, which lead to the others of all their groups."""
 
-from vskill_platform.domain.stems import form_of
-from vskill_platform.domain.synonyms import GROUPED, GROUPS, _others, synonyms_of
-from vskill_platform.domain.terms import cut_terms
+from vskill_platform.domain.skills.stems import form_of
+from vskill_platform.domain.skills.synonyms import GROUPED, GROUPS, _others, synonyms_of
+from vskill_platform.domain.skills.terms import cut_terms
 
 LINES = [line for line in GROUPS.split("\n") if line]
 #: Each is looked for twice, so they bound what a word of a query costs.

@@ -3,9 +3,10 @@
 import msgspec
 import pytest
 
-from vskill_platform.domain import task as domain
-from vskill_platform.domain.errors import TransitionError
-from vskill_platform.domain.submission import (
+from vskill_core.errors import TransitionError
+from vskill_platform.domain.operation import task as domain
+from vskill_platform.domain.operation.task import LONGEST_DELAY_MS, Task, TaskState
+from vskill_platform.domain.submissions.submission import (
     CLAIM_MS,
     CLOCK_SLACK_MS,
     MAX_INTERRUPTED,
@@ -13,7 +14,6 @@ from vskill_platform.domain.submission import (
     Attempts,
     Claim,
 )
-from vskill_platform.domain.task import LONGEST_DELAY_MS, Task, TaskState
 
 NOW = 50_000
 DELAYS = (1_000, 2_000)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vskill_platform.domain.terms import MAX_TERM, MAX_TERMS, cut_terms
+from vskill_platform.domain.skills.terms import MAX_TERM, MAX_TERMS, cut_terms
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@
 import msgspec
 
 from tests.support.records import submission
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Event, Submission
-from vskill_platform.domain.timeline import Stay, stays, time_by_state
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Event, Submission
+from vskill_platform.domain.submissions.timeline import Stay, stays, time_by_state
 
 
 def history(*steps: tuple[State, int]) -> Submission:

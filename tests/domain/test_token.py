@@ -2,7 +2,7 @@
 
 import pytest
 
-from vskill_platform.domain.token import SCOPES, ActingToken, Token, with_included
+from vskill_platform.domain.people.token import SCOPES, ActingToken, Token, with_included
 
 
 def token(*scopes: str) -> Token:

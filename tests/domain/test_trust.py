@@ -5,8 +5,8 @@ import itertools
 import msgspec
 import pytest
 
-from vskill_platform.domain.scan import Verdict
-from vskill_platform.domain.trust import (
+from vskill_core.findings import Verdict
+from vskill_platform.domain.skills.trust import (
     PROVENANCE_POINTS,
     STATIC_POINTS,
     Provenance,

@@ -4,17 +4,7 @@ import itertools
 
 import pytest
 
-from vskill_platform.domain.decision import (
-    BlockScope,
-    DecisionRow,
-    RescanOutcome,
-    decide,
-    decide_rescan,
-    is_automatic,
-)
-from vskill_platform.domain.evidence import evidence_of
-from vskill_platform.domain.judges import missing_answers, rank_judges
-from vskill_platform.domain.scan import (
+from vskill_core.findings import (
     JUDGE_DOWN,
     NO_JUDGE,
     Confirmation,
@@ -27,9 +17,19 @@ from vskill_platform.domain.scan import (
     StaticReport,
     Verdict,
 )
+from vskill_platform.domain.evidence import evidence_of
+from vskill_platform.domain.judges import missing_answers, rank_judges
 from vskill_platform.domain.signals import Signal, SignalKind
-from vskill_platform.domain.skill import Certification
-from vskill_platform.domain.states import State
+from vskill_platform.domain.skills.skill import Certification
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.verdicts.decision import (
+    BlockScope,
+    DecisionRow,
+    RescanOutcome,
+    decide,
+    decide_rescan,
+    is_automatic,
+)
 
 CRITICAL = Finding(
     "X-001", Severity.CRITICAL, FindingCategory.EXFILTRATION, FindingKind.MALICE, "SKILL.md", 3

@@ -5,8 +5,7 @@ import itertools
 
 import pytest
 
-from vskill_platform.domain.evidence import JudgeWord, JudgeWords
-from vskill_platform.domain.scan import (
+from vskill_core.findings import (
     Coverage,
     Finding,
     FindingCategory,
@@ -17,7 +16,8 @@ from vskill_platform.domain.scan import (
     StaticReport,
     Verdict,
 )
-from vskill_platform.domain.verdict_words import (
+from vskill_platform.domain.evidence import JudgeWord, JudgeWords
+from vskill_platform.domain.verdicts.verdict_words import (
     NEVER_LOOKED_AT,
     NOT_JUDGED,
     Tone,

@@ -19,7 +19,7 @@ from tests.support.people import make_account, token_of
 from vskill_platform.bootstrap import env_for
 from vskill_platform.env import Env
 from vskill_platform.settings import Settings
-from vskill_platform.store.accounts import Role
+from vskill_platform.store.people.accounts import Role
 from vskill_platform.web.clients.clawhub import API
 
 ACCOUNT = "ada"

@@ -24,10 +24,7 @@ from tests.support.envs import active_env, skill_files
 from tests.support.patience import PATIENCE_S
 from tests.support.people import make_account, token_of
 from tests.support.streams import serving
-from vskill_platform.bootstrap import env_for
-from vskill_platform.database.sqlite import SqliteDatabase
-from vskill_platform.database.writer import Tx, WriteKind
-from vskill_platform.domain.errors import (
+from vskill_core.errors import (
     BlobUnavailable,
     QueueUnavailable,
     StoreBusy,
@@ -35,11 +32,14 @@ from vskill_platform.domain.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
+from vskill_platform.bootstrap import env_for
 from vskill_platform.env import Env, Pace
-from vskill_platform.kv.sqlite import SqliteKV
+from vskill_platform.ledger.database.sqlite import SqliteDatabase
+from vskill_platform.ledger.database.writer import Tx, WriteKind
+from vskill_platform.ledger.kv.sqlite import SqliteKV
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.settings import Settings
-from vskill_platform.store.accounts import Role
+from vskill_platform.store.people.accounts import Role
 from vskill_platform.web.clients.clawhub import API
 from vskill_platform.worker_context import run_with_worker_env
 

@@ -13,23 +13,23 @@ from tests.support.acting import take_down
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.manual_clock import ManualClock
 from tests.support.receiver import Receiver, receiver
-from vskill_platform.backup import back_up, restore
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.env import Env
+from vskill_platform.installation.backup import back_up, restore
+from vskill_platform.installation.migrate import migrate
 from vskill_platform.intake.submit import SubmittedBy
-from vskill_platform.kv.entries import Put
-from vskill_platform.migrate import migrate
+from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.notifications.notices import NoticeType
 from vskill_platform.notifications.signature import new_secret
 from vskill_platform.queue.job_health import job_health
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.settings import Settings
-from vskill_platform.store.installs import count_installs
-from vskill_platform.store.reports import file_report
-from vskill_platform.store.skills import get_skill
-from vskill_platform.store.vocabulary import read_speller
-from vskill_platform.store.webhooks import add_webhook
+from vskill_platform.store.review.reports import file_report
+from vskill_platform.store.skills.installs import count_installs
+from vskill_platform.store.skills.skills import get_skill
+from vskill_platform.store.skills.vocabulary import read_speller
+from vskill_platform.store.telling.webhooks import add_webhook
 
 pytestmark = pytest.mark.anyio
 

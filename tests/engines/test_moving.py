@@ -12,21 +12,21 @@ import pytest
 
 from tests.support.damage import BREAKS
 from tests.support.envs import active_env, make_submission, submit_skill
-from vskill_platform import migrate as moving
-from vskill_platform.backup import FORMAT, MANIFEST, RECORDS, back_up, restore, verify
+from vskill_core.errors import Conflict, InvalidSettings, NotFound, SchemaUnknown, StoreCorrupt
 from vskill_platform.bootstrap import env_for, open_snapshot
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.damage import DamageKind
-from vskill_platform.domain.errors import Conflict, InvalidSettings, NotFound, SchemaUnknown, StoreCorrupt
-from vskill_platform.domain.states import State
+from vskill_platform.domain.operation.damage import DamageKind
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.env import Env
-from vskill_platform.kv.contract import SNAPSHOT_PAGE
-from vskill_platform.kv.entries import Put
-from vskill_platform.migrate import migrate
+from vskill_platform.installation import migrate as moving
+from vskill_platform.installation.backup import FORMAT, MANIFEST, RECORDS, back_up, restore, verify
+from vskill_platform.installation.migrate import migrate
+from vskill_platform.installation.snapshot import MARKER, count_totals
+from vskill_platform.ledger.kv.contract import SNAPSHOT_PAGE
+from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.settings import Settings, keys_folder
-from vskill_platform.snapshot import MARKER, count_totals
 from vskill_platform.submission_store import count_submissions
 from vskill_platform.worker_context import run_with_worker_env
 

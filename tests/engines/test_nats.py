@@ -12,11 +12,11 @@ import pytest
 
 from tests.support.nats import Server, queue_of, server
 from tests.support.patience import PATIENCE_S
-from vskill_platform.broker.contract import Message
-from vskill_platform.broker.nats import NatsBroker
-from vskill_platform.broker.nats_server import ANSWER_S, NatsLocation
-from vskill_platform.domain.errors import QueueUnavailable, StoreUnavailable
+from vskill_core.errors import QueueUnavailable, StoreUnavailable
 from vskill_platform.domain.messages import Send
+from vskill_platform.ledger.broker.contract import Message
+from vskill_platform.ledger.broker.nats import NatsBroker
+from vskill_platform.ledger.broker.nats_server import ANSWER_S, NatsLocation
 
 pytestmark = pytest.mark.anyio
 

@@ -9,10 +9,10 @@ import pytest
 
 from tests.support.nats import queue_of, server
 from tests.support.patience import PATIENCE_S
-from vskill_platform.broker.contract import Message
-from vskill_platform.broker.nats import NatsBroker
-from vskill_platform.broker.nats_bounds import MOST_OF_OWNER, UNCOUNTED
 from vskill_platform.domain.messages import Send
+from vskill_platform.ledger.broker.contract import Message
+from vskill_platform.ledger.broker.nats import NatsBroker
+from vskill_platform.ledger.broker.nats_bounds import MOST_OF_OWNER, UNCOUNTED
 
 pytestmark = pytest.mark.anyio
 

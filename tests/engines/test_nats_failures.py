@@ -15,10 +15,10 @@ from nats.js import api
 from tests.chaos.proxy import Proxy
 from tests.support.nats import Server, queue_of, server
 from tests.support.patience import PATIENCE_S
-from vskill_platform.broker.contract import Message
-from vskill_platform.broker.nats import NatsBroker
-from vskill_platform.domain.errors import QueueUnavailable
+from vskill_core.errors import QueueUnavailable
 from vskill_platform.domain.messages import Send
+from vskill_platform.ledger.broker.contract import Message
+from vskill_platform.ledger.broker.nats import NatsBroker
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

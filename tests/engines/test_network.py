@@ -11,10 +11,10 @@ import pytest
 from tests.chaos.proxy import Proxy
 from tests.support.patience import PATIENCE_S
 from tests.support.postgres import database_of
-from vskill_platform.broker.postgres import PostgresBroker
-from vskill_platform.database.postgres import PostgresDatabase
-from vskill_platform.domain.errors import StoreUnavailable
-from vskill_platform.kv.postgres import PostgresKV
+from vskill_core.errors import StoreUnavailable
+from vskill_platform.ledger.broker.postgres import PostgresBroker
+from vskill_platform.ledger.database.postgres import PostgresDatabase
+from vskill_platform.ledger.kv.postgres import PostgresKV
 
 pytestmark = pytest.mark.anyio
 

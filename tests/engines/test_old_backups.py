@@ -16,22 +16,22 @@ from tests.support.envs import active_env, run_until_quiet
 from tests.support.handed_out import collect
 from tests.support.scanners import structure_scanner
 from tests.support.system_reads import get_submission
-from vskill_platform.backup import restore
 from vskill_platform.bootstrap import env_for
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.env import Env
+from vskill_platform.installation.backup import restore
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.recovery import recover_stuck_submissions
-from vskill_platform.scan.reading.manifest import read_manifest
 from vskill_platform.settings import Settings
-from vskill_platform.store.collections import get_collection
-from vskill_platform.store.owners import list_owners
-from vskill_platform.store.reports import list_reports
-from vskill_platform.store.suppressions import suppressed_rules
-from vskill_platform.store.tokens import list_all_tokens
-from vskill_platform.store.webhooks import list_webhooks
+from vskill_platform.store.people.owners import list_owners
+from vskill_platform.store.people.tokens import list_all_tokens
+from vskill_platform.store.review.reports import list_reports
+from vskill_platform.store.skills.collections import get_collection
+from vskill_platform.store.telling.webhooks import list_webhooks
+from vskill_platform.store.verdicts.suppressions import suppressed_rules
 from vskill_platform.submission_store import count_submissions
 from vskill_platform.web.app import create_app
+from vskill_scan.reading.manifest import read_manifest
 
 pytestmark = pytest.mark.anyio
 

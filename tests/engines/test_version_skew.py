@@ -14,10 +14,10 @@ import pytest
 from tests.support.envs import make_submission, open_test_env, run_until_quiet, submit_skill
 from tests.support.system_reads import get_submission
 from vskill_platform.domain.messages import decode_body
-from vskill_platform.domain.skill import PublishedSkill, SkillVersion
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission
-from vskill_platform.domain.task import Task, create
+from vskill_platform.domain.operation.task import Task, create
+from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.queue.health import queue_health
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.system_reads import get_submission
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.states import State
+from vskill_core.content import SkillFile
+from vskill_platform.domain.submissions.states import State
 
 ANALYSERS = Path(__file__).parents[2] / ".venv" / "analysers" / "bin"
 

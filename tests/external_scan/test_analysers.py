@@ -5,9 +5,9 @@ import pytest
 
 from tests.external_scan.conftest import BAD_PYTHON, GOOD_PYTHON, NONE, both, published, real, script
 from tests.support.envs import open_test_env, run_until_quiet
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.scan import Severity, Verdict
-from vskill_platform.domain.task import TaskState
+from vskill_core.content import SkillFile
+from vskill_core.findings import Severity, Verdict
+from vskill_platform.domain.operation.task import TaskState
 from vskill_platform.external_scan.bandit import Bandit
 from vskill_platform.external_scan.contract import MOST_FINDINGS, Unreadable, clean, summed_up
 from vskill_platform.external_scan.dispatch import installed_analysers, request_scans

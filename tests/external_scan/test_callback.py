@@ -9,9 +9,9 @@ import pytest
 
 from tests.external_scan.conftest import NONE, published
 from tests.support.envs import open_test_env, run_until_quiet
-from vskill_platform.domain.errors import InvalidSettings
-from vskill_platform.domain.scan import Severity, Verdict
-from vskill_platform.domain.task import TaskState
+from vskill_core.errors import InvalidSettings
+from vskill_core.findings import Severity, Verdict
+from vskill_platform.domain.operation.task import TaskState
 from vskill_platform.external_scan.callback import MOST_BODY_BYTES, TOLERANCE_S
 from vskill_platform.external_scan.dispatch import provider_names, remote_secrets, request_scans
 from vskill_platform.queue.dead_letters import list_dead_letters

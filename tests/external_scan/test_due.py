@@ -10,13 +10,13 @@ from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.faults import HookedKV
 from tests.support.memory_env import named_env
 from tests.support.patience import PATIENCE_S
-from vskill_platform.clock import SystemClock
+from vskill_core.errors import CursorGone, NoEnvironment
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.errors import CursorGone, NoEnvironment
-from vskill_platform.domain.skill import StatusChange, StatusRole, yank
-from vskill_platform.domain.task import TaskState
+from vskill_platform.domain.operation.task import TaskState
+from vskill_platform.domain.skills.skill import StatusChange, StatusRole, yank
 from vskill_platform.external_scan.dispatch import request_scans
 from vskill_platform.external_scan.due import MOST_OPEN, STEP, LookPosition, request_due_scans
+from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.queue.tasks import KINDS
@@ -27,7 +27,7 @@ from vskill_platform.store.external_scans import (
     list_external_scans,
     read_external_task,
 )
-from vskill_platform.store.skills import update_skill
+from vskill_platform.store.skills.skills import update_skill
 from vskill_platform.submission_store import count_submissions
 from vskill_platform.worker_context import run_with_worker_env
 

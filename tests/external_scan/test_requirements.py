@@ -10,8 +10,8 @@ from tests.support.acting import run_again
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.manual_clock import ManualClock
 from tests.support.system_reads import get_submission
-from vskill_platform.domain.scan import Verdict
-from vskill_platform.domain.states import State
+from vskill_core.findings import Verdict
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.queue.health import queue_health
 from vskill_platform.store.external_scans import (
     ExternalReport,

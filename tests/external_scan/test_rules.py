@@ -5,7 +5,7 @@ import yaml
 
 from tests.external_scan.conftest import real, script
 from tests.support.memory_env import memory_env
-from vskill_platform.domain.content import SkillFile
+from vskill_core.content import SkillFile
 from vskill_platform.external_scan.dispatch import analyse
 from vskill_platform.external_scan.semgrep import RULES, SEVERITIES, Semgrep
 from vskill_platform.store.external_scans import ExternalStatus

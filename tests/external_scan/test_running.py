@@ -16,7 +16,7 @@ from tests.support.damage import lose
 from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.manual_clock import ManualClock
 from tests.support.patience import PATIENCE_S
-from vskill_platform.domain.task import TaskState
+from vskill_platform.domain.operation.task import TaskState
 from vskill_platform.external_scan import launch, sandbox
 from vskill_platform.external_scan.dispatch import request_scans
 from vskill_platform.external_scan.sandbox import Ending, SandboxLimits, private_folder, run

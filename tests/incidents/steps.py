@@ -9,16 +9,16 @@ from tests.support.faults import ListedSources
 from tests.support.manual_clock import ManualClock
 from tests.support.patience import PATIENCE_S
 from tests.support.system_reads import get_submission
+from vskill_core.content import SkillFile
+from vskill_core.findings import ScanStatus, StaticReport
+from vskill_core.identity import normalise
 from vskill_platform.domain import keys
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.scan import ScanStatus, StaticReport
-from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import Submitted, submit_repository
-from vskill_platform.store.skills import get_skill
+from vskill_platform.store.skills.skills import get_skill
 
 
 class UnfinishedScanner:

@@ -29,18 +29,19 @@ from tests.support.envs import (
 from tests.support.faults import HeldScanner, HookedKV, ListedSources, TroubledScanner, state_written
 from tests.support.patience import PATIENCE_S
 from tests.support.system_reads import get_run, get_submission
-from vskill_platform.domain import keys, skill
-from vskill_platform.domain.archives import archive_digests, artifact_of
-from vskill_platform.domain.audience import EVERYTHING, PUBLIC, PUBLIC_ONLY
-from vskill_platform.domain.content import SkillFile, digest_of, digest_of_files, manifest_of, pack
-from vskill_platform.domain.errors import (
+from vskill_core.archives import archive_digests, artifact_of
+from vskill_core.content import SkillFile, digest_of, digest_of_files, manifest_of, pack
+from vskill_core.errors import (
     InvalidInput,
     NoSkillFound,
     StoreUnavailable,
 )
-from vskill_platform.domain.identity import normalise, submission_id, upload_identity
-from vskill_platform.domain.naming import canonical_name, clash_slug, slug_of
-from vskill_platform.domain.skill import (
+from vskill_core.identity import normalise, submission_id, upload_identity
+from vskill_core.naming import canonical_name, clash_slug, slug_of
+from vskill_platform.domain import keys
+from vskill_platform.domain.audience import EVERYTHING, PUBLIC, PUBLIC_ONLY
+from vskill_platform.domain.skills import skill
+from vskill_platform.domain.skills.skill import (
     Certification,
     Publication,
     PublishedSkill,
@@ -48,17 +49,17 @@ from vskill_platform.domain.skill import (
     StatusRole,
     VersionStatus,
 )
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import EntryPoint, Submission
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import EntryPoint, Submission
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import IntakeOutcome, Request, submit, submit_repository, submit_upload
-from vskill_platform.kv.collections import SKILLS
-from vskill_platform.kv.contract import PAGE
-from vskill_platform.kv.entries import Add, Delete, Operation, Put
+from vskill_platform.ledger.kv.collections import SKILLS
+from vskill_platform.ledger.kv.contract import PAGE
+from vskill_platform.ledger.kv.entries import Add, Delete, Operation, Put
 from vskill_platform.queue.health import MOST_VIOLATIONS, queue_health
 from vskill_platform.queue.jobs import sweep
 from vskill_platform.queue.recovery import recover_stuck_submissions
-from vskill_platform.store.skills import find_by_name, get_skill, get_version, update_skill
+from vskill_platform.store.skills.skills import find_by_name, get_skill, get_version, update_skill
 from vskill_platform.submission_store import (
     count_submissions,
     enumerate_published_skills,

@@ -22,17 +22,15 @@ from tests.support.envs import (
 from tests.support.faults import DeafBroker, HeldScanner, ListedSources, TroubledScanner
 from tests.support.patience import PATIENCE_S
 from tests.support.system_reads import get_submission
+from vskill_core.content import SkillFile
+from vskill_core.errors import InvalidInput, InvalidSettings, SourceUnavailable
+from vskill_core.findings import JudgeReport, StaticReport
 from vskill_platform.bootstrap import env_for, report_start
-from vskill_platform.broker.contract import LEASE_MS
 from vskill_platform.cli import cli
-from vskill_platform.clock import SystemClock
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.errors import InvalidInput, InvalidSettings, SourceUnavailable
 from vskill_platform.domain.messages import submission_send
-from vskill_platform.domain.scan import JudgeReport, StaticReport
-from vskill_platform.domain.skill import Certification
-from vskill_platform.domain.states import STUCK_STATES, State
-from vskill_platform.domain.submission import (
+from vskill_platform.domain.skills.skill import Certification
+from vskill_platform.domain.submissions.states import STUCK_STATES, State
+from vskill_platform.domain.submissions.submission import (
     CLAIM_MS,
     FAILED_DELAYS_MS,
     MAX_INTERRUPTED,
@@ -43,21 +41,23 @@ from vskill_platform.domain.submission import (
 )
 from vskill_platform.env import Env, Pace
 from vskill_platform.intake.submit import IntakeOutcome, submit_repository
-from vskill_platform.kv.memory import MemoryKV
-from vskill_platform.kv.postgres import PostgresKV
-from vskill_platform.kv.sqlite import SqliteKV
+from vskill_platform.ledger.broker.contract import LEASE_MS
+from vskill_platform.ledger.clock import SystemClock
+from vskill_platform.ledger.kv.memory import MemoryKV
+from vskill_platform.ledger.kv.postgres import PostgresKV
+from vskill_platform.ledger.kv.sqlite import SqliteKV
 from vskill_platform.queue.consumer import run_consumer
 from vskill_platform.queue.control import current_pause, pause_queue
 from vskill_platform.queue.health import WORKERS, queue_health
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.queue.schedule import run_job
-from vskill_platform.scan.reading.manifest import read_manifest
 from vskill_platform.settings import Settings, check_settings, load_settings
 from vskill_platform.sources.upload import UploadSource
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.submission_store import enumerate_published_skills, get_stuck_submissions
 from vskill_platform.tiers.contract import Scanner
+from vskill_scan.reading.manifest import read_manifest
 
 pytestmark = pytest.mark.anyio
 

@@ -22,11 +22,11 @@ from tests.support.envs import (
 )
 from tests.support.faults import HookedKV
 from tests.support.patience import PATIENCE_S
-from vskill_platform.actions.submission_views import stats_view
+from vskill_core.errors import StoreUnavailable
+from vskill_core.state_words import MEANING
+from vskill_platform.actions.submissions.submission_views import stats_view
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.errors import StoreUnavailable
-from vskill_platform.domain.state_words import MEANING
-from vskill_platform.domain.states import (
+from vskill_platform.domain.submissions.states import (
     FLAGS,
     TRANSITIONS,
     Flag,
@@ -35,10 +35,10 @@ from vskill_platform.domain.states import (
     category_of,
     states_in,
 )
-from vskill_platform.domain.submission import Submission
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env
-from vskill_platform.kv.collections import SUBMISSIONS
-from vskill_platform.kv.contract import iterate_pages
+from vskill_platform.ledger.kv.collections import SUBMISSIONS
+from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.job_health import job_health
 from vskill_platform.queue.jobs import Job, JobState

@@ -30,6 +30,10 @@ from tests.support.envs import (
 from tests.support.faults import HeldScanner, HookedKV, ListedSources, TroubledScanner, state_written
 from tests.support.patience import PATIENCE_S
 from tests.support.system_reads import get_run, get_submission
+from vskill_core.content import digest_of_files
+from vskill_core.errors import InvalidSettings, StoreUnavailable, TransitionError
+from vskill_core.findings import Severity
+from vskill_core.identity import normalise, submission_id, upload_identity
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import (
@@ -40,20 +44,21 @@ from vskill_platform.domain.blocklist import (
     place_target,
     repository_target,
 )
-from vskill_platform.domain.content import digest_of_files
-from vskill_platform.domain.errors import InvalidSettings, StoreUnavailable, TransitionError
-from vskill_platform.domain.identity import normalise, submission_id, upload_identity
 from vskill_platform.domain.messages import submission_send
-from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import CLAIM_MS, Submission
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import CLAIM_MS, Submission
 from vskill_platform.env import Env, Pace
 from vskill_platform.intake.submit import IntakeOutcome, submit_repository, submit_upload
-from vskill_platform.kv.entries import Operation
+from vskill_platform.ledger.kv.entries import Operation
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.settings import load_settings
-from vskill_platform.store.blocklist import add_block, blocklist_version, reapply_blocklist, remove_block
+from vskill_platform.store.recall.blocklist import (
+    add_block,
+    blocklist_version,
+    reapply_blocklist,
+    remove_block,
+)
 from vskill_platform.submission_store import (
     count_submissions,
     enumerate_published_skills,

@@ -23,15 +23,8 @@ from tests.support.envs import (
 )
 from tests.support.faults import ListedSources, TroubledScanner
 from tests.support.system_reads import get_submission
-from vskill_platform.actions.rights import OPEN_RIGHTS
-from vskill_platform.blobs.contract import Blobs
-from vskill_platform.clock import SystemClock
-from vskill_platform.database.migrations import load_migrations
-from vskill_platform.database.sqlite import SqliteDatabase
-from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.blocklist import BlockEntry, place_target
-from vskill_platform.domain.content import SkillFile, digest_of_files
-from vskill_platform.domain.errors import (
+from vskill_core.content import SkillFile, digest_of_files
+from vskill_core.errors import (
     BlobUnavailable,
     LimitExceeded,
     NoSkillFound,
@@ -42,8 +35,7 @@ from vskill_platform.domain.errors import (
     StoreBusy,
     StoreUnavailable,
 )
-from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.scan import (
+from vskill_core.findings import (
     JUDGE_DOWN,
     JudgeReport,
     JudgeStatus,
@@ -51,13 +43,27 @@ from vskill_platform.domain.scan import (
     StaticReport,
     Verdict,
 )
-from vskill_platform.domain.states import ACTIVE_STATES, State, StateCategory, category_of, states_in
-from vskill_platform.domain.submission import FAILED_DELAYS_MS, Submission
+from vskill_core.identity import normalise
+from vskill_platform.actions.rights import OPEN_RIGHTS
+from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.blocklist import BlockEntry, place_target
+from vskill_platform.domain.submissions.states import (
+    ACTIVE_STATES,
+    State,
+    StateCategory,
+    category_of,
+    states_in,
+)
+from vskill_platform.domain.submissions.submission import FAILED_DELAYS_MS, Submission
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import submit_repository
-from vskill_platform.kv.sqlite import SqliteKV
+from vskill_platform.ledger.blobs.contract import Blobs
+from vskill_platform.ledger.clock import SystemClock
+from vskill_platform.ledger.database.migrations import load_migrations
+from vskill_platform.ledger.database.sqlite import SqliteDatabase
+from vskill_platform.ledger.kv.sqlite import SqliteKV
 from vskill_platform.settings import SECRETS, Settings
-from vskill_platform.store.blocklist import add_block, reapply_blocklist
+from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist
 from vskill_platform.submission_store import count_submissions, list_submissions
 from vskill_platform.web.app import ENDPOINTS, create_app
 

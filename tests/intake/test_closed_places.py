@@ -9,18 +9,18 @@ from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.git_server import skill_md
 from tests.support.namespaces import manage
 from tests.support.system_reads import get_submission
-from vskill_platform.actions.owners import CHECK, CLAIM, RepositoryRequest
+from vskill_core.errors import NotFound, PlatformError, SourceGone, SourceUnavailable
+from vskill_core.identity import Identity, normalise, submission_id
+from vskill_platform.actions.people.owners import CHECK, CLAIM, RepositoryRequest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.errors import NotFound, PlatformError, SourceGone, SourceUnavailable
-from vskill_platform.domain.identity import Identity, normalise, submission_id
-from vskill_platform.domain.namespace import Visibility, namespace_of
-from vskill_platform.domain.states import State
+from vskill_platform.domain.people.namespace import Visibility, namespace_of
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.discover import discover, submit_skills
 from vskill_platform.intake.submit import SubmittedBy, submit_repository
-from vskill_platform.repo_check import ask_for_check
-from vskill_platform.store.accounts import Role
+from vskill_platform.stages.repo_check import ask_for_check
+from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.repo_health import Reach, read_health
 
 pytestmark = pytest.mark.anyio

@@ -17,14 +17,14 @@ from tests.support.git_server import GitServer, Repo, git_server, skill_md
 from tests.support.lifetimes import running
 from tests.support.patience import PATIENCE_S
 from tests.support.system_reads import get_submission
+from vskill_core.archive_reading import read_archive
+from vskill_core.errors import InvalidInput, LimitExceeded
+from vskill_core.identity import normalise, submission_id
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.errors import InvalidInput, LimitExceeded
-from vskill_platform.domain.identity import normalise, submission_id
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.intake.submit import submit_repository, submit_upload
 from vskill_platform.queue.consumer import run_consumer
-from vskill_platform.sources.archive import read_archive
 from vskill_platform.submission_store import count_submissions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

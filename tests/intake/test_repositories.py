@@ -7,23 +7,23 @@ import pytest
 from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.git_server import skill_md
 from tests.support.system_reads import get_submission
-from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.blocklist import BlockEntry, name_target, place_target, repository_target
-from vskill_platform.domain.errors import (
+from vskill_core.errors import (
     InvalidInput,
     NoSkillFound,
     SourceGone,
     SourceUnavailable,
     Unsupported,
 )
-from vskill_platform.domain.identity import Identity, normalise, submission_id
-from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.states import State
+from vskill_core.findings import Severity
+from vskill_core.identity import Identity, normalise, submission_id
+from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.blocklist import BlockEntry, name_target, place_target, repository_target
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.discover import Wanted, discover, submit_many, submit_skills
 from vskill_platform.intake.submit import IntakeOutcome, Submitted, submit_repository
 from vskill_platform.sources.router import SourceRouter
 from vskill_platform.sources.upload import UploadSource
-from vskill_platform.store.blocklist import add_block
+from vskill_platform.store.recall.blocklist import add_block
 from vskill_platform.submission_store import count_submissions
 
 pytestmark = pytest.mark.anyio

@@ -9,8 +9,8 @@ import httpx2
 import msgspec
 
 from tests.judge.server import Answer, Asked, Reply
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.scan import Finding, FindingCategory, FindingKind, Severity, StaticReport
+from vskill_core.content import SkillFile
+from vskill_core.findings import Finding, FindingCategory, FindingKind, Severity, StaticReport
 
 FOLDER = Path(__file__).parent / "exchanges"
 MARKER = "0123456789abcdef0123456789abcdef"

@@ -11,8 +11,8 @@ import structlog
 
 from tests.judge.conftest import SECRET
 from tests.judge.server import Asked, Reply, completion, passes, replies, says
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.scan import (
+from vskill_core.content import SkillFile
+from vskill_core.findings import (
     JUDGE_DOWN,
     Finding,
     FindingCategory,

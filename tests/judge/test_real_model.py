@@ -23,10 +23,10 @@ from tests.judge.recorded_exchanges import (
     replay,
     write_recording,
 )
-from vskill_platform.cli.judge_evaluation import evaluate_judges
-from vskill_platform.cli.judge_figures import EvaluationTerms, count_evaluation
-from vskill_platform.cli.labelled_skills import labelled_skills
-from vskill_platform.domain.scan import JUDGE_DOWN, JudgeStatus, Verdict
+from vskill_core.findings import JUDGE_DOWN, JudgeStatus, Verdict
+from vskill_platform.cli.verdicts.judge_evaluation import evaluate_judges
+from vskill_platform.cli.verdicts.judge_figures import EvaluationTerms, count_evaluation
+from vskill_platform.cli.verdicts.labelled_skills import labelled_skills
 from vskill_platform.settings import Settings
 from vskill_platform.tiers.judge import JudgeReply
 

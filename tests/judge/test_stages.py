@@ -13,10 +13,9 @@ from tests.support.acting import approve, run_again
 from tests.support.envs import ENGINES, active_env, open_test_env, run_until_quiet, skill_files, submit_skill
 from tests.support.faults import ListedSources
 from tests.support.system_reads import get_submission
-from vskill_platform.domain import keys
-from vskill_platform.domain.content import SkillFile, digest_of_files
-from vskill_platform.domain.errors import InvalidInput, NotFound, StoreUnavailable
-from vskill_platform.domain.scan import (
+from vskill_core.content import SkillFile, digest_of_files
+from vskill_core.errors import InvalidInput, NotFound, StoreUnavailable
+from vskill_core.findings import (
     Finding,
     FindingCategory,
     FindingKind,
@@ -26,13 +25,14 @@ from vskill_platform.domain.scan import (
     StaticReport,
     Verdict,
 )
-from vskill_platform.domain.skill import Certification
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission
+from vskill_platform.domain import keys
+from vskill_platform.domain.skills.skill import Certification
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env
-from vskill_platform.kv.contract import KV
-from vskill_platform.store.scans import get_scan
-from vskill_platform.store.suppressions import (
+from vskill_platform.ledger.kv.contract import KV
+from vskill_platform.store.verdicts.scans import get_scan
+from vskill_platform.store.verdicts.suppressions import (
     add_suppression,
     list_suppressions,
     remove_suppression,

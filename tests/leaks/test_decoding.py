@@ -10,8 +10,8 @@ from tests.leaks.requests import requests_for
 from tests.leaks.test_routes import READS, ask
 from tests.leaks.world import LeakWorld, open_leak_world
 from tests.support.walking import walk
-from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
-from vskill_platform.kv.contract import iterate_pages
+from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS
+from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.records import audience_of
 from vskill_platform.web.routing import Endpoint
 

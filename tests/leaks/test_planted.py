@@ -20,15 +20,15 @@ from tests.leaks.test_routes import (
 )
 from tests.leaks.world import HIDDEN_OWNER, REASON, LeakWorld, open_leak_world
 from tests.support.envs import active_env
+from vskill_core.errors import NotFound, NotPermitted, SourceGone
+from vskill_core.findings import Severity
+from vskill_core.identity import normalise
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import BlockEntry, name_target
-from vskill_platform.domain.errors import NotFound, NotPermitted, SourceGone
-from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.scan import Severity
-from vskill_platform.kv.collections import SKILLS
+from vskill_platform.ledger.kv.collections import SKILLS
 from vskill_platform.sources.contract import Repositories
-from vskill_platform.store.blocklist import add_block, remove_block
+from vskill_platform.store.recall.blocklist import add_block, remove_block
 from vskill_platform.store.revocations import read_serial
 from vskill_platform.web.app import ENDPOINTS
 from vskill_platform.web.routing import Endpoint, NoQuery, get, post

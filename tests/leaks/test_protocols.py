@@ -31,7 +31,7 @@ from tests.support.envs import active_env
 from tests.support.git_packs import clone_texts, fetch_pack
 from tests.support.patience import PATIENCE_S
 from tests.support.streams import serving
-from vskill_platform.domain.namespace import Visibility
+from vskill_platform.domain.people.namespace import Visibility
 from vskill_platform.web.app import ENDPOINTS
 from vskill_platform.web.routing import Endpoint
 

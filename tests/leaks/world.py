@@ -16,33 +16,33 @@ from tests.support.people import make_account, session_of, token_of
 from tests.support.probe import Probe
 from tests.support.shelf import ListedRepositories, open_shelf
 from tests.support.system_reads import get_submission
-from vskill_platform.actions.blocklist import BLOCK, BlockSomething
-from vskill_platform.actions.collections import (
+from vskill_client.wire.skills import SkillRequest
+from vskill_core.content import SkillFile
+from vskill_core.findings import Finding, FindingCategory, FindingKind, Severity, StaticReport
+from vskill_core.identity import Identity, normalise, submission_id
+from vskill_platform.actions.people.namespaces import CHANGE_VISIBILITY, ChangeVisibility
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.recall.blocklist import BLOCK, BlockSomething
+from vskill_platform.actions.review.reports import FILE, FileReport
+from vskill_platform.actions.skills.collections import (
     ADD_SKILLS,
     CREATE_COLLECTION,
     ChangeCollection,
     CreateCollection,
 )
-from vskill_platform.actions.downloads import COUNT_INSTALL
-from vskill_platform.actions.namespaces import CHANGE_VISIBILITY, ChangeVisibility
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.reports import FILE, FileReport
-from vskill_platform.client.wire.skills import SkillRequest
+from vskill_platform.actions.skills.downloads import COUNT_INSTALL
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import BlockEntry, TargetKind, name_target
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.identity import Identity, normalise, submission_id
-from vskill_platform.domain.namespace import Member, Namespace, NamespaceRole, Visibility
-from vskill_platform.domain.scan import Finding, FindingCategory, FindingKind, Severity, StaticReport
-from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.domain.people.namespace import Member, Namespace, NamespaceRole, Visibility
+from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import SubmittedBy, submit_repository
 from vskill_platform.sources.contract import FilesAtHead, Place, RepositoryHead, Survey, no_repository
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.blocklist import add_block, reapply_blocklist
-from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_namespace
-from vskill_platform.store.skills import get_skill
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.namespaces import AuditNote, NamespaceChange, change_namespace
+from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist
+from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.web.app import ENDPOINTS, create_app
 from vskill_platform.web.browser import SESSION_COOKIE, VISITOR_COOKIE, Browser
 from vskill_platform.web.routing import Endpoint

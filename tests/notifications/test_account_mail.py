@@ -20,7 +20,9 @@ from tests.support.envs import (
 from tests.support.faults import HookedKV
 from tests.support.namespaces import manage
 from tests.support.smtp_server import smtp_server
-from vskill_platform.actions.notifications import (
+from vskill_core.errors import InvalidInput, RateLimited
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.telling.notifications import (
     CONFIRM_MAIL,
     LIST_NOTIFICATIONS,
     SET_MAIL,
@@ -28,13 +30,13 @@ from vskill_platform.actions.notifications import (
     ListNotifications,
     SetAddress,
 )
-from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.errors import InvalidInput, RateLimited
-from vskill_platform.domain.namespace import Visibility
-from vskill_platform.domain.notification import (
+from vskill_platform.domain.operation.task import Task, TaskState
+from vskill_platform.domain.people.namespace import Visibility
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.telling.notification import (
     DAY_MS,
     DIGEST_GRACE_MS,
     MOST_PROOFS,
@@ -43,24 +45,22 @@ from vskill_platform.domain.notification import (
     Topic,
     next_digest_at,
 )
-from vskill_platform.domain.states import State
-from vskill_platform.domain.task import Task, TaskState
 from vskill_platform.intake.submit import SubmittedBy
-from vskill_platform.kv.contract import iterate_pages
-from vskill_platform.kv.entries import Delete
+from vskill_platform.ledger.kv.contract import iterate_pages
+from vskill_platform.ledger.kv.entries import Delete
 from vskill_platform.notifications.deliveries import find_notices, find_reports, tell_of_alerts
 from vskill_platform.notifications.mail import MOST_IN_DIGEST
 from vskill_platform.notifications.notices import AlertData, NoticeType, alert_notice
 from vskill_platform.queue.recovery import recover_tasks
-from vskill_platform.store.accounts import Role, create_user, get_user
-from vskill_platform.store.notifications import (
+from vskill_platform.store.people.accounts import Role, create_user, get_user
+from vskill_platform.store.review.reports import file_report
+from vskill_platform.store.telling.notifications import (
     MOST_MAILED,
     MOST_RESOLVED,
     list_for_digest,
     tell,
     watch,
 )
-from vskill_platform.store.reports import file_report
 
 pytestmark = pytest.mark.anyio
 

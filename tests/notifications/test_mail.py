@@ -9,15 +9,15 @@ from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.skills import skill_files
 from tests.support.smtp_server import smtp_server
 from tests.support.system_reads import get_submission
-from vskill_platform.domain.errors import InvalidSettings
-from vskill_platform.domain.task import TaskState
+from vskill_core.errors import InvalidSettings
+from vskill_platform.domain.operation.task import TaskState
 from vskill_platform.intake.submit import SubmittedBy, submit_upload
 from vskill_platform.notifications.deliveries import find_notices
 from vskill_platform.notifications.mail import compose, recipient
 from vskill_platform.notifications.notices import notices_of
 from vskill_platform.settings import Settings, load_settings
-from vskill_platform.store.notifications import MAIL
 from vskill_platform.store.tasks import read_task
+from vskill_platform.store.telling.notifications import MAIL
 
 pytestmark = pytest.mark.anyio
 

@@ -11,16 +11,16 @@ from tests.support.namespaces import manage, set_mode
 from tests.support.receiver import receiver
 from tests.support.smtp_server import smtp_server
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.namespace import RegistryMode, Visibility
+from vskill_platform.domain.people.namespace import RegistryMode, Visibility
 from vskill_platform.intake.submit import SubmittedBy
 from vskill_platform.notifications.deliveries import DELIVERY, find_notices
 from vskill_platform.notifications.notices import notices_of
 from vskill_platform.notifications.signature import new_secret
-from vskill_platform.store.accounts import Role, create_user
-from vskill_platform.store.notifications import MAIL
-from vskill_platform.store.readers import OPERATOR
+from vskill_platform.store.people.accounts import Role, create_user
+from vskill_platform.store.people.readers import OPERATOR
 from vskill_platform.store.tasks import read_task
-from vskill_platform.store.webhooks import Webhook, add_webhook
+from vskill_platform.store.telling.notifications import MAIL
+from vskill_platform.store.telling.webhooks import Webhook, add_webhook
 from vskill_platform.submission_store import get_submission
 
 pytestmark = pytest.mark.anyio

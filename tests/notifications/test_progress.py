@@ -15,14 +15,14 @@ from tests.support.envs import (
     submit_skill,
 )
 from tests.support.faults import HookedKV
+from vskill_core.errors import StoreUnavailable
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.errors import StoreUnavailable
-from vskill_platform.domain.states import State
-from vskill_platform.domain.task import Task
+from vskill_platform.domain.operation.task import Task
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.submit import SubmittedBy
-from vskill_platform.kv.contract import iterate_pages
-from vskill_platform.kv.entries import Put
+from vskill_platform.ledger.kv.contract import iterate_pages
+from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.notifications.deliveries import (
     DELIVERY,
     STEP,
@@ -37,11 +37,11 @@ from vskill_platform.notifications.signature import new_secret
 from vskill_platform.notifications.telling import TELL
 from vskill_platform.queue.jobs import JOBS, NOTICE_STEPS
 from vskill_platform.queue.schedule import run_job
-from vskill_platform.store.accounts import Role, create_user
-from vskill_platform.store.jobs import read_job
-from vskill_platform.store.notifications import watch
-from vskill_platform.store.reports import ReportStatus, decide_report, file_report
-from vskill_platform.store.webhooks import add_webhook
+from vskill_platform.store.operation.jobs import read_job
+from vskill_platform.store.people.accounts import Role, create_user
+from vskill_platform.store.review.reports import ReportStatus, decide_report, file_report
+from vskill_platform.store.telling.notifications import watch
+from vskill_platform.store.telling.webhooks import add_webhook
 
 pytestmark = pytest.mark.anyio
 

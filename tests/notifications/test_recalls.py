@@ -10,15 +10,15 @@ from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.namespaces import manage
 from tests.support.receiver import receiver
 from tests.support.streams import listening, serving
-from vskill_platform.clock import SystemClock
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.namespace import Visibility
+from vskill_platform.domain.people.namespace import Visibility
 from vskill_platform.intake.submit import SubmittedBy
+from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.notifications.deliveries import find_recalls
 from vskill_platform.notifications.signature import new_secret
-from vskill_platform.store.accounts import Role, create_user
+from vskill_platform.store.people.accounts import Role, create_user
 from vskill_platform.store.revocations import read_serial
-from vskill_platform.store.webhooks import add_webhook
+from vskill_platform.store.telling.webhooks import add_webhook
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,9 @@ from tests.support.acting import set_disabled, set_role, take_down
 from tests.support.envs import make_submission, open_test_env, put_record, run_until_quiet, submit_skill
 from tests.support.namespaces import manage
 from tests.support.receiver import receiver
-from vskill_platform.actions.notifications import (
+from vskill_core.errors import InvalidInput, NotFound
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.telling.notifications import (
     ADD_WATCH,
     LIST_NOTIFICATIONS,
     READ_NOTIFICATIONS,
@@ -18,12 +20,10 @@ from vskill_platform.actions.notifications import (
     OwnNotifications,
     WatchTarget,
 )
-from vskill_platform.actions.principal import Principal
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.errors import InvalidInput, NotFound
-from vskill_platform.domain.namespace import Visibility
-from vskill_platform.domain.notification import KEPT_MS, MOST_WATCHED, Notification, Topic
-from vskill_platform.domain.states import State
+from vskill_platform.domain.people.namespace import Visibility
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.telling.notification import KEPT_MS, MOST_WATCHED, Notification, Topic
 from vskill_platform.intake.submit import SubmittedBy
 from vskill_platform.notifications.deliveries import (
     find_notices,
@@ -31,10 +31,10 @@ from vskill_platform.notifications.deliveries import (
     find_reports,
 )
 from vskill_platform.notifications.signature import new_secret
-from vskill_platform.store.accounts import Role, create_user, get_user
-from vskill_platform.store.notifications import MOST_COUNTED, MOST_PAGES, tell, watch
-from vskill_platform.store.reports import ReportStatus, decide_report, file_report
-from vskill_platform.store.webhooks import add_webhook
+from vskill_platform.store.people.accounts import Role, create_user, get_user
+from vskill_platform.store.review.reports import ReportStatus, decide_report, file_report
+from vskill_platform.store.telling.notifications import MOST_COUNTED, MOST_PAGES, tell, watch
+from vskill_platform.store.telling.webhooks import add_webhook
 
 pytestmark = pytest.mark.anyio
 

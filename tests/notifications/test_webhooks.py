@@ -13,18 +13,18 @@ from tests.support.faults import HookedKV, dying_once
 from tests.support.receiver import receiver
 from tests.support.skills import skill_files
 from tests.support.system_reads import get_submission
-from vskill_platform.domain.errors import InvalidInput, NotFound, SourceUnavailable
-from vskill_platform.domain.states import State
-from vskill_platform.domain.task import TaskState
+from vskill_core.errors import InvalidInput, NotFound, SourceUnavailable
+from vskill_platform.domain.operation.task import TaskState
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.submit import submit_upload
 from vskill_platform.notifications.deliveries import DELIVERY, find_notices
 from vskill_platform.notifications.notices import NoticeType, notices_of
 from vskill_platform.notifications.post import check_url, post
 from vskill_platform.notifications.signature import new_secret, sign
 from vskill_platform.notifications.subscriptions import subscribe
-from vskill_platform.store.audit import list_audit
+from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.tasks import read_task
-from vskill_platform.store.webhooks import MOST_WEBHOOKS, add_webhook, list_webhooks, remove_webhook
+from vskill_platform.store.telling.webhooks import MOST_WEBHOOKS, add_webhook, list_webhooks, remove_webhook
 
 pytestmark = pytest.mark.anyio
 

@@ -31,10 +31,10 @@ def import_module(name: str) -> Any:
 
 def shorten_claims(claim_ms: int) -> None:
     """Change what the modules below import by name; nothing that reads it may be imported before."""
-    submission = import_module("vskill_platform.domain.submission")
+    submission = import_module("vskill_platform.domain.submissions.submission")
     submission.CLAIM_MS = claim_ms
     submission.RENEW_EVERY_MS = claim_ms // 3
-    broker = import_module("vskill_platform.broker.contract")
+    broker = import_module("vskill_platform.ledger.broker.contract")
     broker.LEASE_MS = claim_ms
     broker.Message.extend.__defaults__ = (claim_ms,)
     jobs = import_module("vskill_platform.queue.jobs")
@@ -59,7 +59,7 @@ class SlowScanner:
 
     async def scan(self, files: Sequence[Any]) -> Any:
         text = b"".join(file.data for file in files)
-        name = import_module("vskill_platform.scan.reading.manifest").read_manifest(files[0].data).name
+        name = import_module("vskill_scan.reading.manifest").read_manifest(files[0].data).name
         self.inside.add(name)
         _note_scan(name, self.inside)
         if b"poison" in text:
@@ -74,7 +74,7 @@ class SlowScanner:
 def slow_down(bootstrap: Any, claim_ms: int) -> None:
     """Put the slow scanner around the one that every environment of this process is opened with."""
     open_env = bootstrap.open_env
-    manifest = import_module("vskill_platform.scan.reading.manifest")
+    manifest = import_module("vskill_scan.reading.manifest")
     # Run as a script, so the project's folder is not on the path by itself.
     sys.path.append(str(Path(__file__).resolve().parents[2]))
     scanners = import_module("tests.support.scanners")
@@ -111,7 +111,7 @@ def main() -> None:
         shorten_claims(claim_ms)
     slow_down(import_module("vskill_platform.bootstrap"), claim_ms)
     process = import_module("vskill_platform.cli.process")
-    serve = import_module("vskill_platform.cli.serve")
+    serve = import_module("vskill_platform.cli.operation.serve")
     settings = import_module("vskill_platform.settings").process_settings()
     process.run_async(serve._until_stopped(settings, serve.Roles(work=True, schedule=True)))
 

@@ -16,11 +16,11 @@ from tests.support.patience import PATIENCE_S
 from tests.support.people import make_account, token_of
 from tests.support.slow_clients import HALF_BODY, HALF_HEAD, NOTHING, slow_clients
 from tests.support.system_reads import get_submission
-from vskill_platform.clock import SystemClock
-from vskill_platform.domain.states import State
-from vskill_platform.store.accounts import Role
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.ledger.clock import SystemClock
+from vskill_platform.store.people.accounts import Role
 from vskill_platform.web.clients.clawhub import API
-from vskill_platform.web.front_door import descriptors_kept, raise_descriptor_limit
+from vskill_platform.web.door.front_door import descriptors_kept, raise_descriptor_limit
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

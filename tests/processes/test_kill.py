@@ -13,15 +13,20 @@ from tests.processes.workers import REAL_WORKER, WorkerProcess, Workers, until, 
 from tests.support.envs import open_test_env, skill_files, submit_skill
 from tests.support.patience import PATIENCE_S
 from tests.support.system_reads import get_run, get_submission
-from vskill_platform.clock import SystemClock
+from vskill_core.content import digest_of_files
+from vskill_core.identity import submission_id, upload_identity
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.content import digest_of_files
-from vskill_platform.domain.identity import submission_id, upload_identity
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import CLAIM_MS, MAX_INTERRUPTED, SUSPECT_INTERRUPTED, Submission
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import (
+    CLAIM_MS,
+    MAX_INTERRUPTED,
+    SUSPECT_INTERRUPTED,
+    Submission,
+)
 from vskill_platform.env import Env
+from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.queue.health import queue_health
-from vskill_platform.store.skills import get_skill, get_version
+from vskill_platform.store.skills.skills import get_skill, get_version
 from vskill_platform.submission_store import count_submissions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

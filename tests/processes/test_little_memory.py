@@ -21,11 +21,11 @@ from tests.support.git_server import git_server, skill_md
 from tests.support.patience import PATIENCE_S
 from tests.support.people import make_account, token_of
 from tests.support.worker_process import worker_of
-from vskill_platform.clock import SystemClock
-from vskill_platform.domain.identity import normalise, submission_id, upload_identity
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission
-from vskill_platform.store.accounts import Role
+from vskill_core.identity import normalise, submission_id, upload_identity
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.ledger.clock import SystemClock
+from vskill_platform.store.people.accounts import Role
 from vskill_platform.web.clients.clawhub import API
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

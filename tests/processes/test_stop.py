@@ -10,8 +10,8 @@ from tests.processes.workers import REAL_WORKER, until_record, workers_on
 from tests.support.envs import open_test_env, submit_skill
 from tests.support.patience import NEVER_MS
 from tests.support.system_reads import get_submission
-from vskill_platform.clock import SystemClock
-from vskill_platform.domain.states import State
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.queue.health import queue_health
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

@@ -13,7 +13,7 @@ from tests.support.compiled_rules import keep_compiled_rules
 from tests.support.lifetimes import start_async
 from tests.support.patience import PATIENCE_S
 from tests.support.system_reads import get_submission
-from vskill_platform.domain.submission import Submission
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]

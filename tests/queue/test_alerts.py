@@ -16,14 +16,14 @@ from tests.support.envs import (
     submit_skill,
 )
 from tests.support.manual_clock import ManualClock
-from vskill_platform.broker.contract import DeliveryEnd, Settlement
+from vskill_core.findings import JudgeStatus, ScanStatus, Verdict
 from vskill_platform.domain import keys
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.messages import Send, submission_send, task_send
-from vskill_platform.domain.namespace import Namespace, Visibility
-from vskill_platform.domain.scan import JudgeStatus, ScanStatus, Verdict
-from vskill_platform.domain.states import State
+from vskill_platform.domain.people.namespace import Namespace, Visibility
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.env import Env
+from vskill_platform.ledger.broker.contract import DeliveryEnd, Settlement
 from vskill_platform.notifications.notices import AlertData, NoticeType, alert_notice
 from vskill_platform.queue.alerts import (
     MOST_LETTERS,
@@ -37,7 +37,7 @@ from vskill_platform.queue.control import pause_queue
 from vskill_platform.queue.health import QueueHealth, queue_health
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
-from vskill_platform.store.workers import give_sign
+from vskill_platform.store.operation.workers import give_sign
 from vskill_platform.web.app import create_app
 from vskill_platform.worker_context import run_with_worker_env
 

@@ -4,7 +4,8 @@ import pytest
 
 from tests.support.acting import principal_for
 from tests.support.envs import open_test_env
-from vskill_platform.actions.dead_letters import (
+from vskill_core.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
+from vskill_platform.actions.operation.dead_letters import (
     DISCARD,
     LIST_LETTERS,
     REPLAY,
@@ -12,12 +13,11 @@ from vskill_platform.actions.dead_letters import (
     ListLetters,
 )
 from vskill_platform.actions.principal import Principal
-from vskill_platform.broker.contract import DeliveryEnd, Settlement
-from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
 from vskill_platform.domain.messages import Send, task_send
+from vskill_platform.ledger.broker.contract import DeliveryEnd, Settlement
 from vskill_platform.queue.dead_letters import list_dead_letters
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.audit import list_audit
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.tasks import read_task
 
 pytestmark = pytest.mark.anyio

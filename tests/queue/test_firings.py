@@ -14,10 +14,10 @@ from vskill_platform.notifications.notices import AlertData, AlertNotice, Notice
 from vskill_platform.notifications.signature import new_secret
 from vskill_platform.queue.alerts import Alert, AlertCode, DeadLetters, count_dead_letters
 from vskill_platform.queue.firings import GONE_MS, HOLDS_MS, Firing, compare_looks, look_at_alerts
-from vskill_platform.store.accounts import Role, create_user, get_user
-from vskill_platform.store.notifications import list_notifications
-from vskill_platform.store.readers import audiences_of_actor
-from vskill_platform.store.webhooks import add_webhook
+from vskill_platform.store.people.accounts import Role, create_user, get_user
+from vskill_platform.store.people.readers import audiences_of_actor
+from vskill_platform.store.telling.notifications import list_notifications
+from vskill_platform.store.telling.webhooks import add_webhook
 
 pytestmark = pytest.mark.anyio
 

@@ -12,13 +12,13 @@ from tests.support.manual_clock import ManualClock
 from tests.support.memory_env import memory_env
 from tests.support.patience import PATIENCE_S
 from tests.support.records import in_state, stored, submission
-from vskill_platform.domain.errors import InvalidInput, StoreUnavailable
+from vskill_core.errors import InvalidInput, StoreUnavailable
 from vskill_platform.domain.keys import CONTROL_QUEUE
 from vskill_platform.domain.messages import submission_send
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import CLAIM_MS, UNAVAILABLE_MOST_MS, Attempts, Claim
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import CLAIM_MS, UNAVAILABLE_MOST_MS, Attempts, Claim
 from vskill_platform.env import Pace
-from vskill_platform.gate import WorkGate
+from vskill_platform.machine.slots import WorkGate
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.consumer import run_consumer
 from vskill_platform.queue.control import LONGEST_PAUSE_MS, current_pause, pause_queue, resume_queue
@@ -27,10 +27,10 @@ from vskill_platform.queue.job_health import job_health
 from vskill_platform.queue.jobs import JOBS, Job
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
 from vskill_platform.queue.schedule import run_job, run_schedule
-from vskill_platform.store.audit import list_audit
-from vskill_platform.store.jobs import LEASE_MS, finish_tick, read_job, renew_tick, take_tick
+from vskill_platform.store.operation.jobs import LEASE_MS, finish_tick, read_job, renew_tick, take_tick
+from vskill_platform.store.operation.workers import give_sign, look_at_workers
+from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.tasks import ask_for, claim_task
-from vskill_platform.store.workers import give_sign, look_at_workers
 from vskill_platform.worker_context import get_worker_env, run_with_worker_env
 
 pytestmark = pytest.mark.anyio

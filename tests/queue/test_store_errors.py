@@ -12,13 +12,13 @@ from tests.support.envs import open_test_env, run_batch, run_until_quiet, submit
 from tests.support.faults import HookedKV, state_written
 from tests.support.manual_clock import ManualClock
 from tests.support.system_reads import get_submission
-from vskill_platform.database.failures import translate
-from vskill_platform.domain.errors import StoreCorrupt, StoreUnavailable
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import CLAIM_MS
+from vskill_core.errors import StoreCorrupt, StoreUnavailable
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import CLAIM_MS
 from vskill_platform.env import Env, Pace
-from vskill_platform.kv.entries import Operation
-from vskill_platform.rescan import RESCAN
+from vskill_platform.ledger.database.failures import translate
+from vskill_platform.ledger.kv.entries import Operation
+from vskill_platform.stages.rescan import RESCAN
 from vskill_platform.store.tasks import ask_for, claim_task, read_task
 
 pytestmark = pytest.mark.anyio

@@ -10,13 +10,13 @@ from tests.support.acting import principal_for
 from tests.support.envs import open_test_env
 from tests.support.faults import HookedKV
 from tests.support.patience import PATIENCE_S
-from vskill_platform.actions.dead_letters import REPLAY, LetterRequest
-from vskill_platform.domain import task as domain
-from vskill_platform.domain.errors import ClaimLost, SourceUnavailable, TransitionError
+from vskill_core.errors import ClaimLost, SourceUnavailable, TransitionError
+from vskill_platform.actions.operation.dead_letters import REPLAY, LetterRequest
 from vskill_platform.domain.messages import TaskMessage
-from vskill_platform.domain.submission import CLAIM_MS, MAX_INTERRUPTED, UNAVAILABLE_END_MS
-from vskill_platform.domain.task import TaskState
-from vskill_platform.kv.entries import Put
+from vskill_platform.domain.operation import task as domain
+from vskill_platform.domain.operation.task import TaskState
+from vskill_platform.domain.submissions.submission import CLAIM_MS, MAX_INTERRUPTED, UNAVAILABLE_END_MS
+from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.queue.control import pause_queue
 from vskill_platform.queue.dead_letters import list_dead_letters
 from vskill_platform.queue.health import EXPIRED_GRACE_MS, queue_health

@@ -8,7 +8,7 @@ import signal
 import time
 from pathlib import Path
 
-from vskill_platform.scan.reading.manifest import Manifest, read_manifest
+from vskill_scan.reading.manifest import Manifest, read_manifest
 
 
 def misbehave(data: bytes) -> Manifest:

@@ -5,7 +5,7 @@ Children of the pool import it by name; a test that did so itself would wait too
 
 import time
 
-from vskill_platform.scan.reading.manifest import Manifest, read_manifest
+from vskill_scan.reading.manifest import Manifest, read_manifest
 
 time.sleep(2.0)
 

@@ -6,22 +6,22 @@ Through the whole scanner, because roles, code and facts come from it.
 import pytest
 
 from tests.support.compiled_rules import bundled_engine
-from vskill_platform.domain.capability import (
+from vskill_core.capability import (
     LONGEST_VALUE,
     MOST_OF_A_KIND,
     CapabilityContext,
     CapabilityKind,
 )
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.scan import ScanStatus
-from vskill_platform.scan.limits import Budget, Limits
-from vskill_platform.scan.places import _PERSISTENCE, _SECRETS
-from vskill_platform.scan.reading.files import Reading
-from vskill_platform.scan.reading.segments import segment_file
-from vskill_platform.scan.reading.visible_text import normalise_text
-from vskill_platform.scan.results.capabilities import MOST_PLACES, capabilities_of
-from vskill_platform.scan.results.capability_words import LASTING, SECRETS
-from vskill_platform.scan.results.command_lines import command_lines
+from vskill_core.content import SkillFile
+from vskill_core.findings import ScanStatus
+from vskill_scan.limits import Budget, Limits
+from vskill_scan.places import _PERSISTENCE, _SECRETS
+from vskill_scan.reading.files import Reading
+from vskill_scan.reading.segments import segment_file
+from vskill_scan.reading.visible_text import normalise_text
+from vskill_scan.results.capabilities import MOST_PLACES, capabilities_of
+from vskill_scan.results.capability_words import LASTING, SECRETS
+from vskill_scan.results.command_lines import command_lines
 
 FRONT = "---\nname: a\ndescription: b\nhomepage: https://front.example.dev\n---\n"
 CODE, INSTRUCTION, LINK = CapabilityContext

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vskill_platform.scan.rules.checksums import github_checksum
+from vskill_scan.rules.checksums import github_checksum
 
 # Spelt so that nobody takes this file for a leak.
 FITTING = "gh\x70_zQWBuTSOoRi4A9spHcVY5ncnsDkxkJ0mLq17"

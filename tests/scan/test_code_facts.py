@@ -2,15 +2,15 @@
 
 import pytest
 
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.scan.code import parsing
-from vskill_platform.scan.code.worth_parsing import Signs
-from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.model import FACTS, Layer
-from vskill_platform.scan.reading.facts import facts_of
-from vskill_platform.scan.reading.segments import segment_file
-from vskill_platform.scan.reading.visible_text import normalise_text
-from vskill_platform.scan.rules.ruleset import Ruleset, read_rules
+from vskill_core.content import SkillFile
+from vskill_scan.code import parsing
+from vskill_scan.code.worth_parsing import Signs
+from vskill_scan.engine import Engine
+from vskill_scan.model import FACTS, Layer
+from vskill_scan.reading.facts import facts_of
+from vskill_scan.reading.segments import segment_file
+from vskill_scan.reading.visible_text import normalise_text
+from vskill_scan.rules.ruleset import Ruleset, read_rules
 
 
 def layer_of(path: str, text: str) -> Layer:

@@ -11,12 +11,12 @@ import pytest
 
 from tests.support.compiled_rules import bundled_engine
 from tests.support.scanners import InlineScanner
-from vskill_platform.domain.content import SkillFile, digest_of_files
-from vskill_platform.domain.scan import ScanStatus, Severity, StaticReport, Verdict
-from vskill_platform.scan.engine import EXCERPT, MOST_FINDINGS, Engine
-from vskill_platform.scan.limits import Limits
-from vskill_platform.scan.reading.manifest import read_manifest
-from vskill_platform.scan.rules.ruleset import Ruleset, read_rules
+from vskill_core.content import SkillFile, digest_of_files
+from vskill_core.findings import ScanStatus, Severity, StaticReport, Verdict
+from vskill_scan.engine import EXCERPT, MOST_FINDINGS, Engine
+from vskill_scan.limits import Limits
+from vskill_scan.reading.manifest import read_manifest
+from vskill_scan.rules.ruleset import Ruleset, read_rules
 
 RULES = b"""\
 family: download-and-run

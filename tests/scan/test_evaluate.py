@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from vskill_platform.scan.model import ALL_ROLES, ANY_POLARITY, Hit, Layer, Piece, TextRole, Unit
-from vskill_platform.scan.rules.evaluate import places, possible
-from vskill_platform.scan.rules.ruleset import Condition, Leaf, RuleNode
+from vskill_scan.model import ALL_ROLES, ANY_POLARITY, Hit, Layer, Piece, TextRole, Unit
+from vskill_scan.rules.evaluate import places, possible
+from vskill_scan.rules.ruleset import Condition, Leaf, RuleNode
 
 #: Sections end with `#`, segments with `/`.
 FIRST = b"a. b a\nc /\nd /\n# e /\n"

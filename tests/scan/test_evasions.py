@@ -19,7 +19,7 @@ from tests.support.evasions import (
     held_by,
     load_evasions,
 )
-from vskill_platform.scan.engine import Engine
+from vskill_scan.engine import Engine
 
 FROZEN = "2e91b56bdd7f056956df4646ca4c09da12f017c4888c39956bdceb9572a815c0"
 #: Raised with what is built; never lowered.

@@ -7,16 +7,16 @@ import pytest
 import re2
 
 from tests.support.compiled_rules import bundled_engine
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.scan import ScanStatus
-from vskill_platform.scan.code.parsing import parsable
-from vskill_platform.scan.limits import Limits
-from vskill_platform.scan.model import TextRole
-from vskill_platform.scan.reading.carriers import MOST_BLOCKS, TOO_MANY, carried_by, quoted_texts
-from vskill_platform.scan.reading.languages import language_of
-from vskill_platform.scan.rules.floods import MOST_DOWNLOADS, searchable
-from vskill_platform.scan.rules.matcher import Matcher
-from vskill_platform.scan.rules.ruleset import bundled_rules
+from vskill_core.content import SkillFile
+from vskill_core.findings import ScanStatus
+from vskill_scan.code.parsing import parsable
+from vskill_scan.limits import Limits
+from vskill_scan.model import TextRole
+from vskill_scan.reading.carriers import MOST_BLOCKS, TOO_MANY, carried_by, quoted_texts
+from vskill_scan.reading.languages import language_of
+from vskill_scan.rules.floods import MOST_DOWNLOADS, searchable
+from vskill_scan.rules.matcher import Matcher
+from vskill_scan.rules.ruleset import bundled_rules
 
 #: Opens the gates of the rules that look for downloads: each of these is the rarest part of one of them.
 GATES = b"~/.ssh/id_rsa, https://webhook.site/abc, pastebin.com, x.zip password: hunter2, nohup, http://5.6.7.8/x\n"

@@ -5,12 +5,12 @@ written, other modules of the skill. Each with an attack, a near miss in which t
 import pytest
 
 from tests.support.compiled_rules import bundled_engine
-from vskill_platform.domain.scan import FindingKind, ScanStatus, Severity
-from vskill_platform.scan.code.across_files import default_of, stem_of
-from vskill_platform.scan.code.taint import qualified
-from vskill_platform.scan.examples import skill_of
-from vskill_platform.scan.reading.segments import segment_file
-from vskill_platform.scan.reading.visible_text import normalise_text
+from vskill_core.findings import FindingKind, ScanStatus, Severity
+from vskill_scan.code.across_files import default_of, stem_of
+from vskill_scan.code.taint import qualified
+from vskill_scan.examples import skill_of
+from vskill_scan.reading.segments import segment_file
+from vskill_scan.reading.visible_text import normalise_text
 
 HOST = "https://in.reedmarsh.dev/a"
 #: name: files of the attack, of the near miss, and of the honest twin

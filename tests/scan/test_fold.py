@@ -8,8 +8,8 @@ import tree_sitter
 import tree_sitter_javascript
 import tree_sitter_python
 
-from vskill_platform.scan.code.fold import Fold
-from vskill_platform.scan.code.pure_functions import LARGEST
+from vskill_scan.code.fold import Fold
+from vskill_scan.code.pure_functions import LARGEST
 
 GRAMMARS = {"python": tree_sitter_python.language, "javascript": tree_sitter_javascript.language}
 

@@ -14,15 +14,15 @@ from tests.support.compiled_rules import keep_compiled_rules
 from tests.support.envs import active_env, open_product_env, run_until_quiet
 from tests.support.patience import PATIENCE_S
 from tests.support.system_reads import get_submission
-from vskill_platform.domain.content import SkillFile, digest_of_files
-from vskill_platform.domain.errors import PlatformError
-from vskill_platform.domain.states import State
+from vskill_core.content import SkillFile, digest_of_files
+from vskill_core.errors import PlatformError
+from vskill_core.folders import read_folder, skill_name_at
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.submit import submit_upload
-from vskill_platform.scan.examples import cases, skill_of
-from vskill_platform.scan.results.forecast import Outcome
-from vskill_platform.scan.rules.ruleset import bundled_rules
 from vskill_platform.settings import Settings, variable
-from vskill_platform.sources.folder import read_folder, skill_name_at
+from vskill_scan.examples import cases, skill_of
+from vskill_scan.results.forecast import Outcome
+from vskill_scan.rules.ruleset import bundled_rules
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -8,17 +8,17 @@ from typing import cast
 import pytest
 
 from tests.support.compiled_rules import bundled_engine
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.scan.code import parsing
-from vskill_platform.scan.code.worth_parsing import Signs, Telling
-from vskill_platform.scan.engine import Engine, fits
-from vskill_platform.scan.examples import cases, skill_of
-from vskill_platform.scan.model import COMMON_FACTS, INDEXED_FROM, Fact, Layer
-from vskill_platform.scan.reading.outline import code_spans, fence_mark
-from vskill_platform.scan.reading.segments import segment_file
-from vskill_platform.scan.reading.visible_text import decode_text, normalise_text
-from vskill_platform.scan.rules.matcher import Matcher
-from vskill_platform.scan.rules.ruleset import Ruleset, bundled_rules, read_rules
+from vskill_core.content import SkillFile
+from vskill_scan.code import parsing
+from vskill_scan.code.worth_parsing import Signs, Telling
+from vskill_scan.engine import Engine, fits
+from vskill_scan.examples import cases, skill_of
+from vskill_scan.model import COMMON_FACTS, INDEXED_FROM, Fact, Layer
+from vskill_scan.reading.outline import code_spans, fence_mark
+from vskill_scan.reading.segments import segment_file
+from vskill_scan.reading.visible_text import decode_text, normalise_text
+from vskill_scan.rules.matcher import Matcher
+from vskill_scan.rules.ruleset import Ruleset, bundled_rules, read_rules
 
 
 class Everything:

@@ -6,11 +6,11 @@ import gzip
 
 import pytest
 
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.reading.decode import TooMuchEncoded, decoded_layers
-from vskill_platform.scan.reading.visible_text import decode_text, normalise_text, written_column
-from vskill_platform.scan.rules.ruleset import Ruleset, read_rules
+from vskill_core.content import SkillFile
+from vskill_scan.engine import Engine
+from vskill_scan.reading.decode import TooMuchEncoded, decoded_layers
+from vskill_scan.reading.visible_text import decode_text, normalise_text, written_column
+from vskill_scan.rules.ruleset import Ruleset, read_rules
 
 RULES = b"""\
 family: instruction

@@ -7,14 +7,14 @@ from contextlib import AsyncExitStack
 import pytest
 
 from tests.scan.test_engine import zipped
+from vskill_core.content import SkillFile
+from vskill_core.errors import InvalidSettings
 from vskill_platform.bootstrap import open_scanner
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.errors import InvalidSettings
-from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.examples import skill_of
-from vskill_platform.scan.rules.indicators import NO_INDICATORS, Indicators, read_indicators, with_indicators
-from vskill_platform.scan.rules.ruleset import Example, Ruleset
 from vskill_platform.settings import Settings
+from vskill_scan.engine import Engine
+from vskill_scan.examples import skill_of
+from vskill_scan.rules.indicators import NO_INDICATORS, Indicators, read_indicators, with_indicators
+from vskill_scan.rules.ruleset import Example, Ruleset
 
 BAD_FILE = b"#!/bin/sh\necho bad\n"
 LISTED = f"""

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from tests.support.compiled_rules import bundled_engine
-from vskill_platform.domain.scan import FindingKind
-from vskill_platform.scan.examples import skill_of
+from vskill_core.findings import FindingKind
+from vskill_scan.examples import skill_of
 
 TEXTS = yaml.safe_load((Path(__file__).parent / "data" / "languages.yaml").read_text())
 CASES = [

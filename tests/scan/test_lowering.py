@@ -3,10 +3,10 @@
 import pytest
 import yara_x
 
-from vskill_platform.scan.examples import cases, skill_of
-from vskill_platform.scan.rules.lowering import lower_pattern
-from vskill_platform.scan.rules.matcher import literal
-from vskill_platform.scan.rules.ruleset import bundled_rules
+from vskill_scan.examples import cases, skill_of
+from vskill_scan.rules.lowering import lower_pattern
+from vskill_scan.rules.matcher import literal
+from vskill_scan.rules.ruleset import bundled_rules
 
 
 @pytest.mark.parametrize(

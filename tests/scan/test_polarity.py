@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vskill_platform.scan.polarity import AboutSpan, is_about, tells, tells_before
+from vskill_scan.polarity import AboutSpan, is_about, tells, tells_before
 
 
 @given(

@@ -17,15 +17,15 @@ from tests.scan.hanging import misbehave
 from tests.support.compiled_rules import keep_compiled_rules
 from tests.support.patience import PATIENCE_S
 from tests.support.scanners import InlineScanner
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.errors import Shortage
-from vskill_platform.domain.scan import ScanStatus, StaticReport
-from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.limits import Limits
-from vskill_platform.scan.reading.manifest import Manifest, read_manifest
-from vskill_platform.scan.rules.ruleset import bundled_rules
+from vskill_core.content import SkillFile
+from vskill_core.errors import Shortage
+from vskill_core.findings import ScanStatus, StaticReport
 from vskill_platform.tiers.compiled import compiled_file, store_compiled
 from vskill_platform.tiers.pool import PooledScanner
+from vskill_scan.engine import Engine
+from vskill_scan.limits import Limits
+from vskill_scan.reading.manifest import Manifest, read_manifest
+from vskill_scan.rules.ruleset import bundled_rules
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -264,7 +264,7 @@ async def test_a_child_that_cannot_start_is_not_the_skills_fault():
 _IN_LITTLE_MEMORY = """
 import asyncio, resource, sys
 from tests.scan.hanging import misbehave
-from vskill_platform.domain.content import SkillFile
+from vskill_core.content import SkillFile
 from vskill_platform.tiers.pool import PooledScanner
 
 async def main():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vskill_platform.scan.rules.ruleset import TextRule, bundled_rules
+from vskill_scan.rules.ruleset import TextRule, bundled_rules
 
 #: OWASP Agentic Skills Top 10, AST01 (malicious skills) to AST10 (reuse across platforms).
 AGENTIC_SKILLS = {f"OWASP-AST{number:02}" for number in range(1, 11)}

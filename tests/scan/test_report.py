@@ -9,10 +9,8 @@ import pytest
 from rich.console import Console
 
 from tests.scan.sarif_schema import Region, read_sarif
-from vskill_platform.cli.scan import decide_unjudged
-from vskill_platform.domain.errors import InvalidManifest
-from vskill_platform.domain.form import FormNote, NoteCode
-from vskill_platform.domain.scan import (
+from vskill_core.errors import InvalidManifest
+from vskill_core.findings import (
     Coverage,
     Finding,
     FindingCategory,
@@ -21,10 +19,12 @@ from vskill_platform.domain.scan import (
     Severity,
     StaticReport,
 )
-from vskill_platform.scan.results.forecast import Forecast, Outcome, decide_alone, forecast, refused
-from vskill_platform.scan.results.report import Exit, Scanned, as_json, as_sarif, exit_code, text
-from vskill_platform.scan.rules.ruleset import bundled_rules
-from vskill_platform.scan.rules.structure import RULES
+from vskill_core.form import FormNote, NoteCode
+from vskill_platform.cli.submissions.scan import decide_unjudged
+from vskill_scan.results.forecast import Forecast, Outcome, decide_alone, forecast, refused
+from vskill_scan.results.report import Exit, Scanned, as_json, as_sarif, exit_code, text
+from vskill_scan.rules.ruleset import bundled_rules
+from vskill_scan.rules.structure import RULES
 
 RULESET = bundled_rules()
 

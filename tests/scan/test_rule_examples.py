@@ -8,10 +8,10 @@ from functools import cache
 import pytest
 
 from tests.support.compiled_rules import bundled_engine
-from vskill_platform.domain.scan import ScanStatus, Verdict, counting, criticals
-from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.examples import Case, cases, skill_of
-from vskill_platform.scan.rules.ruleset import bundled_rules
+from vskill_core.findings import ScanStatus, Verdict, counting, criticals
+from vskill_scan.engine import Engine
+from vskill_scan.examples import Case, cases, skill_of
+from vskill_scan.rules.ruleset import bundled_rules
 
 CASES = tuple(cases(bundled_rules()))
 

@@ -1,8 +1,8 @@
 """Every rule of the scanner is in the reference, and no secret is."""
 
 from tools import rules_page
-from vskill_platform.scan.rules.ruleset import bundled_rules
-from vskill_platform.scan.rules.structure import RULES
+from vskill_scan.rules.ruleset import bundled_rules
+from vskill_scan.rules.structure import RULES
 
 
 def test_every_rule_is_on_the_page():

@@ -5,10 +5,10 @@ import textwrap
 import msgspec
 import pytest
 
-from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.examples import cases, skill_of
-from vskill_platform.scan.model import ACTING, Polarity, TextRole, Unit
-from vskill_platform.scan.rules.ruleset import (
+from vskill_scan.engine import Engine
+from vskill_scan.examples import cases, skill_of
+from vskill_scan.model import ACTING, Polarity, TextRole, Unit
+from vskill_scan.rules.ruleset import (
     Example,
     InvalidRule,
     Ruleset,

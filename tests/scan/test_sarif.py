@@ -8,8 +8,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from vskill_platform.domain.form import FormNote, NoteCode
-from vskill_platform.domain.scan import (
+from vskill_core.findings import (
     Coverage,
     Finding,
     FindingCategory,
@@ -18,11 +17,12 @@ from vskill_platform.domain.scan import (
     Severity,
     StaticReport,
 )
-from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.examples import cases, skill_of
-from vskill_platform.scan.results.forecast import decide_alone, forecast
-from vskill_platform.scan.results.report import Scanned, as_sarif
-from vskill_platform.scan.rules.ruleset import bundled_rules
+from vskill_core.form import FormNote, NoteCode
+from vskill_scan.engine import Engine
+from vskill_scan.examples import cases, skill_of
+from vskill_scan.results.forecast import decide_alone, forecast
+from vskill_scan.results.report import Scanned, as_sarif
+from vskill_scan.rules.ruleset import bundled_rules
 
 SCHEMA = Path(__file__).parent / "data" / "sarif-2.1.0.json"
 RULESET = bundled_rules()

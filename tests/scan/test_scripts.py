@@ -3,13 +3,13 @@
 import pytest
 
 from tests.support.compiled_rules import bundled_engine
-from vskill_platform.domain.scan import FindingKind, Severity
-from vskill_platform.scan.code.script_commands import batch_commands
-from vskill_platform.scan.code.script_tokens import script_tokens
-from vskill_platform.scan.code.scripts import ScriptCode
-from vskill_platform.scan.code.taint import NOTHING, Program
-from vskill_platform.scan.examples import skill_of
-from vskill_platform.scan.reading.languages import SCRIPTS
+from vskill_core.findings import FindingKind, Severity
+from vskill_scan.code.script_commands import batch_commands
+from vskill_scan.code.script_tokens import script_tokens
+from vskill_scan.code.scripts import ScriptCode
+from vskill_scan.code.taint import NOTHING, Program
+from vskill_scan.examples import skill_of
+from vskill_scan.reading.languages import SCRIPTS
 
 HOST = "https://box.northlane.io/a"
 #: path, attack, the line of its finding, honest twin

@@ -2,12 +2,12 @@
 
 import pytest
 
-from vskill_platform.scan.code import parsing
-from vskill_platform.scan.code.worth_parsing import Signs
-from vskill_platform.scan.engine import polarity_at
-from vskill_platform.scan.model import Layer, Polarity, TextRole
-from vskill_platform.scan.reading.segments import segment_file
-from vskill_platform.scan.reading.visible_text import normalise_text
+from vskill_scan.code import parsing
+from vskill_scan.code.worth_parsing import Signs
+from vskill_scan.engine import polarity_at
+from vskill_scan.model import Layer, Polarity, TextRole
+from vskill_scan.reading.segments import segment_file
+from vskill_scan.reading.visible_text import normalise_text
 
 
 def layer_of(text: str, path: str = "SKILL.md", *, referenced: bool = False) -> Layer:

@@ -1,6 +1,6 @@
 """Large code is parsed in parts, and what cannot be followed from part to part is parsed whole."""
 
-from vskill_platform.scan.code.slices import MOST_MENTIONS, MOST_NAMES, ROUNDS, blank_comments, slice_code
+from vskill_scan.code.slices import MOST_MENTIONS, MOST_NAMES, ROUNDS, blank_comments, slice_code
 
 FILLER = b"".join(b"def f%d(a):\n    return a + %d\n\n" % (number, number) for number in range(3000))
 READ, PASS_ON, SEND = b"first = read()", b"\nsecond = first[::-1]\n", b"\nsend(second)\n"

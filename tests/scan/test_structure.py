@@ -5,13 +5,13 @@ import hashlib
 import pytest
 
 from tests.support.scanners import InlineScanner, structure_scanner
-from vskill_platform.domain.content import SkillFile, digest_of_files
-from vskill_platform.domain.scan import FindingKind, ScanStatus, Severity, Verdict
-from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.limits import Limits
-from vskill_platform.scan.reading.manifest import read_manifest
-from vskill_platform.scan.rules.ruleset import Ruleset
-from vskill_platform.scan.rules.structure import LARGE_FILE_BYTES, RULES
+from vskill_core.content import SkillFile, digest_of_files
+from vskill_core.findings import FindingKind, ScanStatus, Severity, Verdict
+from vskill_scan.engine import Engine
+from vskill_scan.limits import Limits
+from vskill_scan.reading.manifest import read_manifest
+from vskill_scan.rules.ruleset import Ruleset
+from vskill_scan.rules.structure import LARGE_FILE_BYTES, RULES
 
 pytestmark = pytest.mark.anyio
 

@@ -3,13 +3,13 @@
 import pytest
 
 from tests.support.compiled_rules import bundled_engine
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.scan import FindingKind, ScanStatus, StaticReport
-from vskill_platform.scan.code.slices import SLICED_BYTES, blank_comments, slice_code
-from vskill_platform.scan.code.taint import DEEPEST
-from vskill_platform.scan.limits import Limits
-from vskill_platform.scan.reading.decode import MOST_LAYERS, TooMuchEncoded, decoded_layers
-from vskill_platform.scan.rules.matcher import MOST_MATCHES
+from vskill_core.content import SkillFile
+from vskill_core.findings import FindingKind, ScanStatus, StaticReport
+from vskill_scan.code.slices import SLICED_BYTES, blank_comments, slice_code
+from vskill_scan.code.taint import DEEPEST
+from vskill_scan.limits import Limits
+from vskill_scan.reading.decode import MOST_LAYERS, TooMuchEncoded, decoded_layers
+from vskill_scan.rules.matcher import MOST_MATCHES
 
 SKILL_MD = SkillFile("SKILL.md", "100644", b"---\nname: tidy\ndescription: Tidies.\n---\n# Tidy\n")
 #: Time enough on a busy machine; what these tests are about is never a question of time.

@@ -6,23 +6,23 @@ from pathlib import Path
 
 import msgspec
 
+from vskill_core.archives import Artifact
+from vskill_core.content import FileEntry, digest_of
+from vskill_core.findings import Verdict
+from vskill_core.identity import Identity
 from vskill_platform.domain import keys
-from vskill_platform.domain.archives import Artifact
-from vskill_platform.domain.content import FileEntry, digest_of
-from vskill_platform.domain.identity import Identity
-from vskill_platform.domain.listing import about
-from vskill_platform.domain.names import HeldName, NameHolder
-from vskill_platform.domain.scan import Verdict
-from vskill_platform.domain.skill import (
+from vskill_platform.domain.skills.listing import about
+from vskill_platform.domain.skills.names import HeldName, NameHolder
+from vskill_platform.domain.skills.skill import (
     Publication,
     PublishedSkill,
     SkillVersion,
     publish_version,
     with_trust,
 )
-from vskill_platform.domain.trust import TrustFacts, TrustTier
-from vskill_platform.kv.contract import KV
-from vskill_platform.kv.entries import Put
+from vskill_platform.domain.skills.trust import TrustFacts, TrustTier
+from vskill_platform.ledger.kv.contract import KV
+from vskill_platform.ledger.kv.entries import Put
 
 FOLDER = Path(__file__).parent
 LATER = FOLDER / "later.txt"

@@ -7,12 +7,12 @@ from tests.search.judged import LATER, LATEST, Shares, fill, judge, load_queries
 from tests.support.envs import open_test_env
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY
-from vskill_platform.domain.catalogue import Filter
-from vskill_platform.domain.spelling import Vocabulary
+from vskill_platform.domain.skills.catalogue import Filter
+from vskill_platform.domain.skills.spelling import Vocabulary
 from vskill_platform.records import decode
-from vskill_platform.store.catalogue import count_found, search_skills
-from vskill_platform.store.standing import refresh_standing
-from vskill_platform.store.vocabulary import VocabularyProgress, follow_words, write_vocabulary
+from vskill_platform.store.skills.catalogue import count_found, search_skills
+from vskill_platform.store.skills.reputation import refresh_standing
+from vskill_platform.store.skills.vocabulary import VocabularyProgress, follow_words, write_vocabulary
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -8,15 +8,15 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tests.signing.conftest import ARCHIVES, DIGEST, FILES, JUDGE, TAR, ZIP, statement
-from vskill_platform.domain.content import SkillFile, content_hash, manifest_of
-from vskill_platform.domain.errors import AttestationInvalid
+from vskill_core.content import SkillFile, content_hash, manifest_of
+from vskill_core.dsse import MAX_BYTES, PAYLOAD_TYPE, open_envelope, pae, seal
+from vskill_core.errors import AttestationInvalid
+from vskill_core.findings import JUDGE_DOWN, StaticReport
+from vskill_core.signing_keys import SigningKey
+from vskill_core.statement import encode_statement, read_statement
+from vskill_core.verification import check_attestation
 from vskill_platform.domain.evidence import evidence_of
-from vskill_platform.domain.scan import JUDGE_DOWN, StaticReport
-from vskill_platform.domain.submission import Approval
-from vskill_platform.signing.check import check_attestation
-from vskill_platform.signing.dsse import MAX_BYTES, PAYLOAD_TYPE, open_envelope, pae, seal
-from vskill_platform.signing.keys import SigningKey
-from vskill_platform.signing.statement import encode_statement, read_statement
+from vskill_platform.domain.submissions.submission import Approval
 
 BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 

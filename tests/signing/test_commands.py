@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.signing.conftest import FILES, TAR, ZIP
+from vskill_core.signing_keys import SigningKey, jwk
 from vskill_platform.cli import cli
 from vskill_platform.signing.key_ring import FileKeys
-from vskill_platform.signing.keys import SigningKey, jwk
 
 
 @pytest.fixture

@@ -11,9 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import ed448
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from tests.database import children
-from vskill_platform.domain.errors import InvalidInput, InvalidSettings, StoreCorrupt, StoreUnavailable
-from vskill_platform.signing.key_ring import FileKeys, MemoryKeys
-from vskill_platform.signing.keys import (
+from vskill_core.errors import InvalidInput, InvalidSettings, StoreCorrupt, StoreUnavailable
+from vskill_core.signing_keys import (
     PublicKey,
     SigningKey,
     jwk,
@@ -22,6 +21,7 @@ from vskill_platform.signing.keys import (
     public_from_pem,
     read_public_folder,
 )
+from vskill_platform.signing.key_ring import FileKeys, MemoryKeys
 
 pytestmark = pytest.mark.anyio
 

@@ -13,23 +13,24 @@ from tests.support.acting import approve, run_again
 from tests.support.envs import ENGINES, active_env, open_test_env, run_until_quiet, skill_files, submit_skill
 from tests.support.faults import HookedKV
 from tests.support.system_reads import get_submission
-from vskill_platform.domain import keys, skill
-from vskill_platform.domain.archives import zip_archive
+from vskill_core.archives import zip_archive
+from vskill_core.content import SkillFile, digest_of_files
+from vskill_core.errors import RecordMalformed
+from vskill_core.findings import Severity
+from vskill_core.signing_keys import public_from_jwks, public_from_pem
+from vskill_core.verification import check_attestation
+from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, digest_target
-from vskill_platform.domain.content import SkillFile, digest_of_files
-from vskill_platform.domain.errors import RecordMalformed
-from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import StatusRole
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission
+from vskill_platform.domain.skills import skill
+from vskill_platform.domain.skills.skill import StatusRole
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env
-from vskill_platform.kv.entries import Put
-from vskill_platform.signing.check import check_attestation
+from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.signing.key_ring import MemoryKeys
-from vskill_platform.signing.keys import public_from_jwks, public_from_pem
-from vskill_platform.store.attestations import get_attestation, public_keys
-from vskill_platform.store.blocklist import add_block
-from vskill_platform.store.skills import get_skill, update_skill
+from vskill_platform.store.recall.attestations import get_attestation, public_keys
+from vskill_platform.store.recall.blocklist import add_block
+from vskill_platform.store.skills.skills import get_skill, update_skill
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio

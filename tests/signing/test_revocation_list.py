@@ -7,15 +7,15 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer._key import SSlibKey
 
-from vskill_platform.domain.archives import ArchiveDigests
-from vskill_platform.domain.errors import AttestationInvalid
-from vskill_platform.domain.revocation import Replacement, RevokedList, RevokedVersion
-from vskill_platform.domain.revocation_list import DAY_MS, PAYLOAD_TYPE, RevokedStatus
-from vskill_platform.domain.scan import Severity
-from vskill_platform.signing.check import open_revocation_list
-from vskill_platform.signing.dsse import seal
+from vskill_core.archives import ArchiveDigests
+from vskill_core.dsse import seal
+from vskill_core.errors import AttestationInvalid
+from vskill_core.findings import Severity
+from vskill_core.revocation_list import DAY_MS, PAYLOAD_TYPE, RevokedStatus
+from vskill_core.signing_keys import PublicKey, SigningKey
+from vskill_core.verification import open_revocation_list
+from vskill_platform.domain.skills.revocation import Replacement, RevokedList, RevokedVersion
 from vskill_platform.signing.from_records import encode_document, make_document
-from vskill_platform.signing.keys import PublicKey, SigningKey
 
 NOW = 20_000 * DAY_MS + 5_000
 BAD = RevokedVersion(

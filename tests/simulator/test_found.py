@@ -8,18 +8,18 @@ from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.faults import HookedKV
 from tests.support.skills import skill_files
 from tests.support.system_reads import get_submission
+from vskill_core.content import digest_of_files
+from vskill_core.errors import PlatformError, StoreUnavailable, TransitionError
+from vskill_core.findings import ScanStatus, Severity, StaticReport
 from vskill_platform.domain.blocklist import BlockEntry, digest_target, name_target, place_target
-from vskill_platform.domain.content import digest_of_files
-from vskill_platform.domain.decision import RescanDecision, RescanOutcome
-from vskill_platform.domain.errors import PlatformError, StoreUnavailable, TransitionError
-from vskill_platform.domain.scan import ScanStatus, Severity, StaticReport
-from vskill_platform.domain.states import State
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.verdicts.decision import RescanDecision, RescanOutcome
 from vskill_platform.intake.submit import submit_upload
-from vskill_platform.kv.entries import EntryPage
-from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
+from vskill_platform.ledger.kv.entries import EntryPage
 from vskill_platform.store.claims import HeldClaim, claim_submission
-from vskill_platform.store.rescans import apply_rescan
-from vskill_platform.store.skills import get_skill
+from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist, remove_block
+from vskill_platform.store.skills.skills import get_skill
+from vskill_platform.store.verdicts.rescans import apply_rescan
 
 pytestmark = pytest.mark.anyio
 

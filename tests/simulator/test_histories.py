@@ -8,7 +8,7 @@ import pytest
 from simulator.actors import WEIGHTS
 from simulator.history import History
 from simulator.plan import Fault
-from vskill_platform.domain.states import State
+from vskill_platform.domain.submissions.states import State
 
 pytestmark = pytest.mark.slow
 

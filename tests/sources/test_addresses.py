@@ -2,8 +2,8 @@
 
 import pytest
 
-from vskill_platform.domain.errors import InvalidInput, InvalidSettings, SourceUnavailable
-from vskill_platform.domain.identity import Identity, normalise
+from vskill_core.errors import InvalidInput, InvalidSettings, SourceUnavailable
+from vskill_core.identity import Identity, normalise
 from vskill_platform.sources.addresses import Hosts, is_public, resolve_name
 
 pytestmark = pytest.mark.anyio

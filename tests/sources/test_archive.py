@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.git_server import skill_md
-from vskill_platform.domain.content import ContentLimits, SkillFile
-from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NoSkillFound, PlatformError
-from vskill_platform.sources.archive import MOST_RATIO, RATIO_FROM_BYTES, read_archive
+from vskill_core.archive_reading import MOST_RATIO, RATIO_FROM_BYTES, read_archive
+from vskill_core.content import ContentLimits, SkillFile
+from vskill_core.errors import InvalidInput, LimitExceeded, NoSkillFound, PlatformError
 
 SKILL = skill_md("demo")
 

@@ -16,8 +16,8 @@ from tests.support.envs import make_submission
 from tests.support.git_server import Repo, git_server, skill_md
 from tests.support.lifetimes import running
 from tests.support.patience import PATIENCE_S
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.errors import (
+from vskill_core.content import SkillFile
+from vskill_core.errors import (
     InvalidInput,
     LimitExceeded,
     NoSkillFound,
@@ -27,7 +27,7 @@ from vskill_platform.domain.errors import (
     SourceUnavailable,
     Unsupported,
 )
-from vskill_platform.domain.identity import Identity, normalise
+from vskill_core.identity import Identity, normalise
 from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.cache import CacheLimits
 from vskill_platform.sources.command import (

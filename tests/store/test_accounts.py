@@ -22,14 +22,14 @@ from tests.support.envs import ENGINES, active_env, open_test_env
 from tests.support.faults import HookedKV, dying_once
 from tests.support.manual_clock import ManualClock
 from tests.support.people import PASSWORD
-from vskill_platform.actions.tokens import DAY_MS
+from vskill_core.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn, RateLimited
+from vskill_core.identity import normalise
+from vskill_platform.actions.people.tokens import DAY_MS
 from vskill_platform.domain import keys
-from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn, RateLimited
-from vskill_platform.domain.identity import normalise
 from vskill_platform.env import HashCost
-from vskill_platform.kv.entries import Put
-from vskill_platform.store import attempts, passwords
-from vskill_platform.store.accounts import (
+from vskill_platform.ledger.kv.entries import Put
+from vskill_platform.store.people import attempts, passwords
+from vskill_platform.store.people.accounts import (
     Role,
     User,
     UserChange,
@@ -40,9 +40,9 @@ from vskill_platform.store.accounts import (
     get_user,
     list_users,
 )
-from vskill_platform.store.audit import list_audit
-from vskill_platform.store.github_accounts import PROOF_MS, account_of_github
-from vskill_platform.store.sessions import (
+from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.people.github_accounts import PROOF_MS, account_of_github
+from vskill_platform.store.people.sessions import (
     IDLE_MS,
     LONGEST_MS,
     close_session,
@@ -50,14 +50,14 @@ from vskill_platform.store.sessions import (
     open_session,
     sign_in,
 )
-from vskill_platform.store.setup import (
+from vskill_platform.store.people.setup import (
     LINK_MS,
     check_setup,
     first_admin_link,
     make_first_admin,
     new_setup_token,
 )
-from vskill_platform.store.tokens import USED_EVERY_MS, find_token, list_all_tokens, list_tokens
+from vskill_platform.store.people.tokens import USED_EVERY_MS, find_token, list_all_tokens, list_tokens
 
 pytestmark = pytest.mark.anyio
 

@@ -15,14 +15,15 @@ from tests.support.envs import (
 )
 from tests.support.faults import HookedKV
 from tests.support.system_reads import get_submission
-from vskill_platform.clock import SystemClock
+from vskill_core.errors import Conflict, InvalidInput, StoreUnavailable, TransitionError
+from vskill_core.findings import Severity
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, name_target
-from vskill_platform.domain.errors import Conflict, InvalidInput, StoreUnavailable, TransitionError
-from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.states import State
-from vskill_platform.kv.contract import PAGE
-from vskill_platform.store.audit import (
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.ledger.clock import SystemClock
+from vskill_platform.ledger.kv.contract import PAGE
+from vskill_platform.store.by_time import newest_keys
+from vskill_platform.store.people.audit import (
     MOST_DETAIL,
     MOST_DETAILS,
     MOST_TEXT,
@@ -31,9 +32,8 @@ from vskill_platform.store.audit import (
     record_audit,
     was_audited,
 )
-from vskill_platform.store.blocklist import add_block, remove_block
-from vskill_platform.store.newest import newest_keys
-from vskill_platform.store.suppressions import add_suppression, remove_suppression
+from vskill_platform.store.recall.blocklist import add_block, remove_block
+from vskill_platform.store.verdicts.suppressions import add_suppression, remove_suppression
 
 pytestmark = pytest.mark.anyio
 

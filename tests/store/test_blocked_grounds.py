@@ -6,19 +6,19 @@ from tests.support.acting import principal_for, run_again
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
 from tests.support.system_reads import get_submission
-from vskill_platform.actions.dead_letters import REPLAY, LetterRequest
+from vskill_core.errors import Blocked, StoreUnavailable, TransitionError
+from vskill_core.findings import Severity
+from vskill_platform.actions.operation.dead_letters import REPLAY, LetterRequest
 from vskill_platform.domain.blocklist import BlockEntry, digest_target, name_target, place_target
-from vskill_platform.domain.decision import BlockScope, RescanDecision, RescanOutcome
-from vskill_platform.domain.errors import Blocked, StoreUnavailable, TransitionError
-from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.states import State
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.verdicts.decision import BlockScope, RescanDecision, RescanOutcome
 from vskill_platform.intake.submit import IntakeOutcome
 from vskill_platform.queue.dead_letters import list_dead_letters
-from vskill_platform.store.audit import list_audit
-from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
 from vskill_platform.store.claims import HeldClaim, claim_submission
-from vskill_platform.store.rescans import apply_rescan
-from vskill_platform.store.skills import get_skill
+from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist, remove_block
+from vskill_platform.store.skills.skills import get_skill
+from vskill_platform.store.verdicts.rescans import apply_rescan
 from vskill_platform.worker_context import require_env
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,9 @@ from tests.support.acting import approve, cancel, reject, run_again
 from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.skills import skill_files
 from tests.support.system_reads import get_submission
-from vskill_platform.domain import skill as skill_domain
+from vskill_core.errors import InvalidInput, NotFound, RecordMalformed, TransitionError
+from vskill_core.findings import Severity
+from vskill_core.identity import upload_identity
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.blocklist import (
     BlockEntry,
@@ -19,23 +21,21 @@ from vskill_platform.domain.blocklist import (
     place_target,
     repository_target,
 )
-from vskill_platform.domain.decision import BlockScope, RescanDecision, RescanOutcome
-from vskill_platform.domain.errors import InvalidInput, NotFound, RecordMalformed, TransitionError
-from vskill_platform.domain.identity import upload_identity
-from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import Certification, StatusRole
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission
+from vskill_platform.domain.skills import skill as skill_domain
+from vskill_platform.domain.skills.skill import Certification, StatusRole
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.domain.verdicts.decision import BlockScope, RescanDecision, RescanOutcome
 from vskill_platform.intake.submit import IntakeOutcome, submit_upload
-from vskill_platform.store.blocklist import (
+from vskill_platform.store.recall.blocklist import (
     add_block,
     blocklist_version,
     find_hits,
     reapply_blocklist,
     remove_block,
 )
-from vskill_platform.store.rescans import apply_rescan
-from vskill_platform.store.skills import find_by_name, get_skill, get_version, update_skill
+from vskill_platform.store.skills.skills import find_by_name, get_skill, get_version, update_skill
+from vskill_platform.store.verdicts.rescans import apply_rescan
 from vskill_platform.submission_store import enumerate_published_skills
 
 pytestmark = pytest.mark.anyio

@@ -14,13 +14,13 @@ from tests.support.compiled_rules import bundled_engine
 from tests.support.envs import ENGINES, open_test_env, run_until_quiet, submit_skill
 from tests.support.scanners import InlineScanner
 from tests.support.system_reads import get_submission
-from vskill_platform.domain.capability import CapabilityClass
-from vskill_platform.domain.content import SkillFile, digest_of_files
-from vskill_platform.domain.skill import Certification
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission
+from vskill_core.capability import CapabilityClass
+from vskill_core.content import SkillFile, digest_of_files
+from vskill_platform.domain.skills.skill import Certification
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env
-from vskill_platform.scan.limits import Limits
+from vskill_scan.limits import Limits
 
 pytestmark = pytest.mark.anyio
 

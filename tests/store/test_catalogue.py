@@ -9,18 +9,18 @@ from tests.support.envs import active_env, open_test_env, run_until_quiet, submi
 from tests.support.faults import HookedKV
 from tests.support.owners import set_owners
 from tests.support.shelf import open_shelf
+from vskill_core.errors import Conflict, NotFound, RecordMalformed
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY
-from vskill_platform.domain.catalogue import Filter, SkillHits, SkillPage, Sort
-from vskill_platform.domain.errors import Conflict, NotFound, RecordMalformed
-from vskill_platform.domain.trust import Provenance, TrustTier
-from vskill_platform.kv.entries import Put
-from vskill_platform.store import catalogue
-from vskill_platform.store.installs import count_installs, installs_by_skill
-from vskill_platform.store.owners import Owner
-from vskill_platform.store.reports import file_report
-from vskill_platform.store.skills import find_by_name, get_skill, list_by_prefix
-from vskill_platform.store.standing import refresh_standing
+from vskill_platform.domain.skills.catalogue import Filter, SkillHits, SkillPage, Sort
+from vskill_platform.domain.skills.trust import Provenance, TrustTier
+from vskill_platform.ledger.kv.entries import Put
+from vskill_platform.store.people.owners import Owner
+from vskill_platform.store.review.reports import file_report
+from vskill_platform.store.skills import catalogue
+from vskill_platform.store.skills.installs import count_installs, installs_by_skill
+from vskill_platform.store.skills.reputation import refresh_standing
+from vskill_platform.store.skills.skills import find_by_name, get_skill, list_by_prefix
 from vskill_platform.submission_store import iter_published_skills
 
 pytestmark = pytest.mark.anyio

@@ -14,9 +14,9 @@ from tests.support.manual_clock import ManualClock
 from tests.support.memory_env import memory_env
 from tests.support.records import submission
 from tests.support.system_reads import get_run, get_submission
-from vskill_platform.domain.errors import ClaimLost, Conflict, LowerVersion, StoreUnavailable
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import (
+from vskill_core.errors import ClaimLost, Conflict, LowerVersion, StoreUnavailable
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import (
     CLAIM_MS,
     MAX_INTERRUPTED,
     Attempts,
@@ -25,8 +25,8 @@ from vskill_platform.domain.submission import (
     Submission,
     request_rerun,
 )
-from vskill_platform.kv.entries import Operation, Put
-from vskill_platform.kv.memory import MemoryKV
+from vskill_platform.ledger.kv.entries import Operation, Put
+from vskill_platform.ledger.kv.memory import MemoryKV
 from vskill_platform.store.claims import HeldClaim, NotClaimed, Passed, claim_submission
 from vskill_platform.store.tasks import HeldTask, ask_for, claim_task
 from vskill_platform.submission_store import RecordChange, create_submission, update_submission

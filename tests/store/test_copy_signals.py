@@ -10,28 +10,28 @@ from tests.support.envs import ENGINES, open_test_env, run_until_quiet
 from tests.support.namespaces import manage
 from tests.support.records import submission
 from tests.support.system_reads import get_submission
-from vskill_platform.actions.evidence import read_run as read_evidence_run
-from vskill_platform.actions.narrowing import NARROW_SKILL, NarrowSkill, SkillVisibility
+from vskill_client.wire.submissions import SubmissionRequest, SubmissionRuns
+from vskill_core.content import SkillFile
+from vskill_core.identity import upload_identity
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
-from vskill_platform.actions.submissions import RUNS, SHOW, read_run
+from vskill_platform.actions.review.evidence import read_run as read_evidence_run
+from vskill_platform.actions.skills.narrowing import NARROW_SKILL, NarrowSkill, SkillVisibility
+from vskill_platform.actions.submissions.submissions import RUNS, SHOW, read_run
 from vskill_platform.actions.visibility import audiences_of, resolve
-from vskill_platform.client.wire.submissions import SubmissionRequest, SubmissionRuns
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.identity import upload_identity
-from vskill_platform.domain.namespace import Visibility
+from vskill_platform.domain.people.namespace import Visibility
 from vskill_platform.domain.signals import Signal, SignalKind
-from vskill_platform.domain.states import State
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.submit import SubmittedBy, submit_upload
-from vskill_platform.kv.entries import ABSENT, Put
-from vskill_platform.kv.overlaps import MOST_HOLDERS
+from vskill_platform.ledger.kv.entries import ABSENT, Put
+from vskill_platform.ledger.kv.overlaps import MOST_HOLDERS
 from vskill_platform.records import decode
-from vskill_platform.rescan import request_rescan
-from vskill_platform.store.registry_signals import reviewer_signals
-from vskill_platform.store.sketches import Sketch
-from vskill_platform.store.skills import get_skill
+from vskill_platform.stages.rescan import request_rescan
+from vskill_platform.store.skills.sketches import Sketch
+from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.store.stored_content import read_content
+from vskill_platform.store.verdicts.registry_signals import reviewer_signals
 
 pytestmark = pytest.mark.anyio
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.envs import active_env, open_test_env
 from tests.support.faults import HookedKV
-from vskill_platform.store.jobs import LEASE_MS, read_job, renew_tick, take_tick
+from vskill_platform.store.operation.jobs import LEASE_MS, read_job, renew_tick, take_tick
 
 pytestmark = pytest.mark.anyio
 

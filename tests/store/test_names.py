@@ -16,36 +16,36 @@ from tests.support.manual_clock import ManualClock
 from tests.support.namespaces import manage
 from tests.support.shelf import ListedRepositories
 from tests.support.system_reads import get_submission
+from vskill_core.errors import NotFound, PlatformError
+from vskill_core.findings import Severity
+from vskill_core.identity import Identity, normalise
 from vskill_platform.actions.action import Action
-from vskill_platform.actions.blocked_skills import current_blocklist
-from vskill_platform.actions.intake import outcome_view
-from vskill_platform.actions.namespaces import ChangeVisibility, change_visibility
-from vskill_platform.actions.narrowing import NarrowSkill, SkillVisibility, narrow
+from vskill_platform.actions.people.namespaces import ChangeVisibility, change_visibility
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
-from vskill_platform.actions.scopes import ListedSkill, iterate_scope
-from vskill_platform.actions.skill_names import find_skill
-from vskill_platform.actions.submission_views import submission_view
-from vskill_platform.actions.versions import DELETE, UNYANK, YANK, DeleteSkill, WithdrawVersion
+from vskill_platform.actions.skills.blocked_skills import current_blocklist
+from vskill_platform.actions.skills.narrowing import NarrowSkill, SkillVisibility, narrow
+from vskill_platform.actions.skills.scopes import ListedSkill, iterate_scope
+from vskill_platform.actions.skills.skill_names import find_skill
+from vskill_platform.actions.skills.versions import DELETE, UNYANK, YANK, DeleteSkill, WithdrawVersion
+from vskill_platform.actions.submissions.intake import outcome_view
+from vskill_platform.actions.submissions.submission_views import submission_view
 from vskill_platform.actions.visibility import OPERATOR as OPERATOR_VIEW
 from vskill_platform.actions.visibility import audiences_of, document_reader, namespace_reader, resolve
 from vskill_platform.domain.audience import PUBLIC_ONLY, may_read
 from vskill_platform.domain.blocklist import BlockEntry, place_target
-from vskill_platform.domain.errors import NotFound, PlatformError
-from vskill_platform.domain.identity import Identity, normalise
-from vskill_platform.domain.names import listed_name
-from vskill_platform.domain.namespace import Namespace, NamespaceRole, Visibility
-from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.domain.people.namespace import Namespace, NamespaceRole, Visibility
+from vskill_platform.domain.skills.names import listed_name
+from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import SubmittedBy, submit_repository
-from vskill_platform.rescan import request_rescan
 from vskill_platform.sources.contract import Place
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
-from vskill_platform.store.catalogue import search_skills
-from vskill_platform.store.names import name_shown_skills, read_name
-from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_namespace
-from vskill_platform.store.skills import get_skill, iter_skills
+from vskill_platform.stages.rescan import request_rescan
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.namespaces import AuditNote, NamespaceChange, change_namespace
+from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist, remove_block
+from vskill_platform.store.skills.catalogue import search_skills
+from vskill_platform.store.skills.names import name_shown_skills, read_name
+from vskill_platform.store.skills.skills import get_skill, iter_skills
 
 REPOSITORIES = ("acme/tools", "acme/extra", "beta/tools")
 #: The second is what the first becomes for a newcomer, the others are a route and no plain name.

@@ -13,11 +13,11 @@ from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
 from tests.support.owners import set_owners
 from tests.support.system_reads import get_submission
+from vskill_core.errors import NotPermitted, NotSignedIn
+from vskill_core.identity import normalise, upload_identity
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC, PUBLIC_ONLY
-from vskill_platform.domain.errors import NotPermitted, NotSignedIn
-from vskill_platform.domain.identity import normalise, upload_identity
-from vskill_platform.domain.namespace import (
+from vskill_platform.domain.people.namespace import (
     Access,
     Member,
     Namespace,
@@ -28,11 +28,11 @@ from vskill_platform.domain.namespace import (
     Visibility,
 )
 from vskill_platform.intake.submit import SubmittedBy, is_closed
-from vskill_platform.keeping import KeptReads
-from vskill_platform.kv.contract import KV
-from vskill_platform.kv.entries import ABSENT, Entry, EntryPage
-from vskill_platform.store.audit import list_audit
-from vskill_platform.store.namespaces import (
+from vskill_platform.ledger.kv.contract import KV
+from vskill_platform.ledger.kv.entries import ABSENT, Entry, EntryPage
+from vskill_platform.machine.process_cache import KeptReads
+from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.people.namespaces import (
     AuditNote,
     NamespaceChange,
     change_access,
@@ -42,8 +42,8 @@ from vskill_platform.store.namespaces import (
     read_directory,
     read_namespace,
 )
-from vskill_platform.store.owners import Owner, Ownership, change_ownership, list_owners, owners_of
-from vskill_platform.store.skills import get_skill
+from vskill_platform.store.people.owners import Owner, Ownership, change_ownership, list_owners, owners_of
+from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.worker_context import require_env, run_with_worker_env
 
 pytestmark = pytest.mark.anyio

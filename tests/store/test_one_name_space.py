@@ -7,19 +7,19 @@ import pytest
 
 from tests.support.acting import principal_for
 from tests.support.envs import open_test_env, run_until_quiet, skill_files
-from vskill_platform.actions.intake import upload_files
-from vskill_platform.actions.namespaces import ADD_MEMBER, AddMember
+from vskill_core.errors import InvalidInput
+from vskill_platform.actions.people.namespaces import ADD_MEMBER, AddMember
+from vskill_platform.actions.people.teams import CREATE_TEAM, ExplainedTeam
 from vskill_platform.actions.principal import OPERATOR
-from vskill_platform.actions.teams import CREATE_TEAM, ExplainedTeam
+from vskill_platform.actions.submissions.intake import upload_files
 from vskill_platform.actions.visibility import resolve
-from vskill_platform.domain.errors import InvalidInput
-from vskill_platform.domain.namespace import NamespaceRole
-from vskill_platform.domain.submission import EntryPoint
+from vskill_platform.domain.people.namespace import NamespaceRole
+from vskill_platform.domain.submissions.submission import EntryPoint
 from vskill_platform.intake.submit import submit_upload
-from vskill_platform.store.accounts import NameTaken, Role, User, create_user, read_user
-from vskill_platform.store.github_accounts import account_of_github
-from vskill_platform.store.namespaces import read_team
-from vskill_platform.store.owners import role_in
+from vskill_platform.store.people.accounts import NameTaken, Role, User, create_user, read_user
+from vskill_platform.store.people.github_accounts import account_of_github
+from vskill_platform.store.people.namespaces import read_team
+from vskill_platform.store.people.owners import role_in
 
 pytestmark = pytest.mark.anyio
 

@@ -4,11 +4,11 @@ import pytest
 
 from tests.support.envs import open_test_env
 from tests.support.namespaces import manage
+from vskill_core.errors import NotFound
 from vskill_platform.domain.audience import Audiences, Everything
-from vskill_platform.domain.errors import NotFound
-from vskill_platform.domain.namespace import Visibility
-from vskill_platform.store.accounts import Role, create_user
-from vskill_platform.store.readers import read_as
+from vskill_platform.domain.people.namespace import Visibility
+from vskill_platform.store.people.accounts import Role, create_user
+from vskill_platform.store.people.readers import read_as
 
 pytestmark = pytest.mark.anyio
 

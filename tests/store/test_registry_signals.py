@@ -11,28 +11,28 @@ from tests.support.namespaces import manage
 from tests.support.probe import ProbedKV
 from tests.support.records import put_copies, submission
 from tests.support.system_reads import get_submission
+from vskill_core.content import SkillFile
+from vskill_core.findings import Severity
+from vskill_core.identity import normalise, upload_identity
 from vskill_platform.actions.principal import OPERATOR
 from vskill_platform.actions.visibility import audiences_of, resolve
 from vskill_platform.domain.blocklist import BlockEntry, place_target, repository_target
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.identity import normalise, upload_identity
-from vskill_platform.domain.look_alike import MIN_INSTALLS
-from vskill_platform.domain.namespace import Visibility
-from vskill_platform.domain.scan import Severity
+from vskill_platform.domain.people.namespace import Visibility
 from vskill_platform.domain.signals import Signal, SignalKind
-from vskill_platform.domain.skill import with_installs
-from vskill_platform.domain.states import State
+from vskill_platform.domain.skills.skill import with_installs
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.verdicts.look_alike import MIN_INSTALLS
 from vskill_platform.intake.submit import SubmittedBy, submit_upload
-from vskill_platform.store.blocklist import add_block
-from vskill_platform.store.registry_signals import (
+from vskill_platform.store.recall.blocklist import add_block
+from vskill_platform.store.skills.sketches import ContentMarks
+from vskill_platform.store.skills.skills import get_skill, update_skill
+from vskill_platform.store.stored_content import INLINE_BYTES
+from vskill_platform.store.verdicts.registry_signals import (
     BLOCKED_WITHIN_MS,
     FEWEST_SKILLS,
     MOST_LOOKED_UP,
     registry_signals,
 )
-from vskill_platform.store.sketches import ContentMarks
-from vskill_platform.store.skills import get_skill, update_skill
-from vskill_platform.store.stored_content import INLINE_BYTES
 
 pytestmark = pytest.mark.anyio
 

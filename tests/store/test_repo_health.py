@@ -5,10 +5,10 @@ import pytest
 
 from tests.support.envs import active_env, open_test_env
 from tests.support.faults import HookedKV
+from vskill_core.errors import Conflict, RecordMalformed, StoreUnavailable
+from vskill_core.identity import normalise
 from vskill_platform.domain import keys
-from vskill_platform.domain.errors import Conflict, RecordMalformed, StoreUnavailable
-from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.licences import NONE, NOT_RECOGNISED, licence_of, recognise
+from vskill_platform.domain.skills.licences import NONE, NOT_RECOGNISED, licence_of, recognise
 from vskill_platform.store.repo_health import (
     Observation,
     Reach,

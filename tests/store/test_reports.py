@@ -8,17 +8,17 @@ import pytest
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
 from tests.support.system_reads import get_submission
+from vskill_core.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, TransitionError
+from vskill_core.findings import Severity
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.blocklist import name_target
-from vskill_platform.domain.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, TransitionError
-from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.states import State
-from vskill_platform.kv.contract import KV
-from vskill_platform.kv.entries import Operation
-from vskill_platform.store.audit import list_audit
-from vskill_platform.store.blocklist import list_blocks, reapply_blocklist
-from vskill_platform.store.reports import (
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.ledger.kv.contract import KV
+from vskill_platform.ledger.kv.entries import Operation
+from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.recall.blocklist import list_blocks, reapply_blocklist
+from vskill_platform.store.review.reports import (
     MOST_REASON,
     ReportCategory,
     ReportStatus,

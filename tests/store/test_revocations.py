@@ -14,25 +14,25 @@ from tests.support.acting import approve, delete, restore, take_down, unyank, ya
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
 from tests.support.people import make_account
-from vskill_platform.actions.blocklist import BLOCK, LIFT, BlockSomething, LiftBlock
-from vskill_platform.actions.namespaces import CHANGE_VISIBILITY, ChangeVisibility
-from vskill_platform.actions.narrowing import NARROW_SKILL, NarrowSkill, SkillVisibility
+from vskill_core.findings import Severity
+from vskill_core.revocation_list import RevokedStatus
+from vskill_platform.actions.people.namespaces import CHANGE_VISIBILITY, ChangeVisibility
 from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.recall.blocklist import BLOCK, LIFT, BlockSomething, LiftBlock
+from vskill_platform.actions.skills.narrowing import NARROW_SKILL, NarrowSkill, SkillVisibility
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import TargetKind
-from vskill_platform.domain.decision import RescanDecision, RescanOutcome
-from vskill_platform.domain.namespace import Visibility
-from vskill_platform.domain.revocation import Revocation, revoked_versions, status_of
-from vskill_platform.domain.revocation_list import RevokedStatus
-from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import PublishedSkill, VersionStatus
-from vskill_platform.domain.states import State
-from vskill_platform.kv.entries import Add, Put
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.blocklist import list_blocks
-from vskill_platform.store.rescans import apply_rescan
+from vskill_platform.domain.people.namespace import Visibility
+from vskill_platform.domain.skills.revocation import Revocation, revoked_versions, status_of
+from vskill_platform.domain.skills.skill import PublishedSkill, VersionStatus
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.verdicts.decision import RescanDecision, RescanOutcome
+from vskill_platform.ledger.kv.entries import Add, Put
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.recall.blocklist import list_blocks
 from vskill_platform.store.revocations import list_revocations, read_serial
-from vskill_platform.store.skills import get_skill, update_skill
+from vskill_platform.store.skills.skills import get_skill, update_skill
+from vskill_platform.store.verdicts.rescans import apply_rescan
 
 pytestmark = pytest.mark.anyio
 
@@ -161,7 +161,7 @@ def test_a_skill_is_stored_by_the_one_function_that_adds_the_event():
         and ast.unparse(node.func) == "Put"
         and "keys.skill(" in ast.unparse(node)
     }
-    assert writers == {"store/skills.py"}
+    assert writers == {"store/skills/skills.py"}
 
 
 async def test_what_a_revocation_says_is_kept_with_it(env):

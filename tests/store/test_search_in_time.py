@@ -13,12 +13,12 @@ from tests.support.envs import active_env, open_test_env
 from tests.support.faults import HookedKV
 from tests.support.patience import PATIENCE_S
 from tests.support.postgres import database_of
+from vskill_core.errors import StoreTimeout
 from vskill_platform.domain.audience import PUBLIC_ONLY
-from vskill_platform.domain.errors import StoreTimeout
-from vskill_platform.kv.contract import KV
-from vskill_platform.kv.entries import Found
-from vskill_platform.store import catalogue
-from vskill_platform.store.vocabulary import write_vocabulary
+from vskill_platform.ledger.kv.contract import KV
+from vskill_platform.ledger.kv.entries import Found
+from vskill_platform.store.skills import catalogue
+from vskill_platform.store.skills.vocabulary import write_vocabulary
 
 pytestmark = pytest.mark.anyio
 

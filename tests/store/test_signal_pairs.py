@@ -11,16 +11,16 @@ from tests.support.compiled_rules import bundled_engine
 from tests.support.envs import open_test_env
 from tests.support.records import put_copies, submission
 from tests.support.scanners import InlineScanner
+from vskill_core.identity import upload_identity
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY
-from vskill_platform.domain.identity import upload_identity
 from vskill_platform.domain.signals import SignalKind
-from vskill_platform.domain.states import State
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.env import Env
-from vskill_platform.kv.entries import Put
-from vskill_platform.scan.limits import Limits
-from vskill_platform.store.registry_signals import BURST, BURST_MS, FEWEST_SKILLS, reviewer_signals
-from vskill_platform.store.skills import get_skill
+from vskill_platform.ledger.kv.entries import Put
+from vskill_platform.store.skills.skills import get_skill
+from vskill_platform.store.verdicts.registry_signals import BURST, BURST_MS, FEWEST_SKILLS, reviewer_signals
+from vskill_scan.limits import Limits
 
 pytestmark = pytest.mark.anyio
 

@@ -10,15 +10,15 @@ import pytest
 from tests.support.envs import ENGINES, active_env, make_submission, open_test_env, put_record
 from tests.support.faults import HookedKV
 from tests.support.manual_clock import ManualClock
+from vskill_core.errors import StoreUnavailable
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.errors import StoreUnavailable
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Step, move
-from vskill_platform.domain.timeline import stays, time_by_state
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Step, move
+from vskill_platform.domain.submissions.timeline import stays, time_by_state
 from vskill_platform.env import Env
 from vskill_platform.queue.control import Pause
 from vskill_platform.queue.outlook import Outlook
-from vskill_platform.store.statistics import (
+from vskill_platform.store.submissions.statistics import (
     Activity,
     End,
     LinePosition,

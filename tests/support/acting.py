@@ -7,8 +7,12 @@ from typing import NamedTuple
 import msgspec
 
 from tests.support.system_reads import get_submission
-from vskill_platform.actions.account import SIGN_OUT_EVERYWHERE
-from vskill_platform.actions.accounts import (
+from vskill_client.wire.account import OwnAccount
+from vskill_client.wire.skills import SkillState
+from vskill_core.identity import Identity
+from vskill_platform.actions.checks import check_request
+from vskill_platform.actions.people.account import SIGN_OUT_EVERYWHERE
+from vskill_platform.actions.people.accounts import (
     CHANGE_ROLE,
     DISABLE_ACCOUNT,
     ENABLE_ACCOUNT,
@@ -17,10 +21,7 @@ from vskill_platform.actions.accounts import (
     ChangeAccountRole,
     ResetPassword,
 )
-from vskill_platform.actions.appeals import APPEAL, AppealSubmission
-from vskill_platform.actions.checks import check_request
-from vskill_platform.actions.collections import ADD_SKILLS, ChangeCollection, CollectionView
-from vskill_platform.actions.owners import (
+from vskill_platform.actions.people.owners import (
     CHECK,
     CLAIM,
     TRANSFER,
@@ -29,31 +30,30 @@ from vskill_platform.actions.owners import (
     RepositoryRequest,
     TransferRepository,
 )
-from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
-from vskill_platform.actions.review import APPROVE, REJECT, DecideSubmission
-from vskill_platform.actions.submissions import CANCEL, RERUN, CancelSubmission, RerunSubmission
-from vskill_platform.actions.takedowns import RESTORE, TAKE_DOWN, RestoreSkill, TakeDownSkill
-from vskill_platform.actions.tokens import (
+from vskill_platform.actions.people.tokens import (
     DAY_MS,
     DEFAULT_DAYS,
     REVOKE_OWN_TOKEN,
     RevokeOwnToken,
     issue_token,
 )
-from vskill_platform.actions.versions import DELETE, UNYANK, YANK, DeleteSkill, WithdrawVersion
+from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
+from vskill_platform.actions.recall.takedowns import RESTORE, TAKE_DOWN, RestoreSkill, TakeDownSkill
+from vskill_platform.actions.review.appeals import APPEAL, AppealSubmission
+from vskill_platform.actions.review.review import APPROVE, REJECT, DecideSubmission
+from vskill_platform.actions.skills.collections import ADD_SKILLS, ChangeCollection, CollectionView
+from vskill_platform.actions.skills.versions import DELETE, UNYANK, YANK, DeleteSkill, WithdrawVersion
+from vskill_platform.actions.submissions.submissions import CANCEL, RERUN, CancelSubmission, RerunSubmission
 from vskill_platform.actions.visibility import resolve
-from vskill_platform.client.wire.account import OwnAccount
-from vskill_platform.client.wire.skills import SkillState
 from vskill_platform.domain.audience import PUBLIC_ONLY
-from vskill_platform.domain.identity import Identity
-from vskill_platform.domain.namespace import NamespaceRole
-from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.domain.submission import Submission
-from vskill_platform.domain.token import Token, TokenScope
-from vskill_platform.store.accounts import Role, User, get_user
-from vskill_platform.store.owners import role_at
-from vskill_platform.store.skills import get_skill
-from vskill_platform.store.tokens import find_token_hash
+from vskill_platform.domain.people.namespace import NamespaceRole
+from vskill_platform.domain.people.token import Token, TokenScope
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.store.people.accounts import Role, User, get_user
+from vskill_platform.store.people.owners import role_at
+from vskill_platform.store.people.tokens import find_token_hash
+from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.worker_context import require_env
 
 #: Somebody who did not sign in, as a request to a public registry makes them.

@@ -4,10 +4,10 @@ compile them again in its first scanning process; tests/scan/test_pool.py shows 
 import functools
 from pathlib import Path
 
-from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.limits import DEFAULT_LIMITS, Limits
-from vskill_platform.scan.rules.ruleset import bundled_rules
 from vskill_platform.tiers.compiled import store_compiled
+from vskill_scan.engine import Engine
+from vskill_scan.limits import DEFAULT_LIMITS, Limits
+from vskill_scan.rules.ruleset import bundled_rules
 
 
 def keep_compiled_rules(data_dir: Path) -> None:

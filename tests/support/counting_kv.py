@@ -4,10 +4,19 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from vskill_platform.domain.audience import Audiences
-from vskill_platform.domain.search import Loosening
-from vskill_platform.kv.contract import KV, PAGE, SEARCH_LIMIT
-from vskill_platform.kv.entries import Change, Entry, EntryPage, Found, FoundValues, Operation, Page, Settled
-from vskill_platform.kv.query import Condition
+from vskill_platform.domain.skills.search import Loosening
+from vskill_platform.ledger.kv.contract import KV, PAGE, SEARCH_LIMIT
+from vskill_platform.ledger.kv.entries import (
+    Change,
+    Entry,
+    EntryPage,
+    Found,
+    FoundValues,
+    Operation,
+    Page,
+    Settled,
+)
+from vskill_platform.ledger.kv.query import Condition
 
 
 class CountingKV(KV):

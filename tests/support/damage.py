@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from vskill_platform.blobs.contract import Blobs
-from vskill_platform.blobs.files import FilesBlobs
-from vskill_platform.blobs.memory import MemoryBlobs
+from vskill_platform.ledger.blobs.contract import Blobs
+from vskill_platform.ledger.blobs.files import FilesBlobs
+from vskill_platform.ledger.blobs.memory import MemoryBlobs
 
 Break = Callable[[Blobs, str], Awaitable[None]]
 

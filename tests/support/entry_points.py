@@ -15,12 +15,12 @@ from click.testing import CliRunner
 from tests.support.envs import active_env, open_test_env
 from tests.support.people import browser, make_account, signed_in, token_of
 from tests.support.streams import serving
+from vskill_client.registries import TOKEN_VARIABLE
 from vskill_platform.cli import cli
-from vskill_platform.client.registries import TOKEN_VARIABLE
-from vskill_platform.domain.token import SCOPES_OF
+from vskill_platform.domain.people.token import SCOPES_OF
 from vskill_platform.env import Env
-from vskill_platform.kv.contract import iterate_pages
-from vskill_platform.store.accounts import Role
+from vskill_platform.ledger.kv.contract import iterate_pages
+from vskill_platform.store.people.accounts import Role
 from vskill_platform.web.app import create_app
 
 #: Fills a store; what it answers with may stand in braces in paths, fields and arguments.

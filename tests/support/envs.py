@@ -16,22 +16,22 @@ import msgspec
 
 from tests.support.manual_clock import ManualClock
 from tests.support.scanners import structure_scanner
+from vskill_core.content import SkillFile
+from vskill_core.identity import Identity, submission_id, upload_identity
+from vskill_core.naming import slug_of
 from vskill_platform.bootstrap import env_for, open_env
-from vskill_platform.broker.contract import Batch
-from vskill_platform.clock import Clock
-from vskill_platform.domain import submission
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.identity import Identity, submission_id, upload_identity
-from vskill_platform.domain.naming import slug_of
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Claim, Step, Submission
+from vskill_platform.domain.submissions import submission
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Claim, Step, Submission
 from vskill_platform.env import Env, HashCost
 from vskill_platform.intake.submit import Submitted, SubmittedBy, submit_upload
+from vskill_platform.ledger.broker.contract import Batch
+from vskill_platform.ledger.clock import Clock
 from vskill_platform.queue.consumer import handle_submission_queue
 from vskill_platform.queue.recovery import recover_stuck_submissions
-from vskill_platform.scan.reading.manifest import read_manifest
 from vskill_platform.settings import Settings
 from vskill_platform.worker_context import run_with_worker_env, worker_env_storage
+from vskill_scan.reading.manifest import read_manifest
 
 #: Engines that a test of the whole may be run on.
 ENGINES = ("memory", "sqlite", "postgresql")

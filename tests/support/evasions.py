@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.scan import Finding, FindingKind, Severity
-from vskill_platform.scan.engine import Engine
+from vskill_core.content import SkillFile
+from vskill_core.findings import Finding, FindingKind, Severity
+from vskill_scan.engine import Engine
 
 FOLDER = Path(__file__).parent.parent / "scan" / "evasions"
 #: Written after what was built against the others, by somebody who had not built it.

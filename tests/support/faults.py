@@ -8,18 +8,18 @@ from typing import Any
 import msgspec
 
 from tests.support.patience import PATIENCE_S
-from vskill_platform.blobs.contract import Blobs
-from vskill_platform.broker.contract import Broker, DeadLetterPage, Delivery, Depth, Settlement
+from vskill_core.content import SkillFile
+from vskill_core.errors import PlatformError, StoreUnavailable
+from vskill_core.findings import StaticReport
 from vskill_platform.domain.audience import Audiences
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.errors import PlatformError, StoreUnavailable
 from vskill_platform.domain.messages import Send
-from vskill_platform.domain.scan import StaticReport
-from vskill_platform.domain.search import Loosening
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission
-from vskill_platform.kv.contract import KV, PAGE, SEARCH_LIMIT
-from vskill_platform.kv.entries import (
+from vskill_platform.domain.skills.search import Loosening
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.ledger.blobs.contract import Blobs
+from vskill_platform.ledger.broker.contract import Broker, DeadLetterPage, Delivery, Depth, Settlement
+from vskill_platform.ledger.kv.contract import KV, PAGE, SEARCH_LIMIT
+from vskill_platform.ledger.kv.entries import (
     Change,
     Entry,
     EntryPage,
@@ -30,7 +30,7 @@ from vskill_platform.kv.entries import (
     Put,
     Settled,
 )
-from vskill_platform.kv.query import Condition
+from vskill_platform.ledger.kv.query import Condition
 from vskill_platform.sources.contract import Fetched
 from vskill_platform.sources.upload import UploadSource
 from vskill_platform.tiers.contract import Scanner

@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from vskill_platform.clock import sortable_id
+from vskill_platform.ledger.clock import sortable_id
 
 START = 1_700_000_000_000
 

@@ -5,15 +5,15 @@ from typing import Any
 import msgspec
 
 from tests.support.scanners import structure_scanner
-from vskill_platform.blobs.memory import MemoryBlobs
-from vskill_platform.broker.memory import MemoryBroker
-from vskill_platform.clock import Clock, SystemClock
 from vskill_platform.env import Env
-from vskill_platform.kv.memory import MemoryKV
-from vskill_platform.observability import Metrics, logger
-from vskill_platform.scan.reading.manifest import read_manifest
+from vskill_platform.ledger.blobs.memory import MemoryBlobs
+from vskill_platform.ledger.broker.memory import MemoryBroker
+from vskill_platform.ledger.clock import Clock, SystemClock
+from vskill_platform.ledger.kv.memory import MemoryKV
+from vskill_platform.observing.observability import Metrics, logger
 from vskill_platform.settings import load_settings
 from vskill_platform.sources.upload import UploadSource
+from vskill_scan.reading.manifest import read_manifest
 
 
 def memory_env(clock: Clock | None = None, **overrides: Any) -> Env:

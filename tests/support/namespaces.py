@@ -4,7 +4,7 @@ them, without asking who may."""
 import msgspec
 
 from tests.support.envs import active_env
-from vskill_platform.domain.namespace import (
+from vskill_platform.domain.people.namespace import (
     Access,
     Member,
     Namespace,
@@ -13,8 +13,13 @@ from vskill_platform.domain.namespace import (
     Visibility,
 )
 from vskill_platform.env import Env
-from vskill_platform.store.names import name_namespace
-from vskill_platform.store.namespaces import AuditNote, NamespaceChange, change_access, change_namespace
+from vskill_platform.store.people.namespaces import (
+    AuditNote,
+    NamespaceChange,
+    change_access,
+    change_namespace,
+)
+from vskill_platform.store.skills.names import name_namespace
 
 
 async def manage(

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tests.support.counting_kv import CountingKV
-from vskill_platform.blobs.contract import Blobs
-from vskill_platform.kv.contract import KV, PAGE
-from vskill_platform.kv.entries import Entry, EntryPage, Page, Settled
+from vskill_platform.ledger.blobs.contract import Blobs
+from vskill_platform.ledger.kv.contract import KV, PAGE
+from vskill_platform.ledger.kv.entries import Entry, EntryPage, Page, Settled
 
 
 class ProbedKV(CountingKV):

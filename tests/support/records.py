@@ -2,13 +2,13 @@
 
 import msgspec
 
+from vskill_core.identity import Identity, submission_id, upload_identity
 from vskill_platform.domain import keys
-from vskill_platform.domain.identity import Identity, submission_id, upload_identity
-from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Step, Submission, create
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Step, Submission, create
 from vskill_platform.env import Env
-from vskill_platform.kv.entries import Put
+from vskill_platform.ledger.kv.entries import Put
 
 
 def identity(slug: str = "demo") -> Identity:

@@ -4,11 +4,11 @@ child processes (`tiers/pool.py`), where a scan that runs wild can be ended.
 
 from collections.abc import Collection, Sequence
 
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.scan import StaticReport
-from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.rules.ruleset import Ruleset
-from vskill_platform.scan.rules.structure import CheckManifest
+from vskill_core.content import SkillFile
+from vskill_core.findings import StaticReport
+from vskill_scan.engine import Engine
+from vskill_scan.rules.ruleset import Ruleset
+from vskill_scan.rules.structure import CheckManifest
 
 #: YARA's scanners must die in the thread that made them, and what an environment leaves behind may be collected in any
 #: thread: so the engines of environments are kept.

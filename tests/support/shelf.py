@@ -13,19 +13,19 @@ from tests.support.acting import create_token
 from tests.support.envs import active_env, open_test_env, run_until_quiet, skill_files
 from tests.support.faults import ListedSources
 from tests.support.system_reads import get_submission
-from vskill_platform.clock import SystemClock
+from vskill_core.content import SkillFile, digest_of_files, skill_file_of
+from vskill_core.errors import NoSkillFound, SourceGone
+from vskill_core.identity import Identity, normalise
 from vskill_platform.domain.audience import PUBLIC_ONLY, Audiences
-from vskill_platform.domain.content import SkillFile, digest_of_files, skill_file_of
-from vskill_platform.domain.errors import NoSkillFound, SourceGone
-from vskill_platform.domain.identity import Identity, normalise
-from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.domain.submission import Submission
-from vskill_platform.domain.token import SCOPES_OF
+from vskill_platform.domain.people.token import SCOPES_OF
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import SubmittedBy, submit_repository
+from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.sources.contract import Fetched, Place, Survey
-from vskill_platform.store.accounts import Role, create_user
-from vskill_platform.store.skills import get_skill
+from vskill_platform.store.people.accounts import Role, create_user
+from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.web.app import create_app
 
 

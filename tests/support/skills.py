@@ -1,6 +1,6 @@
 """Small real skills for tests."""
 
-from vskill_platform.domain.content import SkillFile
+from vskill_core.content import SkillFile
 
 #: A block of Markdown. Pygments' lexer of HTTP hands such a body to one that shows what the body says, not the body.
 OTHER_TEXT = b"""# Title

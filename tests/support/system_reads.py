@@ -2,7 +2,7 @@
 
 from vskill_platform import submission_store
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.submission import Submission
+from vskill_platform.domain.submissions.submission import Submission
 
 
 async def get_submission(submission_id: str) -> Submission:

@@ -1,7 +1,7 @@
 """The process in which `serve` works its queue, found from outside."""
 
 from tests.chaos.disk import children_of
-from vskill_platform.cli.worker_process import CHILD
+from vskill_platform.cli.operation.worker_process import CHILD
 
 
 def worker_of(server: int) -> int | None:

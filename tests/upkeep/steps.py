@@ -2,9 +2,9 @@
 
 from tests.support.envs import run_until_quiet, skill_files
 from tests.support.system_reads import get_submission
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission
-from vskill_platform.domain.task import Task
+from vskill_platform.domain.operation.task import Task
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import submit_upload
 from vskill_platform.store.damage import REPAIR

@@ -7,9 +7,9 @@ import pytest
 from tests.support.envs import active_env, open_test_env, skill_files
 from tests.support.faults import UnreadableKV
 from tests.upkeep.steps import published_upload
+from vskill_core.content import digest_of_files, pack
+from vskill_core.errors import StoreUnavailable
 from vskill_platform.domain import keys
-from vskill_platform.domain.content import digest_of_files, pack
-from vskill_platform.domain.errors import StoreUnavailable
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.upkeep.collector import ASIDE_MS, UNTOUCHED_MS, Collected, collect

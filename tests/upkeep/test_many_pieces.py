@@ -13,18 +13,18 @@ from tests.support.damage import BREAKS
 from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.git_server import git_server, skill_md
 from tests.support.manual_clock import ManualClock
+from vskill_core.content import SkillFile
+from vskill_core.errors import ContentDamaged
+from vskill_core.identity import normalise
 from vskill_platform.cli import cli
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.errors import ContentDamaged
-from vskill_platform.domain.identity import normalise
 from vskill_platform.intake.submit import submit_place
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.sources.contract import Repositories
-from vskill_platform.store.audit import list_audit
 from vskill_platform.store.damage import list_damage
-from vskill_platform.store.skills import iter_skills
+from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.skills.skills import iter_skills
 from vskill_platform.store.stored_content import read_content
 from vskill_platform.upkeep.scrub import EVERY_MS, PASS_EVERY_MS
 

@@ -9,12 +9,12 @@ from tests.support.damage import BREAKS, flip, lose
 from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.git_server import git_server, skill_md
 from tests.upkeep.steps import published_digest, published_upload, repair_task
-from vskill_platform.domain.errors import ContentDamaged
-from vskill_platform.domain.identity import normalise, submission_id
-from vskill_platform.domain.task import TaskState
+from vskill_core.errors import ContentDamaged
+from vskill_core.identity import normalise, submission_id
+from vskill_platform.domain.operation.task import TaskState
 from vskill_platform.intake.submit import IntakeOutcome, submit_repository
-from vskill_platform.store.audit import list_audit
 from vskill_platform.store.damage import ask_for_repair, list_damage
+from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.stored_content import read_content
 from vskill_platform.upkeep.scrub import REPAIR_AGAIN_MS, ScrubProgress, scrub
 

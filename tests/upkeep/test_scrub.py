@@ -10,24 +10,24 @@ from tests.support.envs import active_env, open_test_env, run_until_quiet, skill
 from tests.support.faults import HookedKV, UnreadableKV
 from tests.support.system_reads import get_submission
 from tests.upkeep.steps import published_upload, uploaded
-from vskill_platform.actions.dossier import read_dossier, read_dossier_files
+from vskill_core.errors import BlobUnavailable, ContentDamaged, StoreUnavailable
 from vskill_platform.actions.principal import ANYBODY
-from vskill_platform.actions.skill_contents import read_files
+from vskill_platform.actions.skills.skill_contents import read_files
+from vskill_platform.actions.verdicts.dossier import read_dossier, read_dossier_files
 from vskill_platform.actions.visibility import resolve
-from vskill_platform.blobs.contract import Blobs
-from vskill_platform.blobs.memory import MemoryBlobs
 from vskill_platform.domain import keys
-from vskill_platform.domain.damage import DamageKind
-from vskill_platform.domain.errors import BlobUnavailable, ContentDamaged, StoreUnavailable
-from vskill_platform.domain.states import State
+from vskill_platform.domain.operation.damage import DamageKind
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.submit import IntakeOutcome, submit_upload
+from vskill_platform.ledger.blobs.contract import Blobs
+from vskill_platform.ledger.blobs.memory import MemoryBlobs
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.health import queue_health, queue_health_for
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
-from vskill_platform.store.audit import list_audit
 from vskill_platform.store.damage import forget_damage, list_damage, read_damage
-from vskill_platform.store.jobs import read_job
+from vskill_platform.store.operation.jobs import read_job
+from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.stored_content import read_content
 from vskill_platform.upkeep.scrub import EVERY_MS, PASS_EVERY_MS, ScrubProgress, scrub
 

@@ -7,11 +7,11 @@ import pytest
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.manual_clock import ManualClock
 from tests.support.patience import PATIENCE_S
-from vskill_platform.domain.errors import Shortage
-from vskill_platform.domain.scan import ScanStatus, StaticReport
+from vskill_core.errors import Shortage
+from vskill_core.findings import ScanStatus, StaticReport
 from vskill_platform.env import Pace
 from vskill_platform.queue.consumer import run_consumer
-from vskill_platform.store.workers import WorkersSeen, look_at_workers
+from vskill_platform.store.operation.workers import WorkersSeen, look_at_workers
 from vskill_platform.tiers.pool import SCANNER
 from vskill_platform.upkeep.work_needs import find_lack, find_scanner_lack
 

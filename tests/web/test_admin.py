@@ -25,13 +25,8 @@ from tests.support.manual_clock import ManualClock
 from tests.support.people import browser, signed_in, told
 from tests.support.skills import OTHER_TEXT
 from tests.support.system_reads import get_submission
-from vskill_platform.actions.system import view_settings
-from vskill_platform.domain import keys
-from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
-from vskill_platform.domain.brake import HeldTakeDown
-from vskill_platform.domain.content import SkillFile, digest_of_files, pack
-from vskill_platform.domain.evidence import evidence_of
-from vskill_platform.domain.scan import (
+from vskill_core.content import SkillFile, digest_of_files, pack
+from vskill_core.findings import (
     Confirmation,
     Finding,
     FindingCategory,
@@ -42,25 +37,36 @@ from vskill_platform.domain.scan import (
     StaticReport,
     Verdict,
 )
-from vskill_platform.domain.skill import VersionStatus, with_trust
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import RecordedDecision, Submission
+from vskill_platform.actions.operation.system import view_settings
+from vskill_platform.domain import keys
+from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
+from vskill_platform.domain.evidence import evidence_of
+from vskill_platform.domain.skills.skill import VersionStatus, with_trust
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import RecordedDecision, Submission
+from vskill_platform.domain.verdicts.brake import HeldTakeDown
 from vskill_platform.queue.control import current_pause
 from vskill_platform.queue.dead_letters import list_dead_letters
-from vskill_platform.scan.reading.manifest import read_manifest
 from vskill_platform.settings import Settings, describe_settings
-from vskill_platform.store.accounts import Role, get_user
-from vskill_platform.store.audit import list_audit
-from vskill_platform.store.blocklist import list_blocks
-from vskill_platform.store.brake import hold_take_down, stop_rescans
-from vskill_platform.store.reports import ReportCategory, ReportStatus, file_report, get_report, list_reports
-from vskill_platform.store.sessions import sign_in
-from vskill_platform.store.skills import get_skill, update_skill
+from vskill_platform.store.people.accounts import Role, get_user
+from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.people.sessions import sign_in
+from vskill_platform.store.recall.blocklist import list_blocks
+from vskill_platform.store.review.reports import (
+    ReportCategory,
+    ReportStatus,
+    file_report,
+    get_report,
+    list_reports,
+)
+from vskill_platform.store.skills.skills import get_skill, update_skill
 from vskill_platform.store.stored_content import read_content
-from vskill_platform.store.suppressions import suppressed_rules
-from vskill_platform.store.webhooks import list_webhooks
+from vskill_platform.store.telling.webhooks import list_webhooks
+from vskill_platform.store.verdicts.brake import hold_take_down, stop_rescans
+from vskill_platform.store.verdicts.suppressions import suppressed_rules
 from vskill_platform.submission_store import list_submissions
 from vskill_platform.web.app import ENDPOINTS, create_app
+from vskill_scan.reading.manifest import read_manifest
 
 pytestmark = pytest.mark.anyio
 

@@ -8,13 +8,13 @@ from tests.support.acting import approve
 from tests.support.envs import active_env, make_submission, put_record, run_until_quiet, skill_files
 from tests.support.owners import set_owners
 from tests.support.shelf import open_shelf
-from vskill_platform.domain import submission
-from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.states import State
+from vskill_core.identity import normalise
+from vskill_platform.domain.submissions import submission
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.queue.control import pause_queue
-from vskill_platform.store.accounts import Role
 from vskill_platform.store.claims import HeldClaim, claim_submission
-from vskill_platform.store.owners import Owner
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.owners import Owner
 
 pytestmark = pytest.mark.anyio
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from vskill_platform.web.limits import QUOTAS
+from vskill_platform.web.door.limits import QUOTAS
 from vskill_platform.web.openapi import TAGS
 from vskill_platform.web.routing import MOST_BODY
 

@@ -10,8 +10,10 @@ import pytest
 
 from tests.support.envs import active_env
 from tests.support.shelf import open_shelf
+from vskill_core.archives import archive_digests
+from vskill_core.content import SkillFile, content_hash
+from vskill_core.findings import Severity
 from vskill_platform.domain import keys
-from vskill_platform.domain.archives import archive_digests
 from vskill_platform.domain.blocklist import (
     BlockEntry,
     digest_target,
@@ -19,13 +21,11 @@ from vskill_platform.domain.blocklist import (
     place_target,
     repository_target,
 )
-from vskill_platform.domain.content import SkillFile, content_hash
-from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import StatusChange, StatusRole, yank
-from vskill_platform.store.blocklist import add_block, reapply_blocklist, remove_block
-from vskill_platform.store.installs import installs_by_skill
-from vskill_platform.store.skills import update_skill
-from vskill_platform.store.standing import follow_installs
+from vskill_platform.domain.skills.skill import StatusChange, StatusRole, yank
+from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist, remove_block
+from vskill_platform.store.skills.installs import installs_by_skill
+from vskill_platform.store.skills.reputation import follow_installs
+from vskill_platform.store.skills.skills import update_skill
 
 pytestmark = pytest.mark.anyio
 

@@ -4,13 +4,13 @@ import pytest
 
 from tests.support.envs import active_env, make_submission, put_record, run_until_quiet, skill_files
 from tests.support.shelf import open_shelf
+from vskill_core.errors import SourceUnavailable
+from vskill_core.findings import Severity
+from vskill_core.identity import normalise
 from vskill_platform.domain.blocklist import BlockEntry, place_target
-from vskill_platform.domain.errors import SourceUnavailable
-from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.states import State, StateCategory, category_of
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.blocklist import add_block
+from vskill_platform.domain.submissions.states import State, StateCategory, category_of
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.recall.blocklist import add_block
 
 pytestmark = pytest.mark.anyio
 

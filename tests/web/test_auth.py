@@ -18,9 +18,9 @@ from tests.support.people import (
     token_of,
 )
 from vskill_platform.settings import Settings
-from vskill_platform.store.accounts import Role, find_admins, get_user
-from vskill_platform.store.audit import list_audit
-from vskill_platform.store.setup import first_admin_link
+from vskill_platform.store.people.accounts import Role, find_admins, get_user
+from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.people.setup import first_admin_link
 from vskill_platform.web.app import create_app
 from vskill_platform.web.auth import safe_next
 from vskill_platform.web.browser import SESSION_COOKIE, VISITOR_COOKIE, Browser

@@ -8,10 +8,10 @@ from tests.support.acting import controls, set_disabled
 from tests.support.envs import open_product_env
 from tests.support.github import CLIENT_ID, CLIENT_SECRET, fake_github
 from tests.support.people import ADDRESS, browser, csrf_in
-from vskill_platform.domain.errors import InvalidSettings
-from vskill_platform.domain.identity import normalise
+from vskill_core.errors import InvalidSettings
+from vskill_core.identity import normalise
 from vskill_platform.settings import Settings, load_settings
-from vskill_platform.store.accounts import Role, get_user
+from vskill_platform.store.people.accounts import Role, get_user
 from vskill_platform.web.app import create_app
 from vskill_platform.web.browser import SESSION_COOKIE
 from vskill_platform.worker_context import run_with_worker_env

@@ -14,12 +14,12 @@ from tests.support.browsing import browsing
 from tests.support.envs import run_until_quiet, submit_skill
 from tests.support.site import Site, open_site
 from tests.support.system_reads import get_submission
+from vskill_core.content import SkillFile
+from vskill_core.findings import StaticReport
+from vskill_core.statement import read_statement
 from vskill_platform.domain import keys
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.scan import StaticReport
-from vskill_platform.domain.states import State
-from vskill_platform.signing.statement import read_statement
-from vskill_platform.store.accounts import Role
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.store.people.accounts import Role
 
 pytestmark = pytest.mark.anyio
 

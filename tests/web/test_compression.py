@@ -6,10 +6,10 @@ import pytest
 from tests.support.html import Page
 from tests.support.people import make_account, session_of
 from tests.support.site import BROWSER
-from vskill_platform.store.accounts import Role
+from vskill_platform.store.people.accounts import Role
 from vskill_platform.web.app import create_app
 from vskill_platform.web.browser import SESSION_COOKIE
-from vskill_platform.web.compression import accepts_gzip
+from vskill_platform.web.door.compression import accepts_gzip
 
 pytestmark = pytest.mark.anyio
 

@@ -18,9 +18,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from vskill_platform.env import Env
 from vskill_platform.settings import Settings
 from vskill_platform.web import routing as declare
-from vskill_platform.web import server
 from vskill_platform.web.app import create_app
-from vskill_platform.web.front_door import FrontDoor, door_limits, raise_descriptor_limit
+from vskill_platform.web.door import server
+from vskill_platform.web.door.front_door import FrontDoor, door_limits, raise_descriptor_limit
 from vskill_platform.worker_context import get_worker_env
 
 pytestmark = pytest.mark.anyio

@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.web.diffs import EMPTY, MOST_LINES, NOT_TEXT, TOO_LARGE, compare_now
+from vskill_core.content import SkillFile
+from vskill_platform.web.drawing.diffs import EMPTY, MOST_LINES, NOT_TEXT, TOO_LARGE, compare_now
 
 PAIRS = {
     "a line": (b"one\ntwo\nthree\n", b"one\n2\nthree\n", (1, 1)),

@@ -16,9 +16,9 @@ from tests.support.patience import PATIENCE_S
 from tests.support.slow_clients import HALF_BODY, HALF_HEAD, NOTHING, connect, slow_clients
 from vskill_platform.settings import Settings
 from vskill_platform.web.app import ENDPOINTS, create_app
-from vskill_platform.web.front_door import descriptors_kept, door_limits, raise_descriptor_limit
+from vskill_platform.web.door.front_door import descriptors_kept, door_limits, raise_descriptor_limit
+from vskill_platform.web.door.server import address_of, bind, serve
 from vskill_platform.web.routing import get, post
-from vskill_platform.web.server import address_of, bind, serve
 
 pytestmark = pytest.mark.anyio
 

@@ -14,13 +14,13 @@ from tests.support.faults import HookedKV
 from tests.support.git_packs import clone_texts, fetch_pack
 from tests.support.namespaces import manage
 from tests.support.site import Site, open_site
-from vskill_platform.blobs.memory import MemoryBlobs
 from vskill_platform.domain import keys
-from vskill_platform.domain.git_list import GitList
-from vskill_platform.domain.namespace import Visibility, namespace_audiences
+from vskill_platform.domain.people.namespace import Visibility, namespace_audiences
+from vskill_platform.domain.skills.git_list import GitList
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import SubmittedBy
-from vskill_platform.kv.entries import Operation, Put
+from vskill_platform.ledger.blobs.memory import MemoryBlobs
+from vskill_platform.ledger.kv.entries import Operation, Put
 from vskill_platform.records import decode
 from vskill_platform.store.damage import list_damage
 from vskill_platform.upkeep.scrub import ScrubProgress, scrub

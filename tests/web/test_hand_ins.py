@@ -13,16 +13,16 @@ from tests.support.html import Page
 from tests.support.manual_clock import ManualClock
 from tests.support.site import open_example_site
 from tests.support.system_reads import get_submission
+from vskill_core.identity import upload_identity
+from vskill_platform.actions.people.tokens import CREATE_OWN_TOKEN, CreateOwnToken
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.tokens import CREATE_OWN_TOKEN, CreateOwnToken
 from vskill_platform.domain import keys
-from vskill_platform.domain.identity import upload_identity
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import EntryPoint
-from vskill_platform.domain.token import TokenScope
+from vskill_platform.domain.people.token import TokenScope
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import EntryPoint
 from vskill_platform.env import Env
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.hand_ins import KEPT_MS, HandedIn, HandIn, keep_hand_in, read_hand_in
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.submissions.hand_ins import KEPT_MS, HandedIn, HandIn, keep_hand_in, read_hand_in
 
 pytestmark = pytest.mark.anyio
 

@@ -9,11 +9,11 @@ from tests.support.envs import skill_files
 from tests.support.patience import PATIENCE_S
 from tests.support.shelf import open_shelf
 from vskill_platform.settings import Settings
-from vskill_platform.store.accounts import Role
+from vskill_platform.store.people.accounts import Role
 from vskill_platform.web.app import create_app
 from vskill_platform.web.context import security_headers
+from vskill_platform.web.door.server import address_of, bind, serve
 from vskill_platform.web.routing import MOST_BODY
-from vskill_platform.web.server import address_of, bind, serve
 
 pytestmark = pytest.mark.anyio
 

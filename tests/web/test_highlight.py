@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.skills import OTHER_TEXT
-from vskill_platform.actions.evidence import ContentEvidence
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.web.colours import LANGUAGES, MOST_PIECES, colour
-from vskill_platform.web.highlight import WAIT_S, CodePart, Highlighter, plain_lines, shorten
-from vskill_platform.web.pages import evidence
-from vskill_platform.web.pages.skill_files import MOST_SHOWN
+from vskill_core.content import SkillFile
+from vskill_platform.actions.review.evidence import ContentEvidence
+from vskill_platform.web.drawing.colours import LANGUAGES, MOST_PIECES, colour
+from vskill_platform.web.drawing.highlight import WAIT_S, CodePart, Highlighter, plain_lines, shorten
+from vskill_platform.web.pages.review import evidence
+from vskill_platform.web.pages.skills.skill_files import MOST_SHOWN
 
 PATHS = ("run.py", "run.sh", "run.js", "SKILL.md", "a.yaml", "a.json", "page.html", "Dockerfile")
 

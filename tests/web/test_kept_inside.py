@@ -10,7 +10,7 @@ import pytest
 from starlette.requests import Request
 
 from tests.support.lifetimes import running
-from vskill_platform.domain.errors import BlobUnavailable, StoreError, StoreUnavailable
+from vskill_core.errors import BlobUnavailable, StoreError, StoreUnavailable
 from vskill_platform.settings import Settings
 from vskill_platform.web.app import create_app
 from vskill_platform.web.render import environment

@@ -25,16 +25,16 @@ from tests.support.faults import HookedKV
 from tests.support.lifetimes import running
 from tests.support.patience import NEVER_MS, PATIENCE_S
 from tests.support.streams import Events, listening, sealed_cursor, serving, store_cursor
+from vskill_core.errors import RateLimited, StoreUnavailable
 from vskill_platform.actions.principal import ANYBODY as NOBODY
 from vskill_platform.actions.visibility import ANYBODY, Viewer
-from vskill_platform.clock import SystemClock
-from vskill_platform.domain.errors import RateLimited, StoreUnavailable
-from vskill_platform.domain.states import State
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.env import Env
-from vskill_platform.kv.entries import Put, Settled
-from vskill_platform.web.hub import Hub
-from vskill_platform.web.live import Skills, Submissions, submission_event
+from vskill_platform.ledger.clock import SystemClock
+from vskill_platform.ledger.kv.entries import Put, Settled
 from vskill_platform.web.stream import DEFAULT_LIMITS, StreamLimits, Subscription
+from vskill_platform.web.streams.follower import Hub
+from vskill_platform.web.streams.live import Skills, Submissions, submission_event
 
 pytestmark = pytest.mark.anyio
 

@@ -3,7 +3,13 @@
 import pytest
 
 from tests.support.html import Page, what_could_run
-from vskill_platform.web.markdown import MOST_CHARACTERS, Style, body_of, render_aside, render_markdown
+from vskill_platform.web.drawing.markdown import (
+    MOST_CHARACTERS,
+    Style,
+    body_of,
+    render_aside,
+    render_markdown,
+)
 
 STYLE = Style(shift=2, base="/skills/a/b/c/files/")
 

@@ -5,9 +5,9 @@ import pytest
 from tests.support.envs import active_env
 from tests.support.people import Person, make_account, signed_in
 from tests.support.shelf import Shelf, open_shelf
-from vskill_platform.domain.namespace import Visibility
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.namespaces import read_namespace
+from vskill_platform.domain.people.namespace import Visibility
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.namespaces import read_namespace
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio

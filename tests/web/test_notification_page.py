@@ -9,13 +9,13 @@ from tests.support.envs import active_env, make_submission, put_record
 from tests.support.namespaces import manage
 from tests.support.people import signed_in
 from tests.support.shelf import open_shelf
+from vskill_core.errors import StoreUnavailable
 from vskill_platform.domain import keys
-from vskill_platform.domain.errors import StoreUnavailable
-from vskill_platform.domain.namespace import Visibility
-from vskill_platform.domain.notification import Notification, Topic
-from vskill_platform.domain.states import State
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.notifications import read_choices, tell
+from vskill_platform.domain.people.namespace import Visibility
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.telling.notification import Notification, Topic
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.telling.notifications import read_choices, tell
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio

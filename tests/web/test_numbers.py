@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.envs import run_until_quiet
 from tests.support.shelf import open_shelf
-from vskill_platform.domain.content import SkillFile
+from vskill_core.content import SkillFile
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ import httpx2
 import msgspec
 import pytest
 
-from vskill_platform.domain.errors import StoreReadOnly, StoreUnavailable
+from vskill_core.errors import StoreReadOnly, StoreUnavailable
 from vskill_platform.env import Env, Pace
 from vskill_platform.web.app import create_app
 

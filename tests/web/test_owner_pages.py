@@ -9,12 +9,12 @@ from tests.support.git_server import git_server, skill_md
 from tests.support.owners import set_owners
 from tests.support.people import Person, signed_in
 from tests.support.site import open_site
-from vskill_platform.actions.owners import PROOF_FILE
-from vskill_platform.domain.identity import normalise
+from vskill_core.identity import normalise
+from vskill_platform.actions.people.owners import PROOF_FILE
 from vskill_platform.intake.submit import submit_repository
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.owners import Owner
-from vskill_platform.store.skills import get_skill
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.owners import Owner
+from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio

@@ -13,9 +13,8 @@ from tests.support.html import Page, what_could_run
 from tests.support.records import put_copies
 from tests.support.site import open_site
 from tests.support.skills import OTHER_TEXT
-from vskill_platform.domain.blocklist import BlockEntry, place_target
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.scan import (
+from vskill_core.content import SkillFile
+from vskill_core.findings import (
     Coverage,
     Finding,
     FindingCategory,
@@ -24,12 +23,13 @@ from vskill_platform.domain.scan import (
     Severity,
     StaticReport,
 )
+from vskill_platform.domain.blocklist import BlockEntry, place_target
 from vskill_platform.intake.submit import submit_upload
-from vskill_platform.store.blocklist import add_block
-from vskill_platform.store.collections import add_skills, create_collection
-from vskill_platform.store.skills import get_skill
-from vskill_platform.web.avatars import HUES, avatar_of
-from vskill_platform.web.pages.skills import PAGE_SIZE
+from vskill_platform.store.recall.blocklist import add_block
+from vskill_platform.store.skills.collections import add_skills, create_collection
+from vskill_platform.store.skills.skills import get_skill
+from vskill_platform.web.drawing.avatars import HUES, avatar_of
+from vskill_platform.web.pages.skills.skills import PAGE_SIZE
 
 pytestmark = pytest.mark.anyio
 

@@ -11,9 +11,8 @@ from tests.support.acting import take_down
 from tests.support.envs import run_until_quiet
 from tests.support.html import Page, what_could_run
 from tests.support.site import open_site
-from vskill_platform.domain import keys
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.scan import (
+from vskill_core.content import SkillFile
+from vskill_core.findings import (
     Coverage,
     Finding,
     FindingCategory,
@@ -21,9 +20,10 @@ from vskill_platform.domain.scan import (
     Severity,
     StaticReport,
 )
+from vskill_platform.domain import keys
 from vskill_platform.intake.submit import submit_upload
 from vskill_platform.store.external_scans import ExternalFinding, ExternalReport, ExternalStatus
-from vskill_platform.store.skills import get_skill
+from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.web.app import ENDPOINTS
 
 pytestmark = pytest.mark.anyio

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.people import signed_in
 from tests.support.site import open_site
-from vskill_platform.store.accounts import Role
+from vskill_platform.store.people.accounts import Role
 from vskill_platform.web.app import create_app
 from vskill_platform.web.pages.admin_areas import AREAS
 

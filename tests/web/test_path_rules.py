@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from vskill_platform.client.wire.base import PLAIN
-from vskill_platform.domain.identity import has_control_characters
+from vskill_client.wire.base import PLAIN
+from vskill_core.identity import has_control_characters
 
 DIGEST = "a" * 64
 

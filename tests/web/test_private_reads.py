@@ -13,10 +13,10 @@ from tests.support.envs import active_env
 from tests.support.namespaces import manage, set_mode
 from tests.support.probe import Probe
 from tests.support.shelf import ListedRepositories, Shelf, open_shelf
-from vskill_platform.domain.namespace import RegistryMode, Visibility
-from vskill_platform.store.accounts import Role, create_user
+from vskill_platform.domain.people.namespace import RegistryMode, Visibility
 from vskill_platform.store.external_scans import ExternalReport, ExternalStatus, report_write
-from vskill_platform.store.skills import get_skill
+from vskill_platform.store.people.accounts import Role, create_user
+from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.web.app import ENDPOINTS, create_app
 from vskill_platform.web.routing import Endpoint
 

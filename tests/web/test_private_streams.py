@@ -11,20 +11,20 @@ from tests.support.envs import make_submission, open_test_env, put_record
 from tests.support.faults import HookedKV
 from tests.support.namespaces import manage
 from tests.support.streams import Events, listening, sealed_cursor, serving, store_cursor
+from vskill_core.errors import InvalidInput
+from vskill_core.identity import normalise
 from vskill_platform.actions.principal import ANYBODY as NOBODY
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.visibility import ANYBODY
-from vskill_platform.clock import SystemClock
-from vskill_platform.domain.errors import InvalidInput
-from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.namespace import Visibility
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission
+from vskill_platform.domain.people.namespace import Visibility
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env
-from vskill_platform.store.accounts import Role, create_user
-from vskill_platform.web.hub import Hub
-from vskill_platform.web.live import Submissions
+from vskill_platform.ledger.clock import SystemClock
+from vskill_platform.store.people.accounts import Role, create_user
 from vskill_platform.web.stream import MOST_CURSOR, Cursors
+from vskill_platform.web.streams.follower import Hub
+from vskill_platform.web.streams.live import Submissions
 
 pytestmark = pytest.mark.anyio
 

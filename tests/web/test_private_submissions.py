@@ -11,13 +11,13 @@ from tests.support.acting import create_token
 from tests.support.envs import make_submission, open_test_env
 from tests.support.namespaces import manage, set_mode
 from tests.support.probe import Probe
-from vskill_platform.clock import SystemClock
+from vskill_core.identity import Identity, normalise, submission_id
 from vskill_platform.domain import keys
-from vskill_platform.domain.identity import Identity, normalise, submission_id
-from vskill_platform.domain.namespace import RegistryMode, Visibility
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission
-from vskill_platform.store.accounts import Role, create_user
+from vskill_platform.domain.people.namespace import RegistryMode, Visibility
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.ledger.clock import SystemClock
+from vskill_platform.store.people.accounts import Role, create_user
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio

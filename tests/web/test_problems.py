@@ -9,7 +9,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from vskill_platform.domain.errors import InvalidInput, PlatformError, StoreCorrupt
+from vskill_core.errors import InvalidInput, PlatformError, StoreCorrupt
 from vskill_platform.web.app import ENDPOINTS, create_app
 from vskill_platform.web.openapi import needs_account
 from vskill_platform.web.routing import get, query_of

@@ -15,20 +15,20 @@ from tests.support.manual_clock import ManualClock
 from tests.support.patience import PATIENCE_S
 from tests.support.people import signed_in
 from tests.support.streams import listening, serving
-from vskill_platform.clock import SystemClock
-from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.states import State, StateCategory, states_in
-from vskill_platform.domain.submission import Step, move
+from vskill_core.identity import normalise
+from vskill_platform.domain.submissions.states import State, StateCategory, states_in
+from vskill_platform.domain.submissions.submission import Step, move
 from vskill_platform.env import Env, Pace
-from vskill_platform.kv.entries import EntryPage
+from vskill_platform.ledger.clock import SystemClock
+from vskill_platform.ledger.kv.entries import EntryPage
 from vskill_platform.queue.alerts import Alert, AlertCode
 from vskill_platform.queue.control import pause_queue
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.workers import give_sign
+from vskill_platform.store.operation.workers import give_sign
+from vskill_platform.store.people.accounts import Role
 from vskill_platform.web.app import create_app
-from vskill_platform.web.pages.queue import LABELS
+from vskill_platform.web.pages.submissions.queue import LABELS
 from vskill_platform.web.render import UNKNOWN
 
 pytestmark = pytest.mark.anyio

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from tests.support.manual_clock import ManualClock
+from vskill_core.errors import StoreUnavailable
 from vskill_platform.domain.audience import PUBLIC_ONLY
-from vskill_platform.domain.errors import StoreUnavailable
 from vskill_platform.web.kept import MOST_RECENT, KeptThings
 
 pytestmark = pytest.mark.anyio

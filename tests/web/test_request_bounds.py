@@ -5,10 +5,10 @@ from starlette.requests import Request
 
 from tests.support.slow_clients import connect
 from tests.web.test_front_door import NEVER, hung_up, opened, problem, refused
-from vskill_platform.domain.errors import InvalidInput
+from vskill_core.errors import InvalidInput
 from vskill_platform.web.auth import MOST_CONTENT_TYPE, form_of, safe_next, to_sign_in
 from vskill_platform.web.browser import SESSION_COOKIE, cookie_of
-from vskill_platform.web.connection import MOST_HEADER_LINES, MOST_HEADERS, MOST_TARGET
+from vskill_platform.web.door.connection import MOST_HEADER_LINES, MOST_HEADERS, MOST_TARGET
 from vskill_platform.web.routing import MOST_PARAMETERS, NoQuery, parse_query, repeated_name
 
 pytestmark = pytest.mark.anyio

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from vskill_platform.domain.names import candidate_names
-from vskill_platform.domain.naming import RESERVED_OWNERS
+from vskill_core.naming import RESERVED_OWNERS
+from vskill_platform.domain.skills.names import candidate_names
 from vskill_platform.web.app import ENDPOINTS
 
 #: Parts of an address that are names which people choose.

@@ -16,18 +16,23 @@ from tests.support.counting_kv import CountingKV
 from tests.support.envs import active_env, run_until_quiet
 from tests.support.manual_clock import ManualClock
 from tests.support.shelf import open_shelf
-from vskill_platform.actions.blocklist import BLOCK, LIFT, BlockSomething, LiftBlock
-from vskill_platform.actions.namespaces import ADD_MEMBER, CHANGE_VISIBILITY, AddMember, ChangeVisibility
+from vskill_core.errors import AttestationInvalid
+from vskill_core.revocation_list import DAY_MS, PAYLOAD_TYPE
+from vskill_core.signing_keys import public_from_jwks
+from vskill_core.verification import open_revocation_list
+from vskill_platform.actions.people.namespaces import (
+    ADD_MEMBER,
+    CHANGE_VISIBILITY,
+    AddMember,
+    ChangeVisibility,
+)
 from vskill_platform.actions.principal import OPERATOR, Principal
+from vskill_platform.actions.recall.blocklist import BLOCK, LIFT, BlockSomething, LiftBlock
 from vskill_platform.domain.blocklist import TargetKind
-from vskill_platform.domain.errors import AttestationInvalid
-from vskill_platform.domain.namespace import NamespaceRole, Visibility
-from vskill_platform.domain.revocation_list import DAY_MS, PAYLOAD_TYPE
-from vskill_platform.keeping import KeptReads
-from vskill_platform.signing.check import open_revocation_list
+from vskill_platform.domain.people.namespace import NamespaceRole, Visibility
+from vskill_platform.machine.process_cache import KeptReads
 from vskill_platform.signing.key_ring import MemoryKeys
-from vskill_platform.signing.keys import public_from_jwks
-from vskill_platform.store.accounts import Role, create_user, read_user
+from vskill_platform.store.people.accounts import Role, create_user, read_user
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio

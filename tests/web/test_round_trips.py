@@ -8,11 +8,11 @@ import pytest
 from tests.support.counting_kv import CountingKV
 from tests.support.envs import active_env
 from tests.support.shelf import open_shelf
+from vskill_core.findings import Severity
 from vskill_platform.domain.blocklist import BlockEntry, place_target
-from vskill_platform.domain.scan import Severity
-from vskill_platform.keeping import KeptReads
-from vskill_platform.store.blocklist import add_block
-from vskill_platform.store.collections import add_skills, create_collection
+from vskill_platform.machine.process_cache import KeptReads
+from vskill_platform.store.recall.blocklist import add_block
+from vskill_platform.store.skills.collections import add_skills, create_collection
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio

@@ -22,10 +22,10 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from tests.support.patience import PATIENCE_S
 from tests.support.shelf import open_shelf
 from vskill_platform.settings import Settings
-from vskill_platform.store.accounts import Role
+from vskill_platform.store.people.accounts import Role
 from vskill_platform.web.app import ENDPOINTS, create_app
+from vskill_platform.web.door.server import address_of, bind, serve
 from vskill_platform.web.openapi import document
-from vskill_platform.web.server import address_of, bind, serve
 
 pytestmark = pytest.mark.slow
 

@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tests.support.patience import PATIENCE_S
-from vskill_platform.domain.errors import InvalidSettings
+from vskill_core.errors import InvalidSettings
 from vskill_platform.settings import Settings
 from vskill_platform.web.app import ENDPOINTS, create_app
+from vskill_platform.web.door.server import address_of, bind, serve
 from vskill_platform.web.routing import get
-from vskill_platform.web.server import address_of, bind, serve
 
 pytestmark = pytest.mark.anyio
 

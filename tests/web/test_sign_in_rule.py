@@ -12,15 +12,15 @@ from tests.support.namespaces import set_mode
 from tests.support.people import ADDRESS, PASSWORD, browser, make_account
 from tests.web.test_auth_github import HTML, come_back, leave
 from vskill_platform.domain.audience import PUBLIC
-from vskill_platform.domain.namespace import RegistryMode
-from vskill_platform.domain.token import TokenScope
+from vskill_platform.domain.people.namespace import RegistryMode
+from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.env import Env
 from vskill_platform.settings import Settings
-from vskill_platform.store.accounts import Role, read_user
-from vskill_platform.store.credentials import Credential, read_roles
-from vskill_platform.store.readers import audiences_of_actor
-from vskill_platform.store.sessions import session_key
-from vskill_platform.store.setup import first_admin_link
+from vskill_platform.store.people.accounts import Role, read_user
+from vskill_platform.store.people.credentials import Credential, read_roles
+from vskill_platform.store.people.readers import audiences_of_actor
+from vskill_platform.store.people.sessions import session_key
+from vskill_platform.store.people.setup import first_admin_link
 from vskill_platform.web.app import create_app
 from vskill_platform.web.browser import SESSION_COOKIE
 

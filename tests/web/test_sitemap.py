@@ -10,16 +10,16 @@ import pytest
 from tests.support.counting_kv import CountingKV
 from tests.support.envs import active_env
 from tests.support.shelf import open_shelf
-from vskill_platform.actions.catalogue import iterate_catalogue
+from vskill_core.errors import NotFound
+from vskill_core.findings import Severity
 from vskill_platform.actions.principal import ANYBODY
+from vskill_platform.actions.skills.catalogue import iterate_catalogue
 from vskill_platform.actions.visibility import resolve
-from vskill_platform.domain.block_index import Blocklist
 from vskill_platform.domain.blocklist import BlockEntry, parse_target
-from vskill_platform.domain.errors import NotFound
-from vskill_platform.domain.scan import Severity
-from vskill_platform.store.blocklist import add_block
+from vskill_platform.domain.recall.block_index import Blocklist
+from vskill_platform.store.recall.blocklist import add_block
+from vskill_platform.web.api.sitemap import MOST_ADDRESSES, PAGES, make_sitemap
 from vskill_platform.web.app import create_app
-from vskill_platform.web.sitemap import MOST_ADDRESSES, PAGES, make_sitemap
 
 pytestmark = pytest.mark.anyio
 

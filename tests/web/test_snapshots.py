@@ -22,16 +22,16 @@ from tests.support.manual_clock import ManualClock
 from tests.support.owners import set_owners
 from tests.support.people import session_of
 from tests.support.shelf import Shelf, open_shelf
+from vskill_core.content import SkillFile
+from vskill_core.findings import Severity
+from vskill_core.identity import normalise, submission_id
+from vskill_core.signing_keys import PublicKey, SigningKey
 from vskill_platform.domain.blocklist import BlockEntry, name_target
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.identity import normalise, submission_id
-from vskill_platform.domain.scan import Severity
 from vskill_platform.external_scan.dispatch import request_scans
-from vskill_platform.signing.keys import PublicKey, SigningKey
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.blocklist import add_block
-from vskill_platform.store.collections import add_skills, create_collection
-from vskill_platform.store.owners import Owner
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.owners import Owner
+from vskill_platform.store.recall.blocklist import add_block
+from vskill_platform.store.skills.collections import add_skills, create_collection
 from vskill_platform.web.app import ENDPOINTS
 from vskill_platform.web.browser import SESSION_COOKIE, Browser
 from vskill_platform.web.routing import Endpoint

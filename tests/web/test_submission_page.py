@@ -19,9 +19,8 @@ from tests.support.envs import (
 from tests.support.faults import ListedSources, TroubledScanner
 from tests.support.manual_clock import ManualClock
 from tests.support.system_reads import get_run, get_submission
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.scan import (
+from vskill_core.content import SkillFile
+from vskill_core.findings import (
     Finding,
     FindingCategory,
     FindingKind,
@@ -29,13 +28,14 @@ from vskill_platform.domain.scan import (
     Severity,
     StaticReport,
 )
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Claim, RecordedDecision, Step, Submission, move
+from vskill_core.identity import normalise
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Claim, RecordedDecision, Step, Submission, move
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import SubmittedBy, submit_repository
 from vskill_platform.queue.control import pause_queue, resume_queue
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.audit import list_audit
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.audit import list_audit
 from vskill_platform.web.render import when
 
 pytestmark = pytest.mark.anyio

@@ -13,14 +13,14 @@ from tests.support.acting import create_token, set_role
 from tests.support.envs import active_env, skill_files
 from tests.support.people import make_account, signed_in, token_of
 from tests.support.shelf import Shelf, open_shelf
-from vskill_platform.actions.account import WHO_AM_I
+from vskill_core.identity import submission_id
+from vskill_platform.actions.people.account import WHO_AM_I
 from vskill_platform.actions.rights import Right
-from vskill_platform.domain.identity import submission_id
-from vskill_platform.domain.token import SCOPES
+from vskill_platform.domain.people.token import SCOPES
 from vskill_platform.intake.submit import SubmittedBy, submit_upload
-from vskill_platform.kv.contract import iterate_pages
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.audit import AuditEntry, list_audit
+from vskill_platform.ledger.kv.contract import iterate_pages
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.audit import AuditEntry, list_audit
 from vskill_platform.web.app import ENDPOINTS, create_app
 from vskill_platform.web.clients.mcp_server import TOOLS
 from vskill_platform.web.routing import Endpoint

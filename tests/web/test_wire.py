@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
+from vskill_client.wire.base import camel, camel_name, iso_time
 from vskill_platform.actions.wire import Sent, as_written, wire_names
-from vskill_platform.client.wire.base import camel, camel_name, iso_time
-from vskill_platform.domain.states import State
+from vskill_platform.domain.submissions.states import State
 
 
 class Inner(msgspec.Struct):

@@ -15,13 +15,13 @@ from typing import Any, Generic, get_type_hints
 
 import msgspec
 
+from vskill_client.wire.base import Ans, RegistryCall, Req
+from vskill_core.errors import NotPermitted, NotSignedIn, PlatformError
 from vskill_platform.actions.checks import check_request
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right, admit, require_right
 from vskill_platform.actions.visibility import resolve
-from vskill_platform.client.wire.base import Ans, RegistryCall, Req
-from vskill_platform.domain.errors import NotPermitted, NotSignedIn, PlatformError
-from vskill_platform.domain.token import TokenScope
+from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.env import Env
 from vskill_platform.worker_context import run_with_worker_env
 

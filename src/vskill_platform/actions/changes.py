@@ -7,9 +7,9 @@ from vskill_platform.actions.action import Services
 from vskill_platform.actions.four_eyes import is_own
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.domain.submission import Step, Submission
-from vskill_platform.kv.entries import Put
-from vskill_platform.store.audit import record_audit
+from vskill_platform.domain.submissions.submission import Step, Submission
+from vskill_platform.ledger.kv.entries import Put
+from vskill_platform.store.people.audit import record_audit
 from vskill_platform.submission_store import RecordChange, get_submission, update_submission
 
 #: From the record as it is, and the step that the action adds, to what it becomes; None leaves it as it is.

@@ -7,9 +7,9 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import inspect
 
-from vskill_platform.client.wire.base import ActionRequest
-from vskill_platform.domain.errors import InvalidInput
-from vskill_platform.domain.identity import has_control_characters
+from vskill_client.wire.base import ActionRequest
+from vskill_core.errors import InvalidInput
+from vskill_core.identity import has_control_characters
 
 Req = TypeVar("Req", bound=msgspec.Struct)
 

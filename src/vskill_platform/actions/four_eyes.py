@@ -1,10 +1,10 @@
 """Four eyes: whether somebody decides about their own submission. It is marked wherever it happens, and the setting
 VSKILL_FOUR_EYES forbids it."""
 
+from vskill_core.errors import NotPermitted
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.principal import Principal
-from vskill_platform.domain.errors import NotPermitted
-from vskill_platform.domain.submission import Submission
+from vskill_platform.domain.submissions.submission import Submission
 
 #: What the public history says beside the reason.
 OWN_MARK = "(decided by its submitter)"

@@ -3,11 +3,11 @@ machine. Entry points find out who it is; `rights` decides what they may do."""
 
 import msgspec
 
+from vskill_core.errors import NotPermitted
 from vskill_platform.domain.audience import Audiences
-from vskill_platform.domain.errors import NotPermitted
-from vskill_platform.domain.token import ActingToken, TokenScope
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.readers import OPERATOR as OPERATOR_NAME
+from vskill_platform.domain.people.token import ActingToken, TokenScope
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.readers import OPERATOR as OPERATOR_NAME
 
 
 class Principal(msgspec.Struct, frozen=True):

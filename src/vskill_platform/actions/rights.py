@@ -8,12 +8,12 @@ import enum
 
 import msgspec
 
+from vskill_core.errors import NotPermitted, NotSignedIn
+from vskill_core.identity import Identity
 from vskill_platform.actions.principal import Principal
-from vskill_platform.domain.errors import NotPermitted, NotSignedIn
-from vskill_platform.domain.identity import Identity
-from vskill_platform.domain.namespace import NamespaceRole, namespace_of
-from vskill_platform.domain.token import TokenScope
-from vskill_platform.store.owners import role_at, role_in
+from vskill_platform.domain.people.namespace import NamespaceRole, namespace_of
+from vskill_platform.domain.people.token import TokenScope
+from vskill_platform.store.people.owners import role_at, role_in
 
 
 class Right(enum.StrEnum):

@@ -2,53 +2,25 @@
 
 from typing import Any
 
-from vskill_platform.actions import (
-    access,
-    account,
-    accounts,
-    appeals,
-    audit,
-    blocklist,
-    blocklist_reads,
-    bulk,
+from vskill_platform.actions.action import Action
+from vskill_platform.actions.operation import audit, content, dead_letters, jobs, queue, rescans, system
+from vskill_platform.actions.people import access, account, accounts, namespaces, owners, teams, tokens
+from vskill_platform.actions.recall import blocklist, blocklist_reads, revocations, takedowns
+from vskill_platform.actions.review import appeals, bulk, change_requests, reports, review, review_queue
+from vskill_platform.actions.skills import (
     catalogue,
-    change_requests,
     collections,
-    content,
-    dead_letters,
     downloads,
-    external_scans,
-    findings,
-    hand_ins,
-    intake,
-    jobs,
     locks,
     names,
-    namespaces,
     narrowing,
-    notifications,
-    owners,
-    queue,
-    reports,
     repositories,
-    rescans,
-    review,
-    review_queue,
-    revocations,
-    rule_figures,
     skill_contents,
-    skill_security,
-    submission_lists,
-    submissions,
-    suppressions,
-    system,
-    takedowns,
-    teams,
-    tokens,
     versions,
-    webhooks,
 )
-from vskill_platform.actions.action import Action
+from vskill_platform.actions.submissions import findings, hand_ins, intake, submission_lists, submissions
+from vskill_platform.actions.telling import notifications, webhooks
+from vskill_platform.actions.verdicts import external_scans, rule_figures, skill_security, suppressions
 
 ACTIONS: tuple[Action[Any, Any], ...] = (
     *submissions.ACTIONS,

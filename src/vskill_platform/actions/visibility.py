@@ -5,10 +5,10 @@ are shown; who submitted it, which account acted and which machine worked on it 
 
 import msgspec
 
+from vskill_core.errors import NotSignedIn
 from vskill_platform.actions.principal import Principal
 from vskill_platform.domain.audience import INTERNAL, Audiences, Everything, may_read
-from vskill_platform.domain.errors import NotSignedIn
-from vskill_platform.domain.namespace import (
+from vskill_platform.domain.people.namespace import (
     Directory,
     Reader,
     audiences,
@@ -17,9 +17,9 @@ from vskill_platform.domain.namespace import (
     namespace_audiences,
     public_form,
 )
-from vskill_platform.domain.submission import Submission
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env
-from vskill_platform.store.namespaces import read_directory
+from vskill_platform.store.people.namespaces import read_directory
 
 
 class Viewer(msgspec.Struct, frozen=True):

@@ -1,5 +1,5 @@
 """How values travel over HTTP, the registry's half: what is sent to it, and how its fields are described. The other
-half is what clients know too (`client.wire.base`)."""
+half is what clients know too (`vskill_client.wire.base`)."""
 
 import inspect
 import sys
@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from vskill_platform.client.wire.base import iso_time
+from vskill_client.wire.base import iso_time
 
 
 class Asked(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):

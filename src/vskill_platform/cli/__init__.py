@@ -9,45 +9,45 @@ from collections.abc import Callable
 import click
 from click.shell_completion import CompletionItem
 
+from vskill_client.connect import connect_client, git_credential
+from vskill_client.group import PlatformGroup
+from vskill_client.install import install
+from vskill_client.lock import lock
+from vskill_client.login import login, logout, whoami
+from vskill_client.search import search
+from vskill_client.status import status
+from vskill_client.submit import submit
+from vskill_client.verify import verify
 from vskill_platform import __version__
-from vskill_platform.cli.access import access
-from vskill_platform.cli.account import account
-from vskill_platform.cli.admin import admin
-from vskill_platform.cli.backup import backup, restore
-from vskill_platform.cli.collection import collection
 from vskill_platform.cli.completion import completion, offer
 from vskill_platform.cli.connection import connect
-from vskill_platform.cli.content import content
-from vskill_platform.cli.demo import demo
 from vskill_platform.cli.destination import PROGRAM, refuse_elsewhere
-from vskill_platform.cli.doctor import doctor
-from vskill_platform.cli.judge import judge
-from vskill_platform.cli.keys import keys
-from vskill_platform.cli.migrate import migrate
-from vskill_platform.cli.namespace import namespace
-from vskill_platform.cli.notifications import notification, watch
-from vskill_platform.cli.owner import owner
+from vskill_platform.cli.operation.backup import backup, restore
+from vskill_platform.cli.operation.content import content
+from vskill_platform.cli.operation.demo import demo
+from vskill_platform.cli.operation.doctor import doctor
+from vskill_platform.cli.operation.keys import keys
+from vskill_platform.cli.operation.migrate import migrate
+from vskill_platform.cli.operation.queue import queue
+from vskill_platform.cli.operation.serve import schedule, serve, worker
+from vskill_platform.cli.people.access import access
+from vskill_platform.cli.people.account import account
+from vskill_platform.cli.people.admin import admin
+from vskill_platform.cli.people.namespace import namespace
+from vskill_platform.cli.people.owner import owner
+from vskill_platform.cli.people.team import team
+from vskill_platform.cli.people.token import token
 from vskill_platform.cli.process import keep_files_private
-from vskill_platform.cli.queue import queue
-from vskill_platform.cli.reports import audit, report
-from vskill_platform.cli.repos import repo
-from vskill_platform.cli.review import block, review
-from vskill_platform.cli.scan import scan
-from vskill_platform.cli.serve import schedule, serve, worker
-from vskill_platform.cli.skills import skill
-from vskill_platform.cli.submission import submission
-from vskill_platform.cli.team import team
-from vskill_platform.cli.token import token
-from vskill_platform.cli.webhooks import webhook
-from vskill_platform.client.connect import connect_client, git_credential
-from vskill_platform.client.group import PlatformGroup
-from vskill_platform.client.install import install
-from vskill_platform.client.lock import lock
-from vskill_platform.client.login import login, logout, whoami
-from vskill_platform.client.search import search
-from vskill_platform.client.status import status
-from vskill_platform.client.submit import submit
-from vskill_platform.client.verify import verify
+from vskill_platform.cli.review.reports import audit, report
+from vskill_platform.cli.review.review import block, review
+from vskill_platform.cli.skills.collection import collection
+from vskill_platform.cli.skills.repos import repo
+from vskill_platform.cli.skills.skills import skill
+from vskill_platform.cli.submissions.scan import scan
+from vskill_platform.cli.submissions.submission import submission
+from vskill_platform.cli.telling.notifications import notification, watch
+from vskill_platform.cli.telling.webhooks import webhook
+from vskill_platform.cli.verdicts.judge import judge
 
 #: The section of commands that act on this machine alone.
 SERVER = "On the server's machine"

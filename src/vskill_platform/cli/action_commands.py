@@ -10,11 +10,11 @@ import click
 import msgspec
 from msgspec import inspect
 
+from vskill_client.destination import Caller, run_with_caller
+from vskill_client.group import complete
+from vskill_client.output import print_json
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.wire import field_texts
-from vskill_platform.client.destination import Caller, run_with_caller
-from vskill_platform.client.group import complete
-from vskill_platform.client.output import print_json
 
 Show = Callable[[Any], None]
 #: How a shell completes an argument, by its field.

@@ -5,8 +5,8 @@ from contextlib import suppress
 import click
 from click.shell_completion import CompletionItem
 
-from vskill_platform.client.registries import remote_variables
-from vskill_platform.domain.errors import PlatformError
+from vskill_client.registries import remote_variables
+from vskill_core.errors import PlatformError
 
 #: Submissions that a shell offers, the latest first.
 MOST_OFFERED = 50
@@ -39,8 +39,8 @@ def offer(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
 
 
 def _local_names(incomplete: str) -> list[CompletionItem]:
-    from vskill_platform.actions.catalogue import LIST_SKILLS, ListSkills
     from vskill_platform.actions.principal import OPERATOR
+    from vskill_platform.actions.skills.catalogue import LIST_SKILLS, ListSkills
     from vskill_platform.cli.process import run_in_env
     from vskill_platform.worker_context import require_env
 
@@ -54,7 +54,7 @@ def _local_names(incomplete: str) -> list[CompletionItem]:
 
 def _local_ids(incomplete: str) -> list[CompletionItem]:
     from vskill_platform.actions.principal import OPERATOR
-    from vskill_platform.actions.submission_lists import LIST, ListSubmissions
+    from vskill_platform.actions.submissions.submission_lists import LIST, ListSubmissions
     from vskill_platform.cli.process import run_in_env
     from vskill_platform.worker_context import require_env
 

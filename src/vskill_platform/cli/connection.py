@@ -4,14 +4,14 @@ signed in to last."""
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from vskill_client.destination import Caller, Destination, RemoteDestination
+from vskill_client.registries import check_address, read_tokens, remote_variables
+from vskill_core.errors import InvalidInput
 from vskill_platform.cli.destination import PROGRAM, OnThisMachine
 from vskill_platform.cli.process import open_env_and_run
-from vskill_platform.client.destination import Caller, Destination, RemoteDestination
-from vskill_platform.client.registries import check_address, read_tokens, remote_variables
-from vskill_platform.domain.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from vskill_platform.signing.keys import PublicKey
+    from vskill_core.signing_keys import PublicKey
 
 T = TypeVar("T")
 
@@ -29,8 +29,8 @@ class LocalDestination(OnThisMachine):
         return open_env_and_run(act)
 
     def own_keys(self) -> "tuple[PublicKey, ...]":
+        from vskill_core.signing_keys import read_public_folder
         from vskill_platform.settings import keys_folder, process_settings
-        from vskill_platform.signing.keys import read_public_folder
 
         folder = keys_folder(process_settings())
         found = read_public_folder(folder)

@@ -2,8 +2,8 @@
 
 import click
 
-from vskill_platform.client.destination import Destination
-from vskill_platform.domain.errors import InvalidInput
+from vskill_client.destination import Destination
+from vskill_core.errors import InvalidInput
 
 PROGRAM = "vskill-platform"
 

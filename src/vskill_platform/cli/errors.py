@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from vskill_platform.client.group import PlatformGroup
+from vskill_client.group import PlatformGroup
 
 
 class ActionGroup(PlatformGroup):

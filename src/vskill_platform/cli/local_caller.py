@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from vskill_client.wire.base import Ans, RegistryCall, Req
+from vskill_core.errors import NotFound
 from vskill_platform.actions.action import Action, Services
 from vskill_platform.actions.principal import OPERATOR, Principal
 from vskill_platform.actions.table import ACTIONS
-from vskill_platform.client.wire.base import Ans, RegistryCall, Req
-from vskill_platform.domain.errors import NotFound
-from vskill_platform.store.accounts import read_user
+from vskill_platform.store.people.accounts import read_user
 from vskill_platform.worker_context import require_env
 
 _BY_NAME: dict[str, Action[Any, Any]] = {action.name: action for action in ACTIONS}

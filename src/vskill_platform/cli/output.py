@@ -1,4 +1,5 @@
-"""What the registry's own commands print beside tables and JSON (`client.output`): panels, times and durations."""
+"""What the registry's own commands print beside tables and JSON (`vskill_client.output`): panels, times and
+durations."""
 
 import sys
 from typing import IO
@@ -6,7 +7,7 @@ from typing import IO
 import click
 from rich.console import Console
 
-from vskill_platform.client.output import UNKNOWN
+from vskill_client.output import UNKNOWN
 
 #: Of what goes to a file or a pipe: wider than any line, so that nothing is cut or folded.
 PIPE_WIDTH = 100_000

@@ -48,7 +48,7 @@ def run_in_env(work: Callable[[], Awaitable[T]], *, creates: bool = False) -> T:
 
 def require_own_store() -> None:
     """Raise where a command would make a registry that nobody asked for, and find it empty."""
-    from vskill_platform.domain.errors import InvalidInput
+    from vskill_core.errors import InvalidInput
     from vskill_platform.settings import DEFAULT_STORE, has_own_store
 
     if not has_own_store():
@@ -74,7 +74,7 @@ def open_env_and_run(work: Callable[[], Awaitable[T]], *, creates: bool = False)
 
 async def _in_env(settings: "Settings", work: Callable[[], Awaitable[T]]) -> T:
     from vskill_platform.bootstrap import env_for
-    from vskill_platform.observability import configure_logging
+    from vskill_platform.observing.observability import configure_logging
     from vskill_platform.worker_context import run_with_worker_env
 
     check_shared(settings)
@@ -92,7 +92,7 @@ def is_shared(settings: "Settings") -> bool:
 
 def check_shared(settings: "Settings") -> None:
     """A command beside the server needs a store that both can see."""
-    from vskill_platform.domain.errors import InvalidSettings
+    from vskill_core.errors import InvalidSettings
 
     if settings.store == "memory:":
         raise InvalidSettings(

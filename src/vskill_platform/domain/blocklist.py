@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 import msgspec
 
+from vskill_core.errors import InvalidInput
+from vskill_core.findings import Severity
+from vskill_core.identity import Identity, parse_place
 from vskill_platform.domain.audience import PUBLIC, SEVERAL, Audiences, includes, may_read, widest
-from vskill_platform.domain.errors import InvalidInput
-from vskill_platform.domain.identity import Identity, parse_place
-from vskill_platform.domain.scan import Severity
 
 #: How the reason of what an entry hits begins.
 BLOCK_REASON = "blocked ("

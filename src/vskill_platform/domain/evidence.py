@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from vskill_platform.domain.judges import rank_judges
-from vskill_platform.domain.scan import (
+from vskill_core.findings import (
     NO_JUDGE,
     Finding,
     FindingKind,
@@ -21,6 +20,7 @@ from vskill_platform.domain.scan import (
     StaticReport,
     Verdict,
 )
+from vskill_platform.domain.judges import rank_judges
 from vskill_platform.domain.signals import Signal
 
 

@@ -7,7 +7,7 @@ first. Two judges must agree: a decision that only one of them supports is a rev
 import enum
 from collections.abc import Collection
 
-from vskill_platform.domain.scan import Finding, JudgeReport, JudgeStatus, Verdict
+from vskill_core.findings import Finding, JudgeReport, JudgeStatus, Verdict
 
 #: A judge rejects below the first score, clears findings from the second, approves from the third.
 JUDGE_REJECTS, JUDGE_CLEARS, JUDGE_APPROVES = 40, 60, 80

@@ -10,9 +10,9 @@ from collections.abc import Collection
 
 import msgspec
 
+from vskill_core.errors import InvalidInput
+from vskill_core.identity import Identity, has_control_characters
 from vskill_platform.domain.blocklist import BlockTarget
-from vskill_platform.domain.errors import InvalidInput
-from vskill_platform.domain.identity import Identity, has_control_characters
 
 SUB = "sub:"
 SUBRUN = "subrun:"

@@ -5,7 +5,7 @@ from typing import ClassVar, cast
 
 import msgspec
 
-from vskill_platform.domain.scan import Severity
+from vskill_core.findings import Severity
 from vskill_platform.external_scan.contract import (
     Analyser,
     Parsed,

@@ -11,8 +11,8 @@ import secrets
 
 import msgspec
 
-from vskill_platform.domain.errors import InvalidInput, NotFound, NotPermitted
-from vskill_platform.domain.scan import Severity
+from vskill_core.errors import InvalidInput, NotFound, NotPermitted
+from vskill_core.findings import Severity
 from vskill_platform.external_scan.contract import clean, summed_up
 from vskill_platform.external_scan.dispatch import remote_secrets
 from vskill_platform.store.external_scans import (

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import msgspec
 
-from vskill_platform.domain.scan import Severity, Verdict
+from vskill_core.findings import Severity, Verdict
 from vskill_platform.settings import Settings
 from vskill_platform.store.external_scans import ExternalFinding, ExternalReport, ExternalStatus
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import msgspec
 
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.errors import PlatformError, SourceUnavailable
-from vskill_platform.domain.task import Task
+from vskill_core.content import SkillFile
+from vskill_core.errors import PlatformError, SourceUnavailable
+from vskill_platform.domain.operation.task import Task
 from vskill_platform.external_scan.bandit import Bandit
 from vskill_platform.external_scan.contract import Analyser, Unreadable, find_program, summed_up
 from vskill_platform.external_scan.layout import Layout, layout_of
 from vskill_platform.external_scan.sandbox import EndedProcess, Ending, SandboxLimits, private_folder, run
 from vskill_platform.external_scan.semgrep import Semgrep
-from vskill_platform.kv.entries import ABSENT
+from vskill_platform.ledger.kv.entries import ABSENT
 from vskill_platform.settings import Settings
 from vskill_platform.store.external_scans import (
     EXTERNAL_SCAN,

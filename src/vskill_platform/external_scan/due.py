@@ -7,17 +7,17 @@ what changes. A few at a time: fresh submissions do not wait behind analysers.
 
 import msgspec
 
+from vskill_core.errors import CursorGone
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.errors import CursorGone
 from vskill_platform.domain.keys import is_alias
-from vskill_platform.domain.skill import PublishedSkill, VersionStatus
-from vskill_platform.domain.submission import CLAIM_MS
-from vskill_platform.domain.task import TaskState, task_key
+from vskill_platform.domain.operation.task import TaskState, task_key
+from vskill_platform.domain.skills.skill import PublishedSkill, VersionStatus
+from vskill_platform.domain.submissions.submission import CLAIM_MS
 from vskill_platform.external_scan.contract import is_wanted
 from vskill_platform.external_scan.dispatch import ANALYSERS, provider_names, request_scans
-from vskill_platform.kv.collections import SKILLS, TASKS
-from vskill_platform.kv.entries import Entry
-from vskill_platform.kv.query import Between, Is
+from vskill_platform.ledger.kv.collections import SKILLS, TASKS
+from vskill_platform.ledger.kv.entries import Entry
+from vskill_platform.ledger.kv.query import Between, Is
 from vskill_platform.records import Skips
 from vskill_platform.store.external_scans import EXTERNAL_SCAN
 from vskill_platform.worker_context import require_env

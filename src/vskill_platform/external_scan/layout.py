@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from vskill_platform.domain.content import SkillFile
+from vskill_core.content import SkillFile
 
 #: From the endings that authors use to the ones that analysers know.
 ENDINGS = {

@@ -8,10 +8,10 @@ that is not clean, or that never comes, sends the submission to a reviewer: noth
 
 from collections.abc import Collection
 
-from vskill_platform.domain.errors import SourceUnavailable
+from vskill_core.errors import SourceUnavailable
+from vskill_core.findings import JudgeReport, Verdict
 from vskill_platform.domain.judges import missing_answers
-from vskill_platform.domain.scan import JudgeReport, Verdict
-from vskill_platform.domain.task import TaskState
+from vskill_platform.domain.operation.task import TaskState
 from vskill_platform.external_scan.dispatch import find_analyser, request_scan
 from vskill_platform.store.external_scans import (
     ExternalReport,

@@ -18,7 +18,9 @@ from pathlib import Path
 
 import msgspec
 
-from vskill_platform.child_processes import (
+from vskill_platform.external_scan import launch
+from vskill_platform.ledger.clock import TimeLimit
+from vskill_platform.machine.child_processes import (
     RunningProgram,
     end_group,
     pipe_of,
@@ -26,8 +28,6 @@ from vskill_platform.child_processes import (
     read_up_to,
     start_program,
 )
-from vskill_platform.clock import TimeLimit
-from vskill_platform.external_scan import launch
 
 LAUNCHER = str(Path(launch.__file__).absolute())
 PREFIX = "analysis-"

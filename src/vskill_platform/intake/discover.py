@@ -8,11 +8,10 @@ from collections.abc import Awaitable, Iterable, Sequence
 
 import msgspec
 
-from vskill_platform.domain.errors import InvalidManifest, PlatformError, Unsupported
-from vskill_platform.domain.identity import normalise
-from vskill_platform.domain.naming import slug_of
-from vskill_platform.domain.submission import EntryPoint
-from vskill_platform.gate import some_at_a_time
+from vskill_core.errors import InvalidManifest, PlatformError, Unsupported
+from vskill_core.identity import normalise
+from vskill_core.naming import slug_of
+from vskill_platform.domain.submissions.submission import EntryPoint
 from vskill_platform.intake.submit import (
     NOBODY,
     Submitted,
@@ -23,9 +22,10 @@ from vskill_platform.intake.submit import (
     submit_place,
     submit_repository,
 )
-from vskill_platform.scan.reading.manifest import read_manifest
+from vskill_platform.machine.slots import some_at_a_time
 from vskill_platform.sources.contract import Place, Repositories
 from vskill_platform.worker_context import require_env
+from vskill_scan.reading.manifest import read_manifest
 
 #: How many places of one bulk are submitted at the same time.
 AT_ONCE = 16

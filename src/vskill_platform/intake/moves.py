@@ -6,12 +6,12 @@ has a record of its own already keeps that one.
 
 import msgspec
 
+from vskill_core.errors import Conflict, SourceGone
+from vskill_core.identity import Identity, submission_id
 from vskill_platform.domain import keys
-from vskill_platform.domain.errors import Conflict, SourceGone
-from vskill_platform.domain.identity import Identity, submission_id
-from vskill_platform.kv.entries import ABSENT, Put
+from vskill_platform.ledger.kv.entries import ABSENT, Put
 from vskill_platform.records import decode, persist
-from vskill_platform.store.namespaces import require_as_open
+from vskill_platform.store.people.namespaces import require_as_open
 from vskill_platform.submission_store import read_submission
 from vskill_platform.worker_context import require_env
 

@@ -8,16 +8,14 @@ from typing import NoReturn
 
 import msgspec
 
-from vskill_platform.domain import submission
-from vskill_platform.domain.audience import PUBLIC, PUBLIC_ONLY, Audiences, may_read
-from vskill_platform.domain.content import (
+from vskill_core.content import (
     DEFAULT_LIMITS,
     ContentLimits,
     SkillFile,
     digest_of_files,
     skill_file_of,
 )
-from vskill_platform.domain.errors import (
+from vskill_core.errors import (
     ContentDamaged,
     InvalidManifest,
     LimitExceeded,
@@ -26,22 +24,23 @@ from vskill_platform.domain.errors import (
     NotSignedIn,
     SourceUnavailable,
 )
-from vskill_platform.domain.identity import Identity, normalise, submission_id, upload_identity
-from vskill_platform.domain.namespace import Namespace, NamespaceRole, Quotas, Submitters, namespace_of
-from vskill_platform.domain.naming import slug_of
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import EntryPoint, Rerun, Step, Submission
+from vskill_core.identity import Identity, normalise, submission_id, upload_identity
+from vskill_core.naming import slug_of
+from vskill_platform.domain.audience import PUBLIC, PUBLIC_ONLY, Audiences, may_read
+from vskill_platform.domain.people.namespace import Namespace, NamespaceRole, Quotas, Submitters, namespace_of
+from vskill_platform.domain.submissions import submission
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import EntryPoint, Rerun, Step, Submission
 from vskill_platform.env import Env
 from vskill_platform.intake.moves import settled_place
-from vskill_platform.kv.entries import Operation, Put
-from vskill_platform.scan.reading.manifest import admit_skill, read_manifest
+from vskill_platform.ledger.kv.entries import Operation, Put
 from vskill_platform.sources.contract import Place, Repositories, no_repository
-from vskill_platform.store.audit import record_token_use
-from vskill_platform.store.blocklist import why_blocked
-from vskill_platform.store.namespaces import belonging_of, read_directory
-from vskill_platform.store.owners import role_at
-from vskill_platform.store.quotas import admit_submission
-from vskill_platform.store.skills import place_of
+from vskill_platform.store.people.audit import record_token_use
+from vskill_platform.store.people.namespaces import belonging_of, read_directory
+from vskill_platform.store.people.owners import role_at
+from vskill_platform.store.recall.blocklist import why_blocked
+from vskill_platform.store.skills.quotas import admit_submission
+from vskill_platform.store.skills.skills import place_of
 from vskill_platform.store.stored_content import keep_content, read_content
 from vskill_platform.submission_store import (
     RecordChange,
@@ -51,6 +50,7 @@ from vskill_platform.submission_store import (
     update_submission,
 )
 from vskill_platform.worker_context import require_env
+from vskill_scan.reading.manifest import admit_skill, read_manifest
 
 
 class IntakeOutcome(enum.StrEnum):

@@ -11,18 +11,18 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import msgspec
 
+from vskill_core.errors import InvalidInput, NotFound
 from vskill_platform.domain.audience import Audiences, Everything
-from vskill_platform.domain.errors import InvalidInput, NotFound
 from vskill_platform.domain.keys import REPORT, SUB, SUBRUN
-from vskill_platform.domain.revocation import Revocation, steps_by_kind
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission
-from vskill_platform.domain.task import Task
-from vskill_platform.gate import some_at_a_time
-from vskill_platform.kv.collections import SUBMISSIONS
-from vskill_platform.kv.contract import iterate_pages
-from vskill_platform.kv.entries import Entry, EntryPage
-from vskill_platform.kv.query import Between, In
+from vskill_platform.domain.operation.task import Task
+from vskill_platform.domain.skills.revocation import Revocation, steps_by_kind
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.ledger.kv.collections import SUBMISSIONS
+from vskill_platform.ledger.kv.contract import iterate_pages
+from vskill_platform.ledger.kv.entries import Entry, EntryPage
+from vskill_platform.ledger.kv.query import Between, In
+from vskill_platform.machine.slots import some_at_a_time
 from vskill_platform.notifications.mail import ask_for_mail, ask_for_operator_mail
 from vskill_platform.notifications.notices import (
     AlertNotice,
@@ -39,13 +39,13 @@ from vskill_platform.notifications.post import post
 from vskill_platform.notifications.signature import sign
 from vskill_platform.notifications.telling import News, tell_accounts, tell_now
 from vskill_platform.records import Skips
-from vskill_platform.store.readers import OPERATOR, audiences_of_actor, read_as
-from vskill_platform.store.reports import Report, ReportStatus, get_report
+from vskill_platform.store.people.readers import OPERATOR, audiences_of_actor, read_as
+from vskill_platform.store.review.reports import Report, ReportStatus, get_report
 from vskill_platform.store.revocations import list_revocations, read_revocation, read_serial
-from vskill_platform.store.skills import find_by_full_name
+from vskill_platform.store.skills.skills import find_by_full_name
 from vskill_platform.store.task_kinds import TaskEnd
 from vskill_platform.store.tasks import ask_for
-from vskill_platform.store.webhooks import Webhook, get_webhook, list_webhooks
+from vskill_platform.store.telling.webhooks import Webhook, get_webhook, list_webhooks
 from vskill_platform.submission_store import get_run
 from vskill_platform.worker_context import require_env
 

@@ -18,16 +18,16 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from vskill_platform.domain.errors import InvalidInput, NotFound, SourceUnavailable
-from vskill_platform.domain.notification import (
+from vskill_core.errors import InvalidInput, NotFound, SourceUnavailable
+from vskill_platform.domain.operation.task import Task
+from vskill_platform.domain.submissions.submission import ASKED
+from vskill_platform.domain.telling.notification import (
     DIGEST_GRACE_MS,
     MOST_PROOFS_TO_ADDRESS,
     AccountChoices,
     MailProof,
     Notification,
 )
-from vskill_platform.domain.submission import ASKED
-from vskill_platform.domain.task import Task
 from vskill_platform.notifications.notices import (
     AlertNotice,
     Notice,
@@ -37,18 +37,18 @@ from vskill_platform.notifications.notices import (
 )
 from vskill_platform.notifications.telling import about_alert, about_report
 from vskill_platform.settings import Settings
-from vskill_platform.store.accounts import User, find_enabled
-from vskill_platform.store.notifications import (
+from vskill_platform.store.people.accounts import User, find_enabled
+from vskill_platform.store.people.readers import OPERATOR, read_as
+from vskill_platform.store.review.reports import get_report
+from vskill_platform.store.task_kinds import TaskEnd
+from vskill_platform.store.tasks import ask_for
+from vskill_platform.store.telling.notifications import (
     MAIL,
     MOST_MAILED,
     list_for_digest,
     read_choices,
     topics_of,
 )
-from vskill_platform.store.readers import OPERATOR, read_as
-from vskill_platform.store.reports import get_report
-from vskill_platform.store.task_kinds import TaskEnd
-from vskill_platform.store.tasks import ask_for
 from vskill_platform.submission_store import get_run
 from vskill_platform.worker_context import require_env
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from vskill_platform.domain.revocation import Revocation, RevocationKind, steps_by_kind
-from vskill_platform.domain.revocation_list import RevokedStatus
-from vskill_platform.domain.scan import Severity
-from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import ASKED, Event, Submission
-from vskill_platform.store.reports import Report
+from vskill_core.findings import Severity
+from vskill_core.revocation_list import RevokedStatus
+from vskill_platform.domain.skills.revocation import Revocation, RevocationKind, steps_by_kind
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import ASKED, Event, Submission
+from vskill_platform.store.review.reports import Report
 
 #: How the ids of notices about alerts begin.
 _ALERT = "alert-"

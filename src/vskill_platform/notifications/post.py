@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import httpcore2  # noqa: F401
 import httpx2
 
-from vskill_platform.domain.errors import InvalidInput, SourceUnavailable
+from vskill_core.errors import InvalidInput, SourceUnavailable
 from vskill_platform.sources.addresses import is_public, read_private_hosts, resolve_name
 
 TIMEOUT_S = 10.0

@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import secrets
 
-from vskill_platform.domain.errors import InvalidInput
+from vskill_core.errors import InvalidInput
 
 PREFIX = "whsec_"
 _SECRET_BYTES = 32

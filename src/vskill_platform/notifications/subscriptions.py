@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from vskill_platform.notifications.post import check_receiver
 from vskill_platform.notifications.signature import new_secret
-from vskill_platform.store.webhooks import Webhook, add_webhook
+from vskill_platform.store.telling.webhooks import Webhook, add_webhook
 from vskill_platform.worker_context import require_env
 
 

@@ -6,21 +6,27 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import msgspec
 
-from vskill_platform.domain.errors import Conflict, NotFound, StoreUnavailable
-from vskill_platform.domain.notification import KEPT_MS, Notification, Topic
-from vskill_platform.domain.revocation import Revocation, RevocationKind, steps_by_kind
-from vskill_platform.domain.submission import ASKED, Submission
+from vskill_core.errors import Conflict, NotFound, StoreUnavailable
+from vskill_platform.domain.skills.revocation import Revocation, RevocationKind, steps_by_kind
+from vskill_platform.domain.submissions.submission import ASKED, Submission
+from vskill_platform.domain.telling.notification import KEPT_MS, Notification, Topic
 from vskill_platform.notifications.notices import (
     AlertNotice,
     Notice,
     NoticeType,
     ReportNotice,
 )
-from vskill_platform.store.notifications import find_account, find_accounts, find_watchers, take_back, tell
-from vskill_platform.store.owners import find_maintainers
-from vskill_platform.store.reports import Report, ReportStatus
-from vskill_platform.store.skills import get_skill
+from vskill_platform.store.people.owners import find_maintainers
+from vskill_platform.store.review.reports import Report, ReportStatus
+from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.store.tasks import ask_for
+from vskill_platform.store.telling.notifications import (
+    find_account,
+    find_accounts,
+    find_watchers,
+    take_back,
+    tell,
+)
 from vskill_platform.submission_store import get_submissions_fresh
 from vskill_platform.worker_context import require_env
 

@@ -9,21 +9,21 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from vskill_platform.broker.contract import DeadLetter
-from vskill_platform.disk_space import DiskSpace
+from vskill_core.errors import QueueUnavailable
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import Audiences, Everything
-from vskill_platform.domain.brake import Brake
-from vskill_platform.domain.errors import QueueUnavailable
 from vskill_platform.domain.messages import Body, SubmissionMessage, TaskMessage, decode_body
-from vskill_platform.domain.submission import CLAIM_MS
+from vskill_platform.domain.submissions.submission import CLAIM_MS
+from vskill_platform.domain.verdicts.brake import Brake
+from vskill_platform.ledger.broker.contract import DeadLetter
+from vskill_platform.machine.disk_space import DiskSpace
 from vskill_platform.notifications.deliveries import DELIVERY
 from vskill_platform.notifications.notices import is_alert_id
 from vskill_platform.notifications.telling import TELL
 from vskill_platform.queue.job_health import JobHealth
 from vskill_platform.records import readable
-from vskill_platform.store.notifications import MAIL
-from vskill_platform.store.statistics import JudgeWatch
+from vskill_platform.store.submissions.statistics import JudgeWatch
+from vskill_platform.store.telling.notifications import MAIL
 from vskill_platform.worker_context import require_env
 
 #: Dead letters that are younger than this are a queue that loses work now.

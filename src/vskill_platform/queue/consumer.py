@@ -14,9 +14,7 @@ from contextvars import Context
 import msgspec
 import structlog
 
-from vskill_platform.broker.contract import Batch, Message
-from vskill_platform.clock import TimeLimit
-from vskill_platform.domain.errors import (
+from vskill_core.errors import (
     BlobUnavailable,
     ClaimLost,
     PlatformError,
@@ -27,15 +25,17 @@ from vskill_platform.domain.errors import (
     StoreUnavailable,
 )
 from vskill_platform.domain.messages import SubmissionMessage, TaskMessage, decode_body
-from vskill_platform.domain.submission import Submission, due_at, exhaustion, is_suspect
+from vskill_platform.domain.submissions.submission import Submission, due_at, exhaustion, is_suspect
 from vskill_platform.env import Env
+from vskill_platform.ledger.broker.contract import Batch, Message
+from vskill_platform.ledger.clock import TimeLimit
+from vskill_platform.machine.shortages import shortage_of
 from vskill_platform.pipeline import process_submission
 from vskill_platform.queue.control import current_pause
 from vskill_platform.queue.keeper import kept_alive, take_claim
 from vskill_platform.queue.tasks import handle_task, settle_unclaimed
-from vskill_platform.shortages import shortage_of
 from vskill_platform.store.claims import HeldClaim, NotClaimed, claim_submission
-from vskill_platform.store.workers import give_sign
+from vskill_platform.store.operation.workers import give_sign
 from vskill_platform.submission_store import read_submission
 from vskill_platform.tiers.pool import SCANNER
 from vskill_platform.upkeep.work_needs import find_lack, find_scanner_lack

@@ -3,13 +3,13 @@ ended it stands in the audit, whichever door they came through."""
 
 import msgspec
 
-from vskill_platform.domain.errors import Conflict, InvalidInput, StoreUnavailable
+from vskill_core.errors import Conflict, InvalidInput, StoreUnavailable
 from vskill_platform.domain.keys import CONTROL_QUEUE
-from vskill_platform.domain.submission import CLOCK_SLACK_MS
+from vskill_platform.domain.submissions.submission import CLOCK_SLACK_MS
 from vskill_platform.env import Env
-from vskill_platform.kv.entries import Delete, Put
+from vskill_platform.ledger.kv.entries import Delete, Put
 from vskill_platform.records import Skips, persist
-from vskill_platform.store.audit import record_audit
+from vskill_platform.store.people.audit import record_audit
 from vskill_platform.worker_context import require_env
 
 LONGEST_PAUSE_MS = 7 * 24 * 3_600_000

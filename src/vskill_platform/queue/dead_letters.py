@@ -1,8 +1,9 @@
-"""Dead letters: messages that were set aside for a person. `actions.dead_letters` replays and discards them."""
+"""Dead letters: messages that were set aside for a person. `actions.operation.dead_letters` replays and discards
+them."""
 
-from vskill_platform.broker.contract import DeadLetter
-from vskill_platform.domain.errors import NotFound
-from vskill_platform.store.audit import note
+from vskill_core.errors import NotFound
+from vskill_platform.ledger.broker.contract import DeadLetter
+from vskill_platform.store.people.audit import note
 from vskill_platform.worker_context import require_env
 
 

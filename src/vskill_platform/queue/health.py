@@ -14,26 +14,26 @@ from collections.abc import Iterable
 
 import msgspec
 
-from vskill_platform.disk_space import filling, look_at_disks
+from vskill_core.errors import PlatformError, RecordMalformed, StoreReplaced
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC, Audiences, Everything, may_read
-from vskill_platform.domain.errors import PlatformError, RecordMalformed, StoreReplaced
-from vskill_platform.domain.states import ACTIVE_STATES, State
-from vskill_platform.domain.submission import CLAIM_MS, Submission, owed_violation, violation
-from vskill_platform.domain.task import Task, TaskState
+from vskill_platform.domain.operation.task import Task, TaskState
+from vskill_platform.domain.submissions.states import ACTIVE_STATES, State
+from vskill_platform.domain.submissions.submission import CLAIM_MS, Submission, owed_violation, violation
 from vskill_platform.env import Env
-from vskill_platform.kv.collections import SUBMISSIONS, TASKS
-from vskill_platform.kv.entries import Entry
-from vskill_platform.kv.query import Between, Condition, In, Is
+from vskill_platform.ledger.kv.collections import SUBMISSIONS, TASKS
+from vskill_platform.ledger.kv.entries import Entry
+from vskill_platform.ledger.kv.query import Between, Condition, In, Is
+from vskill_platform.machine.disk_space import filling, look_at_disks
 from vskill_platform.queue.alerts import Alert, AlertFacts, DeadLetters, find_alerts, look_at_dead_letters
 from vskill_platform.queue.control import Pause, current_pause
 from vskill_platform.queue.job_health import JobHealth, job_health
 from vskill_platform.records import audience_of, decode
-from vskill_platform.store.brake import read_brake
 from vskill_platform.store.damage import list_damage
-from vskill_platform.store.preparing import longest_preparing_ms
-from vskill_platform.store.statistics import JudgeWatch, last_end_at, latest_ends
-from vskill_platform.store.workers import WorkersSeen, look_at_workers, silence_ms
+from vskill_platform.store.operation.workers import WorkersSeen, look_at_workers, silence_ms
+from vskill_platform.store.recall.first_management import longest_preparing_ms
+from vskill_platform.store.submissions.statistics import JudgeWatch, last_end_at, latest_ends
+from vskill_platform.store.verdicts.brake import read_brake
 from vskill_platform.submission_store import SubmissionCounts, count_submissions, iter_unreadable_pages
 from vskill_platform.worker_context import require_env
 

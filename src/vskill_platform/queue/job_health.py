@@ -6,7 +6,7 @@ from typing import Protocol
 import msgspec
 
 from vskill_platform.queue.job_specs import JOB_SPECS
-from vskill_platform.store.jobs import JobRecord, read_jobs
+from vskill_platform.store.operation.jobs import JobRecord, read_jobs
 from vskill_platform.worker_context import require_env
 
 #: A job that has not succeeded for this many intervals is stale.

@@ -3,7 +3,7 @@ this module knows none of that, so that one of them can look at the health of al
 
 import msgspec
 
-from vskill_platform.store.vocabulary import EVERY_MS as WORDS_EVERY_MS
+from vskill_platform.store.skills.vocabulary import EVERY_MS as WORDS_EVERY_MS
 from vskill_platform.upkeep import collector
 from vskill_platform.upkeep import scrub as scrubbing
 

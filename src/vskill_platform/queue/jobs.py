@@ -7,20 +7,20 @@ from typing import TypeVar
 
 import msgspec
 
-from vskill_platform.domain.errors import CursorGone
+from vskill_core.errors import CursorGone
 from vskill_platform.external_scan.due import LookPosition, request_due_scans
 from vskill_platform.notifications.deliveries import find_notices, find_owed, find_recalls, find_reports
 from vskill_platform.queue.firings import look_at_alerts
 from vskill_platform.queue.job_specs import JOB_SPECS
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
-from vskill_platform.repo_check import RepoCheckProgress, ask_for_checks
-from vskill_platform.rescan import release_take_downs, request_due_rescans, request_rescan
-from vskill_platform.store.blocklist import reapply_blocklist
-from vskill_platform.store.change_requests import end_unanswered
-from vskill_platform.store.names import name_shown_skills
-from vskill_platform.store.preparing import finish_preparations
-from vskill_platform.store.standing import follow_installs, refresh_standing
-from vskill_platform.store.vocabulary import VocabularyProgress, follow_words
+from vskill_platform.stages.repo_check import RepoCheckProgress, ask_for_checks
+from vskill_platform.stages.rescan import release_take_downs, request_due_rescans, request_rescan
+from vskill_platform.store.recall.blocklist import reapply_blocklist
+from vskill_platform.store.recall.first_management import finish_preparations
+from vskill_platform.store.review.change_requests import end_unanswered
+from vskill_platform.store.skills.names import name_shown_skills
+from vskill_platform.store.skills.reputation import follow_installs, refresh_standing
+from vskill_platform.store.skills.vocabulary import VocabularyProgress, follow_words
 from vskill_platform.upkeep import collector
 from vskill_platform.upkeep import scrub as scrubbing
 from vskill_platform.worker_context import require_env

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeVar
 
-from vskill_platform.broker.contract import Message
-from vskill_platform.domain.errors import ClaimLost, PlatformError, StoreError
+from vskill_core.errors import ClaimLost, PlatformError, StoreError
+from vskill_platform.ledger.broker.contract import Message
 from vskill_platform.store.claims import NotClaimed
 from vskill_platform.worker_context import require_env
 

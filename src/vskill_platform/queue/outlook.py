@@ -4,8 +4,8 @@ from whether anybody works at all. Where one of them is unknown there is no esti
 import msgspec
 
 from vskill_platform.queue.control import Pause, current_pause
-from vskill_platform.store.statistics import Activity, LinePosition
-from vskill_platform.store.workers import look_at_workers
+from vskill_platform.store.operation.workers import look_at_workers
+from vskill_platform.store.submissions.statistics import Activity, LinePosition
 from vskill_platform.worker_context import require_env
 
 

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 import msgspec
 
+from vskill_core.identity import Identity
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.identity import Identity
 from vskill_platform.domain.messages import Send, submission_send, task_send
-from vskill_platform.domain.states import ACTIVE_STATES, State
-from vskill_platform.domain.submission import (
+from vskill_platform.domain.operation.task import Task, TaskState, is_due
+from vskill_platform.domain.submissions.states import ACTIVE_STATES, State
+from vskill_platform.domain.submissions.submission import (
     CLAIM_MS,
     CLOCK_SLACK_MS,
     UNAVAILABLE_MOST_MS,
@@ -22,11 +23,10 @@ from vskill_platform.domain.submission import (
     is_suspect,
     line_owner,
 )
-from vskill_platform.domain.task import Task, TaskState, is_due
 from vskill_platform.env import Env
-from vskill_platform.kv.collections import SUBMISSIONS, TASKS
-from vskill_platform.kv.entries import EntryPage
-from vskill_platform.kv.query import Between, Condition, In, Is
+from vskill_platform.ledger.kv.collections import SUBMISSIONS, TASKS
+from vskill_platform.ledger.kv.entries import EntryPage
+from vskill_platform.ledger.kv.query import Between, Condition, In, Is
 from vskill_platform.queue.control import current_pause
 from vskill_platform.records import Skips
 from vskill_platform.worker_context import require_env

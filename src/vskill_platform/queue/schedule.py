@@ -9,11 +9,11 @@ from contextvars import Context
 import msgspec
 import structlog
 
-from vskill_platform.clock import TimeLimit
-from vskill_platform.domain.errors import PlatformError
+from vskill_core.errors import PlatformError
 from vskill_platform.env import Env
+from vskill_platform.ledger.clock import TimeLimit
 from vskill_platform.queue.jobs import JOBS, Job
-from vskill_platform.store.jobs import JobRecord, finish_tick, renew_tick, take_tick
+from vskill_platform.store.operation.jobs import JobRecord, finish_tick, renew_tick, take_tick
 from vskill_platform.worker_context import require_env, run_with_worker_env
 
 #: How often a running job renews its tick.

@@ -5,10 +5,7 @@ Every kind of task stands in one visible list, `KINDS`, with its budget and its 
 
 import asyncio
 
-from vskill_platform.broker.contract import Message
-from vskill_platform.clock import TimeLimit
-from vskill_platform.domain import task as domain
-from vskill_platform.domain.errors import (
+from vskill_core.errors import (
     BlobUnavailable,
     ClaimLost,
     PlatformError,
@@ -17,21 +14,24 @@ from vskill_platform.domain.errors import (
     StoreUnavailable,
 )
 from vskill_platform.domain.messages import TaskMessage
-from vskill_platform.domain.task import Task, TaskState
+from vskill_platform.domain.operation import task as domain
+from vskill_platform.domain.operation.task import Task, TaskState
 from vskill_platform.external_scan.dispatch import DELAYS_MS, TASK_BUDGET_MS, scan
+from vskill_platform.ledger.broker.contract import Message
+from vskill_platform.ledger.clock import TimeLimit
+from vskill_platform.machine.shortages import shortage_of
 from vskill_platform.notifications.deliveries import DELIVERY, deliver, tell_again
 from vskill_platform.notifications.mail import send_digest, send_mail
 from vskill_platform.notifications.telling import TELL
 from vskill_platform.queue.keeper import kept_alive, take_claim
-from vskill_platform.repo_check import REPO_CHECK, check_repository
-from vskill_platform.rescan import RESCAN, rescan
-from vskill_platform.shortages import shortage_of
+from vskill_platform.stages.repo_check import REPO_CHECK, check_repository
+from vskill_platform.stages.rescan import RESCAN, rescan
 from vskill_platform.store.claims import NotClaimed
 from vskill_platform.store.damage import REPAIR
 from vskill_platform.store.external_scans import EXTERNAL_SCAN
-from vskill_platform.store.notifications import DIGEST, MAIL
 from vskill_platform.store.task_kinds import TaskEnd, TaskKind
 from vskill_platform.store.tasks import HeldTask, claim_task, read_task
+from vskill_platform.store.telling.notifications import DIGEST, MAIL
 from vskill_platform.upkeep.repair import repair
 from vskill_platform.worker_context import require_env
 

@@ -5,11 +5,10 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from vskill_platform.domain.archives import ArchiveDigests
-from vskill_platform.domain.content import FileEntry
-from vskill_platform.domain.evidence import Evidence, JudgeWord
-from vskill_platform.domain.revocation import RevokedList, RevokedVersion
-from vskill_platform.domain.revocation_list import (
+from vskill_core.archives import ArchiveDigests
+from vskill_core.content import FileEntry
+from vskill_core.findings import Severity, StaticReport
+from vskill_core.revocation_list import (
     DAY_MS,
     VALID_MS,
     ListedArchives,
@@ -17,11 +16,7 @@ from vskill_platform.domain.revocation_list import (
     ListedRevocation,
     RevocationDocument,
 )
-from vskill_platform.domain.scan import Severity, StaticReport
-from vskill_platform.domain.skill import VersionRef
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import Submission
-from vskill_platform.signing.statement import (
+from vskill_core.statement import (
     CONTENT_DIGEST,
     PREDICATE_TYPE,
     SKILL_FILE_DIGEST,
@@ -35,6 +30,11 @@ from vskill_platform.signing.statement import (
     Static,
     Subject,
 )
+from vskill_platform.domain.evidence import Evidence, JudgeWord
+from vskill_platform.domain.skills.revocation import RevokedList, RevokedVersion
+from vskill_platform.domain.skills.skill import VersionRef
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Submission
 
 #: By skill and version.
 Archives = Mapping[tuple[str, str], ArchiveDigests]

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from vskill_platform.domain.errors import InvalidSettings, StoreCorrupt, StoreUnavailable
-from vskill_platform.signing.keys import PUBLIC_SUFFIX, PublicKey, SigningKey, read_public_folder
+from vskill_core.errors import InvalidSettings, StoreCorrupt, StoreUnavailable
+from vskill_core.signing_keys import PUBLIC_SUFFIX, PublicKey, SigningKey, read_public_folder
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from vskill_platform.domain.errors import InvalidInput, InvalidSettings, SourceUnavailable
-from vskill_platform.domain.identity import Identity
+from vskill_core.errors import InvalidInput, InvalidSettings, SourceUnavailable
+from vskill_core.identity import Identity
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 #: From a name and a port to the addresses of that name, as text; raises OSError.

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from vskill_platform.domain.errors import Shortage
+from vskill_core.errors import Shortage
 from vskill_platform.sources.snapshots import Snapshot
 
 

@@ -18,8 +18,10 @@ from pathlib import Path
 
 import msgspec
 
+from vskill_core.errors import LimitExceeded, Shortage, Unsupported
 from vskill_platform import __version__
-from vskill_platform.child_processes import (
+from vskill_platform.ledger.clock import TimeLimit
+from vskill_platform.machine.child_processes import (
     RunningProgram,
     end_group,
     pipe_of,
@@ -27,9 +29,7 @@ from vskill_platform.child_processes import (
     read_up_to,
     start_program,
 )
-from vskill_platform.clock import TimeLimit
-from vskill_platform.domain.errors import LimitExceeded, Shortage, Unsupported
-from vskill_platform.shortages import MACHINE, has_memory_for, lack
+from vskill_platform.machine.shortages import MACHINE, has_memory_for, lack
 from vskill_platform.sources.addresses import Route
 from vskill_platform.sources.objects import ObjectReader
 

@@ -9,10 +9,10 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.errors import SourceGone
-from vskill_platform.domain.identity import Identity
-from vskill_platform.domain.submission import Submission
+from vskill_core.content import SkillFile
+from vskill_core.errors import SourceGone
+from vskill_core.identity import Identity
+from vskill_platform.domain.submissions.submission import Submission
 
 
 def no_repository(host: str) -> SourceGone:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from vskill_platform.domain.content import Mode, SkillFile, digest_of_files
-from vskill_platform.domain.states import State
+from vskill_core.content import Mode, SkillFile, digest_of_files
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.settings import Settings
 from vskill_platform.sources.command import find_git
 

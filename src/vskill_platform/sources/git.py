@@ -16,12 +16,12 @@ from pathlib import Path
 
 import msgspec
 
-from vskill_platform.clock import TimeLimit
-from vskill_platform.domain.content import DEFAULT_LIMITS, ContentLimits
-from vskill_platform.domain.errors import NoSkillFound, PlatformError, SourceUnavailable
-from vskill_platform.domain.identity import Identity
-from vskill_platform.domain.submission import Submission
-from vskill_platform.gate import HostHangs, HostSlots, Turns
+from vskill_core.content import DEFAULT_LIMITS, ContentLimits
+from vskill_core.errors import NoSkillFound, PlatformError, SourceUnavailable
+from vskill_core.identity import Identity
+from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.ledger.clock import TimeLimit
+from vskill_platform.machine.slots import HostHangs, HostSlots, Turns
 from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.cache import CacheLimits, SnapshotCache
 from vskill_platform.sources.command import CommandLimits, Git, make_repository

@@ -8,9 +8,9 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from vskill_platform.domain.content import MODES, ContentLimits, Mode, check_path
-from vskill_platform.domain.errors import InvalidInput
-from vskill_platform.domain.identity import SKILL_FILE, clean_path
+from vskill_core.content import MODES, ContentLimits, Mode, check_path
+from vskill_core.errors import InvalidInput
+from vskill_core.identity import SKILL_FILE, clean_path
 
 _KINDS = {"120000": "a symbolic link", "160000": "a submodule"}
 _FIXES = {

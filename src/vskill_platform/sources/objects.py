@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from vskill_platform.child_processes import RunningProgram, pipe_of
+from vskill_platform.machine.child_processes import RunningProgram, pipe_of
 
 
 class ObjectReader:

@@ -15,8 +15,7 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
-from vskill_platform.clock import TimeLimit
-from vskill_platform.domain.errors import (
+from vskill_core.errors import (
     InvalidInput,
     LimitExceeded,
     NoSkillFound,
@@ -24,8 +23,9 @@ from vskill_platform.domain.errors import (
     SourceGone,
     SourceUnavailable,
 )
-from vskill_platform.domain.identity import Identity, normalise
-from vskill_platform.shortages import has_memory_for, lack
+from vskill_core.identity import Identity, normalise
+from vskill_platform.ledger.clock import TimeLimit
+from vskill_platform.machine.shortages import has_memory_for, lack
 from vskill_platform.sources.addresses import Hosts, Route
 from vskill_platform.sources.command import (
     CONFIG,

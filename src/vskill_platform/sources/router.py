@@ -2,9 +2,9 @@
 
 from collections.abc import Collection
 
-from vskill_platform.domain.errors import SourceGone, Unsupported
-from vskill_platform.domain.identity import Identity
-from vskill_platform.domain.submission import Submission
+from vskill_core.errors import SourceGone, Unsupported
+from vskill_core.identity import Identity
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.sources.contract import Fetched, FilesAtHead, Place, RepositoryHead, Survey
 from vskill_platform.sources.git import GitSource
 from vskill_platform.sources.upload import UploadSource

@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from vskill_platform.domain.content import MODES, ContentLimits, SkillFile, check_files
-from vskill_platform.domain.errors import InvalidInput, LimitExceeded, NoSkillFound, Shortage
-from vskill_platform.domain.identity import SKILL_FILE
-from vskill_platform.shortages import MACHINE
+from vskill_core.content import MODES, ContentLimits, SkillFile, check_files
+from vskill_core.errors import InvalidInput, LimitExceeded, NoSkillFound, Shortage
+from vskill_core.identity import SKILL_FILE
+from vskill_platform.machine.shortages import MACHINE
 from vskill_platform.sources.command import CommandLimits, CutOff, Git, TimedOut, check_ending, size_of
 from vskill_platform.sources.listing import (
     TreeEntry,

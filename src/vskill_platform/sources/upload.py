@@ -1,9 +1,9 @@
 """Uploads: their bytes were kept by content digest before any record named them."""
 
-from vskill_platform.blobs.contract import Blobs
-from vskill_platform.domain.damage import verified_files
-from vskill_platform.domain.errors import SourceGone
-from vskill_platform.domain.submission import Submission
+from vskill_core.errors import SourceGone
+from vskill_platform.domain.operation.damage import verified_files
+from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.ledger.blobs.contract import Blobs
 from vskill_platform.sources.contract import Fetched
 
 

@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from vskill_platform.domain import submission as domain
-from vskill_platform.domain.errors import ClaimLost, Conflict, StoreUnavailable
-from vskill_platform.domain.states import State
-from vskill_platform.domain.submission import CLAIM_MS, Owed, Step, Submission
-from vskill_platform.kv.entries import Operation, Put
+from vskill_core.errors import ClaimLost, Conflict, StoreUnavailable
+from vskill_platform.domain.submissions import submission as domain
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import CLAIM_MS, Owed, Step, Submission
+from vskill_platform.ledger.kv.entries import Operation, Put
+from vskill_platform.machine.shortages import MACHINE
 from vskill_platform.records import PAUSE_MS, note_store_failure, persist
-from vskill_platform.shortages import MACHINE
 from vskill_platform.submission_store import (
     RecordChange,
     commit_change,

@@ -2,9 +2,9 @@
 is told only where they may read something that holds it."""
 
 from vskill_platform.domain.audience import EVERYTHING, Audiences
-from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
-from vskill_platform.kv.entries import Entry
-from vskill_platform.kv.query import Is
+from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS
+from vskill_platform.ledger.kv.entries import Entry
+from vskill_platform.ledger.kv.query import Is
 from vskill_platform.records import readable
 from vskill_platform.worker_context import require_env
 

@@ -3,15 +3,15 @@ written by whoever finds the damage and goes when the content is whole again, wi
 
 import msgspec
 
+from vskill_core.errors import ContentDamaged, PlatformError
 from vskill_platform.domain import keys
-from vskill_platform.domain.damage import Damage, DamageKind, add_names
-from vskill_platform.domain.errors import ContentDamaged, PlatformError
-from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.kv.contract import iterate_pages
-from vskill_platform.kv.entries import ABSENT, Delete, Operation, Put
+from vskill_platform.domain.operation.damage import Damage, DamageKind, add_names
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.ledger.kv.contract import iterate_pages
+from vskill_platform.ledger.kv.entries import ABSENT, Delete, Operation, Put
 from vskill_platform.records import Skips, decode, persist
-from vskill_platform.store.audit import record_audit
 from vskill_platform.store.contents import find_holders
+from vskill_platform.store.people.audit import record_audit
 from vskill_platform.store.tasks import ask_for
 from vskill_platform.worker_context import require_env
 

@@ -7,13 +7,13 @@ import enum
 
 import msgspec
 
+from vskill_core.findings import Severity, Verdict
 from vskill_platform.domain import keys
-from vskill_platform.domain import task as tasks
 from vskill_platform.domain.messages import task_send
-from vskill_platform.domain.scan import Severity, Verdict
-from vskill_platform.domain.task import Task
-from vskill_platform.kv.contract import iterate_pages
-from vskill_platform.kv.entries import ABSENT, Operation, Put
+from vskill_platform.domain.operation import task as tasks
+from vskill_platform.domain.operation.task import Task
+from vskill_platform.ledger.kv.contract import iterate_pages
+from vskill_platform.ledger.kv.entries import ABSENT, Operation, Put
 from vskill_platform.records import Skips, decode, persist
 from vskill_platform.store.tasks import read_task
 from vskill_platform.worker_context import require_env

@@ -9,10 +9,10 @@ import enum
 
 import msgspec
 
+from vskill_core.errors import NotFound
+from vskill_core.identity import Identity
 from vskill_platform.domain import keys
-from vskill_platform.domain.errors import NotFound
-from vskill_platform.domain.identity import Identity
-from vskill_platform.kv.entries import ABSENT, Put
+from vskill_platform.ledger.kv.entries import ABSENT, Put
 from vskill_platform.records import Skips, decode
 from vskill_platform.worker_context import require_env
 

@@ -1,6 +1,7 @@
 """Revocations: one record per commit that changes which versions are withdrawn, at `revocation:{serial}`.
 
-Whoever stores a skill gets these writes with it (`store.skills.skill_writes`), so no way of withdrawing or restoring a
+Whoever stores a skill gets these writes with it (`store.skills.skills.skill_writes`), so no way of withdrawing or
+restoring a
 version can leave them out. The serial is the number of such commits; no reader sees it, since it counts hidden ones.
 Two that are made at once meet at the same key: one of them is refused, and tries again with the next serial.
 """
@@ -8,9 +9,9 @@ Two that are made at once meet at the same key: one of them is refused, and trie
 import msgspec
 
 from vskill_platform.domain import keys
-from vskill_platform.domain.revocation import Revocation, RevocationStep, revocation_steps
-from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.kv.entries import ABSENT, Add, Operation, Put
+from vskill_platform.domain.skills.revocation import Revocation, RevocationStep, revocation_steps
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.ledger.kv.entries import ABSENT, Add, Operation, Put
 from vskill_platform.records import decode
 from vskill_platform.worker_context import require_env
 

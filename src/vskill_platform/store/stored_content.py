@@ -4,10 +4,10 @@ keeps a skill's files comes through here, so damage is noted wherever it is met.
 import asyncio
 from collections.abc import Sequence
 
+from vskill_core.content import SkillFile, pack
+from vskill_core.errors import ContentDamaged
 from vskill_platform.domain import keys
-from vskill_platform.domain.content import SkillFile, pack
-from vskill_platform.domain.damage import verified_files
-from vskill_platform.domain.errors import ContentDamaged
+from vskill_platform.domain.operation.damage import verified_files
 from vskill_platform.store.damage import forget_damage, note_damage_in_passing
 from vskill_platform.worker_context import require_env
 

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from vskill_platform.domain.task import Task
-from vskill_platform.kv.entries import Operation
+from vskill_platform.domain.operation.task import Task
+from vskill_platform.ledger.kv.entries import Operation
 
 
 class TaskEnd(msgspec.Struct, frozen=True):

@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from vskill_platform.domain import task as domain
-from vskill_platform.domain.errors import ClaimLost, Conflict
+from vskill_core.errors import ClaimLost, Conflict
 from vskill_platform.domain.messages import Send, task_send
-from vskill_platform.domain.task import Task, TaskState, task_key
-from vskill_platform.kv.entries import ABSENT, Operation, Put
+from vskill_platform.domain.operation import task as domain
+from vskill_platform.domain.operation.task import Task, TaskState, task_key
+from vskill_platform.ledger.kv.entries import ABSENT, Operation, Put
+from vskill_platform.machine.shortages import MACHINE
 from vskill_platform.records import decode, persist
-from vskill_platform.shortages import MACHINE
 from vskill_platform.store.claims import RAN_OUT, NotClaimed, store_failed_under
 from vskill_platform.worker_context import require_env
 

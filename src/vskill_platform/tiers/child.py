@@ -17,12 +17,12 @@ from typing import Any
 
 import msgspec
 
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.scan import ScanStatus
-from vskill_platform.scan.engine import Engine
-from vskill_platform.scan.rules.indicators import with_indicators
-from vskill_platform.scan.rules.ruleset import bundled_rules
+from vskill_core.content import SkillFile
+from vskill_core.findings import ScanStatus
 from vskill_platform.tiers.wire import HEADER, MOST_BYTES, ChildReady, Setup, frame
+from vskill_scan.engine import Engine
+from vskill_scan.rules.indicators import with_indicators
+from vskill_scan.rules.ruleset import bundled_rules
 
 #: The engine ends a scan at its budget; the system ends the process this much later.
 GRACE_S = 1

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.scan import JudgeReport, StaticReport
+from vskill_core.content import SkillFile
+from vskill_core.findings import JudgeReport, StaticReport
 
 
 class Scanner(Protocol):

@@ -18,13 +18,13 @@ import httpx2
 import msgspec
 from structlog.typing import FilteringBoundLogger
 
-from vskill_platform.clock import Clock, TimeLimit
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.errors import Shortage
-from vskill_platform.domain.scan import JUDGE_DOWN, JudgeReport, StaticReport
-from vskill_platform.observability import Metrics
+from vskill_core.content import SkillFile
+from vskill_core.errors import Shortage
+from vskill_core.findings import JUDGE_DOWN, JudgeReport, StaticReport
+from vskill_platform.ledger.clock import Clock, TimeLimit
+from vskill_platform.machine.shortages import MACHINE
+from vskill_platform.observing.observability import Metrics
 from vskill_platform.settings import Settings
-from vskill_platform.shortages import MACHINE
 from vskill_platform.tiers.judge_answer import AnswerRefused, read_answer
 from vskill_platform.tiers.rubric import RUBRIC, Question, make_question, too_many_criticals
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_platform.domain.scan import Confirmation, JudgeReport, JudgeStatus, Verdict
+from vskill_core.findings import Confirmation, JudgeReport, JudgeStatus, Verdict
 from vskill_platform.tiers.rubric import RUBRIC, Question
 
 Score = Annotated[int, msgspec.Meta(ge=0, le=100)]

@@ -19,18 +19,18 @@ from pathlib import Path
 
 import msgspec
 
-from vskill_platform.child_processes import describe_ending, start_own
-from vskill_platform.clock import TimeLimit
-from vskill_platform.domain.content import SkillFile, digest_of_files
-from vskill_platform.domain.errors import Shortage
-from vskill_platform.domain.scan import ScanStatus, StaticReport
-from vskill_platform.scan.limits import DEFAULT_LIMITS, Limits
-from vskill_platform.scan.rules.indicators import NO_INDICATORS, Indicators, with_indicators
-from vskill_platform.scan.rules.ruleset import bundled_rules
-from vskill_platform.scan.rules.structure import CheckManifest
-from vskill_platform.shortages import has_memory_for, lack
+from vskill_core.content import SkillFile, digest_of_files
+from vskill_core.errors import Shortage
+from vskill_core.findings import ScanStatus, StaticReport
+from vskill_platform.ledger.clock import TimeLimit
+from vskill_platform.machine.child_processes import describe_ending, start_own
+from vskill_platform.machine.shortages import has_memory_for, lack
 from vskill_platform.tiers.compiled import load_compiled, store_compiled
 from vskill_platform.tiers.wire import HEADER, ChildReady, Setup, frame
+from vskill_scan.limits import DEFAULT_LIMITS, Limits
+from vskill_scan.rules.indicators import NO_INDICATORS, Indicators, with_indicators
+from vskill_scan.rules.ruleset import bundled_rules
+from vskill_scan.rules.structure import CheckManifest
 
 #: Address space of a child. The rules and the interpreter take a quarter of it.
 MEMORY_BYTES = 1024 * 1024 * 1024

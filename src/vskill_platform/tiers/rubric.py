@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.identity import SKILL_FILE
-from vskill_platform.domain.scan import Finding, StaticReport, Verdict, counting, criticals
+from vskill_core.content import SkillFile
+from vskill_core.findings import Finding, StaticReport, Verdict, counting, criticals
+from vskill_core.identity import SKILL_FILE
 
 RUBRIC = "rubric-2"
 

@@ -6,8 +6,8 @@ import struct
 
 import msgspec
 
-from vskill_platform.scan.limits import Limits
-from vskill_platform.scan.rules.indicators import Indicators
+from vskill_scan.limits import Limits
+from vskill_scan.rules.indicators import Indicators
 
 HEADER = struct.Struct(">I")
 #: A skill of 20 MB, with room; more is a mistake.

@@ -7,8 +7,8 @@ before a record names it, so a record that is written meanwhile has content that
 
 import msgspec
 
-from vskill_platform.domain.content_names import addresses_in
-from vskill_platform.kv.contract import iterate_pages
+from vskill_platform.domain.skills.content_names import addresses_in
+from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.worker_context import require_env
 
 EVERY_MS = 6 * 3_600_000

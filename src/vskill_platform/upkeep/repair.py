@@ -8,20 +8,20 @@ and the scrub asks for it again later.
 
 import msgspec
 
-from vskill_platform.domain import keys
-from vskill_platform.domain.content import digest_of_files, pack
-from vskill_platform.domain.damage import Damage
-from vskill_platform.domain.errors import (
+from vskill_core.content import digest_of_files, pack
+from vskill_core.errors import (
     ContentDamaged,
     LimitExceeded,
     NoSkillFound,
     SourceGone,
     SourceUnavailable,
 )
-from vskill_platform.domain.skill import SkillVersion
-from vskill_platform.domain.submission import Submission
-from vskill_platform.domain.task import Task
-from vskill_platform.kv.entries import Delete
+from vskill_platform.domain import keys
+from vskill_platform.domain.operation.damage import Damage
+from vskill_platform.domain.operation.task import Task
+from vskill_platform.domain.skills.skill import SkillVersion
+from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.ledger.kv.entries import Delete
 from vskill_platform.records import decode
 from vskill_platform.store.damage import mending_writes, read_damage
 from vskill_platform.store.stored_content import verify_content

@@ -9,13 +9,13 @@ from collections.abc import AsyncIterator, Iterable
 
 import msgspec
 
-from vskill_platform.domain.content_names import NAMING, bundles_named
-from vskill_platform.domain.damage import Damage
-from vskill_platform.domain.errors import BlobUnavailable, ContentDamaged
-from vskill_platform.domain.states import State
-from vskill_platform.domain.task import Task, task_key
-from vskill_platform.kv.collections import SUBMISSIONS
-from vskill_platform.kv.entries import Entry
+from vskill_core.errors import BlobUnavailable, ContentDamaged
+from vskill_platform.domain.operation.damage import Damage
+from vskill_platform.domain.operation.task import Task, task_key
+from vskill_platform.domain.skills.content_names import NAMING, bundles_named
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.ledger.kv.collections import SUBMISSIONS
+from vskill_platform.ledger.kv.entries import Entry
 from vskill_platform.records import Skips, decode
 from vskill_platform.store.damage import (
     REPAIR,

@@ -10,12 +10,12 @@ import shutil
 import subprocess
 import tempfile
 
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.errors import Shortage
-from vskill_platform.domain.scan import ScanStatus
+from vskill_core.content import SkillFile
+from vskill_core.errors import Shortage
+from vskill_core.findings import ScanStatus
 from vskill_platform.env import Env
-from vskill_platform.shortages import MACHINE
-from vskill_platform.store.workers import WorkersSeen, look_at_workers
+from vskill_platform.machine.shortages import MACHINE
+from vskill_platform.store.operation.workers import WorkersSeen, look_at_workers
 from vskill_platform.tiers.pool import SCANNER
 from vskill_platform.worker_context import run_with_worker_env
 

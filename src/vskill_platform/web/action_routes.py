@@ -8,9 +8,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_client.wire.skills import SKILLS
 from vskill_platform.actions.action import Action, Keep
 from vskill_platform.actions.wire import DECLARED_AS, Asked, Sent, encode
-from vskill_platform.client.wire.skills import SKILLS
 from vskill_platform.web.api.names import ANY_NAME, CANONICAL, asked_name
 from vskill_platform.web.kept import answer_until_change
 from vskill_platform.web.principal import principal_of, services_of

@@ -11,14 +11,19 @@ from starlette.types import ASGIApp
 
 from vskill_platform.actions.table import ACTIONS
 from vskill_platform.env import Env
-from vskill_platform.web import external_scans, feed, keys, live, operations, revocations, sitemap
+from vskill_platform.web import operations
 from vskill_platform.web.action_routes import endpoints_of
 from vskill_platform.web.api import (
     account,
+    external_scans,
+    feed,
     files,
     installs,
+    keys,
     meta,
+    revocations,
     security,
+    sitemap,
     skills,
 )
 from vskill_platform.web.application import Application
@@ -32,9 +37,10 @@ from vskill_platform.web.clients import (
     wellknown,
 )
 from vskill_platform.web.context import RequestContext
-from vskill_platform.web.hub import Hub
 from vskill_platform.web.pages import table as pages
 from vskill_platform.web.routing import Endpoint
+from vskill_platform.web.streams import live
+from vskill_platform.web.streams.follower import Hub
 
 #: Area by area. A fixed part of a path goes before one that matches anything, whatever the order here.
 ENDPOINTS: tuple[Endpoint, ...] = (

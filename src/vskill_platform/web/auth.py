@@ -13,11 +13,11 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from vskill_core.errors import CrossSite, InvalidInput
+from vskill_core.identity import has_control_characters
 from vskill_platform.actions.principal import ANYBODY, Principal, token_role
-from vskill_platform.domain.errors import CrossSite, InvalidInput
-from vskill_platform.domain.identity import has_control_characters
-from vskill_platform.store.sessions import find_session
-from vskill_platform.store.tokens import PREFIX, find_token
+from vskill_platform.store.people.sessions import find_session
+from vskill_platform.store.people.tokens import PREFIX, find_token
 from vskill_platform.web.browser import (
     MOST_COOKIE,
     SESSION_COOKIE,

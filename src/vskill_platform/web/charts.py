@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import msgspec
 
-from vskill_platform.store.statistics import Slot
+from vskill_platform.store.submissions.statistics import Slot
 from vskill_platform.web.render import UNKNOWN, duration, number
 
 WIDTH, HEIGHT = 600, 160

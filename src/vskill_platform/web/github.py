@@ -16,11 +16,11 @@ import httpcore2  # noqa: F401
 import httpx2
 import msgspec
 
-from vskill_platform.domain.errors import NotFound, NotSignedIn, SourceUnavailable
+from vskill_core.errors import NotFound, NotSignedIn, SourceUnavailable
 from vskill_platform.settings import Settings
-from vskill_platform.store.accounts import User
-from vskill_platform.store.github_accounts import account_of_github
-from vskill_platform.store.sign_in_rule import SignInRule, read_rule
+from vskill_platform.store.people.accounts import User
+from vskill_platform.store.people.github_accounts import account_of_github
+from vskill_platform.store.people.sign_in_rule import SignInRule, read_rule
 
 T = TypeVar("T")
 

@@ -8,22 +8,22 @@ from contextlib import suppress
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform import __version__
-from vskill_platform.actions.visibility import require_entry, resolve
-from vskill_platform.broker.contract import Depth
-from vskill_platform.client.wire.base import Wire
-from vskill_platform.disk_space import look_at_disks
-from vskill_platform.domain.errors import (
+from vskill_client.wire.base import Wire
+from vskill_core.errors import (
     NotSignedIn,
     PlatformError,
     QueueUnavailable,
     Stopping,
     StoreUnavailable,
 )
-from vskill_platform.observability import METRICS_TYPE, QueueFigures
+from vskill_platform import __version__
+from vskill_platform.actions.visibility import require_entry, resolve
+from vskill_platform.ledger.broker.contract import Depth
+from vskill_platform.machine.disk_space import look_at_disks
+from vskill_platform.observing.observability import METRICS_TYPE, QueueFigures
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.health import QueueHealth, queue_health
-from vskill_platform.web.limits import is_loopback
+from vskill_platform.web.door.limits import is_loopback
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.readiness import ReadinessProbe
 from vskill_platform.web.responses import json_response

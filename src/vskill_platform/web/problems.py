@@ -14,8 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.wire import as_written, wire_names
-from vskill_platform.domain.errors import (
+from vskill_core.errors import (
     Ambiguous,
     NotFound,
     NotSignedIn,
@@ -23,6 +22,7 @@ from vskill_platform.domain.errors import (
     RateLimited,
     StoreUnavailable,
 )
+from vskill_platform.actions.wire import as_written, wire_names
 from vskill_platform.web.auth import BAD_TOKEN
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.render import render

@@ -16,14 +16,14 @@ import jinja2
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from vskill_core.plural import counted
 from vskill_platform import __version__
-from vskill_platform.actions.system import SHOW_OVERVIEW
-from vskill_platform.domain.plural import counted
-from vskill_platform.domain.ranking import mark_words
-from vskill_platform.domain.states import State, category_of
+from vskill_platform.actions.operation.system import SHOW_OVERVIEW
+from vskill_platform.domain.skills.ranking import mark_words
+from vskill_platform.domain.submissions.states import State, category_of
 from vskill_platform.web.assets import static_address
-from vskill_platform.web.avatars import avatar_of
 from vskill_platform.web.browser import browser_of
+from vskill_platform.web.drawing.avatars import avatar_of
 from vskill_platform.web.principal import principal_of, services_of
 
 FOLDER = Path(__file__).parent / "templates"

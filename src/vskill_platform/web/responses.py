@@ -7,9 +7,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_client.wire.base import Wire, camel
 from vskill_platform.actions.visibility import reads_as_public
 from vskill_platform.actions.wire import encode
-from vskill_platform.client.wire.base import Wire, camel
 from vskill_platform.web.addresses import NAMED_BY_CLIENT
 from vskill_platform.web.principal import principal_of, services_of
 

@@ -6,7 +6,7 @@ Only names that `assets` found at the start can be asked for: no path reaches th
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.domain.errors import NotFound
+from vskill_core.errors import NotFound
 from vskill_platform.web.assets import FILES
 from vskill_platform.web.routing import page
 

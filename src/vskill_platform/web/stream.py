@@ -17,19 +17,19 @@ import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
+from vskill_core.errors import InvalidInput
 from vskill_platform.actions.principal import Principal
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import Audiences
-from vskill_platform.domain.errors import InvalidInput
-from vskill_platform.domain.revocation import Revocation
-from vskill_platform.domain.skill import PublishedSkill
-from vskill_platform.domain.submission import Submission
-from vskill_platform.kv.collections import SKILLS, SUBMISSIONS
-from vskill_platform.kv.contract import KV
-from vskill_platform.kv.entries import Change, Entry, Settled
+from vskill_platform.domain.skills.revocation import Revocation
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS
+from vskill_platform.ledger.kv.contract import KV
+from vskill_platform.ledger.kv.entries import Change, Entry, Settled
 from vskill_platform.records import audience_of, decode
-from vskill_platform.store.accounts import Role
-from vskill_platform.store.credentials import Credential
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.credentials import Credential
 from vskill_platform.submission_store import SubmissionCounts
 
 #: Room for the longest position of any store, so that every sealed cursor has the same length.

@@ -5,9 +5,9 @@ from typing import Any
 
 from starlette.requests import Request
 
-from vskill_platform.actions.skill_names import find_skill
-from vskill_platform.client.wire.skills import SKILLS
-from vskill_platform.domain.skill import PublishedSkill
+from vskill_client.wire.skills import SKILLS
+from vskill_platform.actions.skills.skill_names import find_skill
+from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.routing import Endpoint, View, get
 

@@ -7,14 +7,14 @@ skill, unless its address asks for too many.
 
 from starlette.requests import Request
 
+from vskill_core.archives import zip_archive
+from vskill_core.content import SkillFile
+from vskill_core.errors import RateLimited
 from vskill_platform.actions.action import Allowance
-from vskill_platform.actions.installs import count_download
-from vskill_platform.domain.archives import zip_archive
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.errors import RateLimited
-from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.actions.skills.installs import count_download
+from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.web.api.files import made_of
-from vskill_platform.web.limits import take
+from vskill_platform.web.door.limits import take
 
 
 async def zip_files(files: tuple[SkillFile, ...]) -> bytes:

@@ -13,21 +13,21 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.account import WHO_AM_I
+from vskill_client.wire.account import OwnAccount
+from vskill_core.archives import ZIP_TYPE
+from vskill_core.errors import Blocked, InvalidInput, NotFound, Withdrawn
 from vskill_platform.actions.action import Services
-from vskill_platform.actions.blocked_skills import current_blocklist, leave_out_blocked
-from vskill_platform.actions.catalogue import list_catalogue, search_catalogue
-from vskill_platform.actions.flat_names import list_beginning_with
-from vskill_platform.actions.installs import with_current_installs
-from vskill_platform.actions.skill_contents import read_file, read_files, read_version, read_versions
-from vskill_platform.actions.skill_names import find_installable, require_version
+from vskill_platform.actions.people.account import WHO_AM_I
+from vskill_platform.actions.skills.blocked_skills import current_blocklist, leave_out_blocked
+from vskill_platform.actions.skills.catalogue import list_catalogue, search_catalogue
+from vskill_platform.actions.skills.flat_names import list_beginning_with
+from vskill_platform.actions.skills.installs import with_current_installs
+from vskill_platform.actions.skills.skill_contents import read_file, read_files, read_version, read_versions
+from vskill_platform.actions.skills.skill_names import find_installable, require_version
 from vskill_platform.actions.wire import Asked
-from vskill_platform.client.wire.account import OwnAccount
-from vskill_platform.domain.archives import ZIP_TYPE
-from vskill_platform.domain.block_index import Blocklist
-from vskill_platform.domain.catalogue import Sort
-from vskill_platform.domain.errors import Blocked, InvalidInput, NotFound, Withdrawn
-from vskill_platform.domain.skill import PublishedSkill, VersionRef, VersionStatus
+from vskill_platform.domain.recall.block_index import Blocklist
+from vskill_platform.domain.skills.catalogue import Sort
+from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef, VersionStatus
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.files import BYTES_TYPE
 from vskill_platform.web.clients.artifacts import count_install, zip_files

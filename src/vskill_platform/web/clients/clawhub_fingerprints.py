@@ -3,8 +3,8 @@ equal ones say which version the folder is."""
 
 import hashlib
 
-from vskill_platform.domain.content import FileEntry
-from vskill_platform.domain.skill import SkillVersion
+from vskill_core.content import FileEntry
+from vskill_platform.domain.skills.skill import SkillVersion
 
 #: ASCII as the client's `localeCompare` orders it, without regard to case.
 _COLLATION = " _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz"

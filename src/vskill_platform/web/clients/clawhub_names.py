@@ -13,13 +13,13 @@ from contextlib import suppress
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.flat_names import leads_to, list_holders, name_skills
+from vskill_core.errors import Ambiguous, InvalidInput, NotFound
+from vskill_core.naming import is_plain_name
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.skill_names import find_skill
-from vskill_platform.domain.errors import Ambiguous, InvalidInput, NotFound
-from vskill_platform.domain.names import hashed_name
-from vskill_platform.domain.naming import is_plain_name
-from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.actions.skills.flat_names import leads_to, list_holders, name_skills
+from vskill_platform.actions.skills.skill_names import find_skill
+from vskill_platform.domain.skills.names import hashed_name
+from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.responses import json_response

@@ -14,23 +14,23 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.intake import UPLOAD, upload_files
+from vskill_core.content import DEFAULT_LIMITS, SkillFile, digest_of_files, skill_file_of
+from vskill_core.errors import Blocked, InvalidInput, NotFound, NotPermitted
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.skill_names import find_skill
-from vskill_platform.actions.staged_files import read_staged, stage_file, ticket_for
+from vskill_platform.actions.skills.skill_names import find_skill
+from vskill_platform.actions.submissions.intake import UPLOAD, upload_files
+from vskill_platform.actions.submissions.staged_files import read_staged, stage_file, ticket_for
 from vskill_platform.actions.wire import Sent
-from vskill_platform.domain.content import DEFAULT_LIMITS, SkillFile, digest_of_files, skill_file_of
-from vskill_platform.domain.errors import Blocked, InvalidInput, NotFound, NotPermitted
-from vskill_platform.domain.skill import VersionRef, VersionStatus, number_after
-from vskill_platform.domain.submission import EntryPoint
+from vskill_platform.domain.skills.skill import VersionRef, VersionStatus, number_after
+from vskill_platform.domain.submissions.submission import EntryPoint
 from vskill_platform.intake.submit import IntakeOutcome, Submitted
-from vskill_platform.scan.reading.manifest import read_manifest
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.clawhub import API
 from vskill_platform.web.clients.clawhub_names import UPLOADS
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import body_of, decode_body, post, read_body
+from vskill_scan.reading.manifest import read_manifest
 
 #: A form may hold the files and little more.
 MOST_FORM = DEFAULT_LIMITS.bytes_total + 2_000_000

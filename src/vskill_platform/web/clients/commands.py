@@ -5,7 +5,7 @@ import shlex
 
 import msgspec
 
-from vskill_platform.domain.naming import hyphenate
+from vskill_core.naming import hyphenate
 
 _SAME = "The archive is the same bytes every time."
 _ITS_OWNER = "The list holds all of the owner's skills."

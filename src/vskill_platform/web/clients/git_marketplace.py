@@ -1,14 +1,16 @@
 """Marketplaces as git repositories: of everything, of what accounts may read, of an owner, and of a collection.
 
-A repository holds one commit without history, made of the list that `actions.git_lists` gives. A process packs a list
-once for each address that it is reached by.
+A repository holds one commit without history, made of the list that `actions.skills.git_lists` gives. A process packs
+a list once for each address that it is reached by.
 """
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.git_lists import (
+from vskill_core.content import SkillFile
+from vskill_core.errors import BlobUnavailable, NotFound
+from vskill_platform.actions.skills.git_lists import (
     ListScope,
     collection_scope,
     current_git_list,
@@ -17,9 +19,7 @@ from vskill_platform.actions.git_lists import (
     public_scope,
     read_git_list,
 )
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.errors import BlobUnavailable, NotFound
-from vskill_platform.domain.git_list import BASE, MANIFEST, ServedList
+from vskill_platform.domain.skills.git_list import BASE, MANIFEST, ServedList
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.files import made_of
 from vskill_platform.web.clients.git_objects import pack_of, repository_of

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from vskill_platform.domain.content import SkillFile
+from vskill_core.content import SkillFile
 
 _TYPES = {"commit": 1, "tree": 2, "blob": 3}
 _FOLDER = "40000"

@@ -12,11 +12,11 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.collections import read_collection
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.scopes import ListedSkill, describe_skill
-from vskill_platform.domain.block_index import Blocklist
-from vskill_platform.domain.skill import PublishedSkillSummary, listed_version
+from vskill_platform.actions.skills.collections import read_collection
+from vskill_platform.actions.skills.scopes import ListedSkill, describe_skill
+from vskill_platform.domain.recall.block_index import Blocklist
+from vskill_platform.domain.skills.skill import PublishedSkillSummary, listed_version
 from vskill_platform.web.clients.commands import marketplace_name
 from vskill_platform.web.clients.wellknown import answer_scope, listed_skills, prefix_of
 from vskill_platform.web.principal import principal_of, services_of

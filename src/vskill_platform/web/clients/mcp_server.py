@@ -39,28 +39,28 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from vskill_client.wire.submissions import SubmitSkill
+from vskill_core.errors import InvalidInput, NotSignedIn, PlatformError
+from vskill_core.identity import SKILL_FILE
 from vskill_platform import __version__
 from vskill_platform.actions.action import Action, Allowance
-from vskill_platform.actions.blocked_skills import current_blocklist
-from vskill_platform.actions.capabilities import card_view
-from vskill_platform.actions.catalogue import list_catalogue, list_unblocked, search_catalogue
-from vskill_platform.actions.flat_names import name_skill
-from vskill_platform.actions.installs import with_current_installs
-from vskill_platform.actions.intake import SUBMIT
-from vskill_platform.actions.skill_contents import ReadVersion, read_file, read_files, read_skill_text
-from vskill_platform.actions.skill_names import find_installable, find_skill
-from vskill_platform.actions.skill_security import SECURITY, read_reports
-from vskill_platform.actions.skill_views import card, detail
+from vskill_platform.actions.skills.blocked_skills import current_blocklist
+from vskill_platform.actions.skills.capabilities import card_view
+from vskill_platform.actions.skills.catalogue import list_catalogue, list_unblocked, search_catalogue
+from vskill_platform.actions.skills.flat_names import name_skill
+from vskill_platform.actions.skills.installs import with_current_installs
+from vskill_platform.actions.skills.skill_contents import ReadVersion, read_file, read_files, read_skill_text
+from vskill_platform.actions.skills.skill_names import find_installable, find_skill
+from vskill_platform.actions.skills.skill_views import card, detail
+from vskill_platform.actions.submissions.intake import SUBMIT
+from vskill_platform.actions.verdicts.skill_security import SECURITY, read_reports
 from vskill_platform.actions.visibility import audiences_of, needs_token
-from vskill_platform.client.wire.submissions import SubmitSkill
-from vskill_platform.domain.errors import InvalidInput, NotSignedIn, PlatformError
-from vskill_platform.domain.identity import SKILL_FILE
 from vskill_platform.settings import Settings
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.auth import BAD_TOKEN, has_bad_token
 from vskill_platform.web.clients import mcp_skills
 from vskill_platform.web.clients.commands import install_commands
-from vskill_platform.web.limits import take
+from vskill_platform.web.door.limits import take
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.problems import cut_text
 from vskill_platform.worker_context import require_env, run_with_worker_env

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote, unquote
 
+from vskill_core.errors import BlobUnavailable
+from vskill_core.identity import SKILL_FILE
+from vskill_core.naming import is_plain_name
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.skill_contents import read_current_versions, read_fields
+from vskill_platform.actions.skills.skill_contents import read_current_versions, read_fields
 from vskill_platform.actions.visibility import reads_as_public
-from vskill_platform.domain.errors import BlobUnavailable
-from vskill_platform.domain.identity import SKILL_FILE
-from vskill_platform.domain.naming import is_plain_name
-from vskill_platform.domain.skill import PublishedSkill, SkillVersion
+from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion
 
 EXTENSION = "io.modelcontextprotocol/skills"
 FOLDER_TYPE = "inode/directory"

@@ -10,12 +10,12 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.flat_names import name_skill
-from vskill_platform.actions.skill_contents import read_files
-from vskill_platform.actions.skill_names import find_installable, find_skill
-from vskill_platform.domain.content import SkillFile
-from vskill_platform.domain.errors import NotFound
-from vskill_platform.domain.skill import PublishedSkill, listed_version
+from vskill_core.content import SkillFile
+from vskill_core.errors import NotFound
+from vskill_platform.actions.skills.flat_names import name_skill
+from vskill_platform.actions.skills.skill_contents import read_files
+from vskill_platform.actions.skills.skill_names import find_installable, find_skill
+from vskill_platform.domain.skills.skill import PublishedSkill, listed_version
 from vskill_platform.web.api.files import made_of
 from vskill_platform.web.clients.artifacts import count_install
 from vskill_platform.web.clients.git_objects import Repository, pack_of, repository_of

@@ -15,27 +15,27 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.blocked_skills import current_blocklist
-from vskill_platform.actions.catalogue import search_catalogue
-from vskill_platform.actions.collections import read_collection
-from vskill_platform.actions.flat_names import name_skills
+from vskill_core.archives import ZIP_TYPE, Artifact
+from vskill_core.content import skill_file_of
+from vskill_core.errors import NotFound
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.scopes import (
+from vskill_platform.actions.skills.blocked_skills import current_blocklist
+from vskill_platform.actions.skills.catalogue import search_catalogue
+from vskill_platform.actions.skills.collections import read_collection
+from vskill_platform.actions.skills.flat_names import name_skills
+from vskill_platform.actions.skills.scopes import (
     ListedSkill,
     describe_skill,
     find_in_scope,
     iterate_scope,
     read_installable,
 )
-from vskill_platform.actions.skill_contents import read_current_versions, read_files, read_version
-from vskill_platform.actions.skill_names import find_installable, find_skill
+from vskill_platform.actions.skills.skill_contents import read_current_versions, read_files, read_version
+from vskill_platform.actions.skills.skill_names import find_installable, find_skill
 from vskill_platform.actions.visibility import common_reader, document_reader, namespace_reader
 from vskill_platform.actions.wire import Asked
-from vskill_platform.domain.archives import ZIP_TYPE, Artifact
-from vskill_platform.domain.block_index import Blocklist
-from vskill_platform.domain.content import skill_file_of
-from vskill_platform.domain.errors import NotFound
-from vskill_platform.domain.skill import PublishedSkill, SkillVersion
+from vskill_platform.domain.recall.block_index import Blocklist
+from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.files import BYTES_TYPE
 from vskill_platform.web.api.names import asked_skill

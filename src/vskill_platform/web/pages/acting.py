@@ -10,10 +10,10 @@ from msgspec import inspect
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_core.errors import CrossSite, InvalidInput, NotSignedIn, PlatformError
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.checks import check_request, invalid_request
-from vskill_platform.actions.teams import split_names
-from vskill_platform.domain.errors import CrossSite, InvalidInput, NotSignedIn, PlatformError
+from vskill_platform.actions.people.teams import split_names
 from vskill_platform.web import routing
 from vskill_platform.web.api.names import asked_name
 from vskill_platform.web.auth import form_of, safe_next, text_of, values_of

@@ -4,27 +4,27 @@ from typing import Any
 
 import msgspec
 
-from vskill_platform.actions.access import SHOW_ACCESS
-from vskill_platform.actions.accounts import LIST_ACCOUNTS
 from vskill_platform.actions.action import Action
-from vskill_platform.actions.audit import READ_AUDIT
-from vskill_platform.actions.blocklist import BLOCKS
-from vskill_platform.actions.bulk import BULK
-from vskill_platform.actions.collections import CREATE_COLLECTION
-from vskill_platform.actions.content import SHOW_CONTENT
-from vskill_platform.actions.jobs import LIST_JOBS
-from vskill_platform.actions.namespaces import MAKE_PUBLIC
+from vskill_platform.actions.operation.audit import READ_AUDIT
+from vskill_platform.actions.operation.content import SHOW_CONTENT
+from vskill_platform.actions.operation.jobs import LIST_JOBS
+from vskill_platform.actions.operation.queue import STATUS
+from vskill_platform.actions.operation.system import SHOW_OVERVIEW, SHOW_SETTINGS, SHOW_STORAGE
+from vskill_platform.actions.people.access import SHOW_ACCESS
+from vskill_platform.actions.people.accounts import LIST_ACCOUNTS
+from vskill_platform.actions.people.namespaces import MAKE_PUBLIC
+from vskill_platform.actions.people.teams import CREATE_TEAM
+from vskill_platform.actions.people.tokens import LIST_ALL_TOKENS
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.queue import STATUS
-from vskill_platform.actions.reports import FILED
-from vskill_platform.actions.review_queue import WAITING
-from vskill_platform.actions.rule_figures import RULE_FIGURES
-from vskill_platform.actions.suppressions import SUPPRESSED
-from vskill_platform.actions.system import SHOW_OVERVIEW, SHOW_SETTINGS, SHOW_STORAGE
-from vskill_platform.actions.takedowns import TAKE_DOWN
-from vskill_platform.actions.teams import CREATE_TEAM
-from vskill_platform.actions.tokens import LIST_ALL_TOKENS
-from vskill_platform.actions.webhooks import LIST_WEBHOOKS
+from vskill_platform.actions.recall.blocklist import BLOCKS
+from vskill_platform.actions.recall.takedowns import TAKE_DOWN
+from vskill_platform.actions.review.bulk import BULK
+from vskill_platform.actions.review.reports import FILED
+from vskill_platform.actions.review.review_queue import WAITING
+from vskill_platform.actions.skills.collections import CREATE_COLLECTION
+from vskill_platform.actions.telling.webhooks import LIST_WEBHOOKS
+from vskill_platform.actions.verdicts.rule_figures import RULE_FIGURES
+from vskill_platform.actions.verdicts.suppressions import SUPPRESSED
 
 
 class AdminArea(msgspec.Struct, frozen=True):

@@ -3,12 +3,12 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.catalogue import list_unblocked
-from vskill_platform.actions.collections import read_collections
-from vskill_platform.actions.flat_names import name_skill
+from vskill_platform.actions.skills.catalogue import list_unblocked
+from vskill_platform.actions.skills.collections import read_collections
+from vskill_platform.actions.skills.flat_names import name_skill
 from vskill_platform.actions.visibility import common_reader
 from vskill_platform.domain.audience import PUBLIC
-from vskill_platform.domain.catalogue import Sort
+from vskill_platform.domain.skills.catalogue import Sort
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients import mcp
 from vskill_platform.web.clients.commands import flat_name, marketplace_name

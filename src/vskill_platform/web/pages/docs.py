@@ -3,10 +3,10 @@
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from vskill_platform.actions.rule_figures import RULE_FIGURES, ListRuleFigures, RuleFiguresAnswer
-from vskill_platform.domain.errors import NotFound
+from vskill_core.errors import NotFound
+from vskill_platform.actions.verdicts.rule_figures import RULE_FIGURES, ListRuleFigures, RuleFiguresAnswer
 from vskill_platform.web.documents import DOCUMENTS, sections
-from vskill_platform.web.markdown import Style, render_aside
+from vskill_platform.web.drawing.markdown import Style, render_aside
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page

@@ -5,20 +5,24 @@ One quiet line says whether the queue's promise holds; its figures are on the qu
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_core.errors import PlatformError
 from vskill_platform.actions.action import Services
-from vskill_platform.actions.blocked_skills import look_again
-from vskill_platform.actions.catalogue import list_front_page
-from vskill_platform.actions.collections import read_collected_skills, read_collection, read_collections
+from vskill_platform.actions.operation.queue import HealthAnswer
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.queue import HealthAnswer
-from vskill_platform.domain.errors import PlatformError
-from vskill_platform.domain.listing import OTHER
-from vskill_platform.domain.skill import PublishedSkill
+from vskill_platform.actions.skills.blocked_skills import look_again
+from vskill_platform.actions.skills.catalogue import list_front_page
+from vskill_platform.actions.skills.collections import (
+    read_collected_skills,
+    read_collection,
+    read_collections,
+)
+from vskill_platform.domain.skills.listing import OTHER
+from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.commands import install_address
 from vskill_platform.web.kept import answer_recently
-from vskill_platform.web.pages.queue import recent_health
-from vskill_platform.web.pages.skills import recent_facets
+from vskill_platform.web.pages.skills.skills import recent_facets
+from vskill_platform.web.pages.submissions.queue import recent_health
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page

@@ -10,9 +10,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.blocked_skills import leave_out_blocked
-from vskill_platform.actions.catalogue import search_catalogue
 from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.skills.blocked_skills import leave_out_blocked
+from vskill_platform.actions.skills.catalogue import search_catalogue
 from vskill_platform.actions.wire import Asked
 from vskill_platform.web.documents import find_documents
 from vskill_platform.web.pages.admin_areas import areas_for

@@ -1,27 +1,13 @@
 """Every page, area by area; `web.app` puts the API beside them."""
 
 from vskill_platform.web import static_files
-from vskill_platform.web.pages import (
-    account,
-    admin,
-    clients,
-    docs,
-    hand_ins,
-    home,
-    namespaces,
-    notifications,
-    owners,
-    ownership,
-    palette,
-    queue,
-    revocations,
-    signin,
-    skill,
-    skill_files,
-    skills,
-    submissions,
-    submit,
-)
+from vskill_platform.web.pages import clients, docs, home, palette
+from vskill_platform.web.pages.operation import admin
+from vskill_platform.web.pages.people import account, namespaces, owners, ownership, signin
+from vskill_platform.web.pages.recall import revocations
+from vskill_platform.web.pages.skills import skill, skill_files, skills
+from vskill_platform.web.pages.submissions import hand_ins, queue, submissions, submit
+from vskill_platform.web.pages.telling import notifications
 from vskill_platform.web.routing import Endpoint
 
 ENDPOINTS: tuple[Endpoint, ...] = (

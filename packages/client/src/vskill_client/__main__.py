@@ -1,0 +1,5 @@
+"""`python -m` runs the executable."""
+
+from vskill_client.main import main
+
+main()

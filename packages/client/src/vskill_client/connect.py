@@ -1,0 +1,299 @@
+"""`connect` and `git-credential`: point the agents of this machine at a registry, and hand its token to git.
+
+`connect` shows what it would write into a client's settings, writes it with `--yes`, and `--undo` brings the old bytes
+back. What it wrote is noted beside the tokens of `login`.
+"""
+
+import base64
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+import msgspec
+
+from vskill_client.destination import Destination, current_destination
+from vskill_client.registries import read_tokens, remote_variables, replace_file
+from vskill_client.settings_files import put_json_entry, put_section, take_out, take_out_member
+from vskill_core.errors import InvalidInput, RegistryUnavailable
+
+NOTES = "connected.json"
+
+
+class WrittenEntry(msgspec.Struct, frozen=True):
+    """What was put into one file."""
+
+    path: str
+    #: the file as it was, in base64; None where there was none
+    before: str | None
+    #: the file as it was written, in base64
+    after: str
+    #: what was put in
+    put: str
+
+
+class PlannedEntry(msgspec.Struct, frozen=True):
+    """A file as it would be, and what would be put in."""
+
+    path: Path
+    after: str
+    put: str
+
+
+class ListAddress(msgspec.Struct, frozen=True):
+    """The list of skills that a client is pointed at."""
+
+    registry: str
+    #: below the registry, without an ending
+    path: str
+    #: the marketplace's name
+    name: str
+
+    @property
+    def git(self) -> str:
+        return f"{self.registry}/{self.path}.git"
+
+
+@click.command("connect")
+@click.argument(
+    "client",
+    type=click.Choice(("claude", "codex", "copilot", "opencode", "gemini", "skills", "clawhub", "vskill")),
+)
+@click.option("--owner", help="Only the skills of this owner or namespace.")
+@click.option("--collection", help="Only this collection.")
+@click.option("--yes", is_flag=True, help="Write what is shown.")
+@click.option("--undo", is_flag=True, help="Take back what an earlier call wrote.")
+@click.pass_obj
+def connect_client(
+    connection: Destination, *, client: str, owner: str | None, collection: str | None, yes: bool, undo: bool
+) -> None:
+    """Point a client of this machine at the registry of --registry.
+
+    Shows what it would write into the client's settings; --yes writes it. With a token that `login` keeps, git gets it
+    from the command `git-credential`, so that no file of the client holds it.
+    """
+    if undo:
+        _undo(client)
+        return
+    if owner and collection:
+        raise click.UsageError("give --owner or --collection, not both")
+    if not connection.registry:
+        fix = "give --registry URL"
+        raise InvalidInput("There is no registry to connect to.", field="--registry", fix=fix)
+    address = _find_list(connection, client, owner, collection)
+    planned = _plan(client, address, has_token=connection.token is not None)
+    for one in planned:
+        click.echo(f"{one.path}:\n{one.put.strip()}\n")
+    click.echo(_next_step(client, address))
+    if planned and yes:
+        _write(client, planned)
+        click.echo(f"Written. `{connection.program} connect {client} --undo` takes it back.")
+    elif planned:
+        click.echo("Nothing is written yet: add --yes.")
+
+
+@click.command("git-credential")
+@click.argument("operation", type=click.Choice(("get", "store", "erase")))
+def git_credential(*, operation: str) -> None:
+    """Hand git the token that `login` keeps for a registry; git calls this itself."""
+    asked = dict(line.rstrip("\n").split("=", 1) for line in sys.stdin if "=" in line)
+    if operation != "get":
+        return
+    wanted = (asked.get("protocol", ""), asked.get("host", ""))
+    for address, token in read_tokens(remote_variables().folder).items():
+        if urlsplit(address)[:2] == wanted:
+            click.echo(f"username=any\npassword={token}")
+            return
+
+
+# What is written.
+
+
+def _find_list(
+    connection: Destination, client: str, owner: str | None, collection: str | None
+) -> ListAddress:
+    """The list's address, and the name that the registry gives it."""
+    import httpx2
+
+    # OpenCode sends no token, so it is pointed at what can be read without one.
+    token = None if client == "opencode" else connection.token
+    everything = "internal/marketplace" if token else "marketplace"
+    scope = f"collections/{collection}" if collection else owner or ""
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    document = (
+        f"{connection.registry}/{scope}/marketplace.json"
+        if scope
+        else f"{connection.registry}/marketplace.json"
+    )
+    try:
+        answer = httpx2.get(document, headers=headers, timeout=30)
+        if client == "opencode" and answer.status_code in (401, 404):
+            message = f"{document} cannot be read without a token, and OpenCode sends none."
+            fix = "name a public owner or collection, or use another client for private skills"
+            raise InvalidInput(message, field="--collection" if collection else "--owner", fix=fix)
+        answer.raise_for_status()
+        name = str(answer.json()["name"])
+    except (httpx2.HTTPError, ValueError, KeyError) as error:
+        raise RegistryUnavailable(f"{document} cannot be read: {error}") from error
+    ending = "-internal" if token and not scope else ""
+    return ListAddress(connection.registry, scope or everything, name + ending)
+
+
+def _plan(client: str, address: ListAddress, *, has_token: bool) -> list[PlannedEntry]:
+    """What is missing in the client's settings, and in git's where a token is needed."""
+    home, planned = Path.home(), []
+    if client in ("claude", "copilot"):
+        path, before = _read(home / f".{client}" / "settings.json")
+        source = msgspec.json.encode({"source": {"source": "git", "url": address.git}}).decode()
+        if f'"{address.git}"' not in before:
+            _refuse_other(path, before, f'"{address.name}"')
+            entry = f'"{address.name}": {source}'
+            planned.append((path, put_json_entry(before, ("extraKnownMarketplaces",), entry)))
+    elif client == "codex":
+        path, before = _read(home / ".codex" / "config.toml")
+        head = f"[marketplaces.{address.name}]"
+        if f'"{address.git}"' not in before:
+            _refuse_other(path, before, head)
+            section = f'{head}\nsource_type = "git"\nsource = "{address.git}"\n'
+            planned.append((path, put_section(before, section)))
+    elif client == "opencode":
+        path, before = _read(_opencode_settings(home))
+        scope = "" if address.path.endswith("marketplace") else f"/{address.path}"
+        url = f'"{address.registry}{scope}/.well-known/skills/"'
+        if url not in before:
+            planned.append((path, put_json_entry(before, ("skills", "urls"), url, is_item=True)))
+    if has_token and client in ("claude", "copilot", "codex"):
+        path, before = _read(home / ".gitconfig")
+        head = f'[credential "{address.registry}"]'
+        if head not in before:
+            helper = f"!{current_destination().program} git-credential"
+            planned.append((path, put_section(before, f"{head}\n\thelper = {helper}\n")))
+    return [PlannedEntry(path, after, put) for path, (after, put) in planned]
+
+
+def _refuse_other(path: Path, text: str, name: str) -> None:
+    """Two entries of one name would be read differently by each program."""
+    if name in text:
+        message = f"{path} has {name} already, with another address."
+        raise InvalidInput(message, field="file", fix="remove that entry first")
+
+
+def _opencode_settings(home: Path) -> Path:
+    folder = home / ".config" / "opencode"
+    commented = folder / "opencode.jsonc"
+    return commented if commented.exists() else folder / "opencode.json"
+
+
+def _read(path: Path) -> tuple[Path, str]:
+    """The file and its text; one that is not there is empty."""
+    return path, path.read_bytes().decode("utf-8") if path.exists() else ""
+
+
+def _next_step(client: str, address: ListAddress) -> str:
+    """What to type then, or where there is nothing to write, instead."""
+    base = address.registry
+    steps = {
+        "claude": f"Then, in Claude Code: /plugin install SKILL@{address.name}",
+        "codex": f"Then: codex plugin marketplace upgrade {address.name}; codex plugin add SKILL@{address.name}",
+        "copilot": f"Then: copilot plugin install SKILL@{address.name}",
+        "opencode": "Then start OpenCode again.",
+        "gemini": f"Gemini CLI keeps no list: gemini extensions install {base}/marketplace/OWNER/REPO/SKILL.git",
+        "skills": f"skills keeps no settings: npx skills add {base}/OWNER/REPO/SKILL",
+        "clawhub": f"clawhub keeps no list: npx clawhub --registry {base}/clawhub install SKILL",
+        "vskill": f"vskill finds and submits, never installs: export VSKILL_API_BASE={base} VSKILL_API_URL={base}",
+    }
+    return steps[client]
+
+
+# Writing, and taking back.
+
+
+def _write(client: str, planned: list[PlannedEntry]) -> None:
+    notes, path = _read_notes()
+    written = [
+        WrittenEntry(
+            str(one.path),
+            _encode(one.path.read_bytes().decode()) if one.path.exists() else None,
+            _encode(one.after),
+            one.put,
+        )
+        for one in planned
+    ]
+
+    # Noted first: what is written can always be taken back.
+    replace_file(path, {**notes, client: [*notes.get(client, []), *written]})
+    for one in planned:
+        one.path.parent.mkdir(parents=True, exist_ok=True)
+        one.path.write_bytes(one.after.encode())
+
+
+def _undo(client: str) -> None:
+
+    notes, path = _read_notes()
+    left = []
+    for one in reversed(notes.pop(client, [])):
+        heir = _other_user(one, notes)
+        if heir is not None:
+            notes[heir] = [*notes[heir], one]
+            click.echo(f"{one.path}: the entry stays, because {heir} uses it.")
+            continue
+        said = _take_back(one)
+        click.echo(said or f"{one.path}: it has changed since; remove this by hand:\n{one.put.strip()}")
+        if said is None:
+            left.append(one)
+    replace_file(path, {**notes, **({client: left} if left else {})})
+    if left:
+        raise SystemExit(1)
+
+
+def _other_user(one: WrittenEntry, notes: dict[str, list[WrittenEntry]]) -> str | None:
+    """A client that is still connected to the registry whose token this entry of git's settings hands out."""
+    _, helped, rest = one.put.partition('[credential "')
+    if not helped:
+        return None
+    registry = rest.partition('"')[0]
+    begins = f'"{registry}/'
+    return next((name for name, own in notes.items() if any(begins in entry.put for entry in own)), None)
+
+
+def _take_back(one: WrittenEntry) -> str | None:
+    """What was done; None where the entry is not there as it was written."""
+    path = Path(one.path)
+    if not path.exists():
+        return f"{path}: it is gone already."
+    _, now = _read(path)
+    if now == _decode(one.after):
+        if one.before is None:
+            path.unlink()
+            return f"{path}: removed; there was none before."
+        path.write_bytes(_decode(one.before).encode())
+        return f"{path}: as it was before."
+    without = take_out(now, one.put)
+    name, marketplace, url = one.put.partition('": {"source":{"source":"git","url":"')
+    if without is None and marketplace:
+        # Claude Code and Copilot CLI write the whole file anew with each plugin.
+        name, url = name.rpartition('"')[2], url.partition('"')[0]
+        without = take_out_member(now, ("extraKnownMarketplaces", name), url)
+    if without is None:
+        return None
+    if without == now:
+        return f"{path}: the entry is gone already."
+    path.write_bytes(without.encode())
+    return f"{path}: the entry is removed; what changed since stays."
+
+
+def _read_notes() -> tuple[dict[str, list[WrittenEntry]], Path]:
+
+    path = remote_variables().folder / NOTES
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, list[WrittenEntry]]), path
+    except FileNotFoundError:
+        return {}, path
+
+
+def _encode(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def _decode(text: str) -> str:
+    return base64.b64decode(text).decode()

@@ -1,0 +1,219 @@
+"""`install`: download a version of a skill from a registry, check it against its signed attestation, and put it into a
+folder."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from vskill_client.destination import Caller, run_with_caller, tell_registries
+from vskill_client.group import complete
+from vskill_client.installed import (
+    DEFAULT_FOLDER,
+    InstallRecord,
+    check_replaceable,
+    folder_of,
+    is_installed,
+    is_recorded,
+    write_install,
+)
+from vskill_client.lock import LockedEntry, read_lock
+from vskill_client.output import json_option, plain, print_json
+from vskill_client.wire.skills import (
+    ATTESTATION,
+    COUNT_INSTALL,
+    DOWNLOAD,
+    KEYS,
+    SHOW_SKILL,
+    AttestedVersion,
+    DownloadVersion,
+    KeysRequest,
+    SkillRequest,
+    SkillState,
+)
+from vskill_core.content import DEFAULT_LIMITS, SkillFile, digest_of_files
+from vskill_core.errors import (
+    AttestationInvalid,
+    InvalidInput,
+    NotFound,
+    PlatformError,
+    RegistryUnavailable,
+)
+from vskill_core.plural import counted
+
+if TYPE_CHECKING:
+    from vskill_core.signing_keys import PublicKey
+    from vskill_core.verification import Checked
+
+#: An archive holds a header for each file beside the content.
+ARCHIVE_LIMITS = msgspec.structs.replace(DEFAULT_LIMITS, bytes_total=DEFAULT_LIMITS.bytes_total * 5 // 4)
+
+
+class InstallOutcome(msgspec.Struct, frozen=True):
+    """What was installed, for programs."""
+
+    skill: str
+    version: str
+    digest: str
+    folder: str
+    files: int
+    key_id: str
+    #: False: the folder held this content already.
+    changed: bool
+
+
+class Download(msgspec.Struct, frozen=True):
+    """A version whose bytes are those that its attestation names."""
+
+    skill: str
+    version: str
+    digest: str
+    files: tuple[SkillFile, ...]
+    envelope: bytes
+    checked: "Checked"
+
+
+@click.command()
+@click.argument("skill", metavar="[SKILL[@VERSION]]", required=False, shell_complete=complete)
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_FOLDER,
+    show_default=True,
+    help="The folder that skills are installed into; the skill gets a folder of its own in it.",
+)
+@click.option(
+    "--frozen",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A lock file: install exactly the versions that it names.",
+)
+@click.option("--force", is_flag=True, help="Replace a folder that was changed or holds something else.")
+@json_option
+def install(*, skill: str | None, into: Path, frozen: Path | None, force: bool, as_json: bool) -> None:
+    """Install a skill: its current version, or the one after the @. With --frozen, all that a lock file names.
+
+    SKILL is a full name (owner/repository/skill) or a short one that means exactly one skill. The download must be
+    what the registry verified and signed; otherwise nothing is written. What was withdrawn or blocked is refused.
+    """
+    if (skill is None) == (frozen is None):
+        raise click.UsageError("name a SKILL, or give --frozen")
+    locked = None if frozen is None else read_lock(frozen).skills
+
+    async def work(caller: Caller) -> list[InstallOutcome]:
+        if locked is not None:
+            found = [await _download_locked(caller, one) for one in locked]
+        else:
+            found = [await _download(caller, *split_version(str(skill)))]
+        done = []
+        for one in found:
+            put = await asyncio.to_thread(_put, one, into, caller.registry, force=force)
+            done.append(put)
+            if put.changed:
+                await _count(caller, one.skill)
+        return done
+
+    try:
+        outcomes = run_with_caller(work)
+    except NotFound:
+        tell_registries()
+        raise
+    if as_json:
+        print_json(outcomes if locked is not None else outcomes[0])
+        return
+    for done in outcomes:
+        said = "Installed" if done.changed else "Already installed:"
+        text = f"{said} {done.skill} {done.version} in {done.folder} ({counted(done.files, 'file')})."
+        click.echo(plain(text))
+        click.echo(f"Verified: digest {done.digest}, signed with key {done.key_id}.")
+
+
+async def _download_locked(caller: Caller, one: LockedEntry) -> Download:
+    """The version that is locked. Nothing is written before all are here."""
+    found = await _download(caller, one.skill, one.version)
+    if found.digest != one.digest:
+        message = (
+            f"{one.skill} {one.version} was not installed: its digest is {found.digest}, "
+            f"the lock names {one.digest}."
+        )
+        raise AttestationInvalid(message, found=found.digest, locked=one.digest)
+    return found
+
+
+def split_version(text: str) -> tuple[str, str | None]:
+    """The name and the version of SKILL[@VERSION]."""
+    name, at, version = text.strip().rpartition("@")
+    if not at:
+        return version, None
+    if not name or not version:
+        fix = "give a name such as owner/repository/skill, or name@1.2.0"
+        raise InvalidInput(f"{text[:200]!r} is not SKILL or SKILL@VERSION.", field="SKILL", fix=fix)
+    return name, version
+
+
+async def _download(caller: Caller, name: str, version: str | None) -> Download:
+
+    shown = await look_up_skill(caller, name)
+    known = [one.version for one in shown.versions]
+    wanted = version or shown.current_version or (known[0] if known else "")
+    if wanted not in known:
+        there = ", ".join(known[:10]) or "none"
+        raise NotFound(f"{shown.skill} has no version {wanted[:80]!r}; its versions: {there}.", skill=name)
+    asked = DownloadVersion(skill=shown.skill, version=wanted, format="tar.gz")
+    archive = await caller.call(DOWNLOAD, asked)
+    envelope = await caller.call(ATTESTATION, AttestedVersion(skill=shown.skill, version=wanted))
+    keys = await fetch_keys(caller)
+    return await asyncio.to_thread(_check, shown.skill, wanted, archive, envelope, keys)
+
+
+async def look_up_skill(caller: Caller, name: str) -> SkillState:
+    """The skill of that name, with its versions."""
+    shown = await caller.call(SHOW_SKILL, SkillRequest(skill=name))
+    if name.count("/") == 2 and shown.skill.lower() != name.lower():
+        raise RegistryUnavailable(f"The registry answered about {shown.skill!r} instead of {name!r}.")
+    return shown
+
+
+async def fetch_keys(caller: Caller) -> "tuple[PublicKey, ...]":
+    """The public keys of the registry."""
+    from vskill_core.signing_keys import public_from_jwks
+
+    return public_from_jwks(msgspec.json.encode(await caller.call(KEYS, KeysRequest())))
+
+
+def _check(
+    skill: str, version: str, archive: bytes, envelope: bytes, keys: "tuple[PublicKey, ...]"
+) -> Download:
+    from vskill_core.archive_reading import read_archive
+    from vskill_core.verification import check_attestation
+
+    try:
+        files = read_archive(archive, ARCHIVE_LIMITS)
+        checked = check_attestation(envelope, keys, archive=archive, files=files, about=f"{skill}@{version}")
+    except PlatformError as error:
+        message = f"{skill} {version} was not installed: {error.message}"
+        raise AttestationInvalid(message, skill=skill, version=version) from error
+    return Download(skill, version, digest_of_files(files), files, envelope, checked)
+
+
+def _put(found: Download, into: Path, registry: str, *, force: bool) -> InstallOutcome:
+    target = into / folder_of(found.skill)
+    record = InstallRecord(found.skill, found.version, found.digest, registry, msgspec.Raw(found.envelope))
+    changed = not is_installed(target, found.digest)
+    if changed and not force:
+        check_replaceable(target, found.skill)
+    if changed or not is_recorded(target, record):
+        write_install(target, found.files, record)
+    key_id = found.checked.key.key_id
+    return InstallOutcome(
+        found.skill, found.version, found.digest, str(target), len(found.files), key_id, changed
+    )
+
+
+async def _count(caller: Caller, skill: str) -> None:
+    """As other clients do. The skill is installed by now, so a registry that does not count is worth a note only."""
+    try:
+        await caller.call(COUNT_INSTALL, SkillRequest(skill=skill))
+    except PlatformError as error:
+        click.echo(f"The install was not counted: {error.message}", err=True)

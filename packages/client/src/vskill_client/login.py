@@ -1,0 +1,79 @@
+"""`login` and `logout`: tokens of registries elsewhere, and where commands act that name none."""
+
+import sys
+
+import click
+
+from vskill_client.destination import RemoteDestination, current_destination, run_with_caller
+from vskill_client.output import json_option, print_json
+from vskill_client.registries import check_address, read_tokens, remote_variables, write_tokens
+from vskill_client.wire.account import WHO_AM_I, OwnAccount
+from vskill_core.errors import InvalidInput
+
+
+@click.command()
+@click.argument("registry", metavar="URL")
+def login(*, registry: str) -> None:
+    """Keep a token for the registry at URL, and act there from now on.
+
+    Commands with --registry URL act as the token's account. Where this machine has no registry of its own, commands
+    without --registry act on the one that you signed in to last.
+
+    The token is asked for, or read from standard input where that is no terminal. Make one on your account page.
+    """
+    address = check_address(registry)
+    token = _read_token(address)
+    destination = current_destination()
+    account = RemoteDestination(address, token, destination.program).run(
+        lambda caller: caller.call(WHO_AM_I, OwnAccount())
+    )
+    folder = remote_variables().folder
+    others = {other: kept for other, kept in read_tokens(folder).items() if other != address}
+    # The last one is where commands act that name none.
+    path = write_tokens(folder, {**others, address: token})
+    scopes = f" with the scopes {', '.join(account.scopes)}" if account.scopes else ""
+    click.echo(f"Signed in to {address} as {account.account}{scopes}. The token is in {path}.")
+    if not destination.has_own_store:
+        click.echo(f"Commands without --registry act on {address} from now on.")
+    there = f" --registry {address}" if destination.has_own_store else ""
+    click.echo(f"Try: {destination.program}{there} search WORDS")
+
+
+@click.command()
+@click.argument("registry", metavar="URL")
+def logout(*, registry: str) -> None:
+    """Forget the token for the registry at URL. It stays valid until it is revoked there."""
+    address, folder = check_address(registry), remote_variables().folder
+    tokens = read_tokens(folder)
+    if tokens.pop(address, None) is None:
+        click.echo(f"There is no token for {address} on this machine.")
+        return
+    write_tokens(folder, tokens)
+    click.echo(f"The token for {address} is forgotten here. Revoke it at {address}/account.")
+
+
+@click.command()
+@json_option
+def whoami(*, as_json: bool) -> None:
+    """Show the account that commands act as, and what it may do."""
+    found = run_with_caller(lambda caller: caller.call(WHO_AM_I, OwnAccount()))
+    if as_json:
+        print_json(found)
+    elif not found.account:
+        click.echo("The operator of this machine: every command may act on its store.")
+    else:
+        scopes = "" if found.scopes is None else f"; its token may {', '.join(found.scopes)}"
+        click.echo(f"{found.account} ({found.role}){scopes}")
+
+
+def _read_token(address: str) -> str:
+    if sys.stdin.isatty():
+        asked: str = click.prompt(f"A token of {address}/account", hide_input=True)
+    else:
+        asked = sys.stdin.readline()
+    token = asked.strip()
+    # A header carries it, so it is one word of plain characters.
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        fix = f"give the one that {address}/account shows when you make it"
+        raise InvalidInput("This is not a token.", field="token", fix=fix)
+    return token

@@ -1,0 +1,47 @@
+"""`search`: find published skills by words, on this machine or on a registry."""
+
+import click
+
+from vskill_client.destination import run_with_caller, tell_registries
+from vskill_client.output import json_option, print_json, print_table
+from vskill_client.wire.skills import SEARCH_SKILLS, SearchAnswer, SearchSkills
+from vskill_core.plural import counted
+
+
+@click.command()
+@click.argument("words", nargs=-1, required=True)
+@click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="How many to show.")
+@json_option
+def search(*, words: tuple[str, ...], limit: int, as_json: bool) -> None:
+    """Search published skills by words.
+
+    Names and descriptions are searched, for words in any form and for synonyms; the last word may be the beginning of
+    one. Blocked and withdrawn skills come last.
+    """
+    asked = SearchSkills(q=" ".join(words), limit=limit)
+    found = run_with_caller(lambda caller: caller.call(SEARCH_SKILLS, asked))
+    if as_json:
+        print_json(found)
+    else:
+        _show(found, asked.q)
+    if not found.results:
+        tell_registries()
+
+
+def _show(found: SearchAnswer, words: str) -> None:
+    if found.truncated and not found.results:
+        click.echo("The search took too long. Use other words, or fewer.")
+        return
+    if not found.results:
+        click.echo(f"No skill fits {words!r}. Try fewer words, or the beginning of one.")
+        return
+    if found.did_you_mean:
+        click.echo(f"Did you mean: {found.did_you_mean}?")
+    count = counted(found.total, "skill")
+    rows = [
+        (one.name, " ".join(one.description.split()), one.cert_tier.lower(), one.vskill_installs)
+        for one in found.results
+    ]
+    print_table(count, ("name", "description", "verdict", "installs"), rows)
+    if found.truncated:
+        click.echo("More results; refine your search, or give a higher --limit.")

@@ -1,0 +1,365 @@
+"""`submit`: put skills on the queue of this machine or of a registry: from repositories, local folders and archives."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import msgspec
+
+from vskill_client.destination import Caller, current_destination, run_with_caller
+from vskill_client.group import one_line
+from vskill_client.output import StatusLine, json_option, print_json
+from vskill_client.submit_watch import follow_all, print_ends
+from vskill_client.wire.submissions import (
+    SHOW,
+    SUBMIT,
+    UPLOAD,
+    PlaceOutcome,
+    SubmissionRequest,
+    SubmissionView,
+    SubmitSkill,
+    UploadSkill,
+)
+from vskill_core.archives import tar_archive
+from vskill_core.content import SkillFile, skill_file_of
+from vskill_core.errors import InvalidInput, NoSkillFound, PlatformError
+from vskill_core.folders import read_file, read_folder, skill_name_at, skills_at
+from vskill_core.identity import SKILL_FILE
+from vskill_core.naming import slugify
+
+#: How many targets are submitted at the same time.
+AT_ONCE = 8
+#: The entry point that the record names.
+SOURCE = "cli"
+#: The exit code after Ctrl-C, as of a shell.
+INTERRUPTED = 130
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What became of one skill."""
+
+    #: The target, and where that is a repository, the skill's folder in it.
+    path: str
+    #: As at every door; `refused` where nothing was written.
+    outcome: str
+    reason: str
+    submission: SubmissionView | None
+    #: Where a browser follows what was submitted with it; empty where nothing was.
+    page: str = ""
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What the command line says beside the targets."""
+
+    path: str
+    every: bool
+    namespace: str
+    slug: str | None
+    #: The uploads so far by name: a second one of a name would replace the first.
+    uploads: dict[str, Path] = {}
+
+
+class SubmittedSkill(msgspec.Struct, frozen=True):
+    """One skill after its submission."""
+
+    path: str
+    outcome: PlaceOutcome | None = None
+    view: SubmissionView | None = None
+    error: PlatformError | None = None
+    note: str = ""
+    #: Where a browser follows what was submitted with it.
+    page: str = ""
+
+
+@click.command()
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
+@click.option("--path", default="", help="The skill's folder in the repository; the address may name it too.")
+@click.option(
+    "--all", "every", is_flag=True, help="Also submit the skills below a folder that is a skill itself."
+)
+@click.option(
+    "--namespace",
+    default="",
+    help="Namespace of the uploads; by default the account's own, or `local` for the operator of this machine.",
+)
+@click.option(
+    "--name",
+    "slug",
+    help="The skill's name in the namespace; otherwise as SKILL.md says, or the folder's name.",
+)
+@click.option(
+    "--watch/--no-watch",
+    default=None,
+    help="Follow each submission to its end and print the result; exit code 1 unless all are published. "
+    "On by default if the output is a terminal.",
+)
+@json_option
+def submit(
+    *,
+    targets: tuple[str, ...],
+    path: str,
+    every: bool,
+    namespace: str,
+    slug: str | None,
+    watch: bool | None,
+    as_json: bool,
+) -> None:
+    """Submit skills from repositories, local folders and archives.
+
+    A TARGET is the address of a repository (https://github.com/owner/repo), a folder with a SKILL.md at its root or
+    with skills below it, or a zip, tar or tar.gz of one. From a repository every skill is submitted, or the one at
+    --path. Exit code 1 if any was refused.
+    """
+    watched = (sys.stdout.isatty() and not as_json) if watch is None else watch
+    if slug is not None and len(targets) > 1:
+        raise click.UsageError("--name names one skill: give one TARGET with it")
+    kinds = [_kind_of(target) for target in targets]
+    options = Options(path, every, namespace, slug)
+
+    submitting = _Submitting(options, alone=len(targets) == 1, quiet=as_json)
+
+    async def submit_all(caller: Caller) -> list[SubmittedSkill]:
+        done = await submitting.submit_all(caller, targets, kinds)
+        return await _follow(caller, done, quiet=as_json) if watched else done
+
+    try:
+        results = [_result(one) for one in run_with_caller(submit_all)]
+    except KeyboardInterrupt:
+        _tell_interrupted(submitting)
+        raise SystemExit(INTERRUPTED) from None
+    if as_json:
+        print_json(results)
+    refused = any(one.outcome == "refused" for one in results)
+    unpublished = not all(one.submission and one.submission.category == "published" for one in results)
+    if refused or (watched and unpublished):
+        raise SystemExit(1)
+
+
+def _tell_interrupted(submitting: "_Submitting") -> None:
+    """What was submitted before Ctrl-C, and how to follow it."""
+    submitted = [one for one in submitting.done if one.view is not None]
+    if not submitted:
+        click.echo("\nStopped. Nothing was submitted, as far as is known.", err=True)
+        return
+    click.echo("\nStopped watching. What was submitted stays on the queue; follow it with:", err=True)
+    for one in submitted:
+        if one.view is not None:
+            follow = current_destination().command_line("status", one.view.id)
+            click.echo(f"  {follow}  # {one.path}", err=True)
+
+
+def _kind_of(target: str) -> str:
+    """`folder`, `archive` or `repository`; what exists on disk is never taken for an address."""
+    path = Path(target)
+    if path.is_dir():
+        return "folder"
+    if path.exists():
+        return "archive"
+    first, slash, _ = target.partition("/")
+    named = slash and "." in first.strip(".") and target.count("/") > 1
+    if "://" in target or target.startswith("git@") or named:
+        return "repository"
+    raise click.UsageError(f"{target!r} does not exist, and is not the address of a repository.")
+
+
+class _Submitting:
+    """One run of the command, with what is done so far."""
+
+    def __init__(self, options: Options, *, alone: bool, quiet: bool) -> None:
+        self._options = options
+        self._alone = alone
+        self._quiet = quiet
+        self.done: list[SubmittedSkill] = []
+
+    async def submit_all(
+        self, caller: Caller, targets: Sequence[str], kinds: Sequence[str]
+    ) -> list[SubmittedSkill]:
+        """Submit several targets at once and print each result; a single refused target raises its error."""
+        with StatusLine("submitting", quiet=self._quiet) as status:
+            return await self._submit(caller, targets, kinds, status)
+
+    async def _submit(
+        self, caller: Caller, targets: Sequence[str], kinds: Sequence[str], status: StatusLine
+    ) -> list[SubmittedSkill]:
+        slots = asyncio.Semaphore(AT_ONCE)
+
+        async def submit_one(target: str, kind: str) -> list[SubmittedSkill]:
+            async with slots:
+                done = await self._submit_target(caller, target, kind)
+            self.done += done
+            if not self._quiet:
+                _tell(done, status)
+            return done
+
+        work = [submit_one(target, kind) for target, kind in zip(targets, kinds, strict=True)]
+        return [skill for done in await asyncio.gather(*work) for skill in done]
+
+    async def _submit_target(self, caller: Caller, target: str, kind: str) -> list[SubmittedSkill]:
+        try:
+            return await _SUBMITTERS[kind](caller, target, self._options)
+        except PlatformError as error:
+            if self._alone:
+                raise
+            return [SubmittedSkill(target, error=error)]
+
+
+async def _from_repository(caller: Caller, target: str, options: Options) -> list[SubmittedSkill]:
+
+    wanted = SubmitSkill(repo_url=target, skill_path=options.path or None, every=options.every, source=SOURCE)
+    try:
+        found = await caller.call(SUBMIT, wanted)
+    except NoSkillFound:
+        if not options.path or options.every:
+            raise
+        # The folder is no skill itself: every one below it is meant.
+        found = await caller.call(SUBMIT, msgspec.structs.replace(wanted, every=True))
+    done = [await _read_outcome(caller, _place(one), one) for one in found.results or (found,)]
+    left = len(found.not_submitted)
+    notes = [
+        f"{left} more skills are below it; --all submits them too" if left else "",
+        "not all skills were submitted; submit the others with --path" if found.truncated else "",
+        f"skipped, folder names that cannot be used in an address: {', '.join(found.skipped[:5])}"
+        if found.skipped
+        else "",
+    ]
+    note = "; ".join(filter(None, notes))
+    page = f"{caller.pages}{found.page}"
+    done = [msgspec.structs.replace(one, page=page) for one in done]
+    return [*done[:-1], msgspec.structs.replace(done[-1], note=note)]
+
+
+def _place(outcome: PlaceOutcome) -> str:
+    return f"{outcome.repo_url or ''} {outcome.skill_path or ''}".strip()
+
+
+async def _read_outcome(caller: Caller, path: str, outcome: PlaceOutcome) -> SubmittedSkill:
+
+    if outcome.id is None:
+        return SubmittedSkill(path, outcome)
+    view = await caller.call(SHOW, SubmissionRequest(submission_id=outcome.id))
+    return SubmittedSkill(path, outcome, view)
+
+
+async def _from_folder(caller: Caller, target: str, options: Options) -> list[SubmittedSkill]:
+    """The skill in a folder, or where it has no SKILL.md, every one below it."""
+    folder = Path(target)
+    here = await asyncio.to_thread((folder / SKILL_FILE).exists)
+    places = [folder] if here else await asyncio.to_thread(skills_at, folder)
+    if not here and places == [folder]:
+        message = f"There is no SKILL.md in {target} or below it; name the folder of a skill."
+        raise NoSkillFound(message, field="TARGET")
+    if len(places) > 1 and options.slug is not None:
+        raise InvalidInput(
+            f"{target} holds {len(places)} skills.", field="--name", fix="leave it out, or name one folder"
+        )
+    return [await _from_skill_folder(caller, place, options, alone=len(places) == 1) for place in places]
+
+
+async def _from_skill_folder(
+    caller: Caller, folder: Path, options: Options, *, alone: bool
+) -> SubmittedSkill:
+    try:
+        files = await asyncio.to_thread(read_folder, folder)
+        return await _upload(caller, folder, files, options)
+    except PlatformError as error:
+        if alone:
+            raise
+        return SubmittedSkill(str(folder), error=error)
+
+
+async def _from_archive(caller: Caller, target: str, options: Options) -> list[SubmittedSkill]:
+    files = await asyncio.to_thread(read_file, Path(target))
+    return [await _upload(caller, Path(target), files, options)]
+
+
+async def _upload(
+    caller: Caller, place: Path, files: tuple[SkillFile, ...], options: Options
+) -> SubmittedSkill:
+    """An upload is called as its SKILL.md says, as on the page; where that gives no name, as its folder or archive. The
+    registry reads the name; what can be told without YAML is looked at here, before anything is sent."""
+    name = options.slug or _plain_name(files)
+    if name:
+        _require_other_name(options, name, place)
+    archive = await asyncio.to_thread(tar_archive, files)
+    wanted = UploadSkill(archive=archive, name=options.slug or "", namespace=options.namespace, source=SOURCE)
+    try:
+        outcome = await caller.call(UPLOAD, wanted)
+    except InvalidInput as error:
+        if options.slug or error.details.get("field") != "name":
+            raise
+        name = await asyncio.to_thread(skill_name_at, place)
+        _require_other_name(options, name, place)
+        outcome = await caller.call(UPLOAD, msgspec.structs.replace(wanted, name=name))
+    if outcome.skill_name:
+        _require_other_name(options, outcome.skill_name, place)
+    done = await _read_outcome(caller, str(place), outcome)
+    return msgspec.structs.replace(done, page=f"{caller.pages}{outcome.page}")
+
+
+def _plain_name(files: Sequence[SkillFile]) -> str:
+    """The name in the front matter, where it stands there as one plain line; empty elsewhere."""
+    text = skill_file_of(files).data.decode("utf-8", "replace")
+    front, _, _ = text.lstrip("\ufeff").strip().removeprefix("---\n").partition("\n---")
+    for line in front.splitlines():
+        key, _, value = line.partition(":")
+        if key == "name":
+            name = value.partition(" #")[0].strip().strip("'\"")
+            return slugify(name) if name.isascii() and name.replace("-", "").isalnum() else ""
+    return ""
+
+
+def _require_other_name(options: Options, name: str, place: Path) -> None:
+    """A second upload of a name would replace the first."""
+    other = options.uploads.setdefault(name, place)
+    if other != place:
+        message = f"{other} and {place} are both called {name}."
+        raise InvalidInput(message, field="name", fix="rename one of them in its SKILL.md")
+
+
+_SUBMITTERS = {"repository": _from_repository, "folder": _from_folder, "archive": _from_archive}
+
+
+def _tell(done: Sequence[SubmittedSkill], status: StatusLine) -> None:
+    """Print one line per skill; the status is hidden meanwhile, so that it does not mix with the text."""
+    status.hide()
+    for one in done:
+        if one.error is not None:
+            click.echo(f"{one.path}: {one_line(one.error)}", err=True)
+        elif one.outcome is not None and one.outcome.error is not None:
+            click.echo(f"{one.path}: Error: {one.outcome.error}", err=True)
+        elif one.outcome is not None:
+            click.echo(_outcome_line(one.path, one.outcome, one.view))
+        if one.outcome is not None and one.outcome.version_note:
+            click.echo(f"  {one.outcome.version_note}")
+        if one.note:
+            click.echo(f"  {one.note}")
+    for page in dict.fromkeys(one.page for one in done if one.page):
+        click.echo(f"  follow it at {page}")
+    status.show()
+
+
+async def _follow(caller: Caller, done: list[SubmittedSkill], *, quiet: bool) -> list[SubmittedSkill]:
+    """Follow each run to its end and print its result, unless quiet."""
+    followed = [(one, one.view) for one in done if one.view is not None]
+    ends = await follow_all(caller, [view for _, view in followed], quiet=quiet)
+    if not quiet and ends:
+        titled = [(one.path, end) for (one, _), end in zip(followed, ends, strict=True)]
+        await print_ends(caller, titled)
+    ended = {
+        id(one): msgspec.structs.replace(one, view=end) for (one, _), end in zip(followed, ends, strict=True)
+    }
+    return [ended.get(id(one), one) for one in done]
+
+
+def _result(done: SubmittedSkill) -> Result:
+    if done.outcome is None:
+        return Result(done.path, "refused", str(done.error), None)
+    reason = done.outcome.error or done.outcome.reason or ""
+    return Result(done.path, done.outcome.outcome, reason, done.view, done.page)
+
+
+def _outcome_line(path: str, outcome: PlaceOutcome, view: SubmissionView | None) -> str:
+    place = f"{view.id}, run {view.run}, {view.state}" if view else "no submission"
+    return f"{path}: {outcome.outcome} ({place}){': ' + outcome.reason if outcome.reason else ''}"

@@ -1,0 +1,128 @@
+"""What became of a submission, in words for its author: the result, what was found and where, and what to do next.
+
+`submit --watch` and `status` print it. The findings come from the stored report of the very content that was decided
+about; where there is none, the decision's own reason has to do.
+"""
+
+import click
+import msgspec
+
+from vskill_client.destination import Caller, current_destination
+from vskill_client.output import bold, plain, print_wrapped
+from vskill_client.wire.findings import FINDINGS, FindingView, RunFindings
+from vskill_client.wire.submissions import SubmissionView
+
+#: Of one skill's findings, the first so many; the rest are counted.
+MOST_FINDINGS = 5
+
+_COLOURS = {
+    "PUBLISHED": "green",
+    "NEEDS_REVIEW": "yellow",
+    "TIER1_FAILED": "red",
+    "REJECTED": "red",
+    "BLOCKED": "red",
+}
+_SUBMIT_AGAIN = "submit it again"
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """A submission's end, for people."""
+
+    title: str
+    state: str
+    reason: str
+    #: Where a rule matched or the form has a note, why that matters and what helps; each one line.
+    findings: tuple[str, ...] = ()
+    #: What the author can do now.
+    advice: str = ""
+
+
+async def explain(caller: Caller, view: SubmissionView, title: str = "") -> Explanation:
+    """The explanation of a run that is over, or of where it stands."""
+    lines = await _read_lines(caller, view)
+    if len(lines) > MOST_FINDINGS:
+        every = current_destination().command_line("submission", "findings", view.id)
+        more = f"and {len(lines) - MOST_FINDINGS} more: '{every}'"
+        lines[MOST_FINDINGS:] = [more]
+    return Explanation(title or view.skill_name, view.state, _reason(view), tuple(lines), _advice(view))
+
+
+def print_explanation(one: Explanation) -> None:
+    """A block: the result in one line, what it rests on below it."""
+    click.echo(f"{bold(f'{one.state:<13}', _COLOURS.get(one.state))} {bold(plain(one.title))}")
+    print_wrapped(one.reason, 14)
+    print_grounds(one, indent=14)
+
+
+def print_grounds(one: Explanation, indent: int = 2) -> None:
+    """What was found and what to do, without the result itself."""
+    for line in one.findings:
+        print_wrapped(f"- {line}", indent)
+    if one.advice:
+        print_wrapped(one.advice, indent, "What to do: ")
+
+
+def _reason(view: SubmissionView) -> str:
+    if view.published_version is not None and view.state == "PUBLISHED" and view.published_skill:
+        certification = view.decision.certification if view.decision else None
+        return f"{view.published_skill} {view.published_version}" + (
+            f", {certification}" if certification else ""
+        )
+    return view.history[-1].reason
+
+
+async def _read_lines(caller: Caller, view: SubmissionView) -> list[str]:
+    """What counted in the decision, the worst first, and the notes on form. Of what was published only the notes: it
+    passed."""
+    if view.scan is None or view.decision is None:
+        return []
+    found = await caller.call(FINDINGS, RunFindings(submission_id=view.id, run=view.run))
+    named = () if view.state == "PUBLISHED" else view.decision.rule_ids
+    counted = [one for one in found.findings if one.kind != "capability" and one.rule_id in named]
+    notes = [f"SKILL.md line {one.line} (note): {one.sentence} {one.fix}" for one in found.notes]
+    told = [f"Note: {note}" for note in (view.name_note, view.version_note) if note]
+    return [*_lines(counted), *told, *notes]
+
+
+def _lines(findings: list[FindingView]) -> list[str]:
+    """One for each rule and file, with all its places."""
+    places: dict[tuple[str, str], list[FindingView]] = {}
+    for finding in findings:
+        places.setdefault((finding.rule_id, finding.file), []).append(finding)
+    return [_line(same) for same in places.values()]
+
+
+def _line(same: list[FindingView]) -> str:
+    first = same[0]
+    numbers = sorted({finding.line for finding in same if finding.line})
+    where = first.file or "the whole skill"
+    if numbers:
+        where += f" line {', '.join(map(str, numbers))}"
+    return " ".join(f"{where} ({first.severity}, {first.rule_id}): {first.why} {first.remedy}".split())
+
+
+def _advice(view: SubmissionView) -> str:
+    codes, destination = view.decision.rule_ids if view.decision else (), current_destination()
+    appeal = f"'{destination.command_line('submission', 'appeal', view.id)}'"
+    match view.state:
+        case "TIER1_FAILED":
+            return f"correct what was found, and {_SUBMIT_AGAIN}. If the finding is wrong: {appeal}."
+        case "NEEDS_REVIEW" if view.change_request is not None:
+            answer = f"'{destination.command_line('submission', 'answer', view.id)}'"
+            until = view.change_request.until.replace("T", " ")
+            return f"change it and {_SUBMIT_AGAIN}, or answer with {answer}, by {until}."
+        case "NEEDS_REVIEW":
+            return (
+                f"wait for a reviewer's decision; '{destination.command_line('status', view.id)}' shows it. "
+                f"To go faster, remove what was found and {_SUBMIT_AGAIN}."
+            )
+        case "REJECTED" if "lower_version" in codes:
+            return f"give it a higher version in the front matter of SKILL.md, and {_SUBMIT_AGAIN}."
+        case "REJECTED":
+            return f"correct it, and {_SUBMIT_AGAIN}. If the decision is wrong: {appeal}."
+        case "BLOCKED":
+            return f"this cannot be published here. If that is a mistake: {appeal}."
+        case "DEQUEUED":
+            return f"nothing, or {_SUBMIT_AGAIN}."
+        case _:
+            return ""

@@ -1,0 +1,328 @@
+"""`verify`: is an attestation genuine, is it about the files at hand, and was the version withdrawn since? With a
+registry's address, or for an installed skill, the registry is asked for its keys, whether it still vouches for the
+version, and for its revocation list. With a key at hand, or for a file on the server's machine, nothing is asked, and
+the list is read from a file if one is given."""
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from vskill_client.destination import Caller, current_destination, run_with_caller
+from vskill_client.install import fetch_keys, look_up_skill, split_version
+from vskill_client.installed import InstallRecord, read_record
+from vskill_client.lock import check_locked, read_lock
+from vskill_client.output import json_option, print_json, print_table
+from vskill_client.revocation_check import open_list, require_not_revoked
+from vskill_client.wire.skills import ATTESTATION, READ_LIST, AttestedVersion, ReadRevocationList
+from vskill_core.capability import CapabilityContext
+from vskill_core.content import digest_of_files
+from vskill_core.errors import AttestationInvalid, InvalidInput, NotFound
+from vskill_core.folders import read_installed_folder
+
+if TYPE_CHECKING:
+    from vskill_core.revocation_list import RevocationDocument
+    from vskill_core.signing_keys import PublicKey
+    from vskill_core.statement import CapabilityCard, Judgement
+    from vskill_core.verification import Checked
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+class Vouched(msgspec.Struct, frozen=True):
+    """What a registry says about a version."""
+
+    #: `skill@version`
+    name: str
+    envelope: bytes
+    keys: "tuple[PublicKey, ...]"
+    status: str
+    #: Its signed revocation list; None where it signs none.
+    revocations: bytes | None
+
+
+class Verification(msgspec.Struct, frozen=True):
+    """What was found out."""
+
+    checked: "Checked"
+    status: str | None
+    keys: "tuple[PublicKey, ...]"
+    #: As the registry gave it.
+    revocations: bytes | None = None
+
+
+@click.command()
+@click.argument("target", metavar="ATTESTATION|FOLDER", type=click.Path(exists=True, path_type=Path))
+@click.option("--archive", type=FILE, help="The zip or tar.gz to check against the attestation.")
+@click.option(
+    "--folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The unpacked skill to check against the attestation.",
+)
+@click.option("--key", type=FILE, help="A public key that you trust, as PEM.")
+@click.option(
+    "--keys", type=FILE, help="A key set that you trust, as /.well-known/vskill-keys.json gives it."
+)
+@click.option(
+    "--skill",
+    metavar="SKILL[@VERSION]",
+    help="The skill in FOLDER, if `install` did not put it there.",
+)
+@click.option("--lock", "lock_file", type=FILE, help="A lock file; FOLDER holds the skills that it names.")
+@click.option(
+    "--revocations",
+    type=FILE,
+    help="A revocation list, as /.well-known/vskill-revocations.json gives it, instead of asking.",
+)
+@click.option("--offline-ok", is_flag=True, help="Take a revocation list that has expired, with a warning.")
+@json_option
+def verify(
+    *,
+    target: Path,
+    archive: Path | None,
+    folder: Path | None,
+    key: Path | None,
+    keys: Path | None,
+    skill: str | None,
+    lock_file: Path | None,
+    revocations: Path | None,
+    offline_ok: bool,
+    as_json: bool,
+) -> None:
+    """Check that a skill is what a registry verified, and was not withdrawn since.
+
+    FOLDER is a skill that `install` put there, or with --lock the folder of several. ATTESTATION is a downloaded
+    attestation; give what it should be about with --archive or --folder. Exit code 1 unless all of it holds; a version
+    that its owner yanked is a warning.
+
+    With --registry, that registry's keys count, and it is asked whether it still vouches for the version. With --key or
+    --keys, those count, and nobody is asked. On the server's machine, without any, a FOLDER is checked against the
+    registry there, and an ATTESTATION with the keys in VSKILL_DATA_DIR.
+    """
+    _check_usage(target, archive, folder, skill, lock_file, given=bool(key or keys))
+    if key and keys:
+        raise click.UsageError("give --key or --keys, not both")
+    given = _given_keys(key, keys)
+    if lock_file is not None:
+        _verify_lock(lock_file, target, given, revocations, offline_ok=offline_ok, as_json=as_json)
+        return
+    is_folder = target.is_dir()
+    found = _check_folder(target, given, skill) if is_folder else _check_file(target, given, archive, folder)
+    document = _open_list(revocations, found.revocations, found.keys, offline_ok=offline_ok)
+    if document is not None:
+        _require_current(document, found.checked)
+    serial = None if document is None else document.serial
+    if as_json:
+        print_json(_view(found.checked, found.status, serial))
+    else:
+        _print(found.checked, found.status, serial)
+
+
+def _check_usage(
+    target: Path,
+    archive: Path | None,
+    folder: Path | None,
+    skill: str | None,
+    lock_file: Path | None,
+    *,
+    given: bool,
+) -> None:
+    if archive and folder:
+        raise click.UsageError("give --archive or --folder, not both")
+    if target.is_dir() and (archive or folder):
+        raise click.UsageError("--archive and --folder go with an ATTESTATION, not with a FOLDER")
+    if skill and given:
+        raise click.UsageError("--skill asks a registry, --key and --keys ask nobody: give one of them")
+    if not target.is_dir() and (skill is not None or lock_file is not None):
+        raise click.UsageError("--skill and --lock go with a FOLDER, not with an ATTESTATION")
+    if skill is not None and lock_file is not None:
+        raise click.UsageError("give --skill or --lock, not both")
+
+
+def _open_list(
+    given: Path | None, asked: bytes | None, keys: "tuple[PublicKey, ...]", *, offline_ok: bool
+) -> "RevocationDocument | None":
+    """The list of the file, else that of the registry; None where there is neither."""
+    data = given.read_bytes() if given is not None else asked
+    if data is not None:
+        return open_list(data, keys, offline_ok=offline_ok)
+    return None
+
+
+def _require_current(document: "RevocationDocument", checked: "Checked") -> None:
+    from vskill_core.statement import CONTENT_DIGEST
+
+    about = checked.statement.predicate
+    for digest in checked.statement.digest(CONTENT_DIGEST):
+        require_not_revoked(document, about.skill, about.version, digest)
+
+
+def _check_file(
+    attestation: Path, given: "tuple[PublicKey, ...] | None", archive: Path | None, folder: Path | None
+) -> Verification:
+    from vskill_core.verification import check_attestation
+
+    envelope = attestation.read_bytes()
+    trusted = given or (
+        run_with_caller(fetch_keys) if current_destination().registry else current_destination().own_keys()
+    )
+    checked = check_attestation(
+        envelope,
+        trusted,
+        archive=archive.read_bytes() if archive else None,
+        files=read_installed_folder(folder) if folder else None,
+    )
+    if given is not None or not current_destination().registry:
+        return Verification(checked, None, trusted)
+    about = checked.statement.predicate
+    asked = run_with_caller(lambda caller: _ask(caller, about.skill, about.version))
+    return Verification(checked, asked.status, trusted, asked.revocations)
+
+
+def _check_folder(folder: Path, given: "tuple[PublicKey, ...] | None", skill: str | None) -> Verification:
+    from vskill_core.verification import check_attestation
+
+    record, files = read_record(folder), read_installed_folder(folder)
+    if given is not None:
+        if record is None:
+            fix = f"give the attestation: verify ATTESTATION --folder {folder}"
+            raise InvalidInput(f"{folder} was not installed by `install`.", field="FOLDER", fix=fix)
+        about = f"{record.skill}@{record.version}"
+        return Verification(
+            check_attestation(bytes(record.attestation), given, files=files, about=about), None, given
+        )
+    name, version = _name_installed(folder, record) if skill is None else split_version(skill)
+    digest = digest_of_files(files)
+    asked = run_with_caller(lambda caller: _ask(caller, name, version, digest))
+    checked = check_attestation(asked.envelope, asked.keys, files=files, about=asked.name)
+    return Verification(checked, asked.status, asked.keys, asked.revocations)
+
+
+def _verify_lock(
+    lock_file: Path,
+    folder: Path,
+    given: "tuple[PublicKey, ...] | None",
+    revocations: Path | None,
+    *,
+    offline_ok: bool,
+    as_json: bool,
+) -> None:
+    """Every skill of the lock is in the folder as it was locked, nothing else is, and none was withdrawn."""
+    lock = read_lock(lock_file)
+    keys, asked = (given, None) if given is not None else run_with_caller(_keys_and_list)
+    for one in lock.skills:
+        check_locked(one, folder, keys)
+    lock.require_nothing_else(folder)
+    document = _open_list(revocations, asked, keys, offline_ok=offline_ok)
+    if document is not None:
+        for one in lock.skills:
+            require_not_revoked(document, one.skill, one.version, one.digest)
+    count, serial = len(lock.skills), None if document is None else document.serial
+    if as_json:
+        print_json({"verified": True, "skills": count, "revocationSerial": serial})
+        return
+    click.echo(f"{folder} holds the {count} skills of {lock_file}, as they were locked.")
+    click.echo(f"Revocations: {_serial_in_words(serial)}.")
+
+
+async def _keys_and_list(caller: Caller) -> "tuple[tuple[PublicKey, ...], bytes | None]":
+    return await fetch_keys(caller), await _fetch_revocations(caller)
+
+
+def _name_installed(folder: Path, record: InstallRecord | None) -> tuple[str, str | None]:
+    """What was installed. Its registry is asked only where the command line names it: anybody could have written the
+    record, with the address of a registry of theirs."""
+    if record is None:
+        fix = "say which skill it is with --skill"
+        raise InvalidInput(f"{folder} was not installed by `install`.", field="FOLDER", fix=fix)
+    if record.registry and not current_destination().registry:
+        fix = f"verify it there: {current_destination().program} --registry {record.registry} verify {folder}"
+        raise InvalidInput(f"{folder} was installed from {record.registry}.", field="FOLDER", fix=fix)
+    return record.skill, record.version
+
+
+async def _ask(caller: Caller, name: str, version: str | None, digest: str = "") -> Vouched:
+    """What the registry vouches for: the version that is named, or the one with this content."""
+    shown = await look_up_skill(caller, name)
+    fitting = [one for one in shown.versions if version in (None, one.version) and digest in ("", one.digest)]
+    what = shown.skill if version is None else f"{shown.skill} {version}"
+    if not fitting and not digest:
+        raise NotFound(f"The registry has no {what}.", skill=shown.skill)
+    # Where the version is named, its attestation says which file differs.
+    fitting = fitting or [one for one in shown.versions if one.version == version]
+    if not fitting:
+        message = f"The folder is not the content of {what}: its digest is {digest}."
+        raise AttestationInvalid(message, found=digest)
+    chosen = fitting[0]
+    wanted = AttestedVersion(skill=shown.skill, version=chosen.version)
+    envelope = await caller.call(ATTESTATION, wanted)
+    name = f"{shown.skill}@{chosen.version}"
+    keys, revocations = await fetch_keys(caller), await _fetch_revocations(caller)
+    return Vouched(name, envelope, keys, chosen.status, revocations)
+
+
+async def _fetch_revocations(caller: Caller) -> bytes:
+    return await caller.call(READ_LIST, ReadRevocationList())
+
+
+def _given_keys(key: Path | None, keys: Path | None) -> "tuple[PublicKey, ...] | None":
+    from vskill_core.signing_keys import public_from_jwks, public_from_pem
+
+    if key is not None:
+        return (public_from_pem(key.read_bytes()),)
+    return None if keys is None else public_from_jwks(keys.read_bytes())
+
+
+def _print(checked: "Checked", status: str | None, serial: int | None) -> None:
+    about = checked.statement.predicate
+    rows: list[tuple[str, object]] = [
+        ("skill", f"{about.skill} {about.version}"),
+        ("content", checked.content or "not compared: give --archive or --folder"),
+        ("status", status or "not asked: give --registry"),
+        ("revocations", _serial_in_words(serial)),
+        ("registry", f"{about.registry}, key {checked.key.key_id}"),
+        ("from", f"{about.repository} {about.path} {about.commit or ''}".strip()),
+        ("certification", f"{about.certification}, decided {about.decided_at}"),
+        ("static scan", f"{about.static.verdict}, {about.static.ruleset}" if about.static else "none"),
+        ("judge", _judge_in_words(about.judge, about.judge_status)),
+        ("can do", _card_in_words(about.capability_card)),
+    ]
+    if about.second_judge_status != "none":
+        rows.insert(-1, ("second judge", _judge_in_words(about.second_judge, about.second_judge_status)))
+    print_table("The attestation is genuine.", ("what", "value"), rows)
+
+
+def _judge_in_words(judge: "Judgement | None", status: str) -> str:
+    return f"{judge.verdict}, {judge.model}, {judge.rubric}" if judge else status
+
+
+def _serial_in_words(serial: int | None) -> str:
+    return "not checked: give --registry or --revocations" if serial is None else f"checked, serial {serial}"
+
+
+def _card_in_words(card: "CapabilityCard | None") -> str:
+    """How many things of each kind our rules found, without links."""
+    if card is None:
+        return "no capability card"
+    kinds = Counter(one.kind for one in card.entries if one.context != CapabilityContext.LINK)
+    counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    return f"{counted} (--json lists them)" if counted else "nothing was found by the rules"
+
+
+def _view(checked: "Checked", status: str | None, serial: int | None) -> dict[str, object]:
+    """For programs: what was compared with the attestation (null: only the signature was checked), the status of the
+    version in the registry now (null: none was asked), and the serial of the list that does not revoke it (null: none
+    was read)."""
+    about = checked.statement.predicate
+    return {
+        "verified": True,
+        "skill": about.skill,
+        "version": about.version,
+        "content": checked.content,
+        "keyId": checked.key.key_id,
+        "status": status,
+        "revocationSerial": serial,
+        "statement": msgspec.to_builtins(checked.statement),
+    }

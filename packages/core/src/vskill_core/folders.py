@@ -1,0 +1,118 @@
+"""Skills on this machine: where they lie below a folder, and their files, within a skill's limits. `scan`, `submit` and
+`verify` read them in this one way."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+from vskill_core.archive_reading import read_archive
+from vskill_core.content import DEFAULT_LIMITS, ContentLimits, Mode, SkillFile
+from vskill_core.errors import AttestationInvalid, InvalidInput, LimitExceeded
+from vskill_core.identity import SKILL_FILE, upload_identity
+from vskill_core.naming import slugify
+
+#: What a checkout holds beside the skill itself.
+BESIDE_THE_SKILL = frozenset({".git"})
+ARCHIVE_ENDINGS = (".zip", ".tar.gz", ".tgz", ".tar")
+#: What no skill lies in.
+WITHOUT_SKILLS = BESIDE_THE_SKILL | {"node_modules", ".venv", "__pycache__"}
+
+
+def skills_at(path: Path) -> list[Path]:
+    """The folders with a SKILL.md at or below a folder; the path itself where there is none, or it is a file."""
+    if path.is_file():
+        return [path]
+    return sorted(_skill_folders(path)) or [path]
+
+
+def _skill_folders(folder: Path) -> Iterator[Path]:
+    for current, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in WITHOUT_SKILLS]
+        if SKILL_FILE in names:
+            yield Path(current)
+
+
+def skill_name_at(place: Path) -> str:
+    """What the skill is called in its namespace: as its folder, or as its archive without the ending; in the form of a
+    slug where no address can hold that name."""
+    name = place.resolve().name
+    if place.is_file():
+        ending = next((one for one in ARCHIVE_ENDINGS if name.lower().endswith(one)), "")
+        name = name[: len(name) - len(ending)]
+    try:
+        return upload_identity("local", name).path
+    except InvalidInput:
+        return slugify(name)
+
+
+def read_folder(folder: Path, limits: ContentLimits = DEFAULT_LIMITS) -> tuple[SkillFile, ...]:
+    """Every file below the folder. A link is refused: what it points to may be outside.
+
+    It stops at the limits of a skill, so that a wrong folder does not fill the memory.
+    """
+    files: list[SkillFile] = []
+    room = limits.bytes_total
+    for path in _paths(folder):
+        file = _file(folder, path, room, limits)
+        room -= len(file.data)
+        files.append(file)
+        if len(files) > limits.files:
+            raise _too_much(folder, f"{limits.files} files")
+    return tuple(sorted(files, key=lambda file: file.path))
+
+
+def read_installed_folder(folder: Path) -> tuple[SkillFile, ...]:
+    """Every file below a folder that is compared with an attestation. What a checkout may hold beside a skill counts
+    too: nobody verified it."""
+    for current, folders, names in os.walk(folder, onerror=_unreadable):
+        for name in sorted(BESIDE_THE_SKILL.intersection((*folders, *names))):
+            place = (Path(current) / name).relative_to(folder).as_posix()
+            message = f"{folder} is not what was verified: {place} is not in the attestation."
+            raise AttestationInvalid(message, path=place)
+    return read_folder(folder)
+
+
+def read_file(path: Path, limits: ContentLimits = DEFAULT_LIMITS) -> tuple[SkillFile, ...]:
+    """The skill in an archive."""
+    try:
+        if path.stat().st_size > limits.bytes_total:
+            raise _too_much(path, f"{limits.bytes_total} bytes")
+        data = path.read_bytes()
+    except OSError as error:
+        _unreadable(error)
+    return read_archive(data, limits)
+
+
+def _paths(folder: Path) -> Iterator[Path]:
+    for current, folders, names in os.walk(folder, onerror=_unreadable):
+        folders[:] = [name for name in folders if name not in BESIDE_THE_SKILL]
+        links = [name for name in folders if (Path(current) / name).is_symlink()]
+        yield from (Path(current) / name for name in (*names, *links) if name not in BESIDE_THE_SKILL)
+
+
+def _file(folder: Path, path: Path, room: int, limits: ContentLimits) -> SkillFile:
+    info = path.lstat()
+    if not stat.S_ISREG(info.st_mode):
+        message = f"{path} is a link or a special file."
+        place = path.relative_to(folder).as_posix()
+        raise InvalidInput(message, field="PATH", fix="replace it by a plain file", path=place)
+    if info.st_size > room:
+        raise _too_much(folder, f"{limits.bytes_total} bytes")
+    mode: Mode = "100755" if info.st_mode & stat.S_IXUSR else "100644"
+    try:
+        return SkillFile(path.relative_to(folder).as_posix(), mode, path.read_bytes())
+    except OSError as error:
+        _unreadable(error)
+
+
+def _unreadable(error: OSError) -> NoReturn:
+    fix = "make it readable, or leave it out"
+    raise InvalidInput(
+        f"{error.filename} cannot be read: {error.strerror}.", field="PATH", fix=fix
+    ) from error
+
+
+def _too_much(folder: Path, limit: str) -> LimitExceeded:
+    return LimitExceeded(f"{folder} holds more than {limit}; submit the folder of one skill.", field="PATH")

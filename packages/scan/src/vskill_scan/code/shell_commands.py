@@ -1,0 +1,378 @@
+"""What the commands of a shell do with what they are given: read, pass on, fetch, send, decode, run, delete, install.
+`shell` reads the statements and words around them.
+"""
+
+from collections.abc import Callable
+
+from vskill_scan.code.shell_words import (
+    decodes,
+    expected_after,
+    hides_connection,
+    installed_packages,
+    interpreter_language,
+    keeps_name,
+    reads_public_key,
+    runs_shell,
+    scheduled_by,
+    ssh_target,
+    untangled,
+)
+from vskill_scan.code.taint import (
+    EMPTY,
+    HOME_TREE,
+    NOTHING,
+    PUBLIC_KEY,
+    SOCKET,
+    STORED,
+    Program,
+    RunShell,
+    Value,
+    join_values,
+    literal,
+)
+from vskill_scan.places import is_broad, is_foreign_host, persists_at, secret_at
+from vskill_scan.words import words
+
+_SHELLS = frozenset(words("sh bash zsh dash ksh ash fish busybox"))
+_INTERPRETERS = frozenset(
+    words("python python2 python3 node nodejs perl ruby php deno bun osascript pwsh powershell")
+)
+_READERS = frozenset(
+    words(
+        "cat less more head tail tac nl grep egrep fgrep rg awk sed cut sort uniq strings xxd od hexdump "
+        "base64 base32 tar zip gzip "
+        "bzip2 7z cp mv rsync find ls sqlite3 jq yq openssl gpg tee dd split wc plutil"
+    )
+)
+_AWKS = frozenset(words("awk gawk mawk"))
+#: Given a filter, they pass on what it picks.
+_PICKERS = frozenset(words("jq yq grep egrep fgrep rg awk sed cut"))
+_SEND_OPTIONS = words(
+    "-d --data -F --form -T --upload-file --json --post-data --post-file --body-data --body-file"
+)
+_UPLOAD_FILES = ("--post-file=", "--upload-file=", "--body-file=")
+_SENDERS = frozenset(words("nc ncat netcat socat telnet scp sftp ftp mail mailx sendmail mutt swaks"))
+_SOCKETS = frozenset(words("nc ncat netcat socat"))
+_NAME_SERVICES = frozenset(words("nslookup dig host ping"))
+_MANAGERS = frozenset(
+    words(
+        "pip pip3 pipx uv uvx npm npx pnpm yarn bun bunx gem cargo go brew apt apt-get yum dnf apk pacman "
+        "snap choco winget"
+    )
+)
+_BROAD = frozenset(words("/ /* ~ ~/ ~/* $HOME $HOME/ $HOME/* ${HOME} * /home /Users /etc /usr /var C:\\ ."))
+#: Filters that may hide a text, and show it again.
+_UNTANGLING = frozenset(words("base64 base32 xxd openssl rev tr"))
+#: The name of a folder that was just made.
+_FRESH = "fresh-folder"
+#: What these delete cannot be brought back.
+_OVERWRITING = frozenset(words("shred srm wipe"))
+#: Files that were picked by their names.
+SELECTED = "tree:selected"
+
+
+class ShellCommands:
+    """Commands by name, in one program."""
+
+    def __init__(self, program: Program, nested: RunShell) -> None:
+        """`nested` reads a command line that stands as a text inside this one."""
+        self._program = program
+        self._nested = nested
+
+    def run(self, words: list[Value], stdin: Value, start: int, length: int) -> Value:
+        """What a command writes to its output."""
+        name = _plain_name(words[0].text)
+        arguments = words[1:]
+        handler = _COMMANDS.get(name)
+        if handler is not None:
+            return handler(self, name, arguments, stdin, start, length)
+        if name in _SHELLS or name in _INTERPRETERS:
+            return self._interpreter(name, arguments, stdin, start, length)
+        if name in _MANAGERS:
+            self._install(name, arguments, start, length)
+        if name == "openssl" and any(argument.text == "s_client" for argument in arguments):
+            return self._sender(name, arguments, stdin, start, length).tagged(SOCKET)
+        if name in _SENDERS:
+            return self._sender(name, arguments, stdin, start, length)
+        if name in _NAME_SERVICES and join_values(arguments).sensitive:
+            return self._program.send(NOTHING, join_values(arguments), "dns", start, length)
+        if (
+            name in _AWKS
+            and (script := next((one for one in arguments if "{" in one.text), None)) is not None
+        ):
+            self._nested(script.text, start, length, "awk")
+        if name in _READERS or name in _UNTANGLING or stdin.tags:
+            return self._reader(name, arguments, stdin, start, length)
+        self._runs_file(words[0], start, length, "program")
+        return Value(join_values(arguments).tags)
+
+    def _reader(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        """Reads its files or its input, and passes them on."""
+        program = self._program
+        output = stdin
+        # The last word of these is what they write.
+        for argument in arguments[:-1] if name in {"cp", "mv"} else arguments:
+            if secret_at(argument.text) or STORED + argument.text.rpartition("/")[2] in program.names:
+                output = output | program.read_file(argument, start, length)
+            output = Value(output.tags | argument.tags)
+        texts = [argument.text for argument in arguments]
+        if name in _PICKERS and any(len(text) > 1 and not text.startswith("-") for text in texts):
+            output = output.narrowed()
+        if name in _UNTANGLING and decodes(name, texts):
+            plain = untangled(name, texts, output.text.strip())
+            if plain != output.text.strip() and stdin.literal:
+                program.unpack(plain, start, "bash")
+            decoded = program.decode(Value(output.tags, output.text, stdin.literal), name, start, length)
+            return Value(decoded.tags, plain)
+        if name in {"cp", "mv", "tee", "rsync", "tar", "zip"} and texts:
+            self._writes(name, arguments, output, start, length)
+        return Value(output.tags, output.text)
+
+    def _writes(self, name: str, arguments: list[Value], content: Value, start: int, length: int) -> None:
+        plain = [argument for argument in arguments if not argument.text.startswith("-")]
+        if name == "tar" and plain and set(plain[0].text) <= set("cxzvfjJpr"):
+            plain = plain[1:]
+        targets = {"tee": plain, "tar": plain[:1], "zip": plain[:1]}.get(name, plain[-1:])
+        for target in targets:
+            self._program.write_file(target, content, start, length)
+
+    def on_curl(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        program = self._program
+        texts = [argument.text for argument in arguments]
+        content, target, output_file = self._transfer(name, arguments, stdin)
+        program.note_target(target, name, start, length)
+        sends = any(text.startswith(_SEND_OPTIONS) and not text.startswith("--data-dir") for text in texts)
+        sends = sends or bool(content.sensitive)
+        result = (
+            program.send(target, content, name, start, length)
+            if sends
+            else program.fetch(target, name, start, length)
+        )
+        if output_file:
+            program.write_file(literal(output_file), result, start, length)
+        elif keeps_name(name, set(texts)):
+            program.store(target.text.rpartition("/")[2], result)
+        return result
+
+    def _transfer(self, name: str, arguments: list[Value], stdin: Value) -> tuple[Value, Value, str]:
+        """What is sent, where to, and which file the answer goes to."""
+        content, target, output_file = EMPTY, NOTHING, ""
+        expects = ""
+        for argument in arguments:
+            text = argument.text
+            if expects == "file":
+                output_file = text
+            elif expects == "upload" or text.startswith(_UPLOAD_FILES):
+                path = text.partition("=")[2] if text.startswith(_UPLOAD_FILES) else text
+                content = content | (
+                    stdin if path in {"-", "."} else self._program.read_file(literal(path), 0)
+                )
+            elif "@" in text and not text.startswith("http"):
+                path = text.rpartition("@")[2]
+                content = content | (stdin if path == "-" else self._program.read_file(literal(path), 0))
+            elif "://" in text or (not target.text and "." in text and not text.startswith("-")):
+                target = target if "://" in target.text else argument
+            said = argument.without_keys() if expects == "header" else argument
+            content = Value(content.tags | said.tags, content.text)
+            expects = expected_after(name, text)
+        return content, target, "" if output_file == "-" else output_file
+
+    def _interpreter(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        program = self._program
+        if SOCKET in stdin.tags:
+            program.fact("reverse.shell", start, length, how="pipe")
+        for number, argument in enumerate(arguments):
+            if argument.text in {"-c", "-e", "-Command", "-lc", "-ic", "-r"} and number + 1 < len(arguments):
+                script = join_values(arguments[number + 1 :], " ")
+                program.execute(script, name, start, length)
+                if script.text:
+                    given = script if name in _SHELLS else arguments[number + 1]
+                    output = self._nested(given.text, start, length, interpreter_language(name))
+                    stdin = stdin | output
+            elif argument.text.lower() in {"-enc", "-encodedcommand", "-e"} and name in {
+                "powershell",
+                "pwsh",
+            }:
+                program.fact("exec.decoded", start, length, how=name)
+        if "-i" in [argument.text for argument in arguments] and "/dev/tcp" in join_values(arguments).text:
+            program.fact("reverse.shell", start, length, how="dev-tcp")
+        plain = [argument for argument in arguments if not argument.text.startswith("-")]
+        if stdin.literal and len(stdin.text) > 1 and not plain:
+            stdin = stdin | self._nested(stdin.text, start, length, interpreter_language(name))
+        program.execute(
+            stdin | join_values(argument for argument in arguments if not argument.text), name, start, length
+        )
+        if plain:
+            self._runs_file(plain[0], start, length)
+            program.execute(Value(plain[0].tags), name, start, length)
+        return Value(stdin.tags)
+
+    def _runs_file(self, path: Value, start: int, length: int, how: str = "file") -> None:
+        stored = self._program.look_up(STORED + path.text.rpartition("/")[2])
+        self._program.execute(Value(stored.tags), how, start, length)
+
+    def on_evaluate(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        content = join_values(arguments, " ")
+        self._program.execute(content, name, start, length, dynamic=name == "eval")
+        if arguments:
+            self._runs_file(arguments[0], start, length)
+            if name == "source" and secret_at(arguments[0].text):
+                self._program.read_file(arguments[0], start, length)
+        return NOTHING
+
+    def on_environment(
+        self, name: str, arguments: list[Value], stdin: Value, start: int, length: int
+    ) -> Value:
+        options = {"env": {"-0"}, "printenv": {"-0"}, "set": set()}.get(name, {"-p", "-x"})
+        if any(argument.text not in options for argument in arguments):
+            return NOTHING
+        if name in {"set", "export", "declare"} and not arguments and not stdin.tags and name != "set":
+            return NOTHING
+        return self._program.dump_environment(start, length)
+
+    def on_echo(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        if name == "printf" and arguments and "\\n" in arguments[0].text:
+            shown = literal(arguments[0].text.replace("\\n", "\n"))
+            arguments = [Value(arguments[0].tags, shown.text, arguments[0].literal), *arguments[1:]]
+        if name == "printf" and len(arguments) > 1 and not arguments[0].text.replace("%s", "").strip():
+            # A form that only puts its words in a row.
+            return join_values(arguments[1:])
+        return join_values(arguments, " ")
+
+    def _sender(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        program = self._program
+        content = stdin
+        for argument in arguments:
+            if secret_at(argument.text):
+                content = content | program.read_file(argument, start, length)
+            content = Value(content.tags | argument.tags)
+        texts = [argument.text for argument in arguments]
+        if name in _SOCKETS and any(runs_shell(text) for text in texts):
+            program.fact("reverse.shell", start, length, how=name)
+        answer = program.send(join_values(arguments, " "), content, name, start, length)
+        return answer.tagged(SOCKET) if name in _SOCKETS else answer
+
+    def on_remove(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        options = "".join(argument.text for argument in arguments if argument.text.startswith("-"))
+        for argument in arguments:
+            if argument.text.strip('"') in _BROAD - {"*", "."} and ("r" in options or "R" in options):
+                self._program.fact("delete.broad", start, length, what=argument.text)
+        if HOME_TREE in stdin.tags and (name in _OVERWRITING or SELECTED not in stdin.tags):
+            self._program.fact("delete.broad", start, length, what="~")
+        return NOTHING
+
+    def on_windows_remove(
+        self, name: str, arguments: list[Value], stdin: Value, start: int, length: int
+    ) -> Value:
+        options = {argument.text.lower() for argument in arguments if argument.text.startswith("/")}
+        for argument in arguments:
+            if "/s" in options and argument.text.lower() not in options and is_broad(argument.text):
+                self._program.fact("delete.broad", start, length, what="~")
+        return NOTHING
+
+    def on_find(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        """Finding everything in order to delete it, or some of it in order to make it unreadable for ever."""
+        texts = [argument.text for argument in arguments]
+        ran = set(texts[texts.index("-exec") :]) if "-exec" in texts else set()
+        selected = any(
+            one in {"-name", "-iname", "-path", "-regex"} and texts[at - 1] != "!"
+            for at, one in enumerate(texts)
+        )
+        found = self._reader(name, arguments, stdin, start, length)
+        if not texts or not is_broad(texts[0]):
+            return found
+        deletes = "-delete" in texts or "rm" in ran
+        if (deletes and not selected) or _OVERWRITING & ran:
+            self._program.fact("delete.broad", start, length, what="~")
+        return found.tagged(HOME_TREE, *([SELECTED] if selected else []))
+
+    def on_make_folder(
+        self, name: str, arguments: list[Value], stdin: Value, start: int, length: int
+    ) -> Value:
+        return Value(frozenset({_FRESH})) if any("d" in one.text for one in arguments) else NOTHING
+
+    def on_mirror(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        """Mirroring a folder that was just made onto everything deletes everything."""
+        plain = [one for one in arguments if not one.text.startswith("-")]
+        deletes = any(one.text.startswith("--del") for one in arguments)
+        if deletes and len(plain) > 1 and _FRESH in plain[0].tags and is_broad(plain[-1].text):
+            self._program.fact("delete.broad", start, length, what="~")
+        if any(":" in one.text for one in plain):
+            return self._sender(name, arguments, stdin, start, length)
+        return self._reader(name, arguments, stdin, start, length)
+
+    def on_ssh(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        """What it is given goes to the other machine, and what it writes comes from there. A port of that machine that
+        leads to this one's own login lets in whoever holds the other."""
+        texts = [one.text for one in arguments]
+        host, opened = ssh_target(texts)
+        content = Value(stdin.tags | join_values(arguments).tags)
+        if opened and is_foreign_host(host):
+            how = "hidden" if hides_connection(texts) else "shown"
+            self._program.fact("tunnel.in", start, length, to=host, how=how)
+        answer = self._program.send(literal(f"ssh://{host}"), content, name, start, length)
+        return answer.tagged(PUBLIC_KEY) if reads_public_key(texts) else answer
+
+    def on_persist(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        if what := scheduled_by(name, [argument.text for argument in arguments]):
+            self._program.fact("persist", start, length, what=what)
+        return NOTHING
+
+    def on_security(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        if secret_at(join_values(arguments, " ").text):
+            return self._program.read_file(literal("find-generic-password"), start, length)
+        return NOTHING
+
+    def on_git(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        texts = [argument.text for argument in arguments]
+        if "push" in texts:
+            return self._program.send(
+                join_values(arguments, " "), join_values(arguments), "git", start, length
+            )
+        if "config" in texts and persists_at(" ".join(texts)):
+            self._program.fact("persist", start, length, what="git-hook")
+        if "clone" in texts:
+            return self._program.fetch(join_values(arguments, " "), "git", start, length)
+        return NOTHING
+
+    def _install(self, name: str, arguments: list[Value], start: int, length: int) -> None:
+        for package, index in installed_packages(name, [argument.text for argument in arguments]):
+            self._program.fact("install", start, length, name=package, index=index, manager=name)
+
+
+Handler = Callable[[ShellCommands, str, list[Value], Value, int, int], Value]
+_COMMANDS: dict[str, Handler] = {
+    **dict.fromkeys(("curl", "wget", "http", "https", "fetch"), ShellCommands.on_curl),
+    **dict.fromkeys(("eval", "source", "."), ShellCommands.on_evaluate),
+    **dict.fromkeys(("env", "printenv", "set", "export", "declare"), ShellCommands.on_environment),
+    **dict.fromkeys(("echo", "printf"), ShellCommands.on_echo),
+    **dict.fromkeys(("rm", "shred", "srm", "wipe"), ShellCommands.on_remove),
+    **dict.fromkeys(("rd", "rmdir", "del", "erase"), ShellCommands.on_windows_remove),
+    "find": ShellCommands.on_find,
+    **dict.fromkeys(("crontab", "launchctl", "systemctl", "schtasks", "reg", "at"), ShellCommands.on_persist),
+    "security": ShellCommands.on_security,
+    "git": ShellCommands.on_git,
+    "mktemp": ShellCommands.on_make_folder,
+    "rsync": ShellCommands.on_mirror,
+    "ssh": ShellCommands.on_ssh,
+}
+_KNOWN = (
+    frozenset(_COMMANDS)
+    | _SHELLS
+    | _INTERPRETERS
+    | _MANAGERS
+    | _SENDERS
+    | _NAME_SERVICES
+    | _READERS
+    | _UNTANGLING
+    | _AWKS
+)
+
+
+def knows_command(name: str) -> bool:
+    """Whether a command of this name does something that is known here."""
+    return _plain_name(name) in _KNOWN
+
+
+def _plain_name(command: str) -> str:
+    return command.rpartition("/")[2].lower().removesuffix(".exe")

@@ -1,0 +1,454 @@
+"""The scan itself: files in, a report out, in one thread and without any outside help.
+
+Every file becomes one or more layers of text; patterns and facts are found in each; rules join them; what holds
+becomes a finding with its place. Budgets are checked between steps, and a scan that could not look at everything
+says so. `pool` and `scanner` run this for the workers, `vskill-platform scan` for people.
+"""
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
+
+from vskill_core.capability import LONGEST_VALUE, CapabilityKind, SkillCapability, make_card
+from vskill_core.content import SkillFile
+from vskill_core.findings import Coverage, Finding, ScanStatus, StaticReport
+from vskill_core.form import FormNote
+from vskill_scan.code import parsing
+from vskill_scan.code.across_files import Knowledge, across_modules
+from vskill_scan.code.worth_parsing import Signs
+from vskill_scan.limits import DEFAULT_LIMITS, Budget, Exceeded, Limits
+from vskill_scan.model import SPEAKING, Fact, Hit, Layer, Piece, Polarity, TextRole, Unit
+from vskill_scan.polarity import last_sentence, tells
+from vskill_scan.reading import facts
+from vskill_scan.reading.binaries import binary_layer
+from vskill_scan.reading.decode import TooMuchEncoded, decoded_layers
+from vskill_scan.reading.files import Reading, ReadText
+from vskill_scan.reading.segments import hidden_layer, segment_file
+from vskill_scan.reading.visible_text import normalise_text, written_column
+from vskill_scan.results.capabilities import capabilities_of, unread_capabilities
+from vskill_scan.rules import structure
+from vskill_scan.rules.checksums import CHECKS
+from vskill_scan.rules.evaluate import places, possible
+from vskill_scan.rules.floods import searchable
+from vskill_scan.rules.matcher import Matcher, rest_of
+from vskill_scan.rules.ruleset import Leaf, RuleNode, Ruleset, TextRule, leaf_numbers
+from vskill_scan.rules.structure import CheckManifest
+
+EXCERPT = 200
+#: Of one rule in one file; more would bury everything else.
+MOST_FINDINGS = 20
+
+#: Unread files that the problem of a report names.
+SHOWN_PROBLEMS = 5
+#: Of a sentence, what stands before a command in it.
+LONGEST_TOLD = 300
+FLOODED = "only partly searched: the same words stand in it too often"
+#: Files whose bytes nobody can read.
+OPAQUE_RULES = (structure.BINARY.id, structure.OPAQUE.id)
+
+#: Facts that cutting the text into pieces brings about, before any code is read.
+KNOWN_EARLY = ("hidden", "homoglyph")
+
+
+def accept_manifest(_: bytes) -> None:
+    """For callers that check the manifest elsewhere."""
+
+
+class Engine:
+    """A rule set, compiled. One scan at a time."""
+
+    def __init__(
+        self,
+        ruleset: Ruleset,
+        check_manifest: CheckManifest = accept_manifest,
+        known_bad_digests: Collection[str] = (),
+        limits: Limits = DEFAULT_LIMITS,
+        compiled: Mapping[str, bytes] | None = None,
+    ) -> None:
+        self.ruleset = ruleset
+        self.matcher = Matcher(ruleset, compiled)
+        self._check_manifest = check_manifest
+        self._known_bad = ruleset.known_skills | frozenset(known_bad_digests)
+        self._limits = limits
+
+    @property
+    def version(self) -> str:
+        return self.ruleset.version
+
+    def scan(self, files: Sequence[SkillFile]) -> StaticReport:
+        """Never raises, and never calls clean what it could not look at."""
+        began = time.monotonic()
+        scan = _Scan(self.ruleset, self.matcher, Budget(self._limits))
+        status, problem = ScanStatus.COMPLETE, ""
+        card: tuple[SkillCapability, ...] = ()
+        try:
+            scan.structure(files, self._check_manifest, self._known_bad)
+            scan.read(files)
+            scan.judge()
+            card = scan.card(files)
+        except Exceeded as error:
+            status, problem = ScanStatus.TIMED_OUT, scan.at(str(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the content was not looked at
+            status, problem = ScanStatus.ERROR, scan.at(f"the scanner failed: {error!r}")
+        if status is ScanStatus.COMPLETE and scan.reading.unread:
+            status = ScanStatus.INCOMPLETE
+            unread = list(scan.reading.unread.items())
+            problem = "; ".join(f"{path}: {why}" for path, why in unread[:SHOWN_PROBLEMS])
+        if status in (ScanStatus.TIMED_OUT, ScanStatus.ERROR):
+            card = (SkillCapability(CapabilityKind.UNREAD, f"everything: {problem}"[:LONGEST_VALUE]),)
+        return StaticReport(
+            self.version,
+            status,
+            tuple(scan.findings),
+            scan.coverage(files),
+            problem,
+            round((time.monotonic() - began) * 1000),
+            notes=tuple(scan.notes),
+            capabilities=card,
+        )
+
+
+Spot = tuple[int, int, int]
+
+
+class _Scan:
+    """What is known so far of one skill."""
+
+    def __init__(self, ruleset: Ruleset, matcher: Matcher, budget: Budget) -> None:
+        self._ruleset = ruleset
+        self._matcher = matcher
+        self._budget = budget
+        self.reading = Reading(budget, ruleset.known_files)
+        self.findings: list[Finding] = []
+        self.notes: list[FormNote] = []
+        self._layers: list[Layer] = []
+        #: layer, offset and length of everything that matched, by leaf
+        self._spots: dict[int, list[Spot]] = {}
+        self._hits: dict[int, list[Hit]] = {}
+        self._forbidding: set[int] = set()
+        self._counts_in: dict[tuple[tuple[str, ...], str], bool] = {}
+        #: layers in which also what stands behind the gates of rules was looked for, with the group of these rules
+        self._searched: set[tuple[int, str]] = set()
+
+    def at(self, problem: str) -> str:
+        """The problem with the file at which it came up."""
+        return f"{self.reading.path}: {problem}" if self.reading.path else problem
+
+    def structure(self, files: Sequence[SkillFile], check: CheckManifest, known_bad: Collection[str]) -> None:
+        self.findings.extend(structure.findings(files, check, known_bad, self.notes))
+
+    def read(self, files: Sequence[SkillFile]) -> None:
+        """Every text, however deep it lies, becomes layers with everything that matched in them."""
+        for source in self.reading.sources(files):
+            self._budget.check()
+            self.findings.extend(source.findings)
+            if source.text is not None:
+                self._read_text(source, source.text)
+            elif source.binary is not None and source.binary.text:
+                self._add(binary_layer(source.path, source.binary))
+        self._refine(0)
+        written = len(self._layers)
+        for number in range(written):
+            self._decode(number)
+        self._refine(written)
+        for number, fact in parsing.across_files(self._layers):
+            self._fact(number, fact)
+        for number, fact in across_modules(self._layers, self._read_again):
+            self._fact(number, fact)
+
+    def _read_text(self, source: ReadText, text: str) -> None:
+        normal = normalise_text(text)
+        self._add(segment_file(source.path, normal, referenced=source.referenced))
+        for line, _, said in normal.spelt:
+            self._budget.check()
+            self._add(hidden_layer(source.path, said.encode("utf-8", "replace"), line))
+
+    def _decode(self, number: int) -> None:
+        layer = self._layers[number]
+        self.reading.path = layer.path
+        try:
+            for found in decoded_layers(layer.text):
+                self._budget.check()
+                attributes = {"how": "+".join(found.how), "layers": str(len(found.how))}
+                self._fact(number, Fact("encoded", found.offset, found.length, attributes))
+                place = layer.piece_at(found.offset)
+                self._add(hidden_layer(layer.path, found.text, layer.line_at(found.offset), place))
+            for offset, text, language in layer.unpacked:
+                self._budget.check()
+                line, place = layer.line_at(offset), layer.piece_at(offset)
+                self._add(hidden_layer(layer.path, text.encode("utf-8", "replace"), line, place, language))
+        except TooMuchEncoded:
+            self.reading.problem(layer.path, "only partly decoded: it holds too many encoded texts")
+
+    def _add(self, layer: Layer) -> None:
+        number = len(self._layers)
+        self._layers.append(layer)
+        self._facts(number, layer.facts)
+        flooded = partial(self.reading.problem, layer.path, FLOODED)
+        for leaf, offset, length in self._matcher.matches(layer.flowing, layer.roles, flooded):
+            self._spots.setdefault(leaf, []).append((number, offset, length))
+
+    def _search_behind_gates(self) -> None:
+        """The common parts of rules whose rarest part was found, where they could belong to it."""
+        for rule_id, gate in self._ruleset.gates.items():
+            if not self._ruleset.gate_leaves[rule_id].isdisjoint(self._spots) and possible(
+                gate, self._has_match
+            ):
+                self._budget.check()
+                for number in self._layers_behind(rule_id, gate):
+                    self._search_rest(number, rest_of(rule_id))
+
+    def _layers_behind(self, rule_id: str, gate: RuleNode | Leaf) -> list[int]:
+        if self._ruleset.conditions[rule_id].within is Unit.SKILL:
+            return list(range(len(self._layers)))
+        spots = (spot for leaf in leaf_numbers(gate) for spot in self._spots.get(leaf, ()))
+        paths = {self._layers[number].path for number, _, _ in spots}
+        return [number for number, layer in enumerate(self._layers) if layer.path in paths]
+
+    def _search_rest(self, number: int, group: str) -> None:
+        if (number, group) not in self._searched:
+            self._searched.add((number, group))
+            layer = self._layers[number]
+            text = searchable(layer.flowing)
+            if len(text) < len(layer.flowing):
+                self.reading.problem(layer.path, "only partly scanned: too many curl and wget commands")
+            flooded = partial(self.reading.problem, layer.path, FLOODED)
+            for leaf, offset, length in self._matcher.rest(text, group, flooded):
+                self._spots.setdefault(leaf, []).append((number, offset, length))
+
+    def _refine(self, first: int) -> None:
+        """Read the code of layers: what may tell something, and what holds a match that may yet count."""
+        if first == len(self._layers):
+            return
+        self._search_behind_gates()
+        promising = self._promising()
+        matches = self._matches_of(promising)
+        signs = Signs(
+            self._layers,
+            wide=self._facts_decide(promising),
+            asked=self._ruleset.by_fact,
+            ways=self._ruleset.ways_of_running,
+        )
+        known = [len(layer.facts) for layer in self._layers]
+        stored = signs.stores_secrets
+        numbers = range(first, len(self._layers))
+        for number in sorted(numbers, key=lambda number: signs.only_sends(self._layers[number])):
+            self._read_code(self._layers[number], signs, matches.get(number, ()))
+        if signs.stores_secrets and not stored:
+            # What was found encoded writes a file that code which was read before it may send.
+            for number in range(first):
+                if signs.only_sends(self._layers[number]):
+                    self._read_code(self._layers[number], signs, matches.get(number, ()))
+        for number, layer in enumerate(self._layers):
+            self._facts(number, layer.facts[known[number] :])
+            if number >= first:
+                self._facts(number, facts.facts_of(layer, self._ruleset.by_fact))
+
+    def _read_code(self, layer: Layer, signs: Signs, matches: Sequence[int]) -> None:
+        self._budget.check()
+        self.reading.path = layer.path
+        try:
+            parsing.refine(layer, signs.telling(layer), matches, self._budget.check_code)
+        except Exceeded as error:
+            layer.unread = f"not fully read: {error}"
+        if layer.unread:
+            self.reading.problem(layer.path, layer.unread)
+
+    def _read_again(self, layer: Layer, knowledge: Knowledge) -> list[Fact]:
+        self.reading.path = layer.path
+        try:
+            found = parsing.read_again(layer, knowledge, self._budget.check_code)
+        except Exceeded as error:
+            layer.unread, found = f"not fully read: {error}", []
+        if layer.unread:
+            self.reading.problem(layer.path, layer.unread)
+        return found
+
+    def _matches_of(self, rules: list[TextRule]) -> dict[int, list[int]]:
+        """By layer, the offsets at which something of these rules matched."""
+        matter: dict[int, set[int]] = {}
+        for rule in rules:
+            for leaf in self._ruleset.leaf_numbers[rule.id]:
+                for number, offset, _ in self._spots.get(leaf, ()):
+                    matter.setdefault(number, set()).add(offset)
+        return {number: sorted(offsets) for number, offsets in matter.items()}
+
+    def _facts_decide(self, rules: list[TextRule]) -> bool:
+        """Whether one of these rules asks for a fact that only common words announce."""
+        asking = self._ruleset.asking_common
+        return bool(self._ruleset.only_common) or any(rule.id in asking for rule in rules)
+
+    def _promising(self) -> list[TextRule]:
+        """The rules that can hold, whatever facts are still to come."""
+        conditions = self._ruleset.conditions
+        return [rule for rule in self._matched_rules() if possible(conditions[rule.id], self._may_be_seen)]
+
+    def _may_be_seen(self, leaf: Leaf) -> bool:
+        later = leaf.condition.fact is not None and leaf.condition.fact not in KNOWN_EARLY
+        return later or leaf.number in self._spots
+
+    def _matched_rules(self) -> list[TextRule]:
+        """The rules of which anything was found, in order."""
+        touched = {self._ruleset.by_leaf[number].id: self._ruleset.by_leaf[number] for number in self._spots}
+        return [touched[rule_id] for rule_id in sorted(touched)]
+
+    def _facts(self, number: int, found: Iterable[Fact]) -> None:
+        for fact in found:
+            self._fact(number, fact)
+
+    def _fact(self, number: int, fact: Fact) -> None:
+        for leaf in self._ruleset.by_fact.get(fact.name, ()):
+            if fits(leaf, fact):
+                self._spots.setdefault(leaf.number, []).append((number, fact.offset, fact.length))
+
+    def judge(self) -> None:
+        """Each rule whose condition can hold by what was seen."""
+        for rule in self._matched_rules():
+            condition = self._ruleset.conditions[rule.id]
+            if possible(condition, self._has_match):
+                self._budget.check()
+                self.findings.extend(self._findings(rule, places(condition, self._find, self._layers)))
+
+    def _has_match(self, leaf: Leaf) -> bool:
+        return leaf.number in self._spots
+
+    def _find(self, leaf: Leaf) -> list[Hit]:
+        """The places of a leaf that count, by role, polarity and path."""
+        if leaf.number not in self._hits:
+            if not leaf.counts:
+                self._search_forbidding()
+            hits = self._hits[leaf.number] = []
+            for spot in self._spots.get(leaf.number, ()):
+                self._budget.check()
+                if (hit := self._hit(leaf, *spot)) is not None:
+                    hits.append(hit)
+        return self._hits[leaf.number]
+
+    def _search_forbidding(self) -> None:
+        for number, layer in enumerate(self._layers):
+            if number not in self._forbidding:
+                self._forbidding.add(number)
+                # Too many words that forbid a finding only ever make one more.
+                for leaf, offset, length in self._matcher.forbidding(layer.flowing, lambda: None):
+                    self._spots.setdefault(leaf, []).append((number, offset, length))
+
+    def _hit(self, leaf: Leaf, number: int, offset: int, length: int) -> Hit | None:
+        layer = self._layers[number]
+        if leaf.files and not self._in_files(leaf.files, layer.path):
+            return None
+        if layer.roles.isdisjoint(leaf.roles):
+            return None
+        piece = layer.piece_at(offset)
+        if piece.role not in leaf.roles or polarity_at(layer, piece, offset, length) not in leaf.polarity:
+            return None
+        if leaf.condition.check and not CHECKS[leaf.condition.check](layer.text[offset : offset + length]):
+            return None
+        excusable = leaf.counts and is_excusable(layer, piece, offset)
+        return Hit(number, offset, length, piece.segment, piece.section, excusable, leaf.excuses)
+
+    def _in_files(self, patterns: tuple[str, ...], path: str) -> bool:
+        key = (patterns, path)
+        if key not in self._counts_in:
+            name = path.rpartition("/")[2]
+            self._counts_in[key] = any(fnmatchcase(path, one) or fnmatchcase(name, one) for one in patterns)
+        return self._counts_in[key]
+
+    def _findings(self, rule: TextRule, found: list[Hit]) -> Iterator[Finding]:
+        by_file: dict[str, dict[int, Hit]] = {}
+        for hit in found:
+            layer = self._layers[hit.layer]
+            by_file.setdefault(layer.path, {}).setdefault(layer.line_at(hit.offset), hit)
+        for lines in by_file.values():
+            shown = sorted(lines)[:MOST_FINDINGS]
+            for line in shown:
+                left = len(lines) - len(shown) if line == shown[-1] else 0
+                yield _finding(rule, self._layers[lines[line].layer], lines[line], line, left)
+
+    def card(self, files: Sequence[SkillFile]) -> tuple[SkillCapability, ...]:
+        """What the skill can do, and what of it could not be read."""
+        found = capabilities_of(self._layers, self._budget, self.reading, (file.path for file in files))
+        opaque = [
+            (one.file, one.excerpt.partition(",")[0]) for one in self.findings if one.rule_id in OPAQUE_RULES
+        ]
+        documents = [(file.path, "PDF document") for file in files if file.data.startswith(b"%PDF")]
+        unread = [*self.reading.unread.items(), *opaque, *documents]
+        return make_card([*found, *unread_capabilities(self._layers, unread)])
+
+    def coverage(self, files: Sequence[SkillFile]) -> Coverage:
+        return Coverage(
+            len(files),
+            self.reading.files_scanned,
+            sum(len(file.data) for file in files),
+            self.reading.bytes_scanned,
+        )
+
+
+def polarity_at(layer: Layer, piece: Piece, offset: int, length: int) -> Polarity:
+    """A word of warning that is itself part of the match does not turn the match into a warning."""
+    if 0 <= piece.warns_from <= offset:
+        return Polarity.WARNING
+    about = layer.about_around(piece)
+    if about is None:
+        return Polarity.NEUTRAL
+    if about.follows(layer.text, offset + length):
+        return Polarity.WARNING
+    # What a sentence tells to do, it tells in spite of a warning in front.
+    told_to = piece.start if piece.role is TextRole.COMMAND else offset
+    warned = about.precedes(layer.text, told_to) and not layer.tells_to_do(piece.about_from, told_to)
+    return Polarity.WARNING if warned else Polarity.NEUTRAL
+
+
+def is_excusable(layer: Layer, piece: Piece, offset: int) -> bool:
+    """Whether words beside it may excuse a match: a comment excuses no code, and "e.g." no command that the sentence
+    tells to run."""
+    if piece.role in SPEAKING or piece.role is TextRole.HIDDEN:
+        return True
+    if piece.role is not TextRole.COMMAND or piece.start <= layer.line_start(offset):
+        return False
+    return not tells(last_sentence(layer.flowing[max(0, piece.start - LONGEST_TOLD) : piece.start]))
+
+
+def fits(leaf: Leaf, fact: Fact) -> bool:
+    """Whether the fact is what the leaf asks for."""
+    return all(
+        any(fnmatchcase(fact.attributes.get(name, ""), pattern) for pattern in wanted)
+        for name, wanted in leaf.condition.attributes.items()
+    )
+
+
+def _finding(rule: TextRule, layer: Layer, hit: Hit, line: int, left: int) -> Finding:
+    why = f"{rule.title}. {rule.why}"
+    if left:
+        why += f" The same stands at {left} more places in this file."
+    return Finding(
+        rule_id=rule.id,
+        severity=rule.severity,
+        category=rule.category,
+        kind=rule.kind,
+        file=layer.path,
+        line=line,
+        column=_column(layer, hit.offset, line),
+        excerpt=_excerpt(layer, hit),
+        why=why,
+        remedy=rule.remedy,
+        certain=rule.certain,
+    )
+
+
+def _column(layer: Layer, offset: int, line: int) -> int:
+    if layer.decoded:
+        return 0
+    start = layer.line_start(offset)
+    if layer.written is not None:
+        return written_column(layer.written, line - layer.origin + 1, offset - start + 1)
+    return offset - start + 1
+
+
+def _excerpt(layer: Layer, hit: Hit) -> str:
+    """The match with what surrounds it on its line, on one line."""
+    start = max(layer.line_start(hit.offset), hit.offset - EXCERPT // 4)
+    stop = layer.text.find(b"\n", hit.offset)
+    stop = len(layer.text) if stop < 0 else stop
+    cut = layer.text[start : max(stop, hit.offset + hit.length)][: EXCERPT * 4].decode("utf-8", "replace")
+    return " ".join(cut.split())[:EXCERPT]

@@ -1,0 +1,290 @@
+"""The words that the scanner's parts share: the role and polarity of a piece of text, a layer of text to be
+searched, a fact about it, and the place where something was found.
+
+`segments` and `parsing` produce pieces and facts, `matcher` produces hits, `ruleset` refers to both by name, and
+`engine` joins them.
+"""
+
+import enum
+from bisect import bisect_right
+from collections.abc import Callable
+from itertools import accumulate
+from typing import Protocol
+
+import msgspec
+
+from vskill_scan.polarity import AboutSpan, tells_before
+
+#: The lines of a text are indexed when somebody asks for the place of so many matches.
+INDEXED_FROM = 12
+
+
+class TextRole(enum.StrEnum):
+    """What a piece of text is there for."""
+
+    #: prose that the agent will follow
+    FOLLOW = "follow"
+    #: a shell command that the text tells to run
+    COMMAND = "command"
+    #: a script, or fenced program code
+    CODE = "code"
+    #: a command that runs when the skill is loaded
+    LOAD = "load"
+    #: settings, hooks, package manifests, front matter
+    CONFIG = "config"
+    #: a comment in code
+    COMMENT = "comment"
+    #: text that a reader cannot see
+    HIDDEN = "hidden"
+    #: quoted: speech, indicators, examples of attacks, deny-lists
+    QUOTE = "quote"
+    #: tests, fixtures and samples
+    TEST = "test"
+    #: any other data
+    DATA = "data"
+
+
+#: Where a rule counts unless it says otherwise: what an agent or a machine acts upon.
+ACTING = frozenset(
+    {TextRole.FOLLOW, TextRole.COMMAND, TextRole.CODE, TextRole.LOAD, TextRole.CONFIG, TextRole.HIDDEN}
+)
+ALL_ROLES = frozenset(TextRole)
+#: Text that speaks of things, and does none.
+SPEAKING = frozenset({TextRole.FOLLOW, TextRole.QUOTE, TextRole.COMMENT, TextRole.TEST})
+
+
+class Polarity(enum.StrEnum):
+    """Whether a text says to do a thing, or speaks about it."""
+
+    NEUTRAL = "neutral"
+    WARNING = "warning"
+
+
+ANY_POLARITY = frozenset(Polarity)
+
+
+class Unit(enum.StrEnum):
+    """Inside what the conditions of a rule must hold together, from small to large."""
+
+    LINE = "line"
+    SENTENCE = "sentence"
+    SEGMENT = "segment"
+    SECTION = "section"
+    FILE = "file"
+    SKILL = "skill"
+
+
+#: Every fact that a rule may name, with the attributes that it may carry.
+FACTS: dict[str, tuple[str, ...]] = {
+    "secret.read": ("what",),
+    "env.dump": (),
+    "net.send": ("to", "how"),
+    "net.fetch": ("to", "how"),
+    "exec.fetched": ("how", "to"),
+    "exec.dynamic": ("how",),
+    "exec.decoded": ("how",),
+    "exec.shell": ("how",),
+    "persist": ("what",),
+    "persist.fetched": ("what",),
+    "hook.sends": ("what",),
+    "tunnel.in": ("to", "how"),
+    "delete.broad": ("what",),
+    "obfuscated": ("how", "layers"),
+    "reverse.shell": ("how",),
+    "flow": ("from", "to", "how"),
+    "key.sent": ("name", "to", "how"),
+    "keys.packed": ("how",),
+    "net.decoded": ("how",),
+    "url": ("host", "kind"),
+    "install": ("name", "index", "manager"),
+    "password.archive": (),
+    "hidden": ("how",),
+    "homoglyph": ("name",),
+    "encoded": ("how", "layers"),
+    "binary": ("kind",),
+    "pickle.calls": ("name",),
+    "declared": ("name",),
+}
+
+#: Facts of code that ordinary words announce, so that it is read for them only when a rule waits for nothing else.
+COMMON_FACTS = ("net.send", "net.fetch", "secret.read", "env.dump", "exec.shell", "exec.dynamic")
+
+
+class Fact(msgspec.Struct, frozen=True, gc=False):
+    """Something that is so at one place of a text, whatever its spelling."""
+
+    name: str
+    #: in the layer's text
+    offset: int
+    length: int = 0
+    attributes: dict[str, str] = {}
+
+
+class Piece(msgspec.Struct, gc=False):
+    """A stretch of text with one role."""
+
+    start: int
+    end: int
+    role: TextRole
+    #: paragraph, list, fence or script
+    segment: int
+    #: everything under one heading
+    section: int = 0
+    #: from this offset on the text warns of what it says; -1 is never
+    warns_from: int = -1
+    #: the sentence around it, where that speaks about bad things; -1 where it does not
+    about_from: int = -1
+    about_to: int = -1
+
+
+class CodeBlock(msgspec.Struct, frozen=True, gc=False):
+    """A stretch of a layer in a language whose syntax is known."""
+
+    start: int
+    end: int
+    language: str
+
+
+class Pieces(Protocol):
+    """The pieces of a text that is cut only around the places that somebody asks for."""
+
+    def at(self, offset: int) -> Piece: ...
+
+    def segment_around(self, offset: int) -> tuple[int, int]: ...
+
+    def all(self) -> list[Piece]: ...
+
+
+#: The pieces, or what cuts them all at once, or what cuts those around a place.
+Cut = list[Piece] | Callable[[], list[Piece]] | Pieces
+
+
+def pieces_of(cut: Cut) -> list[Piece]:
+    if isinstance(cut, list):
+        return cut
+    return cut() if callable(cut) else cut.all()
+
+
+class Layer(msgspec.Struct):
+    """One text to be searched: a file as a reader sees it, or what was decoded out of it."""
+
+    #: as the finding names it; a member of an archive is `archive!member`
+    path: str
+    #: UTF-8, without what a reader cannot see
+    text: bytes
+    #: the pieces, or what cuts them once somebody asks: most of most texts holds nothing that depends on them
+    cut: Cut
+    blocks: list[CodeBlock] = []
+    facts: list[Fact] = []
+    #: `text` with the line breaks inside paragraphs made spaces: what patterns see
+    flowing: bytes = b""
+    #: line of the file at which this text starts; decoded text stays on that line
+    origin: int = 1
+    decoded: bool = False
+    #: the file's text as it was written, where `text` differs from it; for columns
+    written: str | None = None
+    #: files that its code writes secrets into, and files that it sends
+    stored: dict[str, tuple[int, frozenset[str]]] = {}
+    sent: dict[str, int] = {}
+    #: what its functions give back, and what it passes to functions of other modules, where that is a secret
+    returned: dict[str, frozenset[str]] = {}
+    passed: dict[tuple[str, str], list[frozenset[str]]] = {}
+    #: texts that its code puts together or decodes: offset, text and language
+    unpacked: list[tuple[int, str, str]] = []
+    #: variables that a file gives to the code that it carries
+    variables: dict[str, str] = {}
+    #: why some of its code was not looked at; "" where all was
+    unread: str = ""
+    #: all that its pieces may have
+    roles: frozenset[TextRole] = ALL_ROLES
+    starts: list[int] = []
+    #: how often somebody asked for a line
+    asked: int = 0
+    #: where its lines begin, and the sentences of a segment, once somebody asks
+    lines: list[int] = []
+    sentences: dict[int, list[int]] = {}
+    #: what the sentence that begins there says about bad things, once somebody asks
+    about: dict[int, AboutSpan | None] = {}
+    #: whether the sentence that begins there tells to do what follows the second place
+    told: dict[tuple[int, int], bool] = {}
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """In order, without gaps."""
+        self.cut = pieces_of(self.cut)
+        return self.cut
+
+    @property
+    def _in_part(self) -> "Pieces | None":
+        """What cuts around a place, as long as nobody asked for everything."""
+        return None if isinstance(self.cut, list) or callable(self.cut) else self.cut
+
+    def piece_at(self, offset: int) -> Piece:
+        part = self._in_part
+        return self.pieces[self._index(offset)] if part is None else part.at(offset)
+
+    def segment_around(self, offset: int) -> tuple[int, int]:
+        """Where the segment begins and ends that the offset stands in."""
+        part = self._in_part
+        if part is not None:
+            return part.segment_around(offset)
+        low = high = self._index(offset)
+        segment = self.pieces[low].segment
+        while low > 0 and self.pieces[low - 1].segment == segment:
+            low -= 1
+        while high + 1 < len(self.pieces) and self.pieces[high + 1].segment == segment:
+            high += 1
+        return self.pieces[low].start, self.pieces[high].end
+
+    def about_around(self, piece: Piece) -> AboutSpan | None:
+        """The words about bad things in the sentence around a piece; None where it has none."""
+        start = piece.about_from
+        if start >= 0 and start not in self.about:
+            self.about[start] = AboutSpan.of(self.text, start, piece.about_to)
+        return self.about.get(start)
+
+    def tells_to_do(self, start: int, end: int) -> bool:
+        """Whether what stands between the two places ends by telling to do what follows it."""
+        if (start, end) not in self.told:
+            self.told[start, end] = tells_before(self.text, start, end)
+        return self.told[start, end]
+
+    def _index(self, offset: int) -> int:
+        pieces = self.pieces
+        if len(self.starts) != len(pieces):
+            self.starts = [piece.start for piece in pieces]
+        return max(0, bisect_right(self.starts, offset) - 1)
+
+    def line_start(self, offset: int) -> int:
+        if self._has_index():
+            return self.lines[bisect_right(self.lines, offset) - 1]
+        return self.text.rfind(b"\n", 0, offset) + 1
+
+    def line_at(self, offset: int) -> int:
+        if self.decoded:
+            return self.origin
+        if self._has_index():
+            return bisect_right(self.lines, offset) - 1 + self.origin
+        return self.text.count(b"\n", 0, offset) + self.origin
+
+    def _has_index(self) -> bool:
+        """Whether the lines are indexed, which pays off once somebody asks again and again."""
+        self.asked += 1
+        if self.asked == INDEXED_FROM:
+            lengths = map(len, self.text.split(b"\n"))
+            self.lines = [0, *accumulate(map((1).__add__, lengths))][:-1]
+        return self.asked >= INDEXED_FROM
+
+
+class Hit(msgspec.Struct, frozen=True, gc=False):
+    """A place where a condition holds."""
+
+    layer: int
+    offset: int
+    length: int
+    segment: int
+    section: int
+    #: words around it may excuse it: it is spoken of, and neither runs nor is asked for
+    excusable: bool = True
+    #: it is such a word, and forbids nothing that cannot be excused
+    excuses: bool = False

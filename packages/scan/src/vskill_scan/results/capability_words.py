@@ -1,0 +1,207 @@
+"""The words by which `capabilities` knows what a text names: programs, installers, hosts, paths, variables of the
+environment, and the comments of each language. Tables and patterns; what they mean together is decided there.
+"""
+
+import re2
+
+from vskill_core.capability import CapabilityKind
+from vskill_scan.reading.languages import COMMAND_LISTS, SCRIPTS
+from vskill_scan.words import words
+
+#: Instead of a host or program that is not written in the text.
+CHOSEN_AT_RUN_TIME = "chosen at run time"
+
+SECRETS = {
+    "ssh": "SSH keys",
+    "cloud": "cloud credentials",
+    "registry": "package or code host credentials",
+    "gpg": "GPG keys",
+    "wallet": "a cryptocurrency wallet",
+    "browser": "browser data",
+    "keychain": "a system keychain",
+    "agent": "an agent's settings or credentials",
+    "agent-config": "an agent's configuration",
+    "chat": "messenger data",
+    "vault": "a password manager",
+    "system": "system accounts",
+    "history": "a shell history",
+    "dotenv": ".env files",
+    "metadata": "cloud instance metadata",
+}
+LASTING = {
+    "cron": "cron",
+    "at": "a scheduled job (at)",
+    "launchd": "launchd",
+    "systemd": "systemd",
+    "task": "a scheduled task",
+    "registry": "the Windows registry",
+    "startup": "the start-up folder",
+    "profile": "a shell profile",
+    "authorized_keys": "SSH authorized keys",
+    "git-hook": "git hooks",
+    "agent": "an agent's settings, hooks or instructions",
+    "sudoers": "sudoers",
+    "hosts": "the hosts file",
+}
+
+#: Facts of a syntax tree that belong on a card, and the words for what they name.
+FACTS: dict[str, tuple[CapabilityKind, dict[str, str]]] = {
+    "secret.read": (CapabilityKind.SECRET, SECRETS),
+    "env.dump": (CapabilityKind.SECRET, {"": "the whole environment"}),
+    "persist": (CapabilityKind.PERSISTENCE, LASTING),
+}
+
+#: Programs that every script uses on its own files, and words of the shell itself.
+TAME = frozenset(
+    words(
+        "cd echo printf export set unset read local declare typeset readonly return exit break continue shift true "
+        "false pwd pushd popd dirs umask ulimit getopts trap wait type hash builtin let alias unalias shopt bg fg jobs "
+        "cat ls head tail wc sort uniq cut tr tee mkdir touch cp mv ln basename dirname date sleep seq expr grep egrep "
+        "fgrep rg sed awk find which diff cmp less more nl paste join fold fmt column stat file du df id whoami "
+        "hostname uname tput clear yes mktemp realpath readlink rmdir tree test comm rev tac split bc cal time source "
+        "history help man info logout"
+    )
+)
+TAME_BYTES = frozenset(word.encode() for word in TAME)
+PROGRAM_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-"
+PROGRAMS_IN_CAPITALS = frozenset(words("Rscript R"))
+SHELLS = frozenset(words("sh bash zsh dash ksh fish python python3 node perl ruby pwsh"))
+#: What may follow an interpreter that runs what it is given.
+READS_INPUT = frozenset(words("- -s -x -e -es -se -euo -ex --"))
+#: Programs that start others, and are worth a line themselves.
+RAISING = frozenset(words("sudo doas"))
+DOWNLOADERS = frozenset(words("curl wget"))
+REDIRECTS = frozenset(words("> >> < 2> 2>> &> >&2 2>/dev/null >/dev/null 2>&1 1>&2"))
+RUNNERS = frozenset(words("npx uvx bunx pipx"))
+MANAGERS = {
+    **dict.fromkeys(
+        words("pip pip3 gem brew apt apt-get yum dnf snap choco winget conda mamba"), frozenset({"install"})
+    ),
+    **dict.fromkeys(words("npm pnpm bun"), frozenset({"install", "i", "add"})),
+    "yarn": frozenset({"add"}),
+    "uv": frozenset({"add", "install"}),
+    "poetry": frozenset({"add"}),
+    "cargo": frozenset({"install", "add"}),
+    "go": frozenset({"install", "get"}),
+    "apk": frozenset({"add"}),
+    "pacman": frozenset({"-S", "-Sy", "-Syu"}),
+    "claude": frozenset({"install", "add"}),
+}  # fmt: skip
+INSTALLERS = RUNNERS | MANAGERS.keys()
+NOT_A_PACKAGE = frozenset(
+    words(
+        "ensurepath list upgrade uninstall inject install i add get tool pip global mcp plugin -- . ./ dlx exec run"
+    )
+)
+#: Options of installers that take the next word.
+TAKES_A_WORD = frozenset(
+    words("-i --index-url --extra-index-url --registry --index -f --find-links -t --target -c --python -p --prefix "
+          "--channel -n --name --scope -s --transport -e --env --directory --from")
+)  # fmt: skip
+PACKAGE = re2.compile(r"^@?[A-Za-z0-9][\w.+/@:~-]{0,99}$")
+VERSION = re2.compile(r"(?:[=<>~!^].*|\[.*|@[\w.^~-]*)$")
+MOST_PACKAGES = 12
+
+ADDRESS = re2.compile(
+    rb"(?i)\b(?:https?|wss?|ftps?|ssh|git|tcp|udp)://(?:[^/\s@\"'`<>]{1,80}@)?"
+    rb"((?:[a-z0-9_.\-]|\$?\{[^{}\s\"'`/]+\}|\$\w+|<[\w -]+>|\[[0-9a-f:]+\])+)"
+)
+UNKNOWN_PART = re2.compile(r"\$?\{[^{}]*\}|\$\w+|<[^<>]*>")
+HOST = re2.compile(r"^(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]{0,200}[a-z0-9])?\.[a-z][a-z0-9-]{1,30}$")
+#: An address whose host is a variable.
+UNKNOWN_ADDRESS = re2.compile(r"^\$\{?[A-Za-z_]\w*\}?(?:/.*)?$")
+IP = re2.compile(r"^(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\[[0-9a-f:]+\])$")
+BARE_HOST = re2.compile(
+    r"^(?:[\w.+-]+@)?([a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,24}|[0-9]{1,3}(?:\.[0-9]{1,3}){3})(?::\d+|:?/.*|:.*)?$"
+)
+FILE_ENDING = frozenset(
+    words("sh py js ts json txt md yaml yml toml html css csv xml log zip gz tgz tar png jpg pdf conf cfg ini sql out "
+          "exe bin pem key crt env lock rb go rs java c h cpp mp3 mp4 wav webm db sqlite")
+)  # fmt: skip
+#: Names of formats that look like addresses; nothing asks these hosts for anything.
+NAMESPACES = frozenset(
+    words("www.w3.org schemas.openxmlformats.org schemas.microsoft.com json-schema.org purl.org xmlns.com schema.org "
+          "ns.adobe.com schemas.android.com docs.oasis-open.org www.apple.com/dtds openid.net www.opengis.net "
+          "sodipodi.sourceforge.net www.inkscape.org json.schemastore.org")
+)  # fmt: skip
+LOOPBACK = frozenset(words("localhost 127.0.0.1 0.0.0.0 [::1] host.docker.internal"))
+CONNECT = re2.compile(
+    rb"(?i)(?:HTTPS?Connection|create_connection|\.connect(?:_ex)?|\bhost(?:name)?[\"']?\s*[:=])\s*\(?\s*\(?\s*[\"']([a-z0-9.-]{4,120})[\"']"
+)
+TALKING = frozenset(words("nc ncat netcat telnet ssh scp sftp rsync ftp ping curl wget http https"))
+#: A line that only tells a person something.
+TELLING = tuple(
+    word.encode()
+    for word in words(
+        "print echo printf log. logger. logging. log( console. raise throw sys.exit parser. help= description= epilog= "
+        "click.echo die usage"
+    )
+)
+DOES = re2.compile(rb"(?i)requests\.|urlopen|fetch\(|httpx|curl\b|wget\b|subprocess|system\(|[|`]|\$\(|exec")
+
+VARIABLE = (
+    rb"([A-Z][A-Z0-9_]{0,60}?(?:API_?KEY|_KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|MNEMONIC|"
+    rb"_PAT|_PWD))"
+)
+SECRET_VARIABLE = re2.compile(
+    rb"\$\{?"
+    + VARIABLE
+    + rb"\b|(?:environ(?:\.get\(|\[)|getenv\(|process\.env(?:\.|\[)|Deno\.env\.get\(|Bun\.env\.|ENV\[|"
+    rb"env::var\(|\$env:)\s*[\"']?" + VARIABLE + rb"\b"
+)
+ASSIGNED = re2.compile(rb"(?m)^[ \t]*(?:(?:local|export|readonly|declare)[ \t]+)?([A-Z][A-Z0-9_]*)=([^\n]*)")
+PATH = re2.compile(
+    rb"(?:(?:~|\$HOME|\$\{HOME\})[/\\]|/(?:etc|var|opt|root|home|Users|Library|srv|System)/|"
+    rb"%(?:APPDATA|LOCALAPPDATA|USERPROFILE|PROGRAMDATA)%\\|\$env:(?:APPDATA|LOCALAPPDATA|USERPROFILE)\\)"
+    rb"(?:Application\\? Support|[\w.@%+~/\\-])+"
+)
+BEFORE_A_PATH = frozenset(b" \t\n\"'`(=:,[<>|;&{")
+
+STARTS = {
+    "python": re2.compile(
+        rb"(?:\bsubprocess\.(?:run|call|check_call|check_output|Popen|getoutput|getstatusoutput)|\bos\.(?:system|popen|exec\w{1,3}|"
+        rb"spawn\w{1,3})|create_subprocess_(?:exec|shell)|\bpty\.spawn)\s*\(\s*"
+    ),
+    "javascript": re2.compile(
+        rb"(?:(?:^|[^\w.$])(?:exec|spawn|fork)|\b(?:execSync|spawnSync|execFile|execFileSync|execa|execaSync|Bun\.spawn|Deno\.Command)"
+        rb"|child_process[\"')]*\.(?:exec|spawn))\s*\(\s*"
+    ),
+}  # fmt: skip
+STARTS["typescript"] = STARTS["tsx"] = STARTS["javascript"]
+IMPORTS_STARTING = re2.compile(rb"child_process|execa|Bun\.spawn|Deno\.Command|shelljs|zx")
+STARTING_WORDS = (b"subprocess", b"os.", b"pty")
+BARE_RUN = re2.compile(rb"(?:^|[^\w.])(?:run|call|check_call|check_output|Popen|getoutput)\s*\(\s*")
+LITERAL = re2.compile(rb"^[rbfu]{0,2}(?:\"([^\"\n]{1,300})\"|'([^'\n]{1,300})'|`([^`]{1,300})`)")
+#: The list of arguments after a program, as Node takes it.
+NEXT_LIST = re2.compile(rb"^\s*,\s*\[([^\]]{0,300})")
+#: Lists that are given a name, with their first word.
+LISTS = re2.compile(rb"\b(\w+)\s*(?::[^=\n]{1,40})?=\s*\[\s*[\"']([\w./+-]{1,60})[\"']")
+NAME = re2.compile(rb"^\w+")
+
+#: After these a text on a line of its own is a value.
+CONTINUING = frozenset(b"(,=[{+\\%")
+#: Comments are groups: in Python the first is a text that stands alone, in all others both are comments.
+COMMENTS = {
+    "python": re2.compile(
+        rb"(?ms)(^[ \t]*[rRuUbB]{0,2}(?:\"\"\".*?\"\"\"|'''.*?'''))|\"\"\".*?\"\"\"|'''.*?'''|"
+        rb"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|(#[^\n]*)"
+    ),
+    "javascript": re2.compile(
+        rb"(?ms)\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`|(?:^|[^:\"'`])(//[^\n]*)|"
+        rb"(/\*.*?(?:\*/|\z))"
+    ),
+    "other": re2.compile(
+        rb"(?ms)\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|(?:^|[^:])(//[^\n]*|#[^\n]*)|(/\*.*?(?:\*/|\z))"
+    ),
+}
+COMMENTS["typescript"] = COMMENTS["tsx"] = COMMENTS["javascript"]
+
+#: Manifests of packages, whose addresses are for readers.
+MANIFESTS = frozenset(
+    words("package.json pyproject.toml setup.cfg composer.json cargo.toml plugin.json marketplace.json manifest.json "
+          "skill.json skill.yaml skill.yml")
+)  # fmt: skip
+INSTALL_HOOK = re2.compile(rb"\"((?:pre|post)?install|prepare)\"\s*:\s*\"")
+#: Languages of programs without a reader: their hosts are found, their commands and files are not.
+NO_READER = SCRIPTS | COMMAND_LISTS | {"other"}
+MARKUP = (".html", ".htm", ".vue", ".svelte", ".sql", ".css")

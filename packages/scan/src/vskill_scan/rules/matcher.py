@@ -1,0 +1,220 @@
+"""Every pattern of every rule in one pass: compiles the leaves of a rule set into YARA-X, which searches in time
+linear in the text whatever the patterns are, and answers which leaf matched where.
+
+Patterns are grouped by the roles in which they count, so that a text is searched only for what could count in it. Those
+that only forbid a finding are apart: they are looked for when there is a finding to forbid. So are those of a rule
+that names its rarest part: they are looked for once that was found. A scanner object is costly to make and cheap
+to use, and belongs to one thread at a time.
+"""
+
+import hashlib
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import yara_x
+
+from vskill_scan.model import TextRole
+from vskill_scan.rules.lowering import lower_pattern
+from vskill_scan.rules.ruleset import InvalidRule, Leaf, Ruleset
+
+#: Of one pattern in one text, which people never write; beyond it the text counts as not searched to its end.
+MOST_MATCHES = 25000
+HINT = (
+    "Patterns see text whose typographic quotes, dashes and spaces are already ASCII; other characters "
+    "beyond ASCII "
+    "may stand in an alternation, not in brackets."
+)
+
+Match = tuple[int, int, int]
+#: Called when a pattern matches more often than is counted.
+Flooded = Callable[[], None]
+
+FORBIDDING, REST, COMMON_REST = "forbidding", "rest", "common-rest"
+#: The last five from few roles to many. A scanner reserves 80 MB of addresses, so there are few groups.
+GROUPS = (FORBIDDING, REST, COMMON_REST, "load", "hidden", "prose", "code", "data")
+#: Rules whose rarest part stands in many honest texts. The rest of all others is not looked for there.
+OFTEN_OPENED = frozenset(
+    {"EX-001", "EX-002", "EX-025", "IN-018", "IN-025", "OB-004", "PS-002", "SE-008", "SE-012"}
+)
+_LATER = frozenset({FORBIDDING, REST, COMMON_REST})
+_PROSE = frozenset({TextRole.FOLLOW, TextRole.COMMAND, TextRole.LOAD, TextRole.CONFIG, TextRole.HIDDEN})
+
+
+class Matcher:
+    """Searches texts for the patterns of one rule set."""
+
+    def __init__(self, ruleset: Ruleset, compiled: Mapping[str, bytes] | None = None) -> None:
+        """`compiled` is what `serialised` of a matcher of the same rule set gave: compiling takes a
+        second or more. A search has no time limit of its own: YARA's is on the wall's clock, which a busy machine uses
+        up, and the system ends a process that exceeds its processor time."""
+        given = compiled or {}
+        # Compiling takes time even where there is nothing to compile.
+        groups = {name: leaves for name, leaves in _group_leaves(ruleset).items() if leaves}
+        self._file_names = {name: _file_name(name, leaves) for name, leaves in groups.items()}
+        self._by_name = {
+            name: _Group(ruleset, leaves, given.get(self._file_names[name]))
+            for name, leaves in groups.items()
+        }
+
+    def serialised(self) -> dict[str, bytes]:
+        return {self._file_names[name]: group.serialised() for name, group in self._by_name.items()}
+
+    def matches(self, text: bytes, roles: frozenset[TextRole], flooded: Flooded) -> Iterator[Match]:
+        """Leaf number, offset and length of each match of a pattern that may count in one of the roles."""
+        lower = text.lower()
+        for name, group in self._by_name.items():
+            if name not in _LATER and not roles.isdisjoint(group.roles):
+                yield from group.matches(text, lower, flooded)
+
+    def rest(self, text: bytes, group: str, flooded: Flooded) -> Iterator[Match]:
+        """The same for what rules look for only after their rarest part was found; `group` is what `rest_of` says."""
+        return self._matches_of(group, text, flooded)
+
+    def forbidding(self, text: bytes, flooded: Flooded) -> Iterator[Match]:
+        """The same for patterns that forbid a finding."""
+        return self._matches_of(FORBIDDING, text, flooded)
+
+    def _matches_of(self, name: str, text: bytes, flooded: Flooded) -> Iterator[Match]:
+        group = self._by_name.get(name)
+        return group.matches(text, text.lower(), flooded) if group is not None else iter(())
+
+
+def rest_of(rule_id: str) -> str:
+    """The group that holds what a rule looks for after its rarest part was found."""
+    return COMMON_REST if rule_id in OFTEN_OPENED else REST
+
+
+def _file_name(name: str, leaves: Iterable[Leaf]) -> str:
+    """A group's name on disk: one with other patterns, or in another order, must not be taken for it."""
+    bodies = "\n".join(map(body, leaves)).encode()
+    return f"{name}-lower-{hashlib.sha256(bodies).hexdigest()[:12]}"
+
+
+def _group_leaves(ruleset: Ruleset) -> dict[str, list[Leaf]]:
+    """The leaves with patterns by the group that they are searched in."""
+    leaves: dict[str, list[Leaf]] = {name: [] for name in GROUPS}
+    behind = {leaf.number for some in ruleset.behind_gates.values() for leaf in some}
+    searched = _broadest(leaf for leaf in ruleset.leaves if leaf.number not in behind)
+    for leaf in ruleset.leaves:
+        if leaf.pattern is not None:
+            # What another rule looks for anyhow costs nothing.
+            rest = rest_of(ruleset.by_leaf[leaf.number].id)
+            group = searched.get(body(leaf), rest) if leaf.counts else FORBIDDING
+            leaves[group].append(leaf)
+    return leaves
+
+
+def _broadest(leaves: Iterable[Leaf]) -> dict[str, str]:
+    """The group of each pattern; one that several rules look for in different roles is searched for once."""
+    found: dict[str, str] = {}
+    for leaf in leaves:
+        if leaf.pattern is not None and leaf.counts:
+            pattern = body(leaf)
+            found[pattern] = max(found.get(pattern, ""), _group(leaf), key=_breadth)
+    return found
+
+
+def _breadth(group: str) -> int:
+    return GROUPS.index(group) if group else -1
+
+
+def _group(leaf: Leaf) -> str:
+    if not leaf.counts:
+        return FORBIDDING
+    if leaf.roles <= {TextRole.LOAD}:
+        return "load"
+    if leaf.roles <= {TextRole.HIDDEN}:
+        return "hidden"
+    if leaf.roles <= _PROSE:
+        return "prose"
+    return "data" if TextRole.DATA in leaf.roles else "code"
+
+
+class _Group:
+    """Patterns that are compiled together; one that several leaves share is searched for once."""
+
+    def __init__(self, ruleset: Ruleset, leaves: Iterable[Leaf], compiled: bytes | None) -> None:
+        sharing: dict[str, list[Leaf]] = {}
+        for leaf in leaves:
+            sharing.setdefault(body(leaf), []).append(leaf)
+        self._sharing = {f"pattern_{number}": shared for number, shared in enumerate(sharing.values())}
+        self.roles = frozenset(role for shared in sharing.values() for leaf in shared for role in leaf.roles)
+        #: whether it is searched for in lower case, which no pattern may mind
+        self._lower = not any(leaf.condition.case for shared in sharing.values() for leaf in shared)
+        if compiled is None:
+            self._rules = _compile(ruleset, self._sharing, lower=self._lower)
+        else:
+            self._rules = yara_x.Rules.deserialize_from(io.BytesIO(compiled))
+        # One must die in the thread that made it, so none is made before there is something to look for.
+        self._scanner: yara_x.Scanner | None = None
+
+    def _ready(self) -> yara_x.Scanner:
+        if self._scanner is None:
+            self._scanner = yara_x.Scanner(self._rules)
+            self._scanner.max_matches_per_pattern(MOST_MATCHES)
+        return self._scanner
+
+    def serialised(self) -> bytes:
+        file = io.BytesIO()
+        self._rules.serialize_into(file)
+        return file.getvalue()
+
+    def matches(self, text: bytes, lower: bytes, flooded: Flooded) -> Iterator[Match]:
+        """`lower` is the same text in lower case."""
+        for found in self._ready().scan(lower if self._lower else text).matching_rules:
+            matches = [(match.offset, match.length) for match in found.patterns[0].matches]
+            if len(matches) >= MOST_MATCHES:
+                flooded()
+            for leaf in self._sharing[found.identifier]:
+                window = leaf.condition.window if leaf.condition.words else None
+                for offset, length in matches:
+                    if window is None or length <= window:
+                        yield leaf.number, offset, length
+
+
+def _compile(ruleset: Ruleset, sharing: Mapping[str, list[Leaf]], *, lower: bool) -> yara_x.Rules:
+    compiler = yara_x.Compiler(relaxed_re_syntax=False, includes_enabled=False)
+    try:
+        sources = (source(name, leaves[0], lower=lower) for name, leaves in sharing.items())
+        compiler.add_source("\n".join(sources))
+    except yara_x.CompileError:
+        for leaves in sharing.values():
+            _check_pattern(ruleset, leaves[0])
+        raise
+    return compiler.build()
+
+
+def _check_pattern(ruleset: Ruleset, leaf: Leaf) -> None:
+    try:
+        yara_x.compile(source("pattern", leaf))
+    except yara_x.CompileError as error:
+        rule = ruleset.by_leaf[leaf.number]
+        message = f"{rule.id}: the pattern {leaf.pattern!r} is not accepted: {error} {HINT}"
+        raise InvalidRule(message, rule=rule.id, field="match") from None
+
+
+def source(name: str, leaf: Leaf, *, lower: bool = False) -> str:
+    """One YARA rule per pattern, so that only patterns that matched are looked at.
+
+    `lower` is for a text in lower case.
+    """
+    pattern = lower_pattern(leaf.pattern or "") if lower else None
+    written = body(leaf) if pattern is None else f"/{literal(pattern)}/"
+    return f"rule {name} {{ strings: $a = {written} condition: $a }}"
+
+
+def body(leaf: Leaf) -> str:
+    modifier = "" if leaf.condition.case else " nocase"
+    return f"/{literal(leaf.pattern or '')}/{modifier}"
+
+
+def literal(pattern: str) -> str:
+    """A pattern as it stands between two slashes on one line."""
+    written: list[str] = []
+    escaped = False
+    for char in pattern:
+        if not escaped and char == "/":
+            written.append("\\")
+        written.append({"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(char, char))
+        escaped = char == "\\" and not escaped
+    return "".join(written)

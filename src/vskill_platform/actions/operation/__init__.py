@@ -1,0 +1,1 @@
+"""Actions of `operation`: what operators look after."""

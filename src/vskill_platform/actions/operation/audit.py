@@ -1,0 +1,91 @@
+"""The audit, for admins: who did what to what, when and why."""
+
+from typing import Annotated
+
+import msgspec
+
+from vskill_client.wire.base import ActionRequest, Wire, iso_time
+from vskill_platform.actions.action import action
+from vskill_platform.actions.checks import PageSize
+from vskill_platform.actions.rights import Right
+from vskill_platform.domain.people.token import TokenScope
+from vskill_platform.store.people.audit import AuditEntry, list_audit
+
+
+class ReadAudit(ActionRequest, frozen=True, kw_only=True):
+    """Which page of the audit."""
+
+    #: only entries older than the one with this id
+    before: Annotated[str, msgspec.Meta(min_length=1, max_length=100)] | None = None
+    #: how many to show on a page
+    limit: PageSize = 50
+
+
+class UsedToken(Wire, frozen=True):
+    """The token that something was done with."""
+
+    id: str
+    name: str
+
+
+class AuditView(Wire, frozen=True):
+    """Something that was done."""
+
+    id: str
+    at: str
+    #: `system`, `worker:<id>`, `admin:<name>` or `user:<name>`
+    by: str
+    #: such as `block` or `owner added`
+    action: str
+    #: what it was done to
+    target: str
+    reason: str
+    details: dict[str, str]
+    #: null for a session, a command and the system
+    token: UsedToken | None
+
+    @property
+    def who(self) -> str:
+        """The actor, and the token if one was used, as people read it."""
+        return self.by if self.token is None else f"{self.by} (token {self.token.name}, {self.token.id})"
+
+
+class AuditAnswer(Wire, frozen=True):
+    """Entries, the latest first."""
+
+    items: tuple[AuditView, ...]
+    #: asks for the next page; null on the last
+    before: str | None
+    #: records that could not be read; the log names them
+    skipped: int
+
+
+async def read_audit(request: ReadAudit) -> AuditAnswer:
+    found = await list_audit(before=request.before, limit=request.limit)
+    return AuditAnswer(tuple(map(_view, found.items)), found.before, found.skipped)
+
+
+def _view(entry: AuditEntry) -> AuditView:
+    return AuditView(
+        id=entry.id,
+        at=iso_time(entry.at),
+        by=entry.by,
+        action=entry.action,
+        target=entry.target,
+        reason=entry.reason,
+        details=entry.details,
+        token=None if entry.token is None else UsedToken(entry.token.id, entry.token.name),
+    )
+
+
+READ_AUDIT = action(
+    read_audit,
+    "audit.list",
+    "/api/v1/admin/audit",
+    method="GET",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    summary="List who did what, the latest first",
+)
+
+ACTIONS = (READ_AUDIT,)

@@ -1,0 +1,377 @@
+"""The queue: whether anything is stuck and how fast it moves, for everybody; and what an admin does to it: pause it,
+resume it, and send the messages that are missing."""
+
+from typing import Annotated
+
+import msgspec
+
+from vskill_client.wire.base import ActionRequest, Wire, iso_time
+from vskill_client.wire.submissions import StatsView
+from vskill_core.errors import QueueUnavailable
+from vskill_platform.actions.action import Services, action
+from vskill_platform.actions.checks import Reason
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import Right
+from vskill_platform.actions.submissions.submission_views import stats_view
+from vskill_platform.actions.visibility import Viewer, audiences_of, viewer_for
+from vskill_platform.actions.wire import maybe_time
+from vskill_platform.domain.audience import may_read
+from vskill_platform.domain.people.token import TokenScope
+from vskill_platform.queue.control import Pause, current_pause, pause_queue, resume_queue
+from vskill_platform.queue.health import QueueHealth, queue_health_for
+from vskill_platform.queue.job_health import JobHealth
+from vskill_platform.queue.recovery import recover_everything
+from vskill_platform.store.people.audit import note
+from vskill_platform.store.submissions.statistics import recent_activity
+from vskill_platform.submission_store import count_submissions, get_stuck_submissions
+
+QUEUE = "/api/v1/queue"
+ADMIN_QUEUE = "/api/v1/admin/queue"
+
+
+class WholeQueue(ActionRequest, frozen=True, kw_only=True):
+    """The queue as a whole."""
+
+
+class ViolationView(Wire, frozen=True):
+    """What breaks the invariant, and how."""
+
+    #: the record's key, or `workers` (none is alive, or none can work) or `store` (its file was taken away)
+    key: str
+    problem: str
+
+
+class PauseView(Wire, frozen=True):
+    """Nobody takes up new work until then."""
+
+    until: str
+    reason: str
+    #: whose name only reviewers see
+    by: str
+    at: str
+
+
+class JobView(Wire, frozen=True):
+    """A scheduled job."""
+
+    name: str
+    purpose: str
+    #: it has not succeeded for three intervals
+    stale: bool
+    last_start: str | None
+    last_success: str | None
+    last_duration_ms: int | None
+    #: shown to reviewers and admins only
+    last_error: str | None
+    last_error_at: str | None
+
+
+class AlertView(Wire, frozen=True):
+    """One thing that is wrong now."""
+
+    code: str
+    text: str
+    subject: str
+    #: the section of this registry's documents that says what to do
+    remedy: str
+
+
+class HealthAnswer(Wire, frozen=True):
+    """The invariant: every submission is at rest, or held until a deadline, or has a next attempt."""
+
+    #: nothing breaks the invariant, and the queue moves; of the whole queue, everything else of what you may read
+    healthy: bool
+    violations: tuple[ViolationView, ...]
+    #: there are more violations than are listed
+    truncated: bool
+    counts: StatsView
+    #: since the submission that waits longest was due; null where none waits
+    oldest_waiting_ms: int | None
+    #: when a run last ended; null where none has
+    last_ended_at: str | None
+    #: something has waited for too long and nothing has ended meanwhile
+    stalled: bool
+    pause: PauseView | None
+    jobs: tuple[JobView, ...]
+    #: workers that gave a sign of life in the last 25 s
+    workers_alive: int
+    #: when a worker last gave one; null where none has for a day
+    last_worker_sign_at: str | None
+    #: what an operator must look at, the gravest first
+    alerts: tuple[AlertView, ...]
+    #: messages that were set aside for a person; null where nobody counted
+    dead_letters: int | None
+    at: str
+
+
+class QueueStats(Wire, frozen=True):
+    """How many there are, and how fast the line moves."""
+
+    counts: StatsView
+    #: runs that ended within the last hour; null where there were more than are looked at
+    ended_last_hour: int | None
+    #: ends a minute in the last ten; null where none ended
+    per_minute: float | None
+    #: from submitting to the first decision: half took at most this long
+    p50_ms: int | None
+    p95_ms: int | None
+    at: str
+
+
+class DepthView(Wire, frozen=True):
+    """How many messages there are, by what they wait for."""
+
+    #: for a worker
+    ready: int
+    #: for their time
+    delayed: int
+    #: a worker has them
+    leased: int
+    #: for a person: dead letters
+    dead: int
+
+
+class QueueStatus(Wire, frozen=True):
+    """The messages, and whether the queue is paused."""
+
+    depth: DepthView
+    #: null where it is not paused
+    pause: PauseView | None
+
+
+class ListStuck(ActionRequest, frozen=True, kw_only=True):
+    """How much of what is stuck."""
+
+    #: how many, the longest first
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 200
+
+
+class StuckView(Wire, frozen=True):
+    """A submission that has been in one state for too long."""
+
+    id: str
+    state: str
+    repo_url: str
+    skill_name: str
+    skill_path: str
+    updated_at: str
+    stuck_for_ms: int
+
+
+class StuckList(Wire, frozen=True):
+    """What is stuck, the longest first."""
+
+    submissions: tuple[StuckView, ...]
+    #: how many there are in all
+    total: int
+    #: how long is too long
+    threshold_ms: int
+
+
+class PauseQueue(ActionRequest, frozen=True, kw_only=True):
+    """A pause, which always has an end."""
+
+    #: how long, in milliseconds; at most 7 days
+    duration_ms: int
+    #: why the queue is paused; shown to everyone
+    reason: Reason
+
+
+class QueueResumed(Wire, frozen=True):
+    """The queue is not paused any more."""
+
+    #: false: it was not paused before either
+    was_paused: bool
+
+
+class QueueRecovered(Wire, frozen=True):
+    """What recovery did."""
+
+    #: submissions and tasks that are waiting for work to be done on them
+    found: int
+    #: messages that were missing and were sent
+    sent: int
+    #: the queue is paused, so nothing was looked at
+    paused: bool
+
+
+# Reading.
+
+
+async def show_health(actor: Principal, _request: WholeQueue) -> HealthAnswer:
+    """Computed by this process from the records; it needs no worker (B7)."""
+    return health_view(await queue_health_for(audiences_of(actor)), viewer_for(actor))
+
+
+async def show_stats(actor: Principal, _request: WholeQueue) -> QueueStats:
+    audiences = audiences_of(actor)
+    counts = await count_submissions(audiences=audiences)
+    lately = await recent_activity(audiences=audiences)
+    return QueueStats(
+        counts=stats_view(counts),
+        ended_last_hour=None if lately.truncated else len(lately.ends),
+        per_minute=lately.per_minute,
+        p50_ms=lately.took(0.50),
+        p95_ms=lately.took(0.95),
+        at=iso_time(lately.at),
+    )
+
+
+async def show_status(services: Services, actor: Principal, _request: WholeQueue) -> QueueStatus:
+    depth = await read_depth(services)
+    return QueueStatus(depth, pause_view(await current_pause(), viewer_for(actor)))
+
+
+async def read_depth(services: Services) -> DepthView:
+    found = await services.broker.depth()
+    return DepthView(found.ready, found.delayed, found.leased, found.dead)
+
+
+async def list_stuck(services: Services, actor: Principal, request: ListStuck) -> StuckList:
+    threshold_ms = services.settings.stuck_threshold_ms
+    audiences = audiences_of(actor)
+    stuck = await get_stuck_submissions(threshold_ms=threshold_ms)
+    found = [one for one in stuck if may_read(one.audience, audiences)]
+    shown = tuple(
+        StuckView(
+            id=one.id,
+            state=one.state.value,
+            repo_url=one.repo_url,
+            skill_name=one.skill_name,
+            skill_path=one.skill_path,
+            updated_at=iso_time(one.updated_at),
+            stuck_for_ms=one.stuck_for_ms,
+        )
+        for one in found[: request.limit]
+    )
+    return StuckList(shown, len(found), threshold_ms)
+
+
+def health_view(found: QueueHealth, viewer: Viewer) -> HealthAnswer:
+    return HealthAnswer(
+        healthy=found.healthy,
+        violations=tuple(ViolationView(one.key, one.problem) for one in found.violations),
+        truncated=found.truncated,
+        counts=stats_view(found.counts),
+        oldest_waiting_ms=found.oldest_waiting_ms,
+        last_ended_at=maybe_time(found.last_ended_at),
+        stalled=found.stalled,
+        pause=pause_view(found.pause, viewer),
+        jobs=tuple(map(job_view, found.jobs)),
+        workers_alive=found.workers.alive,
+        last_worker_sign_at=maybe_time(found.workers.last_sign_at),
+        alerts=tuple(AlertView(one.code.value, one.text, one.subject, one.remedy) for one in found.alerts),
+        dead_letters=found.dead_letters.total if found.dead_letters else None,
+        at=iso_time(found.at),
+    )
+
+
+def pause_view(found: Pause | None, viewer: Viewer) -> PauseView | None:
+    if found is None:
+        return None
+    return PauseView(iso_time(found.until), found.reason, viewer.actor(found.by), iso_time(found.at))
+
+
+def job_view(found: JobHealth) -> JobView:
+    return JobView(
+        name=found.name,
+        purpose=found.purpose,
+        stale=found.stale,
+        last_start=maybe_time(found.last_start),
+        last_success=maybe_time(found.last_success),
+        last_duration_ms=found.last_duration_ms,
+        last_error=found.last_error,
+        last_error_at=maybe_time(found.last_error_at),
+    )
+
+
+# Changing.
+
+
+async def pause(services: Services, actor: Principal, request: PauseQueue) -> QueueStatus:
+    """The audit entry is in the commit that pauses."""
+    await pause_queue(request.duration_ms, reason=request.reason, by=actor.actor)
+    return await show_status(services, actor, WholeQueue())
+
+
+async def resume(actor: Principal, _request: WholeQueue) -> QueueResumed:
+    """The audit entry is in the commit that ends the pause; where there was none, nothing is written."""
+    return QueueResumed(await resume_queue(by=actor.actor))
+
+
+async def recover(actor: Principal, _request: WholeQueue) -> QueueRecovered:
+    """Harmless at any time: what is on the queue already is not sent twice."""
+    done = await recover_everything()
+    if not done.paused:
+        await note("requeue all", "queue", by=actor.actor, reason="asked for it")
+    return QueueRecovered(done.found, done.sent, done.paused)
+
+
+HEALTH = action(
+    show_health,
+    "queue.health",
+    f"{QUEUE}/health",
+    method="GET",
+    right=Right.ANYONE,
+    scope=TokenScope.READ,
+    summary="Check that nothing is stuck",
+)
+STATS = action(
+    show_stats,
+    "queue.stats",
+    f"{QUEUE}/stats",
+    method="GET",
+    right=Right.ANYONE,
+    scope=TokenScope.READ,
+    summary="Read how fast the queue moves",
+)
+STATUS = action(
+    show_status,
+    "queue.status",
+    ADMIN_QUEUE,
+    method="GET",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    errors=(QueueUnavailable,),
+    summary="Count the messages, and see whether the queue is paused",
+)
+STUCK = action(
+    list_stuck,
+    "queue.stuck",
+    f"{ADMIN_QUEUE}/stuck",
+    method="GET",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    summary="List submissions that have been in one state for longer than the threshold",
+)
+PAUSE = action(
+    pause,
+    "queue.pause",
+    f"{ADMIN_QUEUE}/pause",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    errors=(QueueUnavailable,),
+    summary="Stop taking new work for a while",
+    about="The pause ends by itself.",
+)
+RESUME = action(
+    resume,
+    "queue.resume",
+    f"{ADMIN_QUEUE}/resume",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    summary="End a pause now",
+)
+RECOVER = action(
+    recover,
+    "queue.recover",
+    f"{ADMIN_QUEUE}/recover",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    errors=(QueueUnavailable,),
+    summary="Send the missing messages of all pending work",
+    about="A message for every submission and task whose claim has expired or whose attempt is due. Harmless at any "
+    "time; the schedule does it every five seconds.",
+)
+
+ACTIONS = (HEALTH, STATS, STATUS, STUCK, PAUSE, RESUME, RECOVER)

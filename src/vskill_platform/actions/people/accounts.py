@@ -1,0 +1,346 @@
+"""Accounts, as admins and the operator manage them: make one, change its role, lock it out, give it a new password.
+
+Disabling an account, a new password and signing out everywhere end its sessions and tokens for good. Another role ends
+the tokens that go beyond it. The last admin can neither be disabled nor demoted, and nobody locks themselves out.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import ClassVar
+
+import msgspec
+
+from vskill_client.wire.base import ActionRequest, Wire, iso_time
+from vskill_core.errors import NotFound, NotPermitted
+from vskill_platform.actions.action import Services, action
+from vskill_platform.actions.checks import AccountName, PageSize, Reason
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import Right
+from vskill_platform.domain import keys
+from vskill_platform.domain.people.token import SCOPES_OF, Token, TokenScope
+from vskill_platform.ledger.kv.entries import Assert
+from vskill_platform.records import Skips
+from vskill_platform.store.people.accounts import (
+    Role,
+    User,
+    UserChange,
+    change_user,
+    create_user,
+    find_admins,
+    list_users,
+)
+from vskill_platform.store.people.passwords import check_password, hash_password, new_password
+
+ACCOUNTS = "/api/v1/admin/accounts"
+#: From an account's record to what it becomes.
+DecideUser = Callable[[User], Awaitable[UserChange]]
+
+
+class ManagedAccount(Wire, frozen=True):
+    """An account, as admins see it."""
+
+    name: str
+    role: Role
+    #: it cannot sign in
+    disabled: bool
+    #: it can sign in with a password
+    has_password: bool
+    #: of the GitHub account that signs in as this one
+    github_login: str | None
+    #: how many tokens it has
+    tokens: int
+    created_at: str
+    updated_at: str
+
+
+class AccountPage(Wire, frozen=True):
+    """Accounts by name."""
+
+    items: tuple[ManagedAccount, ...]
+    #: asks for the next page; null on the last
+    after: str | None
+    #: records that could not be read; the log names them
+    skipped: int
+
+
+class AccountPassword(Wire, frozen=True):
+    """The account, and the only answer that ever holds the password that was generated for it."""
+
+    account: ManagedAccount
+    #: null where the request brought one
+    password: str | None
+
+    def __repr__(self) -> str:
+        """Without the password."""
+        return f"AccountPassword({self.account!r})"
+
+
+class ListAccounts(ActionRequest, frozen=True, kw_only=True):
+    """Which page of all accounts."""
+
+    #: the `after` of the page before
+    after: AccountName | None = None
+    #: how many to show on a page
+    limit: PageSize = 100
+
+
+class CreateAccount(ActionRequest, frozen=True, kw_only=True):
+    """A new account."""
+
+    SECRETS: ClassVar[frozenset[str]] = frozenset({"password"})
+
+    #: 1 to 50 of a-z, 0-9 and single hyphens
+    name: AccountName
+    #: what it may do
+    role: Role
+    #: why; kept in the audit
+    reason: Reason
+    #: 12 to 200 characters; one is generated where it is left out
+    password: str | None = None
+
+
+class ChangeAccount(ActionRequest, frozen=True, kw_only=True):
+    """An account, and why it is changed."""
+
+    name: AccountName
+    #: why; kept in the audit
+    reason: Reason
+
+
+class ChangeAccountRole(ChangeAccount, frozen=True, kw_only=True):
+    """An account's new role."""
+
+    #: what it may do
+    role: Role
+
+
+class ResetPassword(ChangeAccount, frozen=True, kw_only=True):
+    """A new password for an account."""
+
+    SECRETS: ClassVar[frozenset[str]] = frozenset({"password"})
+
+    #: 12 to 200 characters; one is generated where it is left out
+    password: str | None = None
+
+
+async def list_accounts(request: ListAccounts) -> AccountPage:
+    found = await list_users(after=request.after, limit=request.limit)
+    return AccountPage(tuple(map(account_view, found.items)), found.after, found.skipped)
+
+
+async def create(actor: Principal, request: CreateAccount) -> AccountPassword:
+    generated = new_password() if request.password is None else None
+    user = await create_user(
+        request.name.lower(),
+        request.role,
+        by=actor.actor,
+        reason=request.reason,
+        password=generated or request.password,
+    )
+    return AccountPassword(account_view(user), generated)
+
+
+async def change_role(services: Services, actor: Principal, request: ChangeAccountRole) -> ManagedAccount:
+    """What the account may do changes with its next request."""
+
+    async def decide(user: User) -> UserChange:
+        changed = msgspec.structs.replace(user, role=request.role)
+        return await _keeping_an_admin(user, await _without_tokens_beyond(services, user, changed))
+
+    return await _change(actor, request, "account role", decide, {"role": request.role.value})
+
+
+async def disable(services: Services, actor: Principal, request: ChangeAccount) -> ManagedAccount:
+    if request.name == actor.account:
+        raise NotPermitted("You cannot lock out your own account; ask another admin.", account=request.name)
+
+    async def decide(user: User) -> UserChange:
+        ended = end_access(user, services.kv.now())
+        return await _keeping_an_admin(user, msgspec.structs.replace(ended, disabled=True))
+
+    return await _change(actor, request, "account disabled", decide)
+
+
+async def enable(_services: Services, actor: Principal, request: ChangeAccount) -> ManagedAccount:
+    async def decide(user: User) -> UserChange:
+        return UserChange(msgspec.structs.replace(user, disabled=False))
+
+    return await _change(actor, request, "account enabled", decide)
+
+
+async def reset_password(services: Services, actor: Principal, request: ResetPassword) -> AccountPassword:
+    generated = new_password() if request.password is None else None
+    password = generated or request.password or ""
+    changed = await set_password(services, request.name, password, by=actor.actor, reason=request.reason)
+    return AccountPassword(account_view(changed), generated)
+
+
+async def sign_out_account(services: Services, actor: Principal, request: ChangeAccount) -> ManagedAccount:
+    return account_view(await end_all(services, request.name, by=actor.actor, reason=request.reason))
+
+
+# Changes that an account makes to itself too.
+
+
+async def set_password(services: Services, name: str, password: str, *, by: str, reason: str) -> User:
+    """A new password; every session and token from before ends."""
+    encoded = await hash_password(check_password(password, name))
+
+    async def decide(user: User) -> UserChange:
+        return UserChange(msgspec.structs.replace(end_access(user, services.kv.now()), password=encoded))
+
+    return await change_user(name, decide, action="account password", by=by, reason=reason)
+
+
+async def end_all(services: Services, name: str, *, by: str, reason: str) -> User:
+    """End every session and revoke every token of an account."""
+
+    async def decide(user: User) -> UserChange:
+        return UserChange(end_access(user, services.kv.now()))
+
+    return await change_user(name, decide, action="signed out everywhere", by=by, reason=reason)
+
+
+def end_access(user: User, now: int) -> User:
+    """The record without its sessions and tokens."""
+    return msgspec.structs.replace(user, signed_out_at=now, tokens=())
+
+
+async def _change(
+    actor: Principal,
+    request: ChangeAccount,
+    verb: str,
+    decide: DecideUser,
+    details: Mapping[str, str] | None = None,
+) -> ManagedAccount:
+    changed = await change_user(
+        request.name, decide, action=verb, by=actor.actor, reason=request.reason, details=details
+    )
+    return account_view(changed)
+
+
+async def _without_tokens_beyond(services: Services, before: User, after: User) -> User:
+    """Without the tokens that have a scope which one of both roles may not hold. They end with a demotion, and do not
+    come to power with a promotion. One that cannot be read is among them, so that it holds up neither."""
+    allowed = set(SCOPES_OF[before.role]) & set(SCOPES_OF[after.role])
+    settled = await services.kv.get_many(keys.token(token_hash) for token_hash in before.tokens)
+    for error in settled.failed.values():
+        raise error
+    skips = Skips("change_role")
+    found = {key: skips.decode(entry, Token) for key, entry in settled.found.items()}
+    skips.report(services)
+    kept = {key for key, token in found.items() if token is not None and allowed.issuperset(token.scopes)}
+    left = tuple(token_hash for token_hash in after.tokens if keys.token(token_hash) in kept)
+    return msgspec.structs.replace(after, tokens=left)
+
+
+async def _keeping_an_admin(before: User, after: User) -> UserChange:
+    """The change, if an admin is left who can sign in; NotPermitted otherwise. That the other admin is there is part of
+    the commit: two who disable each other do not both succeed."""
+    was, stays = (user.role is Role.ADMIN and not user.disabled for user in (before, after))
+    if stays or not was:
+        return UserChange(after)
+    for other, version in await find_admins():
+        if other.name != before.name and not other.disabled:
+            return UserChange(after, (Assert(keys.user(other.name), version),))
+    message = f"{before.name} is the only admin; create another admin first."
+    raise NotPermitted(message, account=before.name)
+
+
+def account_view(user: User) -> ManagedAccount:
+    return ManagedAccount(
+        name=user.name,
+        role=user.role,
+        disabled=user.disabled,
+        has_password=user.password is not None,
+        github_login=user.github.login if user.github else None,
+        tokens=len(user.tokens),
+        created_at=iso_time(user.created_at),
+        updated_at=iso_time(user.updated_at),
+    )
+
+
+LIST_ACCOUNTS = action(
+    list_accounts,
+    "account.list",
+    ACCOUNTS,
+    method="GET",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    summary="List accounts by name",
+    command="admin list",
+)
+CREATE_ACCOUNT = action(
+    create,
+    "account.create",
+    ACCOUNTS,
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    status=201,
+    summary="Create an account",
+    about="A generated password is in the answer, and nowhere else ever.",
+    command="admin create",
+)
+CHANGE_ROLE = action(
+    change_role,
+    "account.role",
+    f"{ACCOUNTS}/{{name}}/role",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    errors=(NotFound, NotPermitted),
+    summary="Give an account another role",
+    about="Tokens whose scopes go beyond the old or the new role are revoked. The only admin stays admin.",
+    command="admin role",
+)
+DISABLE_ACCOUNT = action(
+    disable,
+    "account.disable",
+    f"{ACCOUNTS}/{{name}}/disable",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    errors=(NotFound, NotPermitted),
+    summary="Lock an account out",
+    about="Its sessions and tokens end for good. You cannot lock out yourself or the only admin.",
+    command="admin disable",
+)
+ENABLE_ACCOUNT = action(
+    enable,
+    "account.enable",
+    f"{ACCOUNTS}/{{name}}/enable",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    errors=(NotFound,),
+    summary="Let an account sign in again",
+    about="It needs new tokens.",
+    command="admin enable",
+)
+RESET_PASSWORD = action(
+    reset_password,
+    "account.reset-password",
+    f"{ACCOUNTS}/{{name}}/password",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    errors=(NotFound,),
+    summary="Give an account a new password",
+    about="Its sessions end and its tokens are revoked. A generated password is in the answer, and nowhere else ever.",
+    command="admin password",
+)
+SIGN_OUT_ACCOUNT = action(
+    sign_out_account,
+    "account.sign-out",
+    f"{ACCOUNTS}/{{name}}/sign-out",
+    right=Right.ADMIN,
+    scope=TokenScope.ADMIN,
+    errors=(NotFound,),
+    summary="End the sessions of an account and revoke its tokens",
+    command="admin sign-out",
+)
+
+ACTIONS = (
+    LIST_ACCOUNTS,
+    CREATE_ACCOUNT,
+    CHANGE_ROLE,
+    DISABLE_ACCOUNT,
+    ENABLE_ACCOUNT,
+    RESET_PASSWORD,
+    SIGN_OUT_ACCOUNT,
+)

@@ -1,0 +1,144 @@
+"""Everything that a reviewer looks at before deciding about a submission: what the rules found and where, the files,
+what the judge and other analysers said, and what is live at its place."""
+
+import msgspec
+
+from vskill_core.content import SkillFile
+from vskill_core.errors import InvalidManifest, PlatformError
+from vskill_core.findings import Finding, FindingKind, JudgeReport, StaticReport
+from vskill_core.identity import SKILL_FILE
+from vskill_platform.actions.action import Services
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.review.live_reviews import find_live_review
+from vskill_platform.actions.skills.capabilities import CardDifference, compare_cards
+from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.domain import keys
+from vskill_platform.domain.audience import may_read
+from vskill_platform.domain.signals import Signal
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.ledger.kv.contract import iterate_pages
+from vskill_platform.records import Skips
+from vskill_platform.store.external_scans import ExternalReport, list_external_scans
+from vskill_platform.store.skills.skills import place_of
+from vskill_platform.store.stored_content import read_content
+from vskill_platform.store.verdicts.capability_signals import newest_live
+from vskill_platform.store.verdicts.past_decisions import SimilarRuling, find_similar, subjects_of
+from vskill_platform.store.verdicts.registry_signals import hide_signals, reviewer_signals
+from vskill_platform.store.verdicts.rule_figures import RuleFigures, read_rule_figures
+from vskill_platform.store.verdicts.scans import get_scan
+from vskill_platform.store.verdicts.suppressions import list_suppressions
+from vskill_platform.submission_store import get_run, get_submission
+from vskill_scan.reading.manifest import read_manifest
+from vskill_scan.results.report import by_weight
+
+
+class ContentEvidence(msgspec.Struct, frozen=True):
+    """What is known about a submission's content."""
+
+    report: StaticReport | None
+    #: Those that count for the decision, the worst first.
+    findings: tuple[Finding, ...]
+    capabilities: tuple[Finding, ...]
+    judges: tuple[JudgeReport, ...]
+    externals: tuple[ExternalReport, ...]
+    suppressed: frozenset[str]
+    files: tuple[SkillFile, ...]
+    #: Why the files cannot be shown.
+    problem: str
+    live: PublishedSkill | None
+    #: as its SKILL.md has it; empty where there is none
+    description: str = ""
+    #: How its capability card differs from the live version's; None: nothing is live, or a card is missing.
+    cards: CardDifference | None = None
+    #: What reviewers decided about what has something in common with it.
+    similar: tuple[SimilarRuling, ...] = ()
+    #: What only this reviewer is shown of what the registry knows.
+    signals: tuple[Signal, ...] = ()
+    #: How the rules did here.
+    figures: dict[str, RuleFigures] = {}
+
+
+async def read_run(reader: Principal, submission_id: str, run: int | None) -> tuple[Submission, Submission]:
+    """The run that is looked at, the current one where none is named, and the submission as it is now: where a live
+    version of it is under review, as it waits for that."""
+    audiences = audiences_of(reader)
+    current = await get_submission(submission_id, audiences=audiences)
+    if (live := await find_live_review(current)) is not None:
+        current = live.item
+    record = current if run is None else await get_run(submission_id, run, audiences=audiences)
+    shown, current = await hide_signals([record, current], audiences)
+    return shown, current
+
+
+async def gather_evidence(services: Services, reader: Principal, record: Submission) -> ContentEvidence:
+    """All of it; a part that is missing is said, never left out in silence."""
+    digest = record.digest
+    _, _, live, _ = await place_of(record.identity)
+    if live is not None and not may_read(live.audience, audiences_of(reader)):
+        live = None
+    if digest is None:
+        similar = await find_similar(record, subjects_of(record, (), ()))
+        return ContentEvidence(
+            None, (), (), (), (), frozenset(), (), "Nothing was fetched in this run.", live, similar=similar
+        )
+    ruleset = record.evidence.ruleset if record.evidence else services.scanner.ruleset
+    report = await get_scan(digest, ruleset)
+    found = () if report is None else report.findings
+    ordered = by_weight(found)
+    files, problem = await read_stored_files(digest)
+    suppressions = await list_suppressions(digest)
+    return ContentEvidence(
+        report=report,
+        findings=tuple(one for one in ordered if one.kind is not FindingKind.CAPABILITY),
+        capabilities=tuple(one for one in ordered if one.kind is FindingKind.CAPABILITY),
+        judges=await _read_judges(services, digest),
+        externals=await list_external_scans(digest),
+        suppressed=frozenset(one.rule_id for one in suppressions if one.active),
+        files=files,
+        problem=problem,
+        live=live,
+        description=_describe(files),
+        cards=await _compare_with_live(services, report, live),
+        similar=await find_similar(record, subjects_of(record, ordered, files)),
+        signals=await reviewer_signals(record, files, audiences_of(reader)),
+        figures=await read_rule_figures(),
+    )
+
+
+def _describe(files: tuple[SkillFile, ...]) -> str:
+    manifest = next((file.data for file in files if file.path == SKILL_FILE), None)
+    try:
+        return "" if manifest is None else read_manifest(manifest).description
+    except InvalidManifest:
+        return ""
+
+
+async def _compare_with_live(
+    services: Services, report: StaticReport | None, live: PublishedSkill | None
+) -> CardDifference | None:
+    ref = newest_live(live)
+    if ref is None or report is None:
+        return None
+    before = await get_scan(ref.digest, report.ruleset) or await get_scan(
+        ref.digest, services.scanner.ruleset
+    )
+    return compare_cards(before, report)
+
+
+async def read_stored_files(digest: str) -> tuple[tuple[SkillFile, ...], str]:
+    """The files of a content, or none and why they cannot be shown."""
+    try:
+        return await read_content(digest), ""
+    except PlatformError as error:
+        return (), error.public_message
+
+
+async def _read_judges(services: Services, digest: str) -> tuple[JudgeReport, ...]:
+    skips = Skips("judge_reports")
+    found: list[JudgeReport] = []
+    async for page in iterate_pages(services.kv, keys.judges_of(digest)):
+        skips.failed(page.failed)
+        found += [one for entry in page.items if (one := skips.decode(entry, JudgeReport)) is not None]
+    skips.report(services)
+    return tuple(found)

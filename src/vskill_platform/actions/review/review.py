@@ -1,0 +1,219 @@
+"""What reviewers decide about submissions that wait for them. A decision names the run and the bytes that the reviewer
+looked at: where either has changed since, nothing is decided."""
+
+import msgspec
+
+from vskill_client.wire.base import ActionRequest, SubmissionId
+from vskill_client.wire.submissions import SubmissionView
+from vskill_core.errors import (
+    Blocked,
+    ContentDamaged,
+    InvalidManifest,
+    LowerVersion,
+    NoSkillFound,
+    NotFound,
+    NotPermitted,
+    SourceGone,
+    TransitionError,
+)
+from vskill_platform.actions.action import Services, action
+from vskill_platform.actions.changes import change_submission
+from vskill_platform.actions.checks import Digest, Reason
+from vskill_platform.actions.four_eyes import is_own, mark_own, require_other_eyes
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.review.appeals import require_other_reviewer
+from vskill_platform.actions.review.evidence import read_stored_files
+from vskill_platform.actions.review.live_reviews import LiveReview, decide_live_review, find_live_review
+from vskill_platform.actions.review.review_queue import REVIEW
+from vskill_platform.actions.rights import Right
+from vskill_platform.actions.submissions.findings import ordered_findings, report_of
+from vskill_platform.actions.submissions.submissions import rerun, view_of
+from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.domain.people.token import TokenScope
+from vskill_platform.domain.skills.skill import Certification
+from vskill_platform.domain.submissions import submission
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Approval, RecordedDecision, Step, Submission
+from vskill_platform.ledger.kv.entries import Operation
+from vskill_platform.stages.publish import require_publishable
+from vskill_platform.store.recall.blocklist import find_hits, targets_for
+from vskill_platform.store.verdicts.past_decisions import RulingSubject, ruling_writes, subjects_of
+from vskill_platform.store.verdicts.rule_figures import count_decided, rules_that_held
+from vskill_platform.submission_store import RecordChange, get_submission
+
+
+class DecideSubmission(ActionRequest, frozen=True, kw_only=True):
+    """A decision about a submission that waits for a reviewer."""
+
+    submission_id: SubmissionId
+    #: the run that was looked at
+    run: int
+    #: the digest of the bytes that were looked at; null where none were fetched
+    digest: Digest | None = None
+    #: why; shown in the public history
+    reason: Reason
+
+
+async def approve(services: Services, actor: Principal, request: DecideSubmission) -> SubmissionView:
+    if (live := await _live_review(actor, request)) is not None:
+        return await _decide_live(services, actor, live, request.reason, stays=True)
+    subjects = await _read_subjects(actor, request)
+
+    async def decide(record: Submission, step: Step) -> RecordChange:
+        require_waiting(record, "approved")
+        require_same(record, request)
+        require_other_eyes(services, actor, record)
+        await require_other_reviewer(services, actor, record)
+        step = msgspec.structs.replace(step, reason=mark_own(actor, record, step.reason))
+        if record.digest is None:
+            message = "There is no stored content to publish; start a new run."
+            raise TransitionError(message, submission=record.id)
+        approved = submission.move(
+            record,
+            State.AUTO_APPROVED,
+            step,
+            approval=Approval(record.digest, step.actor, step.at, is_own(actor, record)),
+            decision=RecordedDecision(
+                f"approved by a reviewer: {step.reason}", certification=Certification.CERTIFIED.value
+            ),
+        )
+        await _require_publishable(approved)
+        remembered = ruling_writes(record, step, subjects, approved=True)
+        counted = count_decided(rules_that_held(record), agreed=False)
+        send = record.message
+        return RecordChange(approved, (send, *remembered, *counted))
+
+    changed = await change_submission(
+        services, actor, request.submission_id, "approve", request.reason, decide
+    )
+    return await view_of(services, actor, changed)
+
+
+async def reject(services: Services, actor: Principal, request: DecideSubmission) -> SubmissionView:
+    if (live := await _live_review(actor, request)) is not None:
+        return await _decide_live(services, actor, live, request.reason, stays=False)
+    subjects = await _read_subjects(actor, request)
+
+    async def decide(record: Submission, step: Step) -> RecordChange:
+        require_same(record, request)
+        await require_other_reviewer(services, actor, record)
+        to = State.REJECTED
+        if record.appeals_block and await find_hits(targets_for(record)):
+            # The block stands, so the run ends as blocked again.
+            to = State.BLOCKED
+        rejected = submission.move(record, to, step, decision=RecordedDecision(step.reason))
+        if record.state is not State.NEEDS_REVIEW:
+            return RecordChange(rejected)
+        remembered = ruling_writes(record, step, subjects, approved=False)
+        counted = count_decided(rules_that_held(record), agreed=True)
+        return RecordChange(rejected, (*remembered, *counted))
+
+    changed = await change_submission(
+        services, actor, request.submission_id, "reject", request.reason, decide
+    )
+    return await view_of(services, actor, changed)
+
+
+async def _live_review(actor: Principal, request: DecideSubmission) -> LiveReview | None:
+    """The live version that the decision is about, where the submission itself does not wait."""
+    record = await get_submission(request.submission_id, audiences=audiences_of(actor))
+    found = await find_live_review(record)
+    if found is None or found.version.digest != request.digest:
+        return None
+    require_same(found.item, request)
+    return found
+
+
+async def _decide_live(
+    services: Services, actor: Principal, live: LiveReview, reason: str, *, stays: bool
+) -> SubmissionView:
+    """Keep a live version that newer rules doubt, or take it down."""
+    subjects = await _subjects_of(live.item)
+    step = Step(services.clock.new_id(), services.kv.now(), actor.actor, reason)
+
+    async def remember() -> tuple[Operation, ...]:
+        remembered = ruling_writes(live.item, step, subjects, approved=stays)
+        return (*remembered, *count_decided(rules_that_held(live.item), agreed=not stays))
+
+    decided = await decide_live_review(services, actor, live, reason, stays=stays, more=remember)
+    return await view_of(services, actor, decided)
+
+
+async def _read_subjects(actor: Principal, request: DecideSubmission) -> tuple[RulingSubject, ...]:
+    """What the decision is remembered by. The bytes are those that the request names, or nothing is decided."""
+    record = await get_submission(request.submission_id, audiences=audiences_of(actor))
+    return await _subjects_of(record)
+
+
+async def _subjects_of(record: Submission) -> tuple[RulingSubject, ...]:
+    report = await report_of(record)
+    files, _ = await read_stored_files(record.digest) if record.digest and report else ((), "")
+    return subjects_of(record, ordered_findings(record, report), files)
+
+
+def require_waiting(record: Submission, done: str) -> None:
+    """TransitionError unless it waits for a reviewer."""
+    if record.state is not State.NEEDS_REVIEW:
+        message = (
+            f"Only a submission that waits for a reviewer can be {done}. "
+            f"The state of this one is: {record.state.label}."
+        )
+        raise TransitionError(message, submission=record.id)
+
+
+def require_same(record: Submission, request: DecideSubmission) -> None:
+    """TransitionError unless this is what the reviewer looked at."""
+    if (record.run, record.digest) != (request.run, request.digest):
+        message = (
+            f"The submission has changed since you opened it: it is now at run {record.run}. Check it again."
+        )
+        raise TransitionError(message, submission=record.id, run=record.run, digest=record.digest)
+
+
+async def _require_publishable(approved: Submission) -> None:
+    """TransitionError where publishing these bytes would fail, with what to do: nothing is approved in vain."""
+    try:
+        await require_publishable(approved)
+    except Blocked as error:
+        advice = "Lift the block first, then approve."
+        raise TransitionError(f"{error}. {advice}", submission=approved.id, fix=advice) from error
+    except LowerVersion as error:
+        advice = "Reject it, and ask for a higher version in the front matter of SKILL.md."
+        raise TransitionError(f"{error} {advice}", submission=approved.id, fix=advice) from error
+    except (SourceGone, NoSkillFound, InvalidManifest, ContentDamaged):
+        # No decision about these bytes brings them back or makes a skill of them: the run ends with that reason, or
+        # waits for the repair.
+        return
+
+
+APPROVE = action(
+    approve,
+    "review.approve",
+    f"{REVIEW}/{{submission_id}}/approve",
+    right=Right.REVIEWER,
+    scope=TokenScope.REVIEW,
+    errors=(NotFound, NotPermitted, TransitionError),
+    summary="Approve a submission and publish its stored content",
+)
+REJECT = action(
+    reject,
+    "review.reject",
+    f"{REVIEW}/{{submission_id}}/reject",
+    right=Right.REVIEWER,
+    scope=TokenScope.REVIEW,
+    errors=(NotFound, NotPermitted, TransitionError),
+    summary="Reject a submission",
+)
+
+LOOK_AGAIN = action(
+    rerun,
+    "review.again",
+    f"{REVIEW}/{{submission_id}}/again",
+    right=Right.REVIEWER,
+    scope=TokenScope.REVIEW,
+    errors=(NotFound, TransitionError, Blocked),
+    summary="Start a new run, or make a waiting one due now",
+    about="Like `submission rerun`, but needs the scope `review`.",
+)
+
+ACTIONS = (APPROVE, REJECT, LOOK_AGAIN)

@@ -1,0 +1,200 @@
+"""What waits for a reviewer, the most urgent first: known bad and critical, strong malice, signals of the registry,
+what was not read whole, then the rest; of equals what is live already, and then what has waited longest. What waits
+for its author comes last.
+
+The order is made of at most a thousand records, which an index gives: those that have waited longest and those that
+came last. Where more wait, the page says so.
+"""
+
+import base64
+
+import msgspec
+
+from vskill_client.wire.base import ActionRequest, Wire, iso_time
+from vskill_core.errors import InvalidInput
+from vskill_core.findings import ScanStatus
+from vskill_platform.actions.action import action
+from vskill_platform.actions.checks import Cursor, PageSize
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.review.live_reviews import list_live_reviews
+from vskill_platform.actions.rights import Right
+from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.domain.people.token import TokenScope
+from vskill_platform.domain.review.review_risk import risk_of
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.ledger.kv.query import FIRST_PAGE
+from vskill_platform.store.submissions.submission_lists import find_submissions
+from vskill_platform.submission_store import count_submissions
+
+REVIEW = "/api/v1/review"
+#: From either end of the line.
+MOST_FROM_AN_END = 500
+
+#: Whether it waits for its author, level (negative), whether it is not live, waiting since, id: what the queue is
+#: sorted by.
+Place = tuple[bool, int, bool, int, str]
+
+
+class ListWaiting(ActionRequest, frozen=True, kw_only=True):
+    """Which page of what waits."""
+
+    #: the `after` of the page before
+    after: Cursor | None = None
+    #: how many to show on a page
+    limit: PageSize = 50
+
+
+class WaitingSubmission(Wire, frozen=True):
+    """A submission that waits for a reviewer: what a decision names, and what the list shows."""
+
+    id: str
+    #: `submission`, or `live`: a published version that newer rules doubt
+    kind: str
+    run: int
+    digest: str | None
+    skill_name: str
+    repo_url: str
+    skill_path: str
+    #: why it waits
+    reason: str
+    #: of the static scan; null where there was none or it did not end
+    score: int | None
+    #: null where nobody was signed in
+    submitter: str | None
+    since: str
+    #: how urgent it is: certain, critical, strong-malice, signal, not-read, doubt or nothing-found
+    risk: str
+    #: the same in words
+    risk_words: str
+    #: what was found, counted
+    risk_reasons: tuple[str, ...]
+    #: what a reviewer has asked its author; null where it waits for a reviewer
+    question: str | None
+
+
+class WaitingPage(Wire, frozen=True):
+    """A page of what waits."""
+
+    #: the most urgent first
+    items: tuple[WaitingSubmission, ...]
+    #: asks for the next page; null on the last
+    after: str | None
+    #: how many wait in all
+    total: int
+    #: how many of those wait between the ends that are ordered here
+    beyond: int
+    #: records that could not be read; the log names them
+    skipped: int
+
+
+class OrderedQueue(msgspec.Struct, frozen=True):
+    """All that is ordered."""
+
+    records: tuple[Submission, ...]
+    #: Those of them whose version is live: people install them already.
+    live: frozenset[str]
+    skipped: int
+
+    def following(self, submission_id: str) -> str | None:
+        """The one after it, or the first other one."""
+        ids = [record.id for record in self.records]
+        at = ids.index(submission_id) if submission_id in ids else -1
+        others = [one for one in (*ids[at + 1 :], *ids[: max(at, 0)]) if one != submission_id]
+        return others[0] if others else None
+
+    def preceding(self, submission_id: str) -> str | None:
+        ids = [record.id for record in self.records]
+        at = ids.index(submission_id) if submission_id in ids else 0
+        return ids[at - 1] if at > 0 else None
+
+    def place_of(self, submission_id: str) -> int | None:
+        """From 1; None where it does not wait."""
+        return next((at for at, one in enumerate(self.records, 1) if one.id == submission_id), None)
+
+
+async def order_queue(actor: Principal) -> OrderedQueue:
+    """What waits, in the order in which it should be looked at."""
+    audiences = audiences_of(actor)
+    oldest = await find_submissions(
+        audiences=audiences, states=[State.NEEDS_REVIEW], descending=False, limit=MOST_FROM_AN_END
+    )
+    found = {record.id: record for record in oldest.items}
+    skipped = oldest.skipped
+    if oldest.after is not None:
+        newest = await find_submissions(
+            audiences=audiences, states=[State.NEEDS_REVIEW], limit=MOST_FROM_AN_END
+        )
+        found |= {record.id: record for record in newest.items}
+        skipped += newest.skipped
+    reviews = {record.id: record for record in await list_live_reviews(audiences)}
+    live = frozenset(reviews)
+    ordered = sorted((found | reviews).values(), key=lambda record: _place(record, live))
+    return OrderedQueue(tuple(ordered), live, skipped)
+
+
+async def list_waiting(actor: Principal, request: ListWaiting) -> WaitingPage:
+    queue = await order_queue(actor)
+    counts = await count_submissions(audiences=audiences_of(actor))
+    total = counts.by_state[State.NEEDS_REVIEW] + len(queue.live)
+    begin = None if request.after is None else _decode_place(request.after)
+    rest = [record for record in queue.records if begin is None or _place(record, queue.live) > begin]
+    shown = rest[: request.limit]
+    return WaitingPage(
+        items=tuple(_waiting(record, is_live=record.id in queue.live) for record in shown),
+        after=_encode_place(_place(shown[-1], queue.live)) if len(rest) > len(shown) else None,
+        total=total,
+        beyond=max(total - len(queue.records) - queue.skipped, 0),
+        skipped=queue.skipped,
+    )
+
+
+def _place(record: Submission, live: frozenset[str]) -> Place:
+    is_asked = record.change_request is not None
+    return is_asked, -risk_of(record).level, record.id not in live, record.updated_at, record.id
+
+
+def _encode_place(place: Place) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode()
+
+
+def _decode_place(cursor: str) -> Place:
+    try:
+        place: Place = msgspec.json.decode(base64.urlsafe_b64decode(cursor.encode()), type=Place)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput("The cursor is not valid.", field="after", fix=FIRST_PAGE) from error
+    return place
+
+
+def _waiting(record: Submission, *, is_live: bool) -> WaitingSubmission:
+    evidence, risk = record.evidence, risk_of(record)
+    return WaitingSubmission(
+        id=record.id,
+        kind="live" if is_live else "submission",
+        run=record.run,
+        digest=record.digest,
+        skill_name=record.skill_name,
+        repo_url=record.repo_url,
+        skill_path=record.skill_path,
+        reason=record.why,
+        score=evidence.score if evidence and evidence.status is ScanStatus.COMPLETE else None,
+        submitter=record.submitter,
+        since=iso_time(record.updated_at),
+        risk=risk.level.name.lower().replace("_", "-"),
+        risk_words=risk.level.words,
+        risk_reasons=risk.reasons,
+        question=record.change_request.text if record.change_request else None,
+    )
+
+
+WAITING = action(
+    list_waiting,
+    "review.list",
+    REVIEW,
+    method="GET",
+    right=Right.REVIEWER,
+    scope=TokenScope.REVIEW,
+    summary="List submissions that wait for a reviewer, the most urgent first",
+)
+
+ACTIONS = (WAITING,)

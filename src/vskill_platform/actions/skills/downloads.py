@@ -1,0 +1,101 @@
+"""What an install needs: the archive of a version, its signed attestation, and the registry's public keys. Afterwards
+the install is counted.
+
+These routes are older than the table and known to other clients, so `web` declares them by hand.
+"""
+
+import asyncio
+
+from vskill_client.wire.skills import (
+    AttestedVersion,
+    DownloadVersion,
+    InstallAnswer,
+    KeySet,
+    KeysRequest,
+    SkillRequest,
+)
+from vskill_core.archives import TAR_TYPE, tar_archive, zip_archive
+from vskill_core.dsse import ENVELOPE_TYPE
+from vskill_core.errors import Ambiguous, Blocked, NotFound, Withdrawn
+from vskill_platform.actions.action import Allowance, Services, action
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import Right
+from vskill_platform.actions.skills.installs import count_install_of
+from vskill_platform.actions.skills.skill_contents import read_attestation, read_files
+from vskill_platform.actions.skills.skill_names import find_installable, find_skill
+from vskill_platform.domain.people.token import TokenScope
+from vskill_platform.store.recall.attestations import public_keys
+
+
+async def download(services: Services, reader: Principal, request: DownloadVersion) -> bytes:
+    skill = await find_skill(reader, request.skill)
+    files = await read_files((await find_installable(services, skill, request.version)).digest)
+    return await asyncio.to_thread(zip_archive if request.format == "zip" else tar_archive, files)
+
+
+async def show_attestation(reader: Principal, request: AttestedVersion) -> bytes:
+    return await read_attestation(reader, request.skill, request.version)
+
+
+async def show_keys(_request: KeysRequest) -> KeySet:
+    """Every public key, the one that signs now first."""
+    return KeySet(tuple(key.jwk for key in await public_keys()))
+
+
+async def count_install(reader: Principal, request: SkillRequest) -> InstallAnswer:
+    skill = await count_install_of(reader, request.skill)
+    return InstallAnswer(ok=True, name=skill.canonical)
+
+
+DOWNLOAD = action(
+    download,
+    "skill.download",
+    "/api/v1/skills/{skill}/archive",
+    method="GET",
+    route_by_hand=True,
+    right=Right.READER,
+    scope=TokenScope.READ,
+    errors=(Ambiguous, Blocked, NotFound, Withdrawn),
+    media=TAR_TYPE,
+    summary="Download a version as an archive",
+    command="install",
+)
+ATTESTATION = action(
+    show_attestation,
+    "skill.attestation",
+    "/api/v1/skills/{skill}/versions/{version}/attestation",
+    method="GET",
+    route_by_hand=True,
+    right=Right.READER,
+    scope=TokenScope.READ,
+    errors=(Blocked, NotFound),
+    media=ENVELOPE_TYPE,
+    summary="Read the signed attestation of a version",
+    command="verify",
+)
+KEYS = action(
+    show_keys,
+    "keys.list",
+    "/.well-known/vskill-keys.json",
+    method="GET",
+    route_by_hand=True,
+    right=Right.ANYONE,
+    scope=TokenScope.READ,
+    summary="Read the public signing keys as a key set",
+    command="verify",
+)
+COUNT_INSTALL = action(
+    count_install,
+    "skill.count_install",
+    "/api/v1/skills/{skill}/installs",
+    route_by_hand=True,
+    right=Right.READER,
+    scope=TokenScope.READ,
+    errors=(Ambiguous, NotFound),
+    allowance=Allowance.INSTALLS,
+    status=201,
+    summary="Count an install of this skill",
+    command="install",
+)
+
+ACTIONS = (DOWNLOAD, ATTESTATION, KEYS, COUNT_INSTALL)

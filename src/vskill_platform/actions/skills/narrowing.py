@@ -1,0 +1,166 @@
+"""A skill that fewer people may read than its namespace: its maintainers narrow it. What everybody could read again is
+widened by reviewers only."""
+
+import enum
+from collections.abc import Callable
+
+import msgspec
+
+from vskill_client.wire.base import Wire
+from vskill_client.wire.skills import SkillRequest
+from vskill_core.errors import Ambiguous, InvalidInput, NotFound, NotPermitted
+from vskill_platform.actions.action import Services, action
+from vskill_platform.actions.checks import Reason
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import Right
+from vskill_platform.actions.skills.skill_names import find_skill
+from vskill_platform.actions.skills.versions import object_of
+from vskill_platform.domain.people.namespace import Namespace, Visibility, namespace_in
+from vskill_platform.domain.people.token import TokenScope
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.ledger.kv.entries import Operation, Put
+from vskill_platform.records import persist
+from vskill_platform.stages.rescan import request_rescan
+from vskill_platform.store.people.audit import record_audit, was_audited
+from vskill_platform.store.people.namespaces import belonging_of
+from vskill_platform.store.recall.blocklist import list_blocks, reapply_blocklist
+from vskill_platform.store.skills.names import claim_writes
+from vskill_platform.store.skills.sketches import sketch_readers_writes
+from vskill_platform.store.skills.skills import alias_writes, require_skill, skill_writes
+from vskill_platform.submission_store import read_submission
+
+
+class SkillVisibility(enum.StrEnum):
+    """Who may read a skill, at most."""
+
+    #: As the namespace is.
+    NAMESPACE = "namespace"
+    INTERNAL = "internal"
+    TEAM = "team"
+
+
+class NarrowSkill(SkillRequest, frozen=True, kw_only=True):
+    """Who may read a skill, at most."""
+
+    #: every account (`internal`), members of the namespace (`team`), or as the namespace is (`namespace`)
+    to: SkillVisibility
+    #: why; kept in the audit
+    reason: Reason
+
+
+class WidenSkill(SkillRequest, frozen=True, kw_only=True):
+    """A skill that is to be as readable as its namespace."""
+
+    #: why; kept in the audit
+    reason: Reason
+
+
+class SkillReaders(Wire, frozen=True):
+    """Who may read a skill."""
+
+    skill: str
+    #: of its namespace
+    visibility: Visibility
+    #: its own, where that is narrower; null: as the namespace is
+    narrowed: Visibility | None
+
+
+async def narrow(services: Services, actor: Principal, request: NarrowSkill) -> SkillReaders:
+    def check(namespace: Namespace, before: Visibility | None, after: Visibility | None) -> None:
+        goes_public = namespace.visibility is Visibility.PUBLIC and before is not None and after is None
+        if goes_public and not actor.is_reviewer:
+            message = "Only reviewers and admins may make a skill public again."
+            raise NotPermitted(message, needs="reviewer", fix="ask a reviewer of this registry")
+
+    narrowed = None if request.to is SkillVisibility.NAMESPACE else Visibility(request.to.value)
+    return await _set(services, actor, request, narrowed, check)
+
+
+async def widen(services: Services, actor: Principal, request: WidenSkill) -> SkillReaders:
+    return await _set(services, actor, request, None, lambda *_: None)
+
+
+async def _set(
+    services: Services,
+    actor: Principal,
+    request: NarrowSkill | WidenSkill,
+    narrowed: Visibility | None,
+    check: Callable[[Namespace, Visibility | None, Visibility | None], None],
+) -> SkillReaders:
+    canonical = (await find_skill(actor, request.skill)).canonical
+    entry_id = services.clock.new_id()
+
+    async def write() -> SkillReaders:
+        found, version = await require_skill(canonical)
+        belonging = await belonging_of(found.identity, narrowed)
+        visibility = belonging.namespace.visibility
+        if visibility is None:
+            message = (
+                f"{namespace_in(canonical)} is unmanaged, so all its skills are readable as the registry is."
+            )
+            raise InvalidInput(message, field="skill", fix="set the visibility of the namespace first")
+        answer = SkillReaders(canonical, visibility, narrowed)
+        if await was_audited(entry_id) or (found.narrowed, found.audience) == (narrowed, belonging.audience):
+            return answer
+        check(belonging.namespace, found.narrowed, narrowed)
+        changed, claims = await claim_writes(
+            msgspec.structs.replace(found, narrowed=narrowed, audience=belonging.audience),
+            belonging.namespace,
+        )
+        to = {"to": "namespace" if narrowed is None else narrowed.value}
+        audit = record_audit(
+            "skill readers", canonical, by=actor.actor, reason=request.reason, details=to, entry_id=entry_id
+        )
+        operations: list[Operation] = [
+            belonging.asserted,
+            audit,
+            *await skill_writes(found, changed, version),
+            *await sketch_readers_writes(changed),
+            *claims,
+        ]
+        await services.kv.commit([*operations, *alias_writes(changed), *await _submission_writes(changed)])
+        return answer
+
+    answer = await persist(write)
+    if await list_blocks():
+        # Its entries get the audience of what they hit.
+        await reapply_blocklist(judge_again=request_rescan)
+    return answer
+
+
+async def _submission_writes(skill: PublishedSkill) -> tuple[Operation, ...]:
+    """Its submission tells its name too."""
+    found = None if skill.submission is None else await read_submission(skill.submission)
+    if found is None:
+        return ()
+    record, version = found
+    changed = msgspec.structs.replace(record, audience=skill.audience)
+    return (Put(record.key, msgspec.json.encode(changed), version),)
+
+
+_SKILL = "/api/v1/skills/{skill}"
+
+NARROW_SKILL = action(
+    narrow,
+    "skill.narrow",
+    f"{_SKILL}/narrow",
+    right=Right.MAINTAINER,
+    scope=TokenScope.OWN,
+    acts_on=object_of,
+    errors=(NotFound, Ambiguous),
+    summary="Let fewer people read a skill than its namespace",
+    about="Its namespace must be managed. To make it public again is for reviewers.",
+    tag="owners",
+)
+WIDEN_SKILL = action(
+    widen,
+    "skill.widen",
+    f"{_SKILL}/widen",
+    right=Right.REVIEWER,
+    scope=TokenScope.REVIEW,
+    errors=(NotFound, Ambiguous),
+    summary="Make a skill as readable as its namespace",
+    tag="namespaces",
+)
+
+ACTIONS = (NARROW_SKILL, WIDEN_SKILL)

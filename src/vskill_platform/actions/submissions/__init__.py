@@ -1,0 +1,1 @@
+"""Actions of `submissions`: what was handed in and where it stands."""

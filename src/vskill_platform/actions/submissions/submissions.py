@@ -1,0 +1,234 @@
+"""Submissions as everybody may follow them, and what their submitters do with them."""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from vskill_client.wire.submissions import (
+    SUBMISSIONS,
+    AllSubmissions,
+    PositionView,
+    RunsAnswer,
+    StatsView,
+    SubmissionRequest,
+    SubmissionRuns,
+    SubmissionView,
+)
+from vskill_core.errors import Blocked, NotFound, TransitionError
+from vskill_platform.actions.action import Allowance, Services, action
+from vskill_platform.actions.changes import change_submission
+from vskill_platform.actions.checks import Reason
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import ActionObject, Right
+from vskill_platform.actions.submissions.submission_views import position_view, stats_view, submission_view
+from vskill_platform.actions.visibility import audiences_of, viewer_for
+from vskill_platform.domain.people.token import TokenScope
+from vskill_platform.domain.submissions import submission
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Rerun, Step, Submission
+from vskill_platform.queue.outlook import look_ahead
+from vskill_platform.store.people.audit import was_audited
+from vskill_platform.store.recall.blocklist import assert_blocklist, why_blocked
+from vskill_platform.store.submissions.statistics import Activity, position_of, recent_activity, waits
+from vskill_platform.store.verdicts.registry_signals import hide_signals
+from vskill_platform.submission_store import (
+    RecordChange,
+    count_submissions,
+    get_run,
+    get_submission,
+    next_run,
+)
+
+
+class CancelSubmission(SubmissionRequest, frozen=True, kw_only=True):
+    """A submission whose run is to end."""
+
+    #: why; shown in the public history
+    reason: Reason
+
+
+class RerunSubmission(SubmissionRequest, frozen=True, kw_only=True):
+    """A submission that is to run again."""
+
+    #: why; shown in the public history
+    reason: Reason
+
+
+async def object_of(actor: Principal, request: SubmissionRequest) -> ActionObject:
+    """What rights on a submission are evaluated on; NotFound for one that the actor may not read."""
+    return rights_object(await get_submission(request.submission_id, audiences=audiences_of(actor)))
+
+
+def rights_object(record: Submission) -> ActionObject:
+    return ActionObject(record.identity, record.submitters)
+
+
+async def show(services: Services, actor: Principal, request: SubmissionRequest) -> SubmissionView:
+    record = await get_submission(request.submission_id, audiences=audiences_of(actor))
+    return await view_of(services, actor, record)
+
+
+async def runs(services: Services, actor: Principal, request: SubmissionRuns) -> RunsAnswer:
+    audiences, now = audiences_of(actor), services.kv.now()
+    record = await get_submission(request.submission_id, audiences=audiences)
+    numbers = range(record.run, max(0, record.run - request.limit), -1)
+    found = [
+        record if run == record.run else await get_run(record.id, run, audiences=audiences) for run in numbers
+    ]
+    shown = await hide_signals(found, audiences)
+    return RunsAnswer(record.id, tuple(submission_view(one, viewer_for(actor), now) for one in shown))
+
+
+async def stats(actor: Principal, _request: AllSubmissions) -> StatsView:
+    return stats_view(await count_submissions(audiences=audiences_of(actor)))
+
+
+async def view_of(services: Services, viewer: Principal, record: Submission) -> SubmissionView:
+    """A submission as this principal may see it, with its place in the line where it waits."""
+    now, audiences = services.kv.now(), audiences_of(viewer)
+    position = None
+    if waits(record, now):
+        position = await find_position(viewer, record, lambda: recent_activity(audiences=audiences))
+    (shown,) = await hide_signals([record], audiences)
+    return submission_view(shown, viewer_for(viewer), now, position)
+
+
+async def read_run(
+    reader: Principal, submission_id: str, run: int | None = None
+) -> tuple[Submission, Submission]:
+    """A submission as it is now, and one of its runs: the current one where none is named."""
+    audiences = audiences_of(reader)
+    (current,) = await hide_signals([await get_submission(submission_id, audiences=audiences)], audiences)
+    if run is None or run == current.run:
+        return current, current
+    (earlier,) = await hide_signals([await get_run(current.id, run, audiences=audiences)], audiences)
+    return current, earlier
+
+
+async def find_position(
+    reader: Principal, record: Submission, activity: Callable[[], Awaitable[Activity]]
+) -> PositionView | None:
+    """Where it stands in the line of what the reader may read; `activity` tells how fast that moves, and is asked only
+    where it waits."""
+    place = await position_of(record, audiences=audiences_of(reader))
+    return None if place is None else position_view(place, await activity(), await look_ahead())
+
+
+async def cancel(services: Services, actor: Principal, request: CancelSubmission) -> SubmissionView:
+    """End a run that is not over. A requested rerun is cancelled too."""
+
+    async def decide(record: Submission, step: Step) -> RecordChange:
+        if record.state.terminal:
+            message = f"There is nothing to cancel. The state of the submission is: {record.state.label}."
+            raise TransitionError(message, submission=record.id)
+        return RecordChange(submission.move(submission.cancel_rerun(record), State.DEQUEUED, step))
+
+    changed = await change_submission(
+        services, actor, request.submission_id, "cancel", request.reason, decide
+    )
+    return await view_of(services, actor, changed)
+
+
+async def rerun(services: Services, actor: Principal, request: RerunSubmission) -> SubmissionView:
+    """Start a new run where the last one is over, and make one that waits due now. While a worker is at it or an
+    approval is being published, the next run begins after that. The history says who wanted it and why."""
+
+    async def decide(record: Submission, step: Step) -> RecordChange | None:
+        asserted = await assert_blocklist()
+        await _refuse_blocked(record)
+        # A request for the next run leaves no event in this run's history, so the audit tells whether it was written.
+        if await was_audited(step.event_id):
+            return None
+        change = _run_again(record, step)
+        return RecordChange(change.record, (*change.operations, asserted))
+
+    changed = await change_submission(
+        services, actor, request.submission_id, "run again", request.reason, decide
+    )
+    return await view_of(services, actor, changed)
+
+
+def _run_again(record: Submission, step: Step) -> RecordChange:
+    if record.state.ends_run:
+        return next_run(record, step, submitter=None, upload=record.upload)
+    if record.claim is None and record.state is State.RECEIVED:
+        return RecordChange(submission.make_due(record, step), (record.message,))
+    # Content that was submitted meanwhile is what the next run looks at, whoever asks for that run.
+    known = record.rerun_requested or Rerun(step.at, upload=record.upload)
+    wanted = msgspec.structs.replace(known, at=step.at, actor=step.actor, reason=step.reason)
+    requested = submission.request_rerun(record, wanted)
+    if record.claim is not None:
+        return RecordChange(requested)
+    # An approval waits to be published: that is due now, and the next run follows it.
+    due = msgspec.structs.replace(requested, next_attempt_at=step.at)
+    return RecordChange(due, (record.message,))
+
+
+async def _refuse_blocked(record: Submission) -> None:
+    """As for submitting it: by the place, its names, and uploaded bytes. What a repository holds now the run will
+    see."""
+    names = (record.skill_name, record.declared_name)
+    reason = await why_blocked(record.identity, names, record.upload)
+    if reason is not None:
+        message = f"{record.identity.key} is blocked, so it cannot run again: {reason}. Lift the block first."
+        raise Blocked(message, submission=record.id)
+
+
+SHOW = action(
+    show,
+    "submission.show",
+    f"{SUBMISSIONS}/{{submission_id}}",
+    method="GET",
+    right=Right.READER,
+    scope=TokenScope.READ,
+    acts_on=object_of,
+    errors=(NotFound,),
+    summary="Read one submission with its history",
+    command="status",
+)
+RUNS = action(
+    runs,
+    "submission.runs",
+    f"{SUBMISSIONS}/{{submission_id}}/runs",
+    method="GET",
+    right=Right.READER,
+    scope=TokenScope.READ,
+    acts_on=object_of,
+    errors=(NotFound,),
+    summary="Read the runs of a submission, the latest first",
+)
+STATS = action(
+    stats,
+    "submission.stats",
+    f"{SUBMISSIONS}/stats",
+    method="GET",
+    right=Right.READER,
+    scope=TokenScope.READ,
+    summary="Count submissions by state",
+    command="status",
+)
+CANCEL = action(
+    cancel,
+    "submission.cancel",
+    f"{SUBMISSIONS}/{{submission_id}}/cancel",
+    right=Right.SUBMITTER,
+    scope=TokenScope.SUBMIT,
+    acts_on=object_of,
+    errors=(NotFound, TransitionError),
+    summary="Cancel a submission",
+)
+RERUN = action(
+    rerun,
+    "submission.rerun",
+    f"{SUBMISSIONS}/{{submission_id}}/rerun",
+    right=Right.SUBMITTER,
+    scope=TokenScope.SUBMIT,
+    acts_on=object_of,
+    errors=(NotFound, TransitionError, Blocked),
+    summary="Run a submission again",
+    about="While a worker is at it, or an approval is being published, the next run begins after that: "
+    "`rerunRequested` is true then.",
+    allowance=Allowance.SUBMISSIONS,
+)
+
+ACTIONS = (STATS, SHOW, RUNS, CANCEL, RERUN)

@@ -1,0 +1,1 @@
+"""Actions of `telling`: who is told what."""

@@ -1,0 +1,1 @@
+"""Commands of `operation`: what operators look after."""

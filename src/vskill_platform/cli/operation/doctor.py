@@ -1,0 +1,244 @@
+"""`doctor`: is everything that the settings name there, writable and in step, and can it do what work needs?"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from vskill_client.output import json_option, print_json, print_table
+from vskill_platform.cli.process import run_async
+from vskill_platform.ledger.clock import MAX_SKEW_MS
+
+if TYPE_CHECKING:
+    from vskill_core.errors import Shortage
+    from vskill_platform.env import Env
+    from vskill_platform.settings import Settings
+    from vskill_platform.upkeep.scrub import CheckedPiece
+
+#: How long one check may take.
+CHECK_WITHIN_S = 10.0
+#: Pieces of damaged content that are named one by one.
+MOST_PIECES = 20
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    detail: str
+    #: Everything works now, and something should be changed.
+    warning: bool = False
+
+    @property
+    def result(self) -> str:
+        if not self.ok:
+            return "PROBLEM"
+        return "warning" if self.warning else "ok"
+
+
+@click.command()
+@click.option("--all-content", is_flag=True, help="Verify all stored content, however long that takes.")
+@json_option
+def doctor(*, all_content: bool, as_json: bool) -> None:
+    """Check settings, store, clock, content and what work needs; exit code 1 if anything is wrong.
+
+    A small skill is scanned. What a running worker lacks is told too: it may be allowed less than this command.
+
+    Content is verified by its digest, for at most ten seconds unless --all-content is given.
+    """
+    checks = run_async(_examine(None if all_content else CHECK_WITHIN_S))
+    if as_json:
+        print_json(checks)
+    else:
+        rows = [(one.result, one.name, one.detail) for one in checks]
+        print_table("doctor", ("result", "what", "detail"), rows)
+    if not all(one.ok for one in checks):
+        raise SystemExit(1)
+
+
+async def _examine(content_within_s: float | None) -> list[Check]:
+    """In the order in which things depend on each other; what could not be opened ends the list."""
+    from vskill_core.errors import PlatformError
+    from vskill_platform.bootstrap import env_for
+    from vskill_platform.observing.observability import configure_logging
+    from vskill_platform.settings import process_settings
+
+    checks: list[Check] = []
+    stage = "settings"
+    try:
+        settings = process_settings()
+        configure_logging(msgspec.structs.replace(settings, log_level="error"))
+        checks.append(Check(stage, ok=True, detail="every variable is known, budgets nest"))
+        stage = "open"
+        async with env_for(settings) as env:
+            checks.append(Check(stage, ok=True, detail=await _check_opening(settings, env)))
+            async for one in _look(env, content_within_s):
+                checks.append(one)  # noqa: PERF401 - what was found stays when a later check raises
+    except PlatformError as error:
+        checks.append(Check(stage, ok=False, detail=error.message))
+    return checks
+
+
+async def _check_opening(settings: "Settings", env: "Env") -> str:
+    from vskill_platform.bootstrap import schema_version
+    from vskill_platform.settings import shown_location
+
+    version = await asyncio.to_thread(schema_version, settings)
+    schema = f" (schema version {version})" if version is not None else ""
+    return f"{shown_location(settings.store)}{schema}, queue {env.broker.engine}, content {settings.blobs}"
+
+
+async def _look(env: "Env", content_within_s: float | None) -> AsyncIterator[Check]:
+    from vskill_platform.upkeep.work_needs import find_lack, find_scanner_lack
+
+    writable = await check("store can be written", env.kv.check())
+    yield writable
+    if writable.ok:
+        risks = await env.kv.risks()
+        detail = "; ".join(risks) or "what is acknowledged is kept"
+        yield Check("store is durable", ok=True, detail=detail, warning=bool(risks))
+    yield await check("queue answers", env.broker.depth())
+    answers = await check("content can be written", env.blobs.check())
+    yield answers
+    if answers.ok:
+        yield await _check_content(env, content_within_s)
+    yield await asyncio.to_thread(_disks, env.settings)
+    yield _check_registry_name(env.settings)
+    skew = abs(env.kv.now() - env.clock.now())
+    detail = f"the store's clock is {skew} ms from this machine's"
+    yield Check("clocks", ok=skew <= MAX_SKEW_MS, detail=detail)
+    if writable.ok:
+        yield await _check_sign_in(env)
+    yield await asyncio.to_thread(_git)
+    yield _needs("temporary files and child processes", await find_lack())
+    yield _needs("scanner", await find_scanner_lack(env))
+    if writable.ok:
+        yield await _workers(env)
+    models = [one for one in (env.settings.judge_model, env.settings.second_judge_model) if one]
+    judges = " and ".join(models) or "none: degraded mode, SCANNED at most"
+    yield Check("judge", ok=True, detail=judges)
+    for name in env.settings.required_analysers:
+        yield await asyncio.to_thread(_required_analyser, name, env.settings)
+
+
+def _check_registry_name(settings: "Settings") -> Check:
+    """Clients refuse a second marketplace of one name, and Codex loses one that is renamed."""
+    from vskill_platform.settings import Settings
+
+    is_default = settings.registry_name == Settings().registry_name
+    if not (is_default and settings.public_url):
+        return Check("marketplace name", ok=True, detail=settings.registry_name)
+    detail = (
+        f"it is {settings.registry_name}, as of every registry that chose none, and clients refuse two alike: set "
+        "VSKILL_REGISTRY_NAME before people connect (a later change cuts Codex off)"
+    )
+    return Check("marketplace name", ok=True, detail=detail, warning=True)
+
+
+async def _check_content(env: "Env", within_s: float | None) -> Check:
+    """Read and verify what the records name, until the time is over."""
+    from vskill_platform.upkeep.scrub import check_records
+    from vskill_platform.worker_context import run_with_worker_env
+
+    bad: list[str] = []
+    count = 0
+
+    async def read_all() -> None:
+        nonlocal count
+        async for record in check_records():
+            count += len(record.pieces)
+            bad.extend(
+                f"{piece.digest} is {problem} (named by {record.key})"
+                for piece in record.pieces
+                if (problem := _problem(piece))
+            )
+
+    rest = ""
+    try:
+        async with asyncio.timeout(within_s):
+            await run_with_worker_env(env, read_all)
+    except TimeoutError:
+        rest = f" in {within_s:g} s; --all-content verifies the rest"
+    if not bad:
+        return Check("content is whole", ok=True, detail=f"{count} pieces verified{rest}")
+    more = f" and {len(bad) - MOST_PIECES} more" if len(bad) > MOST_PIECES else ""
+    detail = f"{len(bad)} of {count} pieces are not{rest}: {', '.join(bad[:MOST_PIECES])}{more}"
+    return Check("content is whole", ok=False, detail=detail)
+
+
+def _problem(piece: "CheckedPiece") -> str:
+    """What is wrong with it; empty where nothing is."""
+    if piece.damage is not None:
+        return piece.damage.kind
+    return "" if piece.is_read else "not readable"
+
+
+def _disks(settings: "Settings") -> Check:
+    """Whether there is room for a while."""
+    from vskill_platform.machine.disk_space import filling, look_at_disks
+
+    spaces = look_at_disks(settings)
+    detail = ", ".join(f"{one.free_bytes // 1_048_576:,} MiB free for {one.kept}" for one in spaces)
+    return Check("disks", ok=not filling(spaces, settings), detail=detail or "nothing is kept on a disk")
+
+
+def _required_analyser(name: str, settings: "Settings") -> Check:
+    """Whether one whose report is required can run here; a remote one is not asked."""
+    from vskill_platform.external_scan.contract import find_program
+    from vskill_platform.external_scan.dispatch import remote_secrets
+
+    where = "remote" if name in remote_secrets(settings) else find_program(name, settings)
+    missing = "not installed here, and required: without it every skill waits for a reviewer"
+    return Check(f"analyser {name}", ok=where is not None, detail=where or missing)
+
+
+def _needs(name: str, lack: "Shortage | None") -> Check:
+    return Check(name, ok=lack is None, detail=lack.message if lack else "yes")
+
+
+async def _workers(env: "Env") -> Check:
+    """What the running ones say about themselves."""
+    from vskill_platform.upkeep.work_needs import look_at_running
+
+    workers = await look_at_running(env)
+    return Check("workers", ok=not workers.lacks, detail=" ".join(workers.lacks) or f"{workers.alive} alive")
+
+
+async def _check_sign_in(env: "Env") -> Check:
+    """Whom signing in with GitHub lets in; a warning where it is set up for nobody."""
+    from vskill_platform.actions.people.access import read_sign_in_rule
+    from vskill_platform.worker_context import run_with_worker_env
+
+    rule = await run_with_worker_env(env, read_sign_in_rule)
+    if not env.settings.github_client_id:
+        return Check("GitHub sign-in", ok=True, detail="not set up; people sign in with passwords")
+    return Check("GitHub sign-in", ok=True, detail=rule.in_words, warning=rule.lets_nobody_in)
+
+
+def _git() -> Check:
+    """Whether repositories can be fetched, and with what."""
+    from vskill_core.errors import Unsupported
+    from vskill_platform.sources.command import check_git, find_git
+
+    try:
+        program = find_git()
+    except Unsupported as error:
+        return Check("git", ok=False, detail=error.message)
+    return Check("git", ok=True, detail=f"{program}, version {check_git(program)}")
+
+
+async def check(name: str, work: Awaitable[object], within_s: float = CHECK_WITHIN_S) -> Check:
+    """Whether the work succeeds in time, and if not, why."""
+    from vskill_core.errors import PlatformError
+
+    try:
+        async with asyncio.timeout(within_s):
+            await work
+    except PlatformError as error:
+        return Check(name, ok=False, detail=error.message)
+    except TimeoutError:
+        return Check(name, ok=False, detail=f"no answer within {within_s:g} s")
+    return Check(name, ok=True, detail="yes")

@@ -1,0 +1,201 @@
+"""The roles of the executable: `serve` runs them all, its worker and schedule in a process of their own; `worker` and
+`schedule` run alone."""
+
+import asyncio
+import socket
+import sys
+from collections.abc import Coroutine, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+import click
+import msgspec
+
+if TYPE_CHECKING:
+    from vskill_platform.env import Env
+    from vskill_platform.settings import Settings
+
+
+class Roles(msgspec.Struct, frozen=True):
+    """What a command runs."""
+
+    web: bool = False
+    work: bool = False
+    schedule: bool = False
+    #: submit the bundled examples where the store is empty
+    demo: bool = False
+
+
+@click.command()
+@click.option("--host", help="The address to listen on, instead of VSKILL_HOST.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="The port, instead of VSKILL_PORT; 0 takes a free one."
+)
+@click.option("--web-only", is_flag=True, help="Run only the web server.")
+@click.option("--no-workers", is_flag=True, help="Do not process the queue.")
+@click.option("--demo", is_flag=True, help="Submit the bundled examples if the store is empty.")
+def serve(*, host: str | None, port: int | None, web_only: bool, no_workers: bool, demo: bool) -> None:
+    """Run web server, workers and schedule; Ctrl-C stops them.
+
+    Workers and schedule run in a process of their own, which is started again when it ends. It has a lower priority
+    so that pages do not wait for the work.
+    """
+    roles = Roles(web=True, work=not (web_only or no_workers), schedule=not web_only, demo=demo)
+    _run_roles(roles, host, port)
+
+
+@click.command()
+def worker() -> None:
+    """Process the queue, and nothing else; Ctrl-C stops it."""
+    _run_roles(Roles(work=True))
+
+
+@click.command()
+def schedule() -> None:
+    """Run the scheduled jobs, and nothing else; Ctrl-C stops it."""
+    _run_roles(Roles(schedule=True))
+
+
+def _run_roles(roles: Roles, host: str | None = None, port: int | None = None) -> None:
+    from vskill_platform.cli.process import check_shared, run_async
+    from vskill_platform.settings import keep_temporary_files_in, process_settings
+
+    settings = process_settings()
+    settings = msgspec.structs.replace(
+        settings,
+        host=settings.host if host is None else host,
+        port=settings.port if port is None else port,
+        # Whoever tries the examples on this machine is not counted.
+        rate_limits="remote" if roles.demo and settings.rate_limits == "on" else settings.rate_limits,
+    )
+    if not (roles.web and roles.work):
+        check_shared(settings)
+    if settings.store != "memory:":
+        keep_temporary_files_in(Path(settings.data_dir) / "tmp")
+    run_async(_until_stopped(settings, roles))
+
+
+async def _until_stopped(settings: "Settings", roles: Roles) -> None:
+    """Open, announce, run every role until a signal or a role's own end, then close in reverse order."""
+    from vskill_platform.bootstrap import env_for, report_start
+    from vskill_platform.cli.process import ending_all, stop_on_signals
+    from vskill_platform.observing.observability import configure_logging
+    from vskill_platform.web.door.server import bind
+
+    log = configure_logging(settings)
+    with ExitStack() as stack:
+        place = _listens_at(settings, roles)
+        listener = stack.enter_context(closing(bind(place))) if place is not None else None
+        stop = stack.enter_context(stop_on_signals())
+        async with env_for(settings) as env:
+            report_start(env)
+            await _announce(env, roles, listener)
+            async with asyncio.TaskGroup() as group:
+                for name, role in _running(env, roles, listener, stop):
+                    group.create_task(ending_all(role, stop), name=name)
+                if roles.demo:
+                    group.create_task(_with_examples(env, stop), name="demo")
+                await stop.wait()
+                log.info("stopping", grace_ms=settings.shutdown_grace_ms)
+    log.info("stopped")
+
+
+def _listens_at(settings: "Settings", roles: Roles) -> "Settings | None":
+    """Where this process listens: the web side at its port, another one for its metrics if a port is set."""
+    if roles.web:
+        return settings
+    return msgspec.structs.replace(settings, port=settings.metrics_port) if settings.metrics_port else None
+
+
+def _running(
+    env: "Env", roles: Roles, listener: socket.socket | None, stop: asyncio.Event
+) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+    from vskill_platform.cli.operation.worker_process import WorkerProcess
+    from vskill_platform.cli.process import is_shared
+    from vskill_platform.queue.consumer import run_consumer
+    from vskill_platform.queue.schedule import run_schedule
+    from vskill_platform.web import operations
+    from vskill_platform.web.app import create_app
+    from vskill_platform.web.door.server import serve as serve_web
+    from vskill_platform.web.streams.follower import Hub
+
+    works = roles.work
+    if roles.web and roles.work and is_shared(env.settings):
+        beside = WorkerProcess(env.settings, env.log)
+        env.metrics.read_beside = beside.counts
+        yield "worker process", beside.run(stop)
+        roles = Roles(web=True)
+    if roles.web and listener is not None:
+        hub = Hub(env)
+        app = create_app(env, hub=hub, stop=stop, works=works)
+        yield (
+            "web",
+            serve_web(app, env.settings, listener, stop, hub.close, metrics=env.metrics),
+        )
+    elif listener is not None:
+        app = create_app(env, operations.OWN_PORT, stop=stop, works=works)
+        yield "metrics", serve_web(app, env.settings, listener, stop, metrics=env.metrics)
+    if roles.work:
+        yield "worker", run_consumer(env, stop, tries_machine=True)
+    if roles.schedule:
+        yield "schedule", run_schedule(env, stop)
+
+
+async def _with_examples(env: "Env", stop: asyncio.Event) -> None:
+    """In the background: nobody waits for the examples, and a stop does not either."""
+    from vskill_platform.installation.demo import load
+
+    loading = asyncio.create_task(load(env))
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({loading, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    for task in (loading, stopping):
+        task.cancel()
+    await asyncio.wait({loading, stopping})
+
+
+async def _announce(env: "Env", roles: Roles, listener: socket.socket | None) -> None:
+    """Where to look, for the person who started it; a full disk or a closed pipe does not end the process."""
+    from rich.panel import Panel
+    from rich.table import Table
+
+    from vskill_client.output import plain
+    from vskill_platform.cli.output import console
+    from vskill_platform.observing.observability import SteadyStream
+
+    # Asked before anything is announced: a store that is away by now ends the start, not a process that said it is up.
+    link = await _first_admin_link(env, listener) if roles.web and listener is not None else None
+    lines = Table.grid(padding=(0, 2))
+    for name, value in _places(env.settings, roles, listener):
+        lines.add_row(plain(name), plain(value))
+    out = console(cast("TextIO", SteadyStream(sys.stdout)))
+    out.print(Panel(lines, title="vskill-platform is up", subtitle="Ctrl-C stops it", expand=False))
+    if link is not None:
+        out.print(plain("Open this once to make the first admin account:"))
+        # On a line of its own, so that it can be copied.
+        out.print(plain(link), soft_wrap=True)
+
+
+async def _first_admin_link(env: "Env", listener: socket.socket) -> str | None:
+    """No default password exists: until somebody is admin, this link makes one, once."""
+    from vskill_platform.store.people.setup import first_admin_link
+    from vskill_platform.web.door.server import address_of
+
+    return await first_admin_link(env, env.settings.public_url or address_of(listener))
+
+
+def _places(settings: "Settings", roles: Roles, listener: socket.socket | None) -> Iterator[tuple[str, str]]:
+    from vskill_platform.settings import shown_location
+    from vskill_platform.web.door.server import address_of
+
+    if listener is not None:
+        address = address_of(listener)
+        yield "Address", address
+        yield "Is it up?", f"{address}/healthz"
+        if roles.web:
+            yield "Is anything stuck?", f"{address}/api/v1/queue/health"
+        else:
+            yield "Metrics", f"{address}/metrics"
+    yield "Runs", ", ".join(name for name in Roles.__struct_fields__ if getattr(roles, name))
+    yield "Records", shown_location(settings.store)
+    yield "Content", settings.blobs

@@ -1,0 +1,181 @@
+"""The process beside a web server in which its queue is worked and its jobs run, so that no page waits for the work.
+`serve` starts it, starts it again when it ends or hangs, and asks it for what it has counted. Between them is a pair of
+sockets, over which `serve` says `counts` or `stop`, a line each, and hears a line of counts; where `serve` is gone, it
+stops (ADR 25).
+"""
+
+import asyncio
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import msgspec
+from structlog.typing import FilteringBoundLogger
+
+from vskill_platform import __version__
+from vskill_platform.machine.child_processes import RunningProgram, describe_ending, start_own
+from vskill_platform.observing.observability import Count, add_counts, without_gauges
+from vskill_platform.settings import Settings
+
+CHILD = "vskill_platform.cli.operation.worker_child"
+ASK, STOP = b"counts\n", b"stop\n"
+#: Of a line with all counts, with room.
+MOST_LINE_BYTES = 4 * 1024 * 1024
+#: Starts one, given the other end of the sockets.
+Start = Callable[[socket.socket], "subprocess.Popen[bytes]"]
+
+
+class Patience(msgspec.Struct, frozen=True):
+    """With a worker process, in seconds."""
+
+    #: Of a scrape for what it counted, before it goes on with what was said before.
+    answer_s: float = 1.0
+    #: It is asked this often, and hangs when it has not answered twice for so long.
+    ask_every_s: float = 10.0
+    hung_s: float = 60.0
+    #: After its end until it is started again, at first and after many ends in a row.
+    first_pause_s: float = 1.0
+    most_pause_s: float = 30.0
+    #: One that has lived for this long has not failed at its start.
+    steady_s: float = 60.0
+    #: How much longer than its work it may take to stop.
+    end_s: float = 5.0
+
+
+def start_worker(theirs: socket.socket) -> "subprocess.Popen[bytes]":
+    """In a group of its own, so that Ctrl-C reaches us alone; in our session, within which priorities count."""
+    return start_own(CHILD, theirs, __version__, process_group=0)
+
+
+class WorkerProcess:
+    """One at a time, started again whenever it ends."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        log: FilteringBoundLogger,
+        start: Start = start_worker,
+        patience: Patience = Patience(),  # noqa: B008 - it cannot be changed
+    ) -> None:
+        self._settings = settings
+        self._log = log
+        self._start_one = start
+        self._patience = patience
+        #: To the present one, while it listens.
+        self._writer: asyncio.StreamWriter | None = None
+        #: How often any has answered, and that one has, or will not.
+        self._answers = 0
+        self._heard = asyncio.Event()
+        #: What the present one counted, as it last said, and what those before it did.
+        self._counts: Sequence[Count] = ()
+        self._counts_before: Sequence[Count] = ()
+
+    async def counts(self) -> Sequence[Count]:
+        """What has been counted there, also by those that have ended."""
+        await self._ask(self._patience.answer_s)
+        return add_counts(self._counts_before, self._counts)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop` is set, and then until it has ended."""
+        pause_s, patience = 0.0, self._patience
+        while not await _is_set_within(stop, pause_s):
+            began = time.monotonic()
+            try:
+                ending = await self._run_once(stop)
+            except OSError as error:
+                ending = f"not started: {error}"
+            if stop.is_set():
+                return
+            lived = time.monotonic() - began >= patience.steady_s
+            pause_s = (
+                min(pause_s * 2, patience.most_pause_s) if pause_s and not lived else patience.first_pause_s
+            )
+            # Somebody may have asked it to stop, as to start it anew.
+            report = self._log.info if ending == "exit code 0" else self._log.error
+            report("worker process ended", ending=ending, starts_again_in_s=pause_s)
+
+    async def _run_once(self, stop: asyncio.Event) -> str:
+        """Start one; how it ended."""
+        program, reader, writer = await self._start()
+        self._log.info("worker process started", pid=program.pid)
+        self._writer = writer
+        listening = asyncio.create_task(self._listen(reader))
+        watching = asyncio.create_task(self._end_if_it_hangs(program))
+        ended, stopping = asyncio.create_task(program.wait()), asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait({ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            self._say(STOP)
+            within_s = self._settings.shutdown_grace_ms / 1000 + self._patience.end_s
+            if not (await asyncio.wait({ended}, timeout=within_s))[0]:
+                self._kill(program, f"it did not stop within {within_s:g} s")
+            code = await ended
+            # The last thing that it says is what it has counted.
+            await asyncio.wait({listening}, timeout=self._patience.answer_s)
+        finally:
+            # Whatever ends this, even without waiting: one that nobody talks to any more stops by itself.
+            writer.close()
+            for task in (listening, watching, ended, stopping):
+                task.cancel()
+            self._counts_before = add_counts(self._counts_before, without_gauges(self._counts))
+            self._counts = ()
+        return describe_ending(code)
+
+    async def _start(self) -> tuple[RunningProgram, asyncio.StreamReader, asyncio.StreamWriter]:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                program = RunningProgram(self._start_one(theirs))
+            except BaseException:
+                ours.close()
+                raise
+        program.watch_for_end()
+        reader, writer = await asyncio.open_unix_connection(sock=ours, limit=MOST_LINE_BYTES)
+        return program, reader, writer
+
+    # What is said.
+
+    def _say(self, line: bytes) -> bool:
+        """False where nobody listens."""
+        if self._writer is None or self._writer.is_closing():
+            return False
+        self._writer.write(line)
+        return True
+
+    async def _ask(self, within_s: float) -> bool:
+        """Whether it answered."""
+        before = self._answers
+        self._heard.clear()
+        if self._say(ASK):
+            await _is_set_within(self._heard, within_s)
+        return self._answers > before
+
+    async def _listen(self, reader: asyncio.StreamReader) -> None:
+        try:
+            with suppress(ConnectionError):
+                while (line := await reader.readline()).endswith(b"\n"):
+                    self._counts = msgspec.json.decode(line, type=tuple[Count, ...])
+                    self._answers += 1
+                    self._heard.set()
+        finally:
+            self._writer = None
+            self._heard.set()
+
+    async def _end_if_it_hangs(self, program: RunningProgram) -> None:
+        missed, hung_s = 0, self._patience.hung_s
+        while missed < 2:
+            await asyncio.sleep(self._patience.ask_every_s)
+            missed = 0 if await self._ask(hung_s) else missed + 1
+        self._kill(program, f"it has not answered two questions, {hung_s:g} s each")
+
+    def _kill(self, program: RunningProgram, reason: str) -> None:
+        self._log.error("worker process killed", pid=program.pid, reason=reason)
+        program.kill()
+
+
+async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()

@@ -1,0 +1,1 @@
+"""Commands of `recall`: what must not be installed any more: the blocklist, withdrawals, revocations."""

@@ -1,0 +1,1 @@
+"""Commands of `skills`: what is published: skills, their versions, names, lists and search."""

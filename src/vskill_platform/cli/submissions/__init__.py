@@ -1,0 +1,1 @@
+"""Commands of `submissions`: what was handed in and where it stands."""

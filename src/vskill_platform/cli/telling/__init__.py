@@ -1,0 +1,1 @@
+"""Commands of `telling`: who is told what."""

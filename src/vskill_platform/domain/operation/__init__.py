@@ -1,0 +1,1 @@
+"""Rules of `operation`: what operators look after."""

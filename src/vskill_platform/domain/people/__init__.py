@@ -1,0 +1,1 @@
+"""Rules of `people`: who is who, and who may read and write: accounts, namespaces, teams, tokens."""

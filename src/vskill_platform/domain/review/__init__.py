@@ -1,0 +1,1 @@
+"""Rules of `review`: what waits for a person, and what reviewers decide."""

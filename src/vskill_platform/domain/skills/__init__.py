@@ -1,0 +1,1 @@
+"""Rules of `skills`: what is published: skills, their versions, names, lists and search."""

@@ -1,0 +1,1 @@
+"""Rules of `submissions`: what was handed in and where it stands."""

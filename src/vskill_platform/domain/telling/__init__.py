@@ -1,0 +1,1 @@
+"""Rules of `telling`: who is told what."""

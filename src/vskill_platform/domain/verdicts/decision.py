@@ -1,0 +1,446 @@
+"""The one decision: from the reports of both tiers to the next state, with its reason.
+
+The pipeline calls `decide` once both tiers have reported, a rescan calls `decide_rescan`, and nothing else
+in the project decides about a skill. Both are pure and total: every combination of reports has exactly one
+answer. The first row that matches gives it; then what would be published and is doubtful is raised to a review.
+"""
+
+import enum
+from collections.abc import Collection
+
+import msgspec
+
+from vskill_core.findings import (
+    NO_JUDGE,
+    Finding,
+    FindingCategory,
+    JudgeReport,
+    JudgeStatus,
+    ScanStatus,
+    StaticReport,
+    Verdict,
+    counting,
+    criticals,
+    score,
+    strong_malice,
+    verdict_of,
+)
+from vskill_platform.domain.judges import JudgeSide, clears, condemns, rank_judges, side_of
+from vskill_platform.domain.signals import Signal
+from vskill_platform.domain.skills.skill import Certification, certification_for
+from vskill_platform.domain.submissions.states import State
+
+#: The answer that changes most: a decision that stays the same under it needs no judge.
+_WORST_ANSWER = JudgeReport(JudgeStatus.ANSWERED, Verdict.FAIL, 0)
+
+
+class BlockScope(enum.StrEnum):
+    """Which blocklist entry a decision asks for."""
+
+    NONE = "none"
+    PLACE = "place"
+    DIGEST = "digest"
+
+
+class DecisionRow(enum.StrEnum):
+    """The rows of the table, in the order in which they are tried."""
+
+    BLOCKLISTED = "blocklisted"
+    CERTAIN = "certain"
+    #: a person's approval of exactly these bytes overrides all rows below
+    APPROVED = "approved"
+    NOT_COMPLETE = "not-complete"
+    CRITICAL_CONFIRMED = "critical-confirmed"
+    STATIC_FAIL = "static-fail"
+    CRITICAL_OPEN = "critical-open"
+    JUDGE_PASS = "judge-pass"  # noqa: S105 - a row's name
+    JUDGE_FAIL = "judge-fail"
+    JUDGE_UNSURE = "judge-unsure"
+    #: of two judges that answered, each stands on another side
+    JUDGES_DISAGREE = "judges-disagree"
+    UNJUDGED_PASS = "unjudged-pass"  # noqa: S105 - a row's name
+    UNJUDGED_CONCERNS = "unjudged-concerns"
+    #: not tried in turn: a row above would publish it, and this sends it to a person
+    STRONG_MALICE = "strong-malice"
+    CRITICAL_CLEARED = "critical-cleared"
+    SIGNALLED = "signalled"
+    #: a verdict that the operator requires is missing or is not clean
+    REQUIREMENT_UNMET = "requirement-unmet"
+
+
+#: A rescan takes live content down by these, and by every row that blocks.
+_ROWS_THAT_TAKE_DOWN = frozenset({DecisionRow.STATIC_FAIL, DecisionRow.CRITICAL_OPEN, DecisionRow.JUDGE_FAIL})
+
+
+class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What happens next, and why."""
+
+    next_state: State
+    #: never empty; a sentence for the author
+    reason: str
+    row: DecisionRow
+    #: of the findings that led here
+    rule_ids: tuple[str, ...] = ()
+    #: only where the next state is AUTO_APPROVED
+    certification: Certification | None = None
+    block: BlockScope = BlockScope.NONE
+    #: of the findings that count
+    score: int = 0
+    #: the worst of the findings that led here; None where none did
+    worst: Finding | None = None
+
+
+class RescanOutcome(enum.StrEnum):
+    """What a rescan does to the version that it looked at."""
+
+    #: the same or better: certification and score change in place
+    KEEP = "keep"
+    #: doubtful: it stays live, and a reviewer looks at it
+    REVIEW = "review"
+    TAKE_DOWN = "take_down"
+    #: the scan did not finish, or the judge that it needs is down: nothing is known, so nothing changes yet
+    UNDECIDED = "undecided"
+
+
+class RescanDecision(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What happens to a published version after it was judged again."""
+
+    outcome: RescanOutcome
+    reason: str
+    #: for a submission that is PUBLISHED with that digest; None leaves it alone
+    next_state: State | None = None
+    rule_ids: tuple[str, ...] = ()
+    #: only with KEEP
+    certification: Certification | None = None
+    block: BlockScope = BlockScope.NONE
+    score: int = 0
+    #: the operator listed it, as blocked or as known to be bad: no brake holds that
+    at_once: bool = False
+    #: the worst of the findings that led here; None where none did
+    worst: Finding | None = None
+
+
+class _Case(msgspec.Struct, frozen=True):
+    """Everything that one decision depends on; `findings` are only those that count."""
+
+    static: StaticReport
+    findings: tuple[Finding, ...]
+    #: the word that counts first
+    judges: tuple[JudgeReport, JudgeReport]
+    blocklist_hit: str | None
+    approved_by: str | None
+    trusted_vendor: bool
+    signals: tuple[Signal, ...]
+    unmet: tuple[str, ...]
+
+    @property
+    def score(self) -> int:
+        return score(self.findings)
+
+    @property
+    def criticals(self) -> tuple[Finding, ...]:
+        return criticals(self.findings)
+
+    @property
+    def answered(self) -> tuple[JudgeReport, ...]:
+        return tuple(report for report in self.judges if report.answer is not None)
+
+
+def decide(
+    static: StaticReport,
+    judge: JudgeReport,
+    *,
+    second: JudgeReport = NO_JUDGE,
+    blocklist_hit: str | None = None,
+    approved_by: str | None = None,
+    trusted_vendor: bool = False,
+    suppressed: Collection[str] = (),
+    signals: Collection[Signal] = (),
+    unmet: Collection[str] = (),
+) -> Decision:
+    """The next state of a submission.
+
+    `second` is the report of a second judge. `blocklist_hit` says why the skill is blocked, if it is. `approved_by` is
+    the reviewer who approved exactly this digest. `suppressed` are the rules that a reviewer judged false for this
+    digest. `signals` are what the registry noticed about the skill; those that are only shown and a trusted vendor's do
+    not count. `unmet` are sentences about verdicts that the operator requires and that are missing or not clean.
+    """
+    findings = counting(static.findings, trusted_vendor=trusted_vendor, suppressed=suppressed)
+    case = _Case(
+        static,
+        findings,
+        rank_judges(judge, second),
+        blocklist_hit,
+        approved_by,
+        trusted_vendor,
+        signals=() if trusted_vendor else tuple(signals),
+        unmet=tuple(unmet),
+    )
+    decision = _before_the_judge(case) or _on_strong_findings(case) or _on_the_rest(case)
+    return _raise_to_review(case, decision)
+
+
+def judge_can_change(
+    static: StaticReport,
+    *,
+    blocklist_hit: str | None = None,
+    approved_by: str | None = None,
+    trusted_vendor: bool = False,
+    suppressed: Collection[str] = (),
+) -> bool:
+    """Whether any answer of a judge would lead to another row."""
+    rows = {
+        decide(
+            static,
+            judge,
+            blocklist_hit=blocklist_hit,
+            approved_by=approved_by,
+            trusted_vendor=trusted_vendor,
+            suppressed=suppressed,
+        ).row
+        for judge in (NO_JUDGE, _WORST_ANSWER)
+    }
+    return len(rows) > 1
+
+
+def is_automatic(decision: Decision) -> bool:
+    """Whether it publishes without a person's word on these bytes."""
+    return decision.next_state is State.AUTO_APPROVED and decision.row is not DecisionRow.APPROVED
+
+
+def decide_rescan(
+    static: StaticReport,
+    judge: JudgeReport,
+    *,
+    certification: Certification,
+    second: JudgeReport = NO_JUDGE,
+    blocklist_hit: str | None = None,
+    approved_by: str | None = None,
+    trusted_vendor: bool = False,
+    suppressed: Collection[str] = (),
+    signals: Collection[Signal] = (),
+) -> RescanDecision:
+    """What becomes of a published version; `certification` is the one that it has now."""
+    decision = decide(
+        static,
+        judge,
+        second=second,
+        blocklist_hit=blocklist_hit,
+        approved_by=approved_by,
+        trusted_vendor=trusted_vendor,
+        suppressed=suppressed,
+        signals=signals,
+    )
+    if decision.next_state is State.AUTO_APPROVED:
+        return _keep_version(decision, certification)
+    found = RescanDecision(
+        _rescan_outcome(decision, static, rank_judges(judge, second)[0]),
+        decision.reason,
+        rule_ids=decision.rule_ids,
+        block=decision.block,
+        score=decision.score,
+        worst=decision.worst,
+    )
+    if found.outcome is not RescanOutcome.TAKE_DOWN:
+        return found
+    state = State.BLOCKED if decision.next_state is State.BLOCKED else State.NEEDS_REVIEW
+    listed = any(one.certain and one.category is FindingCategory.KNOWN_BAD for one in static.findings)
+    at_once = decision.row is DecisionRow.BLOCKLISTED or (decision.row is DecisionRow.CERTAIN and listed)
+    return msgspec.structs.replace(found, next_state=state, at_once=at_once)
+
+
+def _rescan_outcome(decision: Decision, static: StaticReport, judge: JudgeReport) -> RescanOutcome:
+    """Take down what is known or critical or fails, and leave live what is only doubtful. An outage is not a verdict;
+    but content that the scan can never read whole is doubtful, however often it is tried."""
+    if decision.next_state is State.BLOCKED or decision.row in _ROWS_THAT_TAKE_DOWN:
+        return RescanOutcome.TAKE_DOWN
+    scan_broke = decision.row is DecisionRow.NOT_COMPLETE and static.status is not ScanStatus.INCOMPLETE
+    judge_is_down = judge.answer is None and judge.status is not JudgeStatus.NONE
+    if scan_broke or (decision.row is DecisionRow.UNJUDGED_CONCERNS and judge_is_down):
+        return RescanOutcome.UNDECIDED
+    return RescanOutcome.REVIEW
+
+
+def _keep_version(decision: Decision, before: Certification) -> RescanDecision:
+    """Keep the version. VERIFIED stays while the judge is down: the judge has approved this content before."""
+    after = decision.certification
+    if after is Certification.SCANNED and before is Certification.VERIFIED:
+        after = before
+    return RescanDecision(
+        RescanOutcome.KEEP,
+        decision.reason,
+        rule_ids=decision.rule_ids,
+        certification=after,
+        score=decision.score,
+    )
+
+
+# The rows, in their order.
+
+
+def _before_the_judge(case: _Case) -> Decision | None:
+    certain = tuple(finding for finding in case.findings if finding.certain)
+    if case.blocklist_hit is not None:
+        return _make_decision(
+            case, DecisionRow.BLOCKLISTED, State.BLOCKED, case.blocklist_hit or "on the blocklist"
+        )
+    if certain:
+        reason = f"known to be malicious ({_names(certain)})"
+        return _make_decision(
+            case, DecisionRow.CERTAIN, State.BLOCKED, reason, block=BlockScope.DIGEST, findings=certain
+        )
+    if case.approved_by is not None:
+        return _approve(case, DecisionRow.APPROVED, f"a reviewer approved these bytes ({case.approved_by})")
+    if case.static.status is not ScanStatus.COMPLETE:
+        problem = case.static.problem or "no further detail"
+        reason = f"the static scan did not finish ({case.static.status.value}): {problem}"
+        return _make_decision(case, DecisionRow.NOT_COMPLETE, State.NEEDS_REVIEW, reason)
+    return None
+
+
+def _on_strong_findings(case: _Case) -> Decision | None:
+    """None where the scan did not fail, and nothing is critical or the judge cleared every critical finding."""
+    found = case.criticals
+    if found and _judges_condemn(case):
+        who = _judges_name(case)
+        reason = f"{who} confirmed a critical finding or failed the skill ({_names(found)})"
+        row = DecisionRow.CRITICAL_CONFIRMED
+        return _make_decision(case, row, State.BLOCKED, reason, block=BlockScope.PLACE, findings=found)
+    # Whatever a judge clears: so much that speaks against a skill needs its author, not a reviewer.
+    if verdict_of(case.findings) is Verdict.FAIL:
+        reason = f"failed the static scan with score {case.score} ({_names(case.findings)})"
+        return _make_decision(case, DecisionRow.STATIC_FAIL, State.TIER1_FAILED, reason)
+    if found and not _judges_clear(case):
+        reason = _needs_reviewer(found, "critical finding")
+        return _make_decision(case, DecisionRow.CRITICAL_OPEN, State.NEEDS_REVIEW, reason, findings=found)
+    return None
+
+
+def _on_the_rest(case: _Case) -> Decision:
+    answered = case.answered
+    if not answered:
+        return _decide_without_judge(case)
+    told = " and ".join(_describe_answer(report, named=len(answered) > 1) for report in answered)
+    sides = {side_of(report.answer) for report in answered if report.answer is not None}
+    if len(sides) > 1:
+        reason = f"the judges disagree: {told}"
+        return _make_decision(case, DecisionRow.JUDGES_DISAGREE, State.NEEDS_REVIEW, reason)
+    judge = _judges_name(case)
+    match sides.pop():
+        case JudgeSide.APPROVES:
+            points = " and ".join(str(report.score) for report in answered)
+            reason = f"passed the static scan and {judge} (score {points})"
+            return _approve(case, DecisionRow.JUDGE_PASS, reason)
+        case JudgeSide.REJECTS:
+            return _make_decision(
+                case, DecisionRow.JUDGE_FAIL, State.REJECTED, f"rejected by {judge} ({told})"
+            )
+        case JudgeSide.UNSURE:
+            reason = f"{judge} {'is' if len(answered) == 1 else 'are'} not sure ({told})"
+            return _make_decision(case, DecisionRow.JUDGE_UNSURE, State.NEEDS_REVIEW, reason)
+
+
+def _judges_name(case: _Case) -> str:
+    return "both judges" if len(case.answered) > 1 else "the judge"
+
+
+def _describe_answer(report: JudgeReport, *, named: bool) -> str:
+    said = f"{report.verdict}, score {report.score}"
+    return f"{report.model}: {said}" if named else said
+
+
+def _decide_without_judge(case: _Case) -> Decision:
+    none = case.judges[0].status is JudgeStatus.NONE
+    absent = "no judge is configured" if none else "the judge is down"
+    if verdict_of(case.findings) is Verdict.PASS:
+        return _approve(case, DecisionRow.UNJUDGED_PASS, f"passed the static scan; {absent}")
+    reason = f"the static scan has concerns (score {case.score}, {_names(case.findings)}), and {absent}"
+    return _make_decision(case, DecisionRow.UNJUDGED_CONCERNS, State.NEEDS_REVIEW, reason)
+
+
+def _raise_to_review(case: _Case, decision: Decision) -> Decision:
+    """Send to a person what would be published and is doubtful, unless a person approved these very bytes. Nothing is
+    ever lowered here, and the judge's word is kept for the reviewer."""
+    if not is_automatic(decision):
+        return decision
+    cleared = case.criticals
+    strong = tuple(finding for finding in strong_malice(case.findings) if finding not in cleared)
+    doubts: list[tuple[DecisionRow, str]] = []
+    if strong:
+        doubts.append((DecisionRow.STRONG_MALICE, _needs_reviewer(strong, "finding of malice")))
+    if cleared:
+        found = _count(cleared, "critical finding")
+        reason = f"{_judges_name(case)} cleared {found}; a reviewer must agree"
+        doubts.append((DecisionRow.CRITICAL_CLEARED, reason))
+    doubts += [(DecisionRow.SIGNALLED, signal.reason) for signal in case.signals if signal.holds]
+    doubts += [(DecisionRow.REQUIREMENT_UNMET, reason) for reason in case.unmet]
+    if not doubts:
+        return decision
+    reasons = "; ".join(reason for _, reason in doubts)
+    return _make_decision(
+        case,
+        doubts[0][0],
+        State.NEEDS_REVIEW,
+        f"{reasons}; otherwise it {decision.reason}",
+        findings=(*strong, *cleared),
+    )
+
+
+def _judges_condemn(case: _Case) -> bool:
+    """All that answered; where they disagree about a critical finding, a reviewer decides."""
+    return bool(case.answered) and all(condemns(report, case.criticals) for report in case.answered)
+
+
+def _judges_clear(case: _Case) -> bool:
+    return bool(case.answered) and all(clears(report, case.criticals) for report in case.answered)
+
+
+def _approve(case: _Case, row: DecisionRow, reason: str) -> Decision:
+    certification = certification_for(
+        judged=bool(case.answered),
+        reviewed=case.approved_by is not None,
+        trusted_vendor=case.trusted_vendor,
+    )
+    return _make_decision(case, row, State.AUTO_APPROVED, reason, certification=certification)
+
+
+def _make_decision(
+    case: _Case,
+    row: DecisionRow,
+    state: State,
+    reason: str,
+    *,
+    block: BlockScope = BlockScope.NONE,
+    certification: Certification | None = None,
+    findings: tuple[Finding, ...] | None = None,
+) -> Decision:
+    led_here = case.findings if findings is None else findings
+    return Decision(
+        next_state=state,
+        reason=reason,
+        row=row,
+        rule_ids=_rule_ids(led_here),
+        certification=certification,
+        block=block,
+        score=case.score,
+        worst=max(led_here, key=lambda one: (one.severity.rank, one.rule_id), default=None),
+    )
+
+
+def _rule_ids(findings: tuple[Finding, ...]) -> tuple[str, ...]:
+    return tuple(sorted({finding.rule_id for finding in findings}))
+
+
+def _needs_reviewer(findings: tuple[Finding, ...], what: str) -> str:
+    return f"{_count(findings, what)} {'needs' if len(_rule_ids(findings)) == 1 else 'need'} a reviewer"
+
+
+def _count(findings: tuple[Finding, ...], what: str) -> str:
+    """`2 critical findings (A-1, B-2)`: each rule once, as it counts."""
+    count = len(_rule_ids(findings))
+    things = what if count == 1 else what.replace("finding", "findings")
+    return f"{count} {things} ({_names(findings)})"
+
+
+def _names(findings: tuple[Finding, ...]) -> str:
+    return ", ".join(_rule_ids(findings))

@@ -1,0 +1,1 @@
+"""A whole installation: as one file, copied into another store, or filled with examples."""

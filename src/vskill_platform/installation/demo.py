@@ -1,0 +1,172 @@
+"""A first start that is not empty: the bundled examples, good and bad, submitted through the one door like anybody's.
+
+`load` is what a server calls in the background and what `vskill-platform demo` waits for. It goes from commit to
+commit of the examples' repositories, so that skills get several versions, and notes how far it came: a second start
+submits nothing. A store that holds other work is left alone.
+"""
+
+import asyncio
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from vskill_core.errors import PlatformError, Unsupported
+from vskill_core.identity import normalise, submission_id
+from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import EntryPoint, Submission
+from vskill_platform.env import Env
+from vskill_platform.intake.discover import Wanted, submit_many
+from vskill_platform.sources.examples import (
+    Example,
+    ExampleRepository,
+    bundled_repositories,
+    examples_folder,
+    write_commit,
+)
+from vskill_platform.submission_store import count_submissions, read_submission
+from vskill_platform.worker_context import require_env, run_with_worker_env
+
+#: What newcomers are invited to submit themselves.
+TOUR_URL = "https://github.com/vskill-examples/tour"
+#: How long one commit's skills may take to be decided before the next commit follows.
+PATIENCE_S = 60.0
+LOOK_EVERY_S = 0.1
+_PROGRESS_FILE = "progress.json"
+
+
+class DemoProgress(msgspec.Struct, frozen=True):
+    """How far the examples were submitted."""
+
+    #: The last commit whose skills are all submitted and decided.
+    commit: int = 0
+    finished: bool = False
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """One example and what became of it."""
+
+    repo_url: str
+    skill: str
+    expected: State
+    #: None where it was not submitted.
+    submission: Submission | None
+
+
+async def load(env: Env, patience_s: float = PATIENCE_S) -> None:
+    """Submit the examples where the store is empty, or where that was begun. Whatever goes wrong is logged and harms
+    nothing else; it never raises but for a cancellation."""
+    try:
+        if await run_with_worker_env(env, _is_wanted):
+            await run_with_worker_env(env, lambda: submit_examples(patience_s))
+    except Exception as error:  # noqa: BLE001 - examples are a kindness: no fault of theirs may end a server
+        env.log.warning("examples were not submitted", error=repr(error))
+
+
+async def submit_examples(patience_s: float = PATIENCE_S) -> None:
+    """Every commit that the demonstration submits, one after the other; goes on where it was left."""
+    env = require_env("kv")
+    root = examples_folder(env.settings)
+    progress = await _begin(root)
+    if progress.finished:
+        return
+    last = max(one.submit for one in bundled_repositories())
+    for commit in range(progress.commit + 1, last + 1):
+        await _submit_commit(root, commit, patience_s)
+        await asyncio.to_thread(_note, root, DemoProgress(commit))
+    for repository in bundled_repositories():
+        await asyncio.to_thread(write_commit, repository, root, repository.commits)
+    await asyncio.to_thread(_note, root, DemoProgress(last, finished=True))
+    env.log.info("examples submitted", skills=sum(1 for _ in _submitted_examples()))
+
+
+async def read_examples() -> list[Loaded]:
+    """Every example that the demonstration submits, with its submission."""
+    found: list[Loaded] = []
+    for repository, skill in _submitted_examples():
+        entry = await read_submission(submission_id(normalise(repository.url, skill.name)))
+        expected = skill.expect if repository.submit == repository.commits else State.PUBLISHED
+        found.append(Loaded(repository.url, skill.name, expected, entry[0] if entry else None))
+    return found
+
+
+async def _is_wanted() -> bool:
+    """A store with work of its own gets none of ours, unless ours was begun and not finished."""
+    root = examples_folder(require_env("kv").settings)
+    begun = await asyncio.to_thread((root / _PROGRESS_FILE).exists)
+    return begun or (await count_submissions(audiences=EVERYTHING)).total == 0
+
+
+async def _begin(root: Path) -> DemoProgress:
+    """Where the last start left off. A store that was emptied meanwhile begins anew, repositories too."""
+    if (await count_submissions(audiences=EVERYTHING)).total == 0:
+        await asyncio.to_thread(shutil.rmtree, root, ignore_errors=True)
+    return await asyncio.to_thread(_read_progress, root)
+
+
+async def _submit_commit(root: Path, commit: int, patience_s: float) -> None:
+    """Bring the repositories to this commit, submit what it changes, and wait until it is decided."""
+    wanted: list[Wanted] = []
+    for repository in bundled_repositories():
+        if commit <= min(repository.commits, repository.submit):
+            await _write(repository, root, commit)
+            wanted += _changed_skills(repository, commit)
+    for settled in await submit_many(wanted, source=EntryPoint.CLI):
+        if settled.error is not None:
+            _tell_refused(settled.repo_url, settled.skill_path, settled.error)
+    await _until_decided(wanted, patience_s)
+
+
+async def _write(repository: ExampleRepository, root: Path, commit: int) -> None:
+    try:
+        await asyncio.to_thread(write_commit, repository, root, commit)
+    except OSError as error:
+        raise Unsupported(f"the examples cannot be written to {root}: {error}") from error
+
+
+def _changed_skills(repository: ExampleRepository, commit: int) -> list[Wanted]:
+    return [Wanted(repository.url, one.name) for one in repository.skills if one.changes_in(commit)]
+
+
+def _tell_refused(repo_url: str, path: str, error: PlatformError) -> None:
+    require_env("log").log.warning("an example was refused", place=f"{repo_url} {path}", reason=str(error))
+
+
+async def _until_decided(wanted: Sequence[Wanted], patience_s: float) -> None:
+    """Versions follow one another only if each is decided; without a worker that is not waited for without end."""
+    waiting = {submission_id(normalise(one.repo_url, one.skill_path)) for one in wanted}
+    try:
+        async with asyncio.timeout(patience_s):
+            while True:
+                waiting = {one for one in waiting if not await _is_decided(one)}
+                if not waiting:
+                    return
+                await asyncio.sleep(LOOK_EVERY_S)
+    except TimeoutError:
+        require_env("log").log.info("examples are not decided yet", waiting=len(waiting))
+
+
+async def _is_decided(number: str) -> bool:
+    entry = await read_submission(number)
+    return entry is None or entry[0].state.ends_run
+
+
+def _submitted_examples() -> Iterator[tuple[ExampleRepository, Example]]:
+    for repository in bundled_repositories():
+        for skill in repository.skills:
+            if skill.since <= repository.submit:
+                yield repository, skill
+
+
+def _read_progress(root: Path) -> DemoProgress:
+    try:
+        return msgspec.json.decode((root / _PROGRESS_FILE).read_bytes(), type=DemoProgress)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return DemoProgress()
+
+
+def _note(root: Path, progress: DemoProgress) -> None:
+    root.mkdir(parents=True, exist_ok=True)
+    (root / _PROGRESS_FILE).write_bytes(msgspec.json.encode(progress))

@@ -1,0 +1,450 @@
+"""The queue on NATS JetStream, for many workers beside any store: a work-queue stream with one subject per key, so
+that a key has at most one live message, and a stream of dead letters beside it.
+
+The server measures leases (its `ack_wait`). What it cannot do is said in `capabilities`, and each lack is made
+good by the record: a late ack is harmless because the record's version decides, and a long delay acks the message
+because recovery sends again when the record is due. A message is never handed out by a record store's commit
+here: it follows the commit, and recovery covers the gap.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.errors import NoRespondersError
+from nats.js import JetStreamContext, api
+from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
+
+from vskill_core.errors import QueueUnavailable
+from vskill_platform.domain.messages import Send
+from vskill_platform.ledger.broker.contract import (
+    LEASE_MS,
+    Broker,
+    BrokerCapability,
+    DeadLetter,
+    DeadLetterPage,
+    Delivery,
+    DeliveryEnd,
+    Depth,
+    Settlement,
+)
+from vskill_platform.ledger.broker.nats_bounds import OwnerBounds
+from vskill_platform.ledger.broker.nats_server import (
+    ANSWER_S,
+    NatsLocation,
+    connect,
+    create_queues,
+    subject_taken,
+    translate_errors,
+)
+from vskill_platform.ledger.broker.nats_wire import (
+    ACK,
+    IN_PROGRESS,
+    NAK,
+    NatsDelivery,
+    dead_letter_of,
+    dead_payload,
+    delivery_of,
+    nak_after,
+    owner_token,
+    payload_of,
+    pull_request,
+    replay_of,
+    status_of,
+    token_of,
+)
+from vskill_platform.ledger.clock import Clock, SystemClock
+
+_log = structlog.get_logger(__name__)
+_SYSTEM_CLOCK = SystemClock()
+
+#: A longer delay is not kept by the server: delayed messages would fill its limit of unacknowledged ones.
+LONGEST_DELAY_MS = 5_000
+#: How many publications wait for their acknowledgement at once.
+SENDS_AT_ONCE = 256
+
+_NO_MESSAGES = ("404", "408")
+
+
+class _Inbox:
+    """Where the server sends messages that were asked for; one request at a time."""
+
+    subscription: Subscription
+
+    def __init__(self, subject: str) -> None:
+        self.subject = subject
+        self.answers: asyncio.Queue[Msg | None] = asyncio.Queue()
+        self.listening = True
+
+
+class NatsBroker(Broker):
+    """Messages in JetStream."""
+
+    engine = "nats"
+    capabilities = frozenset(
+        {
+            # The server hands out again before it hands out for the first time.
+            BrokerCapability.FIRST,
+            BrokerCapability.DEAD_LETTER_LISTING,
+            BrokerCapability.DURABLE,
+            BrokerCapability.SHARED,
+        }
+    )
+
+    def __init__(
+        self,
+        client: Client,
+        place: NatsLocation,
+        lease_ms: int,
+        longest_delay_ms: int,
+        clock: Clock,
+        answer_s: float = ANSWER_S,
+    ) -> None:
+        self.place = place
+        self._clock = clock
+        self._client = client
+        self._js: JetStreamContext = client.jetstream(timeout=answer_s)
+        self._answer_s = answer_s
+        self._lease_ms = lease_ms
+        self._longest_delay_ms = longest_delay_ms
+        #: Where answers to requests for messages come: those in use, and those that can be used again.
+        self._asking: set[_Inbox] = set()
+        self._idle: list[_Inbox] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._bounds = OwnerBounds(self._live_tokens, self._send)
+        self._closed = False
+
+    @classmethod
+    async def open(
+        cls,
+        location: str,
+        *,
+        lease_ms: int = LEASE_MS,
+        longest_delay_ms: int = LONGEST_DELAY_MS,
+        clock: Clock = _SYSTEM_CLOCK,
+        answer_s: float = ANSWER_S,
+    ) -> "NatsBroker":
+        """Connect, and make the streams if they are not there. A server that takes longer to answer is away."""
+        place = NatsLocation.of(location)
+        client = await connect(place)
+        broker = cls(client, place, lease_ms, longest_delay_ms, clock, answer_s)
+        try:
+            with translate_errors(place.shown):
+                await create_queues(broker._js, place, lease_ms)
+        except BaseException:
+            await client.close()
+            raise
+        return broker
+
+    # Sending.
+
+    async def send_batch(self, sends: Sequence[Send]) -> int:
+        """What an owner may not send now is sent later, and counts as not new."""
+        kept = [send for send in sends if send.delay_ms <= self._longest_delay_ms]
+        kept = await self._bounds.admit(kept)
+        new = 0
+        for start in range(0, len(kept), SENDS_AT_ONCE):
+            chunk = kept[start : start + SENDS_AT_ONCE]
+            new += sum(await self._gather(self._send(send) for send in chunk))
+        return new
+
+    async def _send(self, send: Send) -> bool:
+        return await self._publish(self.place.subject_of(token_of(send)), payload_of(send))
+
+    async def _live_tokens(self, owner: str) -> set[str]:
+        self._check_connected()
+        every = self.place.subject_of(f"{owner_token(owner)}.*")
+        with translate_errors(self.place.shown):
+            try:
+                found = await self._js.stream_info(self.place.work, subjects_filter=every)
+            except NotFoundError:
+                await self._create_again()
+                return set()
+        start = len(self.place.subject_of(""))
+        return {subject[start:] for subject in found.state.subjects or ()}
+
+    async def _publish(self, subject: str, payload: bytes, headers: dict[str, str] | None = None) -> bool:
+        """False if the subject has its message already. Missing streams are made, once."""
+        self._check_connected()
+        with translate_errors(self.place.shown):
+            try:
+                return await self._publish_once(subject, payload, headers)
+            except NoStreamResponseError:
+                await self._create_again()
+                return await self._publish_once(subject, payload, headers)
+
+    async def _publish_once(self, subject: str, payload: bytes, headers: dict[str, str] | None) -> bool:
+        try:
+            await self._js.publish(subject, payload, headers=headers)
+        except APIError as error:
+            if not subject_taken(error):
+                raise
+            return False
+        return True
+
+    async def _create_again(self) -> None:
+        """A server that lost its disk, or a new one: the records are the truth, so an empty queue will do."""
+        _log.warning("the queue's streams are gone; making them again", broker=self.place.shown)
+        with translate_errors(self.place.shown):
+            await create_queues(self._js, self.place, self._lease_ms)
+
+    # Receiving.
+
+    async def take(self, limit: int, max_wait_ms: int) -> Sequence[Delivery]:
+        deadline = time.monotonic() + max_wait_ms / 1000
+        while not self._closed:
+            taken = self._due(await self._take(limit, deadline))
+            if taken or time.monotonic() >= deadline:
+                return taken
+        return ()
+
+    async def _take(self, limit: int, deadline: float) -> list[Msg]:
+        """What is there; if nothing is, the next message and whatever came with it.
+
+        Asking for one where one waits leaves no part of the request open: what the server would send to
+        somebody who has stopped listening comes again only when its lease ends.
+        """
+        there = await self._pull(limit, 0)
+        left = deadline - time.monotonic()
+        if there or left <= 0 or self._closed:
+            return there
+        first = await self._pull(1, left)
+        if not first or limit == 1:
+            return first
+        try:
+            return [*first, *await self._pull(limit - 1, 0)]
+        except QueueUnavailable:
+            return first
+        except asyncio.CancelledError:
+            self._give_back(first)
+            raise
+
+    async def _pull(self, batch: int, wait_s: float) -> list[Msg]:
+        """One request for messages: those that are there, or where it waits, the first to come."""
+        self._check_connected()
+        taken: list[Msg] = []
+        inbox = self._idle.pop() if self._idle else await self._new_inbox()
+        self._asking.add(inbox)
+        request = pull_request(batch, wait_s)
+        try:
+            with translate_errors(self.place.shown):
+                await self._client.publish(self.place.next_subject, request, inbox.subject)
+                async with asyncio.timeout(wait_s + self._answer_s):
+                    await self._collect(inbox, batch, taken)
+        except BaseException:
+            self._abandon(inbox, taken)
+            raise
+        self._asking.discard(inbox)
+        self._idle.append(inbox)
+        return taken
+
+    async def _collect(self, inbox: "_Inbox", batch: int, taken: list[Msg]) -> None:
+        while len(taken) < batch and (message := await inbox.answers.get()) is not None:
+            if status_of(message) is not None:
+                await self._check_status(message)
+                return
+            taken.append(message)
+
+    async def _new_inbox(self) -> "_Inbox":
+        inbox = _Inbox(self._client.new_inbox())
+
+        async def arrived(message: Msg) -> None:
+            if inbox.listening:
+                inbox.answers.put_nowait(message)
+            else:
+                self._give_back([message])
+
+        with translate_errors(self.place.shown):
+            inbox.subscription = await self._client.subscribe(inbox.subject, cb=arrived)
+        return inbox
+
+    def _abandon(self, inbox: "_Inbox", taken: Iterable[Msg]) -> None:
+        """Nobody waits any more: what came goes back, and so does what is still on its way."""
+        self._give_back(taken)
+        self._asking.discard(inbox)
+        inbox.listening = False
+        self._give_back(_rest(inbox.answers))
+        if self._client.is_connected:
+            self._in_background(inbox.subscription.drain())  # type: ignore[no-untyped-call]
+
+    async def _check_status(self, message: Msg) -> None:
+        """No messages is an answer; everything else that the server may say is a failure."""
+        status = status_of(message)
+        if status in _NO_MESSAGES:
+            return
+        words = (message.headers or {}).get("Description", "nobody answers for the queue")
+        if status == "503" or "Consumer Deleted" in words:
+            await self._create_again()
+            return
+        raise QueueUnavailable(f"{self.place.shown}: {words}", reason=words)
+
+    def _give_back(self, messages: Iterable[Msg]) -> None:
+        """Not waited for: if it fails, the lease ends by itself."""
+        for message in messages:
+            if status_of(message) is None and not self._closed:
+                self._in_background(self._client.publish(message.reply, NAK))
+
+    def _due(self, messages: Iterable[Msg]) -> list[Delivery]:
+        """Deliveries of messages whose delay is over; the others are put off until then."""
+        due: list[Delivery] = []
+        for message in messages:
+            envelope, delivery = delivery_of(message)
+            early = delivery.sent_at + envelope.delay_ms - self._clock.now() if envelope.delay_ms else 0
+            if early > 0 and delivery.deliveries == 1:
+                nak = nak_after(min(early, envelope.delay_ms))
+                self._in_background(self._client.publish(delivery.reply, nak))
+                continue
+            if envelope.delay_ms and delivery.deliveries > 1:
+                # The first delivery was the one that put it off.
+                delivery = msgspec.structs.replace(delivery, deliveries=delivery.deliveries - 1)
+            due.append(delivery)
+        return due
+
+    # Settling.
+
+    async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:
+        first: dict[int, Settlement] = {}
+        for one in settlements:
+            if one.outcome is not None:
+                first.setdefault(one.delivery.id, one)
+        return await self._gather(
+            self._settle(one) if one.outcome is None or first[one.delivery.id] is one else _refuse()
+            for one in settlements
+        )
+
+    async def _settle(self, settlement: Settlement) -> bool:
+        delivery = settlement.delivery
+        assert isinstance(delivery, NatsDelivery)  # noqa: S101 - this broker hands out no other
+        match settlement.outcome:
+            case None:
+                return await self._tell(delivery, IN_PROGRESS)
+            case DeliveryEnd.RETRY if settlement.delay_ms <= self._longest_delay_ms:
+                return await self._tell(delivery, nak_after(settlement.delay_ms))
+            case DeliveryEnd.DEAD_LETTER:
+                await self._bury(delivery, settlement.reason)
+        return await self._tell(delivery, ACK)
+
+    async def _tell(self, delivery: NatsDelivery, words: bytes) -> bool:
+        """The server answers every settlement that somebody waits for. No answer at all: the queue is gone."""
+        self._check_connected()
+        with translate_errors(self.place.shown):
+            try:
+                await self._client.request(delivery.reply, words, timeout=self._answer_s)
+            except NoRespondersError:
+                return False
+        return True
+
+    async def _bury(self, delivery: NatsDelivery, reason: str) -> None:
+        """Kept before it is acked, so a crash between the two doubles nothing: the id is known to the server."""
+        headers = {"Nats-Msg-Id": f"{delivery.id}-{delivery.sent_at}"}
+        token = delivery.subject.removeprefix(self.place.subject_of(""))
+        await self._publish(self.place.dead_subject, dead_payload(delivery, reason, token), headers)
+
+    # Looking.
+
+    async def depth(self) -> Depth:
+        """The server does not tell delayed from leased: both count as leased, and so does what was given back."""
+        self._check_connected()
+        with translate_errors(self.place.shown):
+            work, dead, consumer = await asyncio.gather(
+                self._js.stream_info(self.place.work),
+                self._js.stream_info(self.place.dead),
+                self._js.consumer_info(self.place.work, self.place.consumer),
+            )
+        live = work.state.messages
+        ready = min(consumer.num_pending or 0, live)
+        return Depth(ready=ready, delayed=0, leased=live - ready, dead=dead.state.messages)
+
+    async def dead_letters(self, *, after: int | None = None, limit: int = 100) -> DeadLetterPage:
+        items: list[DeadLetter] = []
+        place = after or 0
+        while len(items) <= limit and (kept := await self._dead(place + 1, onwards=True)) is not None:
+            items.append(dead_letter_of(kept))
+            place = items[-1].id
+        page = tuple(items[:limit])
+        return DeadLetterPage(page, page[-1].id if len(items) > limit else None)
+
+    async def _dead(self, number: int, *, onwards: bool = False) -> api.RawStreamMsg | None:
+        self._check_connected()
+        subject = self.place.dead_subject if onwards else None
+        with translate_errors(self.place.shown):
+            try:
+                return await self._js.get_msg(self.place.dead, seq=number, subject=subject, next=onwards)
+            except NotFoundError:
+                return None
+
+    async def replay(self, dead_letter_id: int) -> bool:
+        """Queued before it is removed: a crash between the two leaves it in both places, never in none."""
+        kept = await self._dead(dead_letter_id)
+        if kept is None:
+            return False
+        token, payload = replay_of(kept)
+        await self._publish(self.place.subject_of(token), payload)
+        await self.discard(dead_letter_id)
+        return True
+
+    async def discard(self, dead_letter_id: int) -> bool:
+        self._check_connected()
+        with translate_errors(self.place.shown):
+            try:
+                return await self._js.delete_msg(self.place.dead, dead_letter_id)
+            except APIError:
+                # The server has more than one way of saying that there is no such message.
+                if await self._dead(dead_letter_id) is None:
+                    return False
+                raise
+
+    # Closing.
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        await self._bounds.close()
+        for inbox in self._asking:
+            inbox.answers.put_nowait(None)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._client.close()
+
+    def _check_connected(self) -> None:
+        """While the client looks for the server, nobody waits: the caller knows what to do without it."""
+        if self._closed or not self._client.is_connected:
+            raise QueueUnavailable(f"{self.place.shown} cannot be reached", reason="not connected")
+
+    async def _gather(self, calls: "Iterable[Any]") -> list[bool]:
+        """Await all calls; then raise the first error, if any."""
+        results: list[bool | BaseException] = await asyncio.gather(*calls, return_exceptions=True)
+        for one in results:
+            if isinstance(one, BaseException):
+                raise one
+        return [one is True for one in results]
+
+    def _in_background(self, work: Any) -> None:
+        task = asyncio.ensure_future(_quietly(work, self._answer_s))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+async def _quietly(work: Any, within_s: float) -> None:
+    """Within the time that every answer has: whoever closes the queue waits for it."""
+    try:
+        async with asyncio.timeout(within_s):
+            await work
+    except Exception as error:  # noqa: BLE001 - whatever it is, the lease ends by itself
+        _log.debug("message not given back; its lease will end", error=repr(error))
+
+
+async def _refuse() -> bool:
+    """A second settlement of the same delivery in one call."""
+    return False
+
+
+def _rest(answers: "asyncio.Queue[Msg | None]") -> list[Msg]:
+    rest = [answers.get_nowait() for _ in range(answers.qsize())]
+    return [message for message in rest if message is not None]

@@ -1,0 +1,112 @@
+"""Connections to the database file, and the pool of those that read in threads.
+
+Every connection is in autocommit mode: whoever wants a transaction begins it. Readers cannot write.
+"""
+
+import random
+import sqlite3
+import time
+from collections import deque
+from pathlib import Path
+
+from vskill_core.errors import NotFound
+from vskill_platform.ledger.database.failures import primary_code, translate
+
+#: SQLite's own waiting for a lock, per attempt. Its steps grow to 100 ms, so longer waits are ours (`begin`).
+_BUSY_STEP_MS = 20
+_READER_BUSY_MS = 1_000
+#: Reads that run at once, and the connections that are kept for them.
+READERS = 8
+
+
+def connect(path: Path, busy_ms: int = _BUSY_STEP_MS) -> sqlite3.Connection:
+    """A bare connection; the file is made if it is not there."""
+    # Connections travel between threads, one at a time; SQLite itself is compiled to allow it.
+    connection = sqlite3.connect(
+        path, timeout=busy_ms / 1000, isolation_level=None, check_same_thread=False, cached_statements=512
+    )
+    connection.execute("PRAGMA trusted_schema = OFF")
+    return connection
+
+
+def connect_writer(path: Path) -> sqlite3.Connection:
+    connection = connect(path)
+    connection.execute("PRAGMA synchronous = FULL")
+    # Freed pages need no overwriting with zeros: nothing secret is stored in the clear.
+    connection.execute("PRAGMA secure_delete = OFF")
+    connection.execute("PRAGMA cache_size = -32768")
+    connection.execute("PRAGMA wal_autocheckpoint = 4000")
+    connection.execute("PRAGMA journal_size_limit = 67108864")
+    return connection
+
+
+def connect_reader(path: Path) -> sqlite3.Connection:
+    connection = connect(path, _READER_BUSY_MS)
+    connection.execute("PRAGMA query_only = ON")
+    connection.execute("PRAGMA cache_size = -8192")
+    return connection
+
+
+def connect_view(path: Path) -> sqlite3.Connection:
+    """A connection that can only read, to a file that must be there."""
+    if not path.is_file():
+        raise NotFound(f"There is no store in {path}.", file=str(path))
+    uri = f"{path.resolve().as_uri()}?mode=ro"
+    try:
+        return sqlite3.connect(
+            uri, timeout=_READER_BUSY_MS / 1000, isolation_level=None, check_same_thread=False, uri=True
+        )
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
+
+
+def begin(connection: sqlite3.Connection, busy_ms: int) -> None:
+    """Begin to write, waiting for another process's turn to end."""
+    _retry_while_busy(connection, "BEGIN IMMEDIATE", busy_ms)
+
+
+def use_wal(connection: sqlite3.Connection, busy_ms: int) -> None:
+    """Readers beside the writer. It is a property of the file, kept until it is changed."""
+    ((mode,),) = _retry_while_busy(connection, "PRAGMA journal_mode = WAL", busy_ms)
+    if mode != "wal":
+        raise sqlite3.OperationalError(
+            f"its journal mode is {mode}, not wal; the file must be on a local disk"
+        )
+
+
+def _retry_while_busy(connection: sqlite3.Connection, statement: str, busy_ms: int) -> list[tuple[str]]:
+    """Short, random waits, so that a process that writes all the time cannot starve another."""
+    deadline = time.monotonic() + busy_ms / 1000
+    while True:
+        try:
+            return connection.execute(statement).fetchall()
+        except sqlite3.OperationalError as error:
+            if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+        time.sleep(random.uniform(0.0005, 0.003))  # noqa: S311 - spreads the attempts, nothing secret
+
+
+class ReaderPool:
+    """Connections for reads in threads. The last one returned goes out first: its cache is warm."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._idle: deque[sqlite3.Connection] = deque()
+        self._closed = False
+
+    def take(self) -> sqlite3.Connection:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return connect_reader(self._path)
+
+    def give_back(self, connection: sqlite3.Connection) -> None:
+        if self._closed or len(self._idle) >= READERS:
+            connection.close()
+        else:
+            self._idle.append(connection)
+
+    def close(self) -> None:
+        self._closed = True
+        while self._idle:
+            self._idle.pop().close()

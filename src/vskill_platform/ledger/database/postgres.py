@@ -1,0 +1,412 @@
+"""A PostgreSQL database that holds records and messages: a pool of connections with time limits, the schema's
+migrations under a lock, one listening connection that wakes whoever waits, and the server's clock.
+
+The engines above (`ledger.kv.postgres`, `ledger.broker.postgres`) know the statements; this module knows connections.
+Every driver's error leaves it as one of ours.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from typing import Any
+
+import asyncpg
+import structlog
+
+from vskill_core.errors import (
+    NotFound,
+    PlatformError,
+    SchemaUnknown,
+    StoreBusy,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreTimeout,
+    StoreUnavailable,
+)
+from vskill_platform.ledger.clock import Clock, SystemClock
+from vskill_platform.ledger.database.migrations import (
+    Migration,
+    check_version,
+    collections_to_derive,
+    load_declared,
+    load_migrations,
+)
+from vskill_platform.settings import shown_location
+
+_log = structlog.get_logger(__name__)
+
+#: How long one statement may take before it fails as unavailable: a hanging server hangs nobody for longer (E9).
+STATEMENT_S = 10.0
+CONNECT_S = 5.0
+#: One step of the schema, such as an index over a million records, and waiting for another process's.
+MIGRATION_S = 3600.0
+#: How long a caller waits for a free connection.
+ACQUIRE_S = 5.0
+#: Watches look again after this even when nobody told them to: notifications may be lost with their connection.
+POLL_S = 1.0
+#: How often the server's clock is compared with this machine's.
+CLOCK_S = 30.0
+#: Locks the schema while it is brought up to date; any number of ours that nobody else uses.
+_MIGRATION_LOCK = 0x76736B6C
+#: How often it is brought up to date anew where another transaction is in the way.
+_MIGRATION_TRIES = 5
+CHANNELS = ("vskill_changes", "vskill_messages")
+#: Whatever the driver raises where the server or the way to it fails.
+DRIVER_ERRORS = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
+
+_SERVER_TIME = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+
+
+#: Computes a collection's columns anew in the connection's transaction, for a migration that asks for it.
+Derive = Callable[["asyncpg.Connection[Any]", str], Awaitable[None]]
+
+
+async def derive_nothing(_: object, collection: str) -> None:
+    """For whoever opens a database without the store that knows its collections."""
+    raise SchemaUnknown(
+        f"this database must be opened by the record store first, to bring {collection!r} up to date"
+    )
+
+
+class ServerClock:
+    """The server's time, by this machine's steady clock and the last comparison of the two."""
+
+    def __init__(self) -> None:
+        self._machine = SystemClock()
+        self._offset_ms = self._machine.now() - time.monotonic() * 1000
+
+    def now(self) -> int:
+        return int(time.monotonic() * 1000 + self._offset_ms)
+
+    def compare(self, server_ms: int, asked: float, answered: float) -> None:
+        """The server said this between two readings of our clock, in seconds."""
+        self._offset_ms = server_ms - (asked + answered) / 2 * 1000
+
+
+class PostgresDatabase:
+    """An open database, shared by the store and the queue of one process."""
+
+    def __init__(self, location: str, pool: "asyncpg.Pool[Any]", clock: Clock | None) -> None:
+        self.location = location
+        self.place = shown_location(location)
+        self._pool = pool
+        self._own_clock = ServerClock()
+        self._clock = clock
+        self._watches: dict[str, set[asyncio.Event]] = {channel: set() for channel in CHANNELS}
+        self._users: set[object] = set()
+        self._closed = False
+        #: Whether the listening connection looks for its server.
+        self._away = False
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @classmethod
+    async def open(
+        cls,
+        location: str,
+        *,
+        clock: Clock | None = None,
+        connections: int = 10,
+        derive: Derive = derive_nothing,
+    ) -> "PostgresDatabase":
+        """Connect and bring the schema up to date. `clock` replaces the server's own, for tests."""
+        with translate_errors(shown_location(location)):
+            pool = await asyncpg.create_pool(
+                location,
+                # No least number: the pool would keep it up by itself, and write a traceback at every try of an outage.
+                min_size=0,
+                max_size=connections,
+                timeout=CONNECT_S,
+                command_timeout=STATEMENT_S,
+                server_settings={"application_name": "vskill-platform", "timezone": "UTC"},
+                reset=_leave_as_it_is,
+            )
+        database = cls(location, pool, clock)
+        try:
+            await database._start(derive)
+        except BaseException:
+            await database.close()
+            raise
+        return database
+
+    async def _start(self, derive: Derive) -> None:
+        async with self.connection() as connection:
+            await migrate(connection, self.place, derive)
+        await self._compare_clocks()
+        self._tasks = [
+            asyncio.create_task(self._listen(), name="postgres-listen"),
+            asyncio.create_task(self._keep_time(), name="postgres-clock"),
+        ]
+
+    # Time.
+
+    def now(self) -> int:
+        return (self._clock or self._own_clock).now()
+
+    async def _compare_clocks(self) -> None:
+        asked = time.monotonic()
+        server_ms = await self.fetchval(_SERVER_TIME)
+        self._own_clock.compare(server_ms, asked, time.monotonic())
+
+    async def _keep_time(self) -> None:
+        while True:
+            await asyncio.sleep(CLOCK_S)
+            try:
+                await self._compare_clocks()
+            except PlatformError as error:
+                _log.warning("server's clock not read", store=self.place, error=error.message)
+
+    # Statements.
+
+    @contextlib.asynccontextmanager
+    async def connection(self) -> AsyncIterator["asyncpg.Connection[Any]"]:
+        """One connection for several statements."""
+        if self._closed:
+            raise StoreUnavailable(f"{self.place} is closed")
+        with translate_errors(self.place):
+            async with self._pool.acquire(timeout=ACQUIRE_S) as connection:
+                try:
+                    yield connection
+                except asyncpg.InternalClientError:
+                    # The server's last words were cut off: nobody can use this connection any more.
+                    connection.terminate()
+                    raise
+
+    async def fetch(self, statement: str, *arguments: object) -> Sequence[Any]:
+        async with self.connection() as connection:
+            rows: Sequence[Any] = await connection.fetch(statement, *arguments)
+            return rows
+
+    async def fetch_once(self, statement: str, *arguments: object) -> Sequence[Any]:
+        """Rows of a statement that the server plans for these arguments, at the price of a round trip. A statement that
+        is kept it may plan once for all arguments, although one of them says how many rows match."""
+        async with self.connection() as connection:
+            prepared = await connection.prepare(statement, name="")
+            rows: Sequence[Any] = await prepared.fetch(*arguments)
+            return rows
+
+    async def fetchrow(self, statement: str, *arguments: object) -> Any:
+        async with self.connection() as connection:
+            return await connection.fetchrow(statement, *arguments)
+
+    async def fetchval(self, statement: str, *arguments: object) -> Any:
+        async with self.connection() as connection:
+            return await connection.fetchval(statement, *arguments)
+
+    # Waiting.
+
+    @contextlib.contextmanager
+    def watch(self, channel: str) -> Iterator[asyncio.Event]:
+        """Look, then wait on the event, then look again: nothing is missed in between."""
+        event = asyncio.Event()
+        self._watches[channel].add(event)
+        try:
+            yield event
+        finally:
+            self._watches[channel].discard(event)
+
+    def wake(self, channel: str) -> None:
+        """Make this process's watches look again."""
+        for event in self._watches[channel]:
+            event.set()
+
+    async def _listen(self) -> None:
+        """Hold one connection that hears of commits; when it breaks, make another and wake everybody."""
+        while True:
+            try:
+                await self._hear()
+                self._log_outage("the connection broke")
+            except (PlatformError, *DRIVER_ERRORS) as error:
+                self._log_outage(_words(error))
+            for channel in CHANNELS:
+                self.wake(channel)
+            await asyncio.sleep(POLL_S)
+
+    def _log_outage(self, reason: str) -> None:
+        """Log an outage once at its beginning; `_log_recovery` logs its end."""
+        if not self._away:
+            self._away = True
+            _log.warning("the store's server is gone; looking for it", store=self.place, error=reason)
+
+    def _log_recovery(self) -> None:
+        if self._away:
+            self._away = False
+            _log.info("the store's server is back", store=self.place)
+
+    async def _hear(self) -> None:
+        connection = await asyncpg.connect(self.location, timeout=CONNECT_S, command_timeout=STATEMENT_S)
+        broken = asyncio.Event()
+        connection.add_termination_listener(lambda _: broken.set())
+        try:
+            for channel in CHANNELS:
+                await connection.add_listener(channel, self._wake_waiting)
+            self._log_recovery()
+            await broken.wait()
+        finally:
+            with contextlib.suppress(Exception):
+                await connection.close(timeout=1)
+
+    def _wake_waiting(self, _connection: object, _pid: int, channel: str, _payload: object) -> None:
+        self.wake(channel)
+
+    # Closing.
+
+    def attach(self, user: object) -> None:
+        """The pool stays open until every user has detached."""
+        self._users.add(user)
+
+    async def detach(self, user: object) -> None:
+        self._users.discard(user)
+        if not self._users:
+            await self.close()
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                await self._pool.close()
+        except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            self._pool.terminate()
+
+
+async def _leave_as_it_is(_: object) -> None:
+    """Nothing of ours outlives a transaction in a session, and the driver ends those by itself: its own reset would be
+    one more round trip, and four statements, after each of ours."""
+
+
+async def wait_for(event: asyncio.Event, seconds: float) -> None:
+    """Until somebody wakes it, or this long at the most; a lost notification costs one poll."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(max(0.0, min(seconds, POLL_S))):
+            await event.wait()
+    event.clear()
+
+
+@contextlib.asynccontextmanager
+async def open_view(location: str) -> AsyncIterator["asyncpg.Connection[Any]"]:
+    """A connection of its own whose one transaction sees the database as it is now, and writes nothing."""
+    place = shown_location(location)
+    with translate_errors(place):
+        connection = await asyncpg.connect(location, timeout=CONNECT_S, command_timeout=STATEMENT_S)
+    try:
+        with translate_errors(place):
+            await connection.transaction(isolation="repeatable_read", readonly=True).start()
+            # The first statement fixes what this transaction sees.
+            version = await _read_version(connection)
+        if not version:
+            raise NotFound(f"There is no store in {place}.")
+        check_version(place, version, await asyncio.to_thread(load_migrations, "postgres"))
+        yield connection
+    finally:
+        with contextlib.suppress(Exception):
+            await connection.close(timeout=CONNECT_S)
+
+
+# Migrations.
+
+
+async def migrate(connection: Any, place: str, derive: Derive, migrations: Sequence[Migration] = ()) -> None:
+    """Bring the schema to the newest version, one process at a time; refuse one that this release does not know."""
+    migrations = migrations or await asyncio.to_thread(load_migrations, "postgres")
+    declared = await asyncio.to_thread(load_declared, "postgres")
+    await connection.execute("SELECT pg_advisory_lock($1)", _MIGRATION_LOCK, timeout=MIGRATION_S)
+    try:
+        found = await _read_version(connection)
+        check_version(place, found, migrations)
+        pending = [one for one in migrations if one.number > found]
+        if not pending:
+            # A server that only reads is found out by this.
+            await connection.execute("SELECT nextval('versions')")
+            return
+        # In a new database there is nothing to compute, whoever opens it.
+        derived = collections_to_derive(pending) if found else ()
+        for left in reversed(range(_MIGRATION_TRIES)):
+            try:
+                async with connection.transaction():
+                    await _apply(connection, pending, declared)
+                    for collection in derived:
+                        await derive(connection, collection)
+                    await connection.execute("ANALYZE records", timeout=MIGRATION_S)
+                return
+            except asyncpg.DeadlockDetectedError:
+                # Others read and write meanwhile, and take tables in other orders; nothing was changed.
+                if not left:
+                    raise
+    finally:
+        await connection.execute("SELECT pg_advisory_unlock($1)", _MIGRATION_LOCK)
+
+
+async def _apply(connection: Any, pending: Sequence[Migration], declared: str) -> None:
+    await connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL)")
+    for migration in pending:
+        # In one call: the driver cannot execute a file that holds nothing but comments.
+        noted = f"INSERT INTO schema_version VALUES ({migration.number})"  # noqa: S608 - a number of ours
+        await connection.execute(f"{migration.script}\n{noted}", timeout=MIGRATION_S)
+    await connection.execute(declared, timeout=MIGRATION_S)
+
+
+async def _read_version(connection: Any) -> int:
+    """The schema version of the database; 0 where there is no store in it."""
+    if await connection.fetchval("SELECT to_regclass('schema_version')") is None:
+        return 0
+    return await connection.fetchval("SELECT max(version) FROM schema_version") or 0
+
+
+# Errors.
+
+_BY_CLASS: tuple[tuple[type[BaseException], type[StoreError], str], ...] = (
+    (asyncpg.DiskFullError, StoreFull, "the disk is full"),
+    (asyncpg.ReadOnlySQLTransactionError, StoreReadOnly, "the server is read-only"),
+    (asyncpg.DeadlockDetectedError, StoreBusy, "two transactions waited for each other"),
+    (asyncpg.SerializationError, StoreBusy, "another transaction was faster"),
+    (asyncpg.LockNotAvailableError, StoreBusy, "another transaction holds a lock"),
+    (asyncpg.QueryCanceledError, StoreTimeout, "the statement took too long"),
+    (asyncpg.InsufficientResourcesError, StoreUnavailable, "the server lacks resources"),
+    (asyncpg.OperatorInterventionError, StoreUnavailable, "the server is stopping or starting"),
+    (asyncpg.PostgresConnectionError, StoreUnavailable, "the connection broke"),
+    (asyncpg.InvalidAuthorizationSpecificationError, StoreUnavailable, "the server refuses this user"),
+    (asyncpg.InvalidCatalogNameError, StoreUnavailable, "there is no such database"),
+    (asyncpg.PostgresIOError, StoreUnavailable, "the server cannot use its disk"),
+    (asyncpg.InterfaceError, StoreUnavailable, "the connection cannot be used"),
+    (asyncpg.InternalClientError, StoreUnavailable, "the connection cannot be used"),
+    (TimeoutError, StoreTimeout, "the server did not answer in time"),
+    (OSError, StoreUnavailable, "the server cannot be reached"),
+)
+
+
+@contextlib.contextmanager
+def translate_errors(place: str) -> Iterator[None]:
+    """Translate the driver's errors into PlatformErrors that name the server."""
+    try:
+        yield
+    except DRIVER_ERRORS as error:
+        raise translate(error, place) from error
+
+
+#: What a server says whose file cannot grow for another reason than a full disk: a quota, or a limit of files.
+_CANNOT_GROW = ("could not extend file", "could not write to file")
+
+
+def translate(error: BaseException, place: str) -> PlatformError:
+    if isinstance(error, asyncpg.PostgresError) and str(error).startswith(_CANNOT_GROW):
+        return StoreFull(f"{place}: the disk is full ({_words(error)})", reason=_words(error))
+    for kind, ours, meaning in _BY_CLASS:
+        if isinstance(error, kind):
+            return ours(f"{place}: {meaning} ({_words(error)})", reason=_words(error))
+    return StoreError(f"{place}: {_words(error)}", reason=_words(error))
+
+
+def _words(error: BaseException) -> str:
+    return str(error) or type(error).__name__

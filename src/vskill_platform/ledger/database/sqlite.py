@@ -1,0 +1,289 @@
+"""The SQLite file that holds records and messages: opened once per process, shared by the store and the queue.
+
+Writes go to the one writer thread (`write`). Reads of one key run inline (`point_read`): 5 µs, where a thread
+costs 160. What may be long begins inline and moves to a thread where it is (`read_soon`), or is in a thread from the
+beginning (`read`). No read transaction survives an await, because a read never awaits.
+"""
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from vskill_core.errors import (
+    PlatformError,
+    StoreError,
+    StoreReadOnly,
+    StoreReplaced,
+    StoreUnavailable,
+)
+from vskill_platform.ledger.clock import Clock
+from vskill_platform.ledger.database.connections import READERS, ReaderPool, connect_reader, connect_writer
+from vskill_platform.ledger.database.failures import primary_code, translate
+from vskill_platform.ledger.database.migrations import (
+    Derive,
+    Migration,
+    derive_nothing,
+    load_migrations,
+    migrate,
+)
+from vskill_platform.ledger.database.waiting import Watch, Watches
+from vskill_platform.ledger.database.writer import WriteJob, WriteKind, Writer
+from vskill_platform.machine.threads import WorkThreads
+
+A = TypeVar("A")
+R = TypeVar("R")
+T = TypeVar("T")
+P = ParamSpec("P")
+
+#: Executes a statement and fetches all of its rows.
+Read = Callable[[str, Sequence[Any]], list[Any]]
+
+#: How long a write waits for other processes before it fails as busy: on a slow disk each of theirs takes seconds.
+BUSY_MS = 10_000
+
+#: What each statement of a read may do inline: the rows of a page of a hundred, and so many steps of SQLite's machine,
+#: in which a walk over several runs of an index gives as many. Either takes about a millisecond.
+_SOON_ROWS = 101
+_SOON_STEPS = 10_000
+#: Before a next row that is as many times as far away as that, SQLite ends the statement itself.
+_MOST_CALLS = 4
+
+#: RETURNING, `ON CONFLICT` without a target, and the operator `->>`.
+OLDEST_SQLITE = (3, 38, 0)
+
+
+#: Makes the writer look at its files.
+_NOTHING: WriteKind[None, None] = WriteKind("nothing", lambda _, arguments: arguments)
+
+
+class SqliteDatabase:
+    """An open database file. Opening blocks and may migrate: in an event loop use `open`."""
+
+    def __init__(
+        self,
+        path: Path | str,
+        clock: Clock,
+        *,
+        busy_ms: int = BUSY_MS,
+        migrations: tuple[Migration, ...] | None = None,
+        derive: Derive = derive_nothing,
+    ) -> None:
+        self.path = Path(path)
+        self.clock = clock
+        writing = _open_writer(self.path, busy_ms, migrations or load_migrations("sqlite"), derive)
+        self._point = connect_reader(self.path)
+        self._patience = _Patience()
+        self._readers = ReaderPool(self.path)
+        self._threads = WorkThreads("reader", READERS)
+        self._watches = Watches()
+        self._writer = Writer(self.path, writing, self._watches, busy_ms)
+        self._users: set[object] = set()
+        self._closed = False
+
+    @classmethod
+    async def open(
+        cls, path: Path | str, clock: Clock, *, busy_ms: int = BUSY_MS, derive: Derive = derive_nothing
+    ) -> "SqliteDatabase":
+        """`derive` computes a collection's columns anew, for a migration that asks for it."""
+        return await asyncio.to_thread(cls, path, clock, busy_ms=busy_ms, derive=derive)
+
+    # Writing.
+
+    async def write(self, kind: WriteKind[A, R], argument: A, *, urgent: bool = False) -> R:
+        """Execute it durably, together with whatever else waits. A cancelled wait leaves the outcome unknown."""
+        return await self.submit(kind, argument, urgent=urgent)
+
+    def submit(self, kind: WriteKind[A, R], argument: A, *, urgent: bool = False) -> asyncio.Future[R]:
+        """The same without waiting."""
+        job = WriteJob(kind, argument, asyncio.get_running_loop(), urgent=urgent)
+        self._writer.submit(job)
+        return job.future
+
+    async def check_files(self) -> None:
+        """Raise StoreReplaced where somebody deleted or replaced a file of the open database. By then the writer knows
+        it, and has saved what it could."""
+        self._require_open()
+        try:
+            # Here: two looks at a folder take microseconds, and a thread would let others come first.
+            self._writer.check_files()
+        except StoreReplaced:
+            await self.write(_NOTHING, None)
+            raise
+
+    # Reading.
+
+    def point_read(self, statement: str, parameters: Sequence[object] = ()) -> list[Any]:
+        """A read of a few rows by an index, here and now."""
+        try:
+            return self._point.execute(statement, parameters).fetchall()
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+
+    async def read_soon(self, function: Callable[[Read], T]) -> T:
+        """Call it here, and where that takes many rows or steps, or fails, once more in a thread. What one statement
+        reads is one view of the file; several are not."""
+        try:
+            return self._read_here(function)
+        except (_LongRead, sqlite3.Error):
+            return await self.read(lambda connection: function(reader(connection)))
+
+    def _read_here(self, function: Callable[[Read], T]) -> T:
+        self._point.set_progress_handler(self._patience.is_over, _SOON_STEPS)
+        try:
+            return function(self._read_few)
+        finally:
+            self._point.set_progress_handler(None, 0)
+
+    def _read_few(self, statement: str, parameters: Sequence[Any]) -> list[Any]:
+        """Once there is a row, we end it ourselves: Python compiles a statement anew for each later run after SQLite
+        has ended it between two rows."""
+        patience, rows = self._patience, []
+        patience.begin()
+        with closing(self._point.execute(statement, parameters)) as cursor:
+            patience.wait_for_rows()
+            for row in cursor:
+                rows.append(row)
+                if len(rows) > _SOON_ROWS or patience.is_long:
+                    raise _LongRead
+        return rows
+
+    async def read(self, function: Callable[[sqlite3.Connection], T]) -> T:
+        """Call it in a thread with a connection that can only read."""
+        try:
+            return await self._in_thread(self._read, function)
+        except StoreError:
+            # A new connection cannot read beside a log that is gone, and says no more than that.
+            if not self._closed:
+                await self.check_files()
+            raise
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailable(f"{self.path} is closed", file=str(self.path))
+
+    async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        self._require_open()
+        return await self._threads.run(work, *args, **kwargs)
+
+    def _read(self, function: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            connection = self._readers.take()
+            try:
+                return function(connection)
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                self._readers.give_back(connection)
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+
+    # Waiting.
+
+    @contextmanager
+    def watch(self, channel: str) -> Iterator[Watch]:
+        """Look, then wait on the watch, then look again: nothing is missed in between."""
+        watch = Watch(self._data_version)
+        self._watches.add(channel, watch)
+        try:
+            yield watch
+        finally:
+            self._watches.remove(channel, watch)
+
+    def wake(self, channel: str) -> None:
+        """Make this process's watches look again."""
+        self._watches.wake((channel,))
+
+    def _data_version(self) -> int:
+        ((version,),) = self.point_read("PRAGMA data_version")
+        return int(version)
+
+    # Closing.
+
+    def attach(self, user: object) -> None:
+        """The file stays open until every user has detached."""
+        self._users.add(user)
+
+    async def detach(self, user: object) -> None:
+        self._users.discard(user)
+        if not self._users:
+            await self.close()
+
+    async def close(self) -> None:
+        """Finish accepted writes, move them from the log into the file, and let go of it."""
+        if not self._closed:
+            self._closed = True
+            # Here, where it is read: in another thread it could be closed in the middle of a read.
+            self._point.close()
+            self._readers.close()
+            self._threads.close()
+            self._writer.hand_over(asyncio.get_running_loop())
+            await asyncio.to_thread(self._writer.stop)
+
+
+class _Patience:
+    """Whether a statement has taken too many steps. SQLite asks after every so many of them, and counts those of all
+    runs of a statement, so the first of its calls says nothing."""
+
+    def __init__(self) -> None:
+        self._calls = 0
+        self._most = 1
+
+    def begin(self) -> None:
+        """With a statement: SQLite ends it where it is long before its first row."""
+        self._calls, self._most = 0, 1
+
+    def wait_for_rows(self) -> None:
+        """There is a row: whoever reads looks whether it is long."""
+        self._most = _MOST_CALLS
+
+    @property
+    def is_long(self) -> bool:
+        return self._calls > 1
+
+    def is_over(self) -> bool:
+        """What SQLite asks: whether to end the statement."""
+        self._calls += 1
+        return self._calls > self._most
+
+
+class _LongRead(Exception):
+    """There is more to read than is read inline."""
+
+
+def reader(connection: sqlite3.Connection) -> Read:
+    """Reads with this connection, however much it is."""
+    return lambda statement, parameters: connection.execute(statement, parameters).fetchall()
+
+
+def _open_writer(
+    path: Path, busy_ms: int, migrations: tuple[Migration, ...], derive: Derive
+) -> sqlite3.Connection:
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        needed = ".".join(map(str, OLDEST_SQLITE))
+        raise StoreUnavailable(
+            f"{path}: SQLite {needed} or newer is needed, and this Python has {sqlite3.sqlite_version}",
+            file=str(path),
+        )
+    connection: sqlite3.Connection | None = None
+    try:
+        connection = connect_writer(path)
+        migrate(connection, path, migrations, derive, busy_ms)
+    except BaseException as error:
+        if connection is not None:
+            connection.close()
+        if isinstance(error, sqlite3.Error):
+            raise _opening_failed(error, path) from error
+        raise
+    return connection
+
+
+def _opening_failed(error: sqlite3.Error, path: Path) -> PlatformError:
+    """SQLite cannot open what it may not write beside, and says no more than that."""
+    folder = path.parent
+    if primary_code(error) == sqlite3.SQLITE_CANTOPEN and folder.is_dir() and not os.access(folder, os.W_OK):
+        return StoreReadOnly(f"{path}: the folder {folder} is read-only ({error})", file=str(path))
+    return translate(error, path)

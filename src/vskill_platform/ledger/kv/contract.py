@@ -1,0 +1,372 @@
+"""The key-value contract: what every engine offers, and what some offer beyond it.
+
+The core is `get`, `list` and `commit`. Everything else has a default built on the core that is correct and
+slow, so that a store above writes each query once; an engine that can do better overrides the default and
+says so in `capabilities`. One contract suite runs over every engine.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from itertools import chain
+
+import msgspec
+
+from vskill_core.errors import PlatformError, StoreUnavailable, Unsupported
+from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.skills.search import Loosening, plan_search, step_of
+from vskill_platform.ledger.broker.contract import DeadLetter
+from vskill_platform.ledger.kv.collections import RecordKind, collection_of
+from vskill_platform.ledger.kv.entries import (
+    Capability,
+    Change,
+    Delete,
+    Entry,
+    EntryPage,
+    Found,
+    FoundValues,
+    JoinedPage,
+    Operation,
+    Overlap,
+    Page,
+    Put,
+    Settled,
+    StoredRecord,
+)
+from vskill_platform.ledger.kv.overlaps import OverlapQuery, evaluate_overlap
+from vskill_platform.ledger.kv.query import (
+    Condition,
+    Query,
+    check_audiences,
+    check_filters,
+    evaluate,
+    is_readable,
+)
+
+#: How many single reads run at once where an engine has no bulk read. More is slower (docs/adr).
+READS_AT_ONCE = 256
+
+#: A page of a listing, unless the caller asks for another size.
+PAGE = 1000
+
+#: A search says `truncated` beyond this many results.
+SEARCH_LIMIT = 1000
+
+#: Records of one page of a snapshot.
+SNAPSHOT_PAGE = 500
+
+
+class StoreSnapshot(ABC):
+    """A whole store at one moment: every record, and the dead letters of a queue that is kept in the same place.
+
+    What others write meanwhile is not in it. Caches that had ended by that moment are not in it either.
+    """
+
+    @abstractmethod
+    async def records(
+        self, after: str = "", until: str | None = None, limit: int | None = None
+    ) -> list[StoredRecord]:
+        """Records after one key and up to another, in order of their keys' bytes."""
+
+    @abstractmethod
+    async def dead_letters(self) -> list[DeadLetter]:
+        """Oldest first."""
+
+    async def pages(self, after: str = "") -> AsyncIterator[list[StoredRecord]]:
+        """All records after a key, holding one page at a time."""
+        while page := await self.records(after, limit=SNAPSHOT_PAGE):
+            yield page
+            after = page[-1].key
+
+
+class KV(ABC):
+    """Records by key, with versions. Times are integer milliseconds of the store's own clock."""
+
+    #: The engine's name in messages and metrics.
+    engine: str
+    capabilities: frozenset[Capability]
+
+    # The core.
+
+    @abstractmethod
+    def now(self) -> int:
+        """The store's clock, which sets and compares every deadline."""
+
+    @abstractmethod
+    async def get(self, key: str) -> Entry | None:
+        """The entry, or None where there is none. A failed read raises; so does what cannot be a key."""
+
+    @abstractmethod
+    async def list(
+        self, prefix: str, *, after: str | None = None, limit: int = PAGE, exclude: Sequence[str] = ()
+    ) -> Page[str]:
+        """Keys with this prefix and none of the excluded ones, in order of their bytes."""
+
+    @abstractmethod
+    async def commit(self, operations: Sequence[Operation], *, urgent: bool = False) -> int:
+        """Apply all of it or nothing, and return the version that every written key now has.
+
+        Raises Conflict with the key whose version was another. Each key is written at most once. `urgent`
+        goes before other waiting commits (claim renewals).
+        """
+
+    async def close(self) -> None:
+        """Finish what was accepted, then let go of files and connections."""
+
+    # Single writes, in terms of commit.
+
+    async def put(
+        self,
+        key: str,
+        value: bytes,
+        *,
+        if_version: int | None = None,
+        quiet: bool = False,
+        ttl_ms: int | None = None,
+    ) -> int:
+        return await self.commit([Put(key, value, if_version, quiet, ttl_ms)])
+
+    async def delete(self, key: str, *, if_version: int | None = None) -> int:
+        return await self.commit([Delete(key, if_version)])
+
+    # Reads that an engine may do better.
+
+    async def get_many(self, keys: Iterable[str]) -> Settled:
+        """Every read settles by itself: one that fails hides no other. Order and doubles do not matter."""
+        return await read_concurrently(self, keys)
+
+    async def scan(
+        self, prefix: str, *, after: str | None = None, limit: int = PAGE, exclude: Sequence[str] = ()
+    ) -> EntryPage:
+        """A page of entries in key order. What is excluded is not read."""
+        page = await self.list(prefix, after=after, limit=limit, exclude=exclude)
+        settled = await self.get_many(page.items)
+        items = tuple(settled.found[key] for key in page.items if key in settled.found)
+        return EntryPage(items, page.after, settled.failed)
+
+    async def joined_pages(
+        self, prefix: str, *, exclude: Sequence[str] = (), page: int = PAGE
+    ) -> AsyncIterator[JoinedPage]:
+        """What `scan` gives page by page, for whoever decodes all of it; an engine may read ahead meanwhile."""
+        async for entries in iterate_pages(self, prefix, exclude=exclude, page=page):
+            pairs = [b"[%b,%b]" % (msgspec.json.encode(entry.key), entry.value) for entry in entries.items]
+            yield JoinedPage(b"[%b]" % b",".join(pairs), len(pairs), entries.after, entries.failed)
+
+    async def select(
+        self,
+        prefix: str,
+        *,
+        audiences: Audiences,
+        where: Mapping[str, Condition] | None = None,
+        order_by: str = "key",
+        descending: bool = False,
+        after: str | None = None,
+        limit: int = PAGE,
+        under: str = "",
+    ) -> EntryPage:
+        """Entries of a declared collection whose declared fields meet every condition, in the order of one.
+
+        Only entries of these audiences are found, and no others are read. `under` narrows the order of keys to
+        those that begin with the prefix and it.
+
+        Raises UnindexedQuery for what no declared index serves, on every engine. An entry without the field
+        of `order_by` is not in that order. A value that is not JSON has every field None.
+        """
+        query = Query.of(
+            collection_of(prefix), where or {}, order_by, descending, after, limit, audiences, under
+        )
+        entries, failed = await self._read_all(query.collection)
+        return msgspec.structs.replace(evaluate(query, entries), failed=failed)
+
+    async def count_by(self, prefix: str, field: str, *, audiences: Audiences) -> dict[str | None, int]:
+        """Exact counts of a collection's entries of these audiences by a counted field; None counts entries
+        without it."""
+        collection = collection_of(prefix)
+        declared = collection.counted_field(field)
+        check_audiences(collection, audiences)
+        entries, failed = await self._read_all(collection)
+        if failed:
+            raise next(iter(failed.values()))
+        counts: dict[str | None, int] = {}
+        for entry in entries:
+            if not is_readable(collection, entry, audiences):
+                continue
+            value = declared.read(entry.value)
+            name = None if value is None else str(value)
+            counts[name] = counts.get(name, 0) + 1
+        return counts
+
+    async def count_all(self, prefix: str, *, audiences: Audiences) -> dict[str, dict[str | None, int]]:
+        """`count_by` for every counted field of a collection at once."""
+        fields = collection_of(prefix).counted
+        return {field: await self.count_by(prefix, field, audiences=audiences) for field in fields}
+
+    async def search(
+        self,
+        prefix: str,
+        text: str,
+        *,
+        audiences: Audiences,
+        where: Mapping[str, Condition] | None = None,
+        limit: int = 100,
+        loosely: Loosening | None = None,
+    ) -> Found:
+        """Entries of these audiences whose searched fields hold every word of the text, the last one as a beginning, or
+        its stem or a synonym, light words aside; loosely, some words may be missing
+        (`domain.skills.search.plan_search`).
+
+        Those of an earlier step come first, in a step the greatest weight, then the key: the same on every engine.
+        """
+        collection = collection_of(prefix)
+        check_audiences(collection, audiences)
+        steps = plan_search(text, loosely=loosely)
+        conditions = check_filters(collection, where or {})
+        if not steps:
+            return Found(())
+        entries, failed = await self._read_all(collection)
+        if failed:
+            raise next(iter(failed.values()))
+
+        def by_weight(entry: Entry) -> tuple[bool, int, str]:
+            weight = collection.weight_of(entry.value)
+            return weight is None, -(weight or 0), entry.key
+
+        readable = sorted(
+            (entry for entry in entries if is_readable(collection, entry, audiences)), key=by_weight
+        )
+        hits: list[tuple[int, int, Entry]] = []
+        for rank, entry in enumerate(readable):
+            texts = [text.split() for text in collection.search_texts(entry.value)]
+            place = step_of(steps, texts[0], frozenset(chain.from_iterable(texts)), rank)
+            fields = collection.fields
+            if place is not None and all(
+                one.holds(fields[name].read(entry.value)) for name, one in conditions
+            ):
+                hits.append((place, rank, entry))
+        hits.sort(key=lambda hit: hit[:2])
+        limit = min(limit, SEARCH_LIMIT)
+        return Found(tuple(entry for *_, entry in hits[:limit]), truncated=len(hits) > limit)
+
+    async def search_values(
+        self,
+        prefix: str,
+        text: str,
+        fields: Sequence[str],
+        *,
+        audiences: Audiences,
+        limit: int = SEARCH_LIMIT,
+    ) -> FoundValues:
+        """These fields, which have indexes or counts, of the entries that `search` finds."""
+        found = await self.search(prefix, text, audiences=audiences, limit=limit)
+        declared = [collection_of(prefix).fields[name] for name in fields]
+        rows = tuple(tuple(field.read(entry.value) for field in declared) for entry in found.items)
+        return FoundValues(rows, found.truncated)
+
+    async def overlap(
+        self,
+        prefix: str,
+        numbers: Collection[int],
+        *,
+        audiences: Audiences,
+        least: int,
+        limit: int,
+        without: str,
+    ) -> tuple[Overlap, ...]:
+        """The entries of these audiences whose declared list has at least so many of these integers, those with the
+        most first, then by key. Those of the family `without`, whose keys have it before their first slash, are left
+        out. An integer that more than MOST_HOLDERS of all other entries hold, of any audience, does not count."""
+        query = OverlapQuery.of(prefix, numbers, audiences, least, limit, without)
+        entries, failed = await self._read_all(query.collection)
+        if failed:
+            raise next(iter(failed.values()))
+        return evaluate_overlap(query, entries)
+
+    # Following what changes.
+
+    async def changes(self, prefix: str, *, after: str | None = None, limit: int = PAGE) -> Page[Change]:
+        """Changes after a cursor, in an order in which none is ever skipped; None is the oldest one kept.
+
+        `after` of the page is always set: the cursor to go on from. Raises CursorGone for one that this
+        store did not give, or that is older than what is kept.
+        """
+        raise Unsupported(capability=Capability.CHANGES.value, engine=self.engine)
+
+    async def change_cursor(self) -> str:
+        """The cursor of now: following from it gives what comes after."""
+        raise Unsupported(capability=Capability.CHANGES.value, engine=self.engine)
+
+    async def wait_for_change(self, cursor: str, timeout_ms: int) -> bool:
+        """Whether there is anything after the cursor, waiting up to the time limit for it."""
+        raise Unsupported(capability=Capability.CHANGES.value, engine=self.engine)
+
+    # Everything at once.
+
+    def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
+        """The store as it is when the context is entered, on a connection of its own that ends with the context."""
+        raise Unsupported(capability=Capability.SNAPSHOT.value, engine=self.engine)
+
+    # Keeping house.
+
+    async def sweep(self, *, changes_before: int, limit: int = 5000) -> int:
+        """Remove expired caches and changes older than a time, a bounded number; how many were removed."""
+        return 0
+
+    async def check(self) -> None:
+        """Raise the typed error that a write would meet now (readiness)."""
+        await self.get("control:queue")
+
+    async def check_files(self) -> None:
+        """Raise StoreReplaced where this process writes into a file that the next one will not find. Writes nothing."""
+
+    async def risks(self) -> tuple[str, ...]:
+        """How the engine's set-up could lose an acknowledged write, in sentences that name the setting."""
+        return ()
+
+    async def _read_all(self, collection: RecordKind) -> tuple[tuple[Entry, ...], dict[str, PlatformError]]:
+        entries: list[Entry] = []
+        failed: dict[str, PlatformError] = {}
+        async for page in iterate_pages(self, collection.prefix, exclude=collection.exclude):
+            entries.extend(page.items)
+            failed.update(page.failed)
+        return tuple(entries), failed
+
+
+async def iterate_pages(
+    kv: KV, prefix: str, *, exclude: Sequence[str] = (), page: int = PAGE
+) -> AsyncIterator[EntryPage]:
+    """Every page of a range, to the end, holding one at a time."""
+    after: str | None = None
+    while True:
+        entries = await kv.scan(prefix, after=after, limit=page, exclude=exclude)
+        yield entries
+        after = entries.after
+        if after is None:
+            return
+
+
+async def read_concurrently(kv: KV, keys: Iterable[str], at_once: int = READS_AT_ONCE) -> Settled:
+    """Single reads side by side, at most `at_once`, each settling by itself."""
+    wanted = tuple(dict.fromkeys(keys))
+    found: dict[str, Entry] = {}
+    missing: list[str] = []
+    failed: dict[str, PlatformError] = {}
+    waiting = iter(wanted)
+
+    async def reader() -> None:
+        for key in waiting:
+            try:
+                entry = await kv.get(key)
+            except PlatformError as error:
+                failed[key] = error
+            except Exception as error:  # noqa: BLE001 - settled: one key's failure, of any kind, stays that key's
+                failed[key] = StoreUnavailable(f"reading {key} failed: {error!r}", key=key)
+            else:
+                if entry is None:
+                    missing.append(key)
+                else:
+                    found[key] = entry
+
+    if wanted:
+        await asyncio.gather(*(reader() for _ in range(min(at_once, len(wanted)))))
+    return Settled(found, tuple(missing), failed)

@@ -1,0 +1,457 @@
+"""Questions to the PostgreSQL store as SQL, and records as rows. Values are always arguments; only declared names
+stand in the text."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from vskill_core.errors import InvalidInput
+from vskill_platform.domain.audience import Audiences, Everything
+from vskill_platform.domain.skills.search import Lexeme, SearchStep
+from vskill_platform.ledger.kv.collections import AUDIENCE, RecordKind, Value, collection_holding
+from vskill_platform.ledger.kv.fields import DERIVED_COLUMNS, column, derive, end_of, kept_fields
+from vskill_platform.ledger.kv.query import FIRST_PAGE, Between, Condition, In, Is, Query
+
+ENTRY = "key, convert_to(value, 'UTF8'), version"
+_LEAST = -(2**63)
+_MOST = 2**63 - 1
+#: Of the searched fields' words, in their order; those of the first are looked for by themselves.
+_LABELS = "ABCD"
+#: Searched words as the indexes have them: those of the first field by themselves, and all of them.
+_TELLING, _ALL = "ts_filter(terms, '{a}')", "terms"
+#: Readers of more audiences than this are asked for in other words, which cost less the more there are.
+FEW_AUDIENCES = 10
+#: Up to this many runs along an index are merged as they are read; of more, the heads are compared first.
+_FEW_RUNS = 10
+#: Positions that a text-search vector can hold.
+_MOST_POSITION = 16_383
+
+
+class Arguments:
+    """The values of a statement, numbered as they are added."""
+
+    def __init__(self) -> None:
+        self.values: list[object] = []
+
+    def add(self, value: object) -> str:
+        self.values.append(value)
+        return f"${len(self.values)}"
+
+
+def row_of(key: str, value: bytes, expires_at: int | None) -> dict[str, object]:
+    """A record as a row of the table; what is not there is NULL."""
+    named = zip(DERIVED_COLUMNS, derive(key, value), strict=True)
+    row: dict[str, object] = {
+        name: found for name, found in named if found is not None and name != "searched"
+    }
+    row.update(key=key, value=value.decode())
+    if expires_at is not None:
+        row["expires_at"] = expires_at
+    collection = collection_holding(key)
+    if collection is not None and collection.searched:
+        row["terms"] = _vector(collection.search_texts(value))
+    if collection is not None and collection.numbers:
+        row[column(collection, collection.numbers)] = sorted(collection.numbers_of(value))
+    return row
+
+
+def _vector(texts: Sequence[str]) -> str:
+    """Every term with its field's label. Terms are letters and digits, so a quote cannot end early."""
+    words: dict[str, list[str]] = {}
+    place = 0
+    for label, text in zip(_LABELS, texts, strict=False):
+        for term in text.split():
+            place = min(place + 1, _MOST_POSITION)
+            words.setdefault(term, []).append(f"{place}{label}")
+    return " ".join(f"'{term}':{','.join(places)}" for term, places in words.items())
+
+
+# Ranges of keys.
+
+
+def key_ranges(arguments: Arguments, prefix: str, after: str | None, exclude: Iterable[str]) -> str:
+    """The condition that a key is in the range and in none of the excluded ones."""
+    parts = [f"key >= {arguments.add(prefix)}"]
+    end = end_of(prefix)
+    if end is not None:
+        parts.append(f"key < {arguments.add(end)}")
+    if after is not None:
+        parts.append(f"key > {arguments.add(after)}")
+    for hole in exclude:
+        beyond = end_of(hole)
+        rest = f" OR key >= {arguments.add(beyond)}" if beyond is not None else ""
+        parts.append(f"(key < {arguments.add(hole)}{rest})")
+    return " AND ".join(parts)
+
+
+# Declared fields.
+
+
+def select(query: Query, now: int) -> tuple[str, list[object]]:
+    """The statement that a query asks, and its arguments; no statement where there can be no answer."""
+    arguments = Arguments()
+    if query.order_by == "key" and not query.equal and not query.by_audience:
+        return _by_key(query, arguments, now), arguments.values
+    run = _IndexRun(query, arguments, now)
+    if run.never:
+        return "", []
+    runs = _runs_of_audiences(run)
+    found = _merge_heads(run) if runs is None else _union(run, runs)
+    text = f"{found} ORDER BY {_order(query, 'place', 'key')} LIMIT {arguments.add(query.limit + 1)}"
+    return text, arguments.values
+
+
+class _IndexRun:
+    """A run along the index that serves a question, as SQL; what differs between its runs is given to `rows`."""
+
+    def __init__(self, query: Query, arguments: Arguments, now: int) -> None:
+        collection = query.collection
+        self.query = query
+        self.arguments = arguments
+        self.place = "NULL" if query.order_by == "key" else column(collection, query.order_by)
+        bounds = _bounds_of_key(query, arguments) if query.order_by == "key" else _bounds(query, arguments)
+        also = [_filter(collection, name, condition, arguments) for name, condition in query.also]
+        fixed = [
+            _equals(collection, name, condition.value, arguments)
+            for name, condition in query.equal
+            if isinstance(condition, Is)
+        ]
+        #: The field that has several values, and those that a record can have.
+        self.several: str | None = None
+        self.values: list[Value] = []
+        for name, condition in query.equal:
+            if isinstance(condition, In):
+                self.several = name
+                self.values = [one for one in condition.distinct if _storable(collection, name, one)]
+        self._conditions = [
+            f"collection = '{collection.name}'",
+            *fixed,
+            *bounds,
+            *also,
+            _alive(arguments, now),
+        ]
+        #: No record can meet it.
+        self.never = (
+            "false" in self._conditions
+            or (self.several is not None and not self.values)
+            or (query.by_audience and query.audiences == frozenset())
+        )
+
+    def rows(self, what: str, limit: int, audience: str, value: str, more: str = "") -> str:
+        """Its first rows. `audience` and `value` are what the two varying columns are compared with, if they are."""
+        collection = self.query.collection
+        compared = [f"{column(collection, AUDIENCE)} {audience}"] if audience else []
+        if self.several is not None:
+            compared.append(f"{column(collection, self.several)} {value}")
+        conditions = [*compared, *self._conditions, *([more] if more else [])]
+        return (
+            f"SELECT {what} FROM records WHERE {' AND '.join(conditions)} "  # noqa: S608 - declared names only
+            f"ORDER BY {_order_of_index(self.query, self.place)} LIMIT {limit}"
+        )
+
+
+def _runs_of_audiences(run: _IndexRun) -> list[str] | None:
+    """What the audience is compared with, if it is, where there are few runs; None where there are many."""
+    if not run.query.by_audience:
+        return [""]
+    if isinstance(run.query.audiences, Everything):
+        return None
+    audiences: list[str | None] = [*sorted(run.query.audiences)]
+    if len(audiences) > 1:
+        most = _FEW_RUNS // max(len(run.values), 1)
+        if len(audiences) > most:
+            return None
+        # Whoever has a few asks by the same statement, which the server plans once: nothing equals NULL.
+        audiences += [None] * (most - len(audiences))
+    return [f"= {run.arguments.add(audience)}" for audience in audiences]
+
+
+def _union(run: _IndexRun, audiences: Iterable[str]) -> str:
+    """Every run up to the limit, merged: the server reads one row of each, and one for each row of the page."""
+    values = [f"= {run.arguments.add(value)}" for value in run.values] or [""]
+    what = f"key, value, version, {run.place} AS place"
+    limit = run.query.limit + 1
+    runs = [f"({run.rows(what, limit, audience, value)})" for audience in audiences for value in values]
+    return f"SELECT key, convert_to(value, 'UTF8'), version FROM ({' UNION ALL '.join(runs)}) AS found"  # noqa: S608
+
+
+def _merge_heads(run: _IndexRun) -> str:
+    """The first row of each run tells which of them a page can need: those with the best heads, as many as the page has
+    rows, and of those nothing beyond the last such head. Records without an audience are one more run."""
+    query, arguments = run.query, run.arguments
+    limit = query.limit + 1
+    sources = [_audiences(query, arguments)]
+    names = ["audience"]
+    if run.several is not None:
+        kind = "bigint" if query.collection.fields[run.several].kind is int else "text"
+        sources.append(f"unnest({arguments.add(run.values)}::{kind}[]) AS lead (value)")
+        names.append("value")
+    leads = ", ".join(names)
+    order = _order(query, "place", "key")
+    head = run.rows(f"{run.place} AS place, key", 1, "= runs.audience", "= runs.value")
+    what = f"key, value, version, {run.place} AS place"
+    rows = run.rows(what, limit, "= heads.audience", "= heads.value", _not_beyond_last(query, arguments))
+    found = f"SELECT found.* FROM heads CROSS JOIN LATERAL ({rows}) AS found"  # noqa: S608 - declared names only
+    if isinstance(query.audiences, Everything):
+        values = [f"= {arguments.add(value)}" for value in run.values] or [""]
+        nobody = [run.rows(what, limit, "IS NULL", value) for value in values]
+        found = " UNION ALL ".join([found, *(f"({one})" for one in nobody)])
+    return (
+        f"WITH runs AS (SELECT {leads} FROM {' CROSS JOIN '.join(sources)}), "  # noqa: S608 - declared names only
+        f"heads AS MATERIALIZED (SELECT {leads}, place, key FROM runs CROSS JOIN LATERAL ({head}) AS head "
+        f"ORDER BY {order} LIMIT {limit}), "
+        f"last AS MATERIALIZED (SELECT place, key FROM heads ORDER BY {order} OFFSET {query.limit}) "
+        f"SELECT key, convert_to(value, 'UTF8'), version FROM ({found}) AS found"
+    )
+
+
+def _audiences(query: Query, arguments: Arguments) -> str:
+    """The reader's audiences, or all that there are."""
+    if not isinstance(query.audiences, Everything):
+        return f"unnest({arguments.add(sorted(query.audiences))}::text[]) AS reader (audience)"
+    kind = f"collection = '{query.collection.name}' AND field = '{AUDIENCE}' AND known"
+    return (
+        f"(SELECT value AS audience FROM (SELECT value, n FROM counts WHERE {kind} "  # noqa: S608 - declared names only
+        f"UNION ALL SELECT value, n FROM count_deltas WHERE {kind}) AS counted "
+        "GROUP BY value HAVING sum(n) > 0) AS reader"
+    )
+
+
+def _not_beyond_last(query: Query, arguments: Arguments) -> str:
+    """A page that is full with heads needs no row that comes after the last of them."""
+    sign = ">=" if query.descending else "<="
+    if query.order_by == "key":
+        end = query.prefix if query.descending else end_of(query.prefix)
+        last = "(SELECT key FROM last)"
+        return "" if end is None else f"key {sign} coalesce({last}, {arguments.add(end)})"
+    if query.collection.fields[query.order_by].kind is not int:
+        return ""
+    end_of_all = -_MOST if query.descending else _MOST
+    last = "(SELECT place FROM last)"
+    return f"{column(query.collection, query.order_by)} {sign} coalesce({last}, {end_of_all})"
+
+
+def _by_key(query: Query, arguments: Arguments, now: int) -> str:
+    collection = query.collection
+    after = query.after[1].partition("\0")[0] if query.after is not None else None
+    ranges = key_ranges(arguments, query.prefix, None if query.descending else after, collection.exclude)
+    if query.descending and after is not None:
+        ranges += f" AND key < {arguments.add(after)}"
+    return (
+        f"SELECT {ENTRY} FROM records WHERE {ranges} AND {_alive(arguments, now)} "  # noqa: S608 - declared names only
+        f"ORDER BY key {'DESC' if query.descending else 'ASC'} LIMIT {arguments.add(query.limit + 1)}"
+    )
+
+
+def _alive(arguments: Arguments, now: int) -> str:
+    return f"(expires_at IS NULL OR expires_at > {arguments.add(now)})"
+
+
+def _order(query: Query, place: str, key: str) -> str:
+    direction = "DESC" if query.descending else "ASC"
+    return f"{key} {direction}" if query.order_by == "key" else f"{place} {direction}, {key} {direction}"
+
+
+def _order_of_index(query: Query, place: str) -> str:
+    """The same order with the index's first columns named. All rows are equal in them; the planner knows that of a
+    value, but not of NULL, and would rather walk through every key than sort."""
+    direction = "DESC" if query.descending else "ASC"
+    names = [AUDIENCE] if query.by_audience else []
+    names += [
+        name for name, condition in query.equal if not isinstance(condition, Is) or condition.value is None
+    ]
+    first = [f"{column(query.collection, name)} {direction}" for name in names]
+    return ", ".join([*first, _order(query, place, "key")])
+
+
+def _equals(collection: RecordKind, name: str, value: Value, arguments: Arguments) -> str:
+    field = column(collection, name)
+    if value is None:
+        return f"{field} IS NULL"
+    return f"{field} = {arguments.add(value)}" if _storable(collection, name, value) else "false"
+
+
+def _bounds_of_key(query: Query, arguments: Arguments) -> list[str]:
+    bounds = []
+    if query.prefix != query.collection.prefix:
+        bounds.append(key_ranges(arguments, query.prefix, None, ()))
+    if query.after is not None:
+        last = arguments.add(query.after[1].partition("\0")[0])
+        bounds.append(f"key {'<' if query.descending else '>'} {last}")
+    return bounds
+
+
+def _bounds(query: Query, arguments: Arguments) -> list[str]:
+    """The range on the field that orders; entries without the field are not in it."""
+    collection = query.collection
+    name = column(collection, query.order_by)
+    kind = collection.fields[query.order_by].kind
+    within = query.within or Between()
+    if query.within is not None and kind is not int:
+        return ["false"]
+    bounds = [f"{name} IS NOT NULL"]
+    if within.least is not None:
+        bounds.append(f"{name} >= {arguments.add(within.least)}" if within.least <= _MOST else "false")
+    if within.most is not None:
+        bounds.append(f"{name} <= {arguments.add(within.most)}" if within.most >= _LEAST else "false")
+    if query.after is not None:
+        value, key = query.after
+        if type(value) is not kind or not _storable(collection, query.order_by, value):
+            raise InvalidInput("The cursor belongs to another sort order.", field="after", fix=FIRST_PAGE)
+        sign = "<" if query.descending else ">"
+        bounds.append(
+            f"({name}, key) {sign} ({arguments.add(value)}, {arguments.add(key.partition(chr(0))[0])})"
+        )
+    return bounds
+
+
+def _storable(collection: RecordKind, name: str, value: Value) -> bool:
+    """Whether the column can hold it; what it cannot hold, no entry has."""
+    if collection.fields[name].kind is int:
+        return type(value) is int and _LEAST <= value <= _MOST
+    return isinstance(value, str) and "\0" not in value
+
+
+# Searched terms.
+
+
+class Matches(msgspec.Struct, frozen=True):
+    """The statement of a search up to what it selects: `found` has the keys in order."""
+
+    text: str
+    arguments: list[object]
+    #: Conditions that must be looked at in the value.
+    rest: list[tuple[str, Condition]]
+
+    def select(self, what: str) -> str:
+        return (
+            f"{self.text} SELECT {what} FROM found JOIN records USING (key) "  # noqa: S608 - declared names only
+            "ORDER BY found.place, found.weight DESC NULLS LAST, found.key"
+        )
+
+
+def search(
+    collection: RecordKind,
+    steps: Sequence[SearchStep],
+    audiences: Audiences,
+    conditions: Iterable[tuple[str, Condition]],
+    now: int,
+    limit: int,
+    *,
+    few: bool,
+    loosely: bool = False,
+) -> Matches:
+    """The keys of what matches, in the steps' order, one more than the limit.
+
+    Each step gives its heaviest ones; once there are enough, the wider steps are not looked at. Of a common word the
+    server walks along the weights until it has enough, of a rare one it sorts the matches: the statistics tell which.
+    Each match is tested for its audience. Where the audiences have `few` records, the index gives those of them that
+    match: a common word would have very many matches that may not be read. Loosely, every step has a rare word or is
+    about the heaviest records alone: the index gives the matches of the former, and the latter are read once.
+    """
+    arguments = Arguments()
+    kept = kept_fields(collection)
+    readable = [_alive(arguments, now)]
+    filters: list[str] = []
+    rest: list[tuple[str, Condition]] = []
+    for name, condition in conditions:
+        if name in kept:
+            filters.append(_filter(collection, name, condition, arguments))
+        else:
+            rest.append((name, condition))
+    if not isinstance(audiences, Everything):
+        readable.append(_readable(column(collection, AUDIENCE), audiences, arguments, few=few))
+    # What the index of weights is made for; the words say it too, in a way that only theirs understands.
+    weighed = f"collection = '{collection.name}'"
+    most = limit + 1
+    weight = column(collection, collection.weighed)
+    order = "ORDER BY weight DESC NULLS LAST, key"
+    parts: list[str] = []
+    tests: list[str] = []
+    for place, step in enumerate(steps):
+        query = f"{arguments.add(_query(step))}::tsquery"
+        # As an inner question: the planner would overestimate many rare words, and not use their index.
+        match = f"{_words(collection, step)} @@ {f'(SELECT {query})' if loosely else query}"
+        if step.heaviest:
+            tests.append(f"{match} AS fits{place}")
+            found = f"SELECT key, weight FROM heavy WHERE fits{place}"  # noqa: S608 - our own names
+        else:
+            tested = [match, *([] if few or loosely else [weighed]), *readable, *filters]
+            found = f"SELECT key, {weight} AS weight FROM records WHERE {' AND '.join(tested)}"  # noqa: S608
+            if few or loosely:
+                # Planned without the limit, with which the planner would hope to meet as many early in the order, where
+                # all may be hidden.
+                parts.append(f"all{place} AS MATERIALIZED ({found})")
+                found = f"SELECT * FROM all{place} WHERE true"  # noqa: S608 - our own names
+        if not rest:
+            before = [f" AND (SELECT count(*) FROM step{one}) < {most}" for one in range(place)]  # noqa: S608
+            found += f"{''.join(before)} {order} LIMIT {most}"
+        parts.append(f"step{place} AS MATERIALIZED ({found})")
+    if tests:
+        # The index of words knows the audiences, and without them the one of weights is shorter.
+        by_audience = few and not isinstance(audiences, Everything)
+        first = " AND ".join([f"{_words(collection)} IS NOT NULL" if by_audience else weighed, *readable])
+        heavy = (
+            f"SELECT * FROM records WHERE {first} ORDER BY {weight} DESC NULLS LAST, key "  # noqa: S608
+            f"LIMIT {max(step.heaviest for step in steps)}"
+        )
+        narrowed = f" WHERE {' AND '.join(filters)}" if filters else ""
+        tested_once = (
+            f"SELECT key, {weight} AS weight, {', '.join(tests)} FROM ({heavy}) AS records{narrowed}"  # noqa: S608
+        )
+        parts.insert(0, f"heavy AS MATERIALIZED ({tested_once})")
+    every = " UNION ALL ".join(
+        f"SELECT key, weight, {place} AS place FROM step{place}"  # noqa: S608 - our own names
+        for place in range(len(steps))
+    )
+    parts.append(
+        f"found AS MATERIALIZED (SELECT key, min(weight) AS weight, min(place) AS place FROM ({every}) AS every "  # noqa: S608
+        f"GROUP BY key ORDER BY min(place), min(weight) DESC NULLS LAST, key{'' if rest else f' LIMIT {most}'})"
+    )
+    return Matches(f"WITH {', '.join(parts)}", arguments.values, rest)
+
+
+def _words(collection: RecordKind, step: SearchStep | None = None) -> str:
+    """The searched words, as the indexes have them."""
+    terms = _TELLING if step is not None and step.in_name else _ALL
+    return f"(CASE WHEN collection = '{collection.name}' THEN {terms} END)"
+
+
+def _readable(field: str, audiences: frozenset[str], arguments: Arguments, *, few: bool) -> str:
+    """That a match is of one of the audiences. With many of them the planner would read all of their records from an
+    index and then look for the words in those; an expression has no such index."""
+    readers = f"{arguments.add(sorted(audiences))}::text[]"
+    if few:
+        # As the indexes of words have it.
+        return f"ARRAY[{field}] && {readers}"
+    tested = field if len(audiences) <= FEW_AUDIENCES else f"({field} || '')"
+    return f"{tested} = ANY ({readers})"
+
+
+def _query(step: SearchStep) -> str:
+    """Each term quoted. Terms are letters, digits and marks, so a quote cannot end early."""
+    ways = (" & ".join(f"({' | '.join(_quote(one) for one in part)})" for part in way) for way in step.ways)
+    return " | ".join(f"({way})" for way in ways)
+
+
+def _quote(term: Lexeme) -> str:
+    """A beginning with the whole word beside it: the planner knows how common a word is, but not a beginning."""
+    return f"'{term.text}' | '{term.text}':*" if term.is_prefix else f"'{term.text}'"
+
+
+def _filter(collection: RecordKind, name: str, condition: Condition, arguments: Arguments) -> str:
+    field = column(collection, name)
+    match condition:
+        case Is(value=value):
+            return _equals(collection, name, value, arguments)
+        case In(values=values):
+            storable = [value for value in values if _storable(collection, name, value)]
+            return f"{field} = ANY ({arguments.add(storable)})" if storable else "false"
+        case Between(least=least, most=most) if collection.fields[name].kind is int:
+            if (least or 0) > _MOST or (most or 0) < _LEAST:
+                return "false"
+            low = max(_LEAST if least is None else least, _LEAST)
+            high = min(_MOST if most is None else most, _MOST)
+            return f"{field} BETWEEN {arguments.add(low)} AND {arguments.add(high)}"
+        case _:
+            return "false"

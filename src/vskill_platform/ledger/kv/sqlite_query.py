@@ -1,0 +1,516 @@
+"""Questions to the SQLite store as SQL: ranges of keys, declared fields, searched terms. Values are always
+parameters; only declared names stand in the text.
+
+Every question over fields names its index (`INDEXED BY`), so that SQLite either uses it or refuses: no plan is
+left to chance.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from vskill_core.errors import InvalidInput
+from vskill_platform.domain.audience import Audiences, Everything
+from vskill_platform.domain.skills.search import Lexeme, SearchStep
+from vskill_platform.ledger.database.sqlite import Read
+from vskill_platform.ledger.kv.collections import AUDIENCE, RecordKind, Value
+from vskill_platform.ledger.kv.fields import column, end_of, kept_fields
+from vskill_platform.ledger.kv.query import FIRST_PAGE, Between, Condition, In, Is, Query
+from vskill_platform.ledger.kv.sqlite_fields import audience_term, search_table
+
+Row = tuple[Any, ...]
+Parameters = list[Value]
+#: The pairs of each range, how many there are, and the last key where there may be more.
+Joined = tuple[list[bytes], int, str | None]
+
+#: What an entry is made of; the cast gives the value's bytes without decoding them.
+ENTRY = "key, CAST(value AS BLOB), version"
+
+_LEAST = -(2**63)
+_MOST = 2**63 - 1
+_ALIVE = "(expires_at IS NULL OR expires_at > ?)"
+
+
+class Clause(msgspec.Struct, frozen=True):
+    """A piece of SQL and its parameters."""
+
+    text: str
+    parameters: tuple[Value, ...] = ()
+
+
+NEVER = Clause("0")
+
+
+def index_name(collection: RecordKind, fields: Sequence[str]) -> str:
+    return f"{collection.name}_by_{'_'.join(fields)}"
+
+
+# Ranges of keys.
+
+
+def key_ranges(prefix: str, after: str | None, exclude: Iterable[str]) -> Iterator[Clause]:
+    """The ranges of keys that are left when the excluded ones are cut out, in order."""
+    least, beyond = (after, True) if after is not None and after >= prefix else (prefix, False)
+    for hole in sorted(exclude):
+        if not hole.startswith(prefix) and not prefix.startswith(hole):
+            continue
+        if hole > least:
+            yield _key_range(least, hole, beyond=beyond)
+        end = end_of(hole)
+        if end is None:
+            return
+        if end > least:
+            least, beyond = end, False
+    end = end_of(prefix)
+    if end is None or least < end:
+        yield _key_range(least, end, beyond=beyond)
+
+
+def _key_range(least: str, end: str | None, *, beyond: bool) -> Clause:
+    start = "key > ?" if beyond else "key >= ?"
+    return Clause(start, (least,)) if end is None else Clause(f"{start} AND key < ?", (least, end))
+
+
+def read_ranges(
+    read: Read, what: str, ranges: Iterable[Clause], limit: int, now: int, *, descending: bool = False
+) -> list[Row]:
+    """Living records of the ranges, one range after the other, up to the limit."""
+    direction = "DESC" if descending else "ASC"
+    rows: list[Row] = []
+    for one in ranges:
+        rows += read(
+            f"SELECT {what} FROM records WHERE {one.text} AND {_ALIVE} ORDER BY key {direction} LIMIT ?",  # noqa: S608
+            [*one.parameters, now, limit - len(rows)],
+        )
+        if len(rows) >= limit:
+            break
+    return rows
+
+
+def join_ranges(read: Read, ranges: Iterable[Clause], limit: int, now: int) -> Joined:
+    """Living records of the ranges as pairs of key and value, joined by SQLite itself: every row that is fetched
+    waits for the interpreter's lock, and so there is one for each range."""
+    joined: list[bytes] = []
+    left = limit
+    for one in ranges:
+        ((pairs, last, count),) = read(
+            "SELECT CAST(group_concat('[' || json_quote(key) || ',' || value || ']') AS BLOB), max(key), count(*) "  # noqa: S608
+            f"FROM (SELECT key, value FROM records WHERE {one.text} AND {_ALIVE} ORDER BY key LIMIT ?)",
+            [*one.parameters, now, left],
+        )
+        left -= count
+        if count:
+            joined.append(pairs)
+        if not left:
+            return joined, limit, last
+    return joined, limit - left, None
+
+
+# Declared fields.
+
+
+def select(read: Read, query: Query, now: int) -> list[Row]:
+    """The entries that a query asks for, one more than its limit where there are more."""
+    if query.order_by == "key" and not query.equal and not query.by_audience:
+        return _select_by_key(read, query, now)
+    statement = _select_by_index(query, now)
+    return [] if statement is None else read(statement.text, list(statement.parameters))
+
+
+def _select_by_key(read: Read, query: Query, now: int) -> list[Row]:
+    exclude = query.collection.exclude
+    after = query.after[1] if query.after is not None else None
+    if not query.descending:
+        ranges = list(key_ranges(query.prefix, after, exclude))
+        return read_ranges(read, ENTRY, ranges, query.limit + 1, now)
+    ranges = list(key_ranges(query.prefix, None, exclude))[::-1]
+    if after is not None:
+        ranges = [Clause(f"{one.text} AND key < ?", (*one.parameters, after)) for one in ranges]
+    return read_ranges(read, ENTRY, ranges, query.limit + 1, now, descending=True)
+
+
+class _Lead(msgspec.Struct, frozen=True):
+    """A first column of the index that serves a question: it has one value, or a run for each of several."""
+
+    column: str
+    #: The value where there is one; otherwise what gives the values, each as `value`.
+    value: Value = None
+    values: Clause | None = None
+
+
+def _leads(query: Query) -> list[_Lead] | None:
+    """The index's columns before the one that orders; None where one of them can have no value."""
+    leads: list[_Lead | None] = []
+    collection = query.collection
+    if query.by_audience:
+        name = column(collection, AUDIENCE)
+        if isinstance(query.audiences, Everything):
+            leads.append(_Lead(name, values=_existing_audiences(collection)))
+        else:
+            leads.append(_lead(name, sorted(query.audiences)))
+    for name, condition in query.equal:
+        values = condition.distinct if isinstance(condition, In) else (condition.value,)
+        leads.append(_lead(column(collection, name), values))
+    certain = [lead for lead in leads if lead is not None]
+    return certain if len(certain) == len(leads) else None
+
+
+def _lead(name: str, values: Iterable[Value]) -> _Lead | None:
+    storable = [value for value in values if _storable(value)]
+    if len(storable) <= 1:
+        return _Lead(name, storable[0]) if storable else None
+    return _Lead(name, values=Clause("json_each(?)", (msgspec.json.encode(storable).decode(),)))
+
+
+def _existing_audiences(collection: RecordKind) -> Clause:
+    """Every audience that a record has; the empty blob stands for none."""
+    return Clause(
+        "(SELECT nullif(value, x'') AS value FROM counts "  # noqa: S608 - declared names only
+        f"WHERE collection = '{collection.name}' AND field = '{AUDIENCE}' AND n > 0)"
+    )
+
+
+def _select_by_index(query: Query, now: int) -> Clause | None:
+    """One run along the index, or several merged; None where nothing can be found."""
+    leads, bounds = _leads(query), _bounds(query, _beyond(query))
+    if leads is None or NEVER in bounds:
+        return None
+    varying = [lead for lead in leads if lead.values is not None]
+    fixed = {lead.column: Clause("?", (lead.value,)) for lead in leads if lead.values is None}
+    if varying:
+        return _walk(query, varying, fixed, bounds, now)
+    what = f"id, {_place_of(query)} AS place, key"
+    found = _first(query, fixed, [*bounds, Clause(_ALIVE, (now,))], what, query.limit + 1)
+    return Clause(
+        f"SELECT r.key, CAST(r.value AS BLOB), r.version FROM ({found.text}) AS found "  # noqa: S608 - declared names only
+        f"JOIN records AS r ON r.id = found.id ORDER BY {_order(query, 'found.place', 'found.key')}",
+        found.parameters,
+    )
+
+
+def _walk(
+    query: Query, varying: Sequence[_Lead], fixed: Mapping[str, Clause], bounds: Sequence[Clause], now: int
+) -> Clause:
+    """The runs merged: the head of each is put into a queue in the question's order, and whichever is taken out is
+    replaced by the row after it in its run. So a page reads one row of each run, and one for each of its own rows.
+
+    Expired rows go through the queue like others and are left out behind it: the index does not know of them, and one
+    look at the record for each run is saved."""
+    names = [f"lead{number}" for number in range(len(varying))]
+    heads = {lead.column: Clause(f"{name}.value") for name, lead in zip(names, varying, strict=True)}
+    taken = {lead.column: Clause(f"walk.{name}") for name, lead in zip(names, varying, strict=True)}
+    sources = [
+        Clause(f"{lead.values.text} AS {name}", lead.values.parameters)
+        for name, lead in zip(names, varying, strict=True)
+        if lead.values is not None
+    ]
+    head = _first(query, {**fixed, **heads}, bounds, "id", 1)
+    beyond = _bounds(query, _beyond_place(query, "walk.place", "walk.key"))
+    following = _first(query, {**fixed, **taken}, beyond, "id", 1)
+    place = f"r.{_place_of(query)}" if query.order_by != "key" else "NULL"
+    # Without a limit SQLite would drop the queue's order, and so the page's; -1 is none. The walk ends with the page.
+    text = (
+        f"WITH RECURSIVE walk (id, place, key, {', '.join(names)}) AS ("  # noqa: S608 - declared names only
+        f"SELECT r.id, {place}, r.key, {', '.join(f'{name}.value' for name in names)} "
+        f"FROM {' CROSS JOIN '.join(one.text for one in sources)} CROSS JOIN records AS r ON r.id = ({head.text}) "
+        f"UNION ALL SELECT r.id, {place}, r.key, {', '.join(f'walk.{name}' for name in names)} "
+        f"FROM walk CROSS JOIN records AS r ON r.id = ({following.text}) ORDER BY {_order(query, '2', '3')} LIMIT -1) "
+        "SELECT r.key, CAST(r.value AS BLOB), r.version FROM walk CROSS JOIN records AS r ON r.id = walk.id "
+        f"WHERE {_ALIVE} LIMIT ?"
+    )
+    parameters = [value for one in (*sources, head, following) for value in one.parameters]
+    return Clause(text, (*parameters, now, query.limit + 1))
+
+
+def _first(
+    query: Query, leads: Mapping[str, Clause], bounds: Sequence[Clause], what: str, most: int
+) -> Clause:
+    """The first rows of one run along the index."""
+    collection = query.collection
+    conditions = [
+        Clause(f"collection = '{collection.name}'"),
+        *(Clause(f"{name} IS {one.text}", one.parameters) for name, one in leads.items()),
+        *bounds,
+        *(_filter(collection, name, condition) for name, condition in query.also),
+    ]
+    return Clause(
+        f"SELECT {what} FROM records INDEXED BY {_index_of(query)} "  # noqa: S608 - declared names only
+        f"WHERE {' AND '.join(one.text for one in conditions)} "
+        f"ORDER BY {_order(query, _place_of(query), 'key')} LIMIT ?",
+        (*(value for one in conditions for value in one.parameters), most),
+    )
+
+
+def _index_of(query: Query) -> str:
+    names = [AUDIENCE] if query.by_audience else []
+    names += [name for name, _ in query.equal]
+    return index_name(query.collection, names if query.order_by == "key" else [*names, query.order_by])
+
+
+def _place_of(query: Query) -> str:
+    return "NULL" if query.order_by == "key" else column(query.collection, query.order_by)
+
+
+def _order(query: Query, place: str, key: str) -> str:
+    direction = "DESC" if query.descending else "ASC"
+    return f"{key} {direction}" if query.order_by == "key" else f"{place} {direction}, {key} {direction}"
+
+
+def _bounds(query: Query, beyond: Clause | None) -> list[Clause]:
+    """The range on what orders. A field's always has a lower end, so that entries without the field are not read; what
+    lies beyond a cursor takes the place of the end that it narrows."""
+    if query.order_by == "key":
+        return [*_bounds_of_prefix(query), *([] if beyond is None else [beyond])]
+    name = column(query.collection, query.order_by)
+    kind = query.collection.fields[query.order_by].kind
+    within = query.within or Between()
+    if _is_empty(within) or (query.within is not None and kind is not int):
+        return [NEVER]
+    least: Value = _at_least(within) if kind is int else ""
+    lower = Clause(f"{name} >= ?", (least,))
+    upper = Clause(f"{name} <= ?", (min(within.most, _MOST),)) if within.most is not None else None
+    # Of two ends at the same place the cursor is the narrower one, and of equals the first is taken.
+    if beyond is not None and not query.descending:
+        lower = max(beyond, lower, key=_place) if beyond.parameters else beyond
+    elif beyond is not None:
+        upper = beyond if upper is None or not beyond.parameters else min(beyond, upper, key=_place)
+    return [lower] if upper is None else [lower, upper]
+
+
+def _bounds_of_prefix(query: Query) -> list[Clause]:
+    """The keys under a longer prefix; those of the whole collection are what its indexes hold."""
+    if query.prefix == query.collection.prefix:
+        return []
+    end = end_of(query.prefix)
+    lower = Clause("key >= ?", (query.prefix,))
+    return [lower] if end is None else [lower, Clause("key < ?", (end,))]
+
+
+def _place(bound: Clause) -> Any:
+    return bound.parameters[0]
+
+
+def _beyond(query: Query) -> Clause | None:
+    """What lies after the cursor, in the query's direction."""
+    if query.after is None:
+        return None
+    value, key = query.after
+    if query.order_by == "key":
+        return msgspec.structs.replace(_beyond_place(query, "?", "?"), parameters=(key,))
+    kind = query.collection.fields[query.order_by].kind
+    if type(value) is not kind or not _storable(value):
+        raise InvalidInput("The cursor belongs to another sort order.", field="after", fix=FIRST_PAGE)
+    return msgspec.structs.replace(_beyond_place(query, "?", "?"), parameters=(value, key))
+
+
+def _beyond_place(query: Query, place: str, key: str) -> Clause:
+    sign = "<" if query.descending else ">"
+    if query.order_by == "key":
+        return Clause(f"key {sign} {key}")
+    return Clause(f"({_place_of(query)}, key) {sign} ({place}, {key})")
+
+
+def _at_least(within: Between) -> int:
+    return _LEAST if within.least is None else max(within.least, _LEAST)
+
+
+def _is_empty(within: Between) -> bool:
+    """Whether no integer that a column can hold lies in the range."""
+    return _at_least(within) > _MOST or (within.most is not None and within.most < _LEAST)
+
+
+def _storable(value: Value) -> bool:
+    """Whether a column can hold it; what it cannot hold, no entry has."""
+    if isinstance(value, str):
+        return "\0" not in value
+    return value is None or _LEAST <= value <= _MOST
+
+
+# Counts.
+
+#: For more audiences than this, those of all records are looked at first, to sum the smaller side.
+FEW_AUDIENCES = 10
+
+
+def count(
+    read: Read, collection: RecordKind, fields: Sequence[str], audiences: Audiences
+) -> dict[str, dict[str | None, int]]:
+    """The counts of each of these fields. Beside the sums over everything there are those of each audience: where a
+    reader has most of them, the others are taken off."""
+    if isinstance(audiences, Everything):
+        return _sum_counts(fields, _read_totals(read, collection, fields))
+    readable: set[str | bytes] = set(audiences)
+    if len(readable) > FEW_AUDIENCES:
+        existing = {value for _, value, _ in _read_totals(read, collection, (AUDIENCE,))}
+        hidden, readable = existing - readable, existing & readable
+        if len(hidden) < len(readable):
+            totals = _read_totals(read, collection, fields)
+            taken_off = [
+                (name, value, -n) for name, value, n in _read_counts(read, collection, fields, hidden)
+            ]
+            return _sum_counts(fields, [*totals, *taken_off])
+    return _sum_counts(fields, _read_counts(read, collection, fields, readable))
+
+
+def _read_totals(read: Read, collection: RecordKind, fields: Sequence[str]) -> list[Row]:
+    return read(
+        "SELECT field, value, n FROM counts "
+        "WHERE collection = ? AND field IN (SELECT value FROM json_each(?)) AND n > 0",
+        [collection.name, msgspec.json.encode(fields).decode()],
+    )
+
+
+def _read_counts(
+    read: Read, collection: RecordKind, fields: Sequence[str], audiences: Iterable[str | bytes]
+) -> list[Row]:
+    """Their sums. No audience is the empty blob, which JSON cannot hold: it is null there."""
+    named = [None if one == b"" else one for one in audiences]
+    return read(
+        "SELECT counted.field, counted.value, sum(counted.n) FROM json_each(?) AS f CROSS JOIN json_each(?) AS a "
+        "CROSS JOIN audience_counts AS counted ON counted.collection = ? AND counted.field = f.value "
+        "AND counted.audience = ifnull(a.value, x'') GROUP BY counted.field, counted.value",
+        [
+            msgspec.json.encode(fields).decode(),
+            msgspec.json.encode(named).decode(),
+            collection.name,
+        ],
+    )
+
+
+def _sum_counts(fields: Sequence[str], rows: Iterable[Row]) -> dict[str, dict[str | None, int]]:
+    found: dict[str, dict[str | None, int]] = {field: {} for field in fields}
+    for field, value, n in rows:
+        name = None if value == b"" else str(value)
+        found[field][name] = found[field].get(name, 0) + n
+    return {field: {name: n for name, n in values.items() if n} for field, values in found.items()}
+
+
+# Searched terms.
+
+
+def split_filters(
+    collection: RecordKind, conditions: Iterable[tuple[str, Condition]]
+) -> tuple[list[Clause], dict[str, Condition]]:
+    """Conditions on fields that have a column, as SQL; and the others, to be looked at in the value."""
+    kept = kept_fields(collection)
+    clauses: list[Clause] = []
+    rest: dict[str, Condition] = {}
+    for name, condition in conditions:
+        if name in kept:
+            clauses.append(_filter(collection, name, condition))
+        else:
+            rest[name] = condition
+    return clauses, rest
+
+
+def _filter(collection: RecordKind, name: str, condition: Condition) -> Clause:
+    field = column(collection, name)
+    match condition:
+        case Is(value=value):
+            return Clause(f"{field} IS ?", (value,)) if _storable(value) else NEVER
+        case In(values=values):
+            storable = tuple(value for value in values if _storable(value))
+            return Clause(f"{field} IN ({', '.join('?' * len(storable))})", storable) if storable else NEVER
+        case Between() if collection.fields[name].kind is int and not _is_empty(condition):
+            most = _MOST if condition.most is None else min(condition.most, _MOST)
+            return Clause(f"{field} BETWEEN ? AND ?", (_at_least(condition), most))
+        case _:
+            return NEVER
+
+
+def narrow_index(collection: RecordKind) -> str:
+    """The index that holds all that ordering the matches needs (`tools/declared_schema.py`)."""
+    return f"{collection.name}_narrow"
+
+
+def search(
+    read: Read,
+    collection: RecordKind,
+    steps: Sequence[SearchStep],
+    audiences: Audiences,
+    filters: Sequence[Clause],
+    now: int,
+    most: int | None,
+) -> list[int]:
+    """The numbers of the records in the steps' order, up to a limit (`most`).
+
+    Each step gives its first ones; once there are enough, the wider steps are not looked at. The audience is a term of
+    the index like any other, so what a reader may not read is skipped with its words and never looked at; each entry's
+    own column is tested beside it.
+    """
+    if NEVER in filters:
+        return []
+    readable = ""
+    conditions = [Clause(f"collection = '{collection.name}'"), Clause(_ALIVE, (now,))]
+    if not isinstance(audiences, Everything):
+        named = sorted(audiences)
+        readable = f" AND {AUDIENCE} : ({' OR '.join(map(audience_term, named))})"
+        wanted = Clause("IN (SELECT value FROM json_each(?))", (msgspec.json.encode(named).decode(),))
+        conditions.append(Clause(f"{column(collection, AUDIENCE)} {wanted.text}", wanted.parameters))
+    every = f"{{{' '.join(collection.searched)}}}"
+    found: dict[int, None] = {}
+    heavy: dict[int, str] = {}
+    for step in steps:
+        fields = collection.searched[0] if step.in_name else every
+        match = f"({fields} : ({_match(step)})){readable}"
+        tested = [*conditions, *filters]
+        if step.heaviest:
+            # Read once: it goes over all records of the collection.
+            if step.heaviest not in heavy:
+                chosen = _heaviest(collection, conditions, step.heaviest)
+                numbers = [number for (number,) in read(chosen.text, list(chosen.parameters))]
+                heavy[step.heaviest] = msgspec.json.encode(numbers).decode()
+            tested.append(Clause("records.id IN (SELECT value FROM json_each(?))", (heavy[step.heaviest],)))
+        statement = _matching(collection, match, tested, -1 if most is None else most)
+        found |= dict.fromkeys(number for (number,) in read(statement.text, list(statement.parameters)))
+        if most is not None and len(found) >= most:
+            break
+    return list(found)[:most]
+
+
+def _heaviest(collection: RecordKind, conditions: Sequence[Clause], count: int) -> Clause:
+    """The numbers of so many records that meet the conditions, the heaviest first."""
+    return Clause(
+        f"SELECT id FROM records INDEXED BY {narrow_index(collection)} "  # noqa: S608 - declared names only
+        f"WHERE {' AND '.join(one.text for one in conditions)} "
+        f"ORDER BY {column(collection, collection.weighed)} DESC, key LIMIT ?",
+        (*(value for one in conditions for value in one.parameters), count),
+    )
+
+
+def _matching(collection: RecordKind, match: str, tested: Sequence[Clause], most: int) -> Clause:
+    """The numbers of the heaviest matches."""
+    table = search_table(collection)
+    conditions = [Clause(f"{table} MATCH ?", (match,)), *tested]
+    return Clause(
+        f"SELECT records.id FROM {table} CROSS JOIN records INDEXED BY {narrow_index(collection)} "  # noqa: S608 - declared names only
+        f"ON records.id = {table}.rowid WHERE {' AND '.join(one.text for one in conditions)} "
+        f"ORDER BY {column(collection, collection.weighed)} DESC, key LIMIT ?",
+        (*(value for one in conditions for value in one.parameters), most),
+    )
+
+
+def _match(step: SearchStep) -> str:
+    """Each term quoted. Terms are letters, digits and marks, so a quote cannot end early."""
+    ways = (
+        " AND ".join(f"({' OR '.join(_quote(one) for one in part)})" for part in way) for way in step.ways
+    )
+    return " OR ".join(f"({way})" for way in ways)
+
+
+def _quote(term: Lexeme) -> str:
+    return f'"{term.text}"{" *" if term.is_prefix else ""}'
+
+
+def read_found(read: Read, what: str, numbers: Sequence[int]) -> list[Row]:
+    """The records of these numbers, in their order."""
+    return read(
+        f"SELECT {what} FROM (SELECT key AS place, value AS number FROM json_each(?)) AS found "  # noqa: S608 - declared names only
+        "CROSS JOIN records ON records.id = found.number ORDER BY found.place",
+        [msgspec.json.encode(numbers).decode()],
+    )
+
+
+def holds(collection: RecordKind, value: bytes, conditions: Mapping[str, Condition]) -> bool:
+    return all(one.holds(collection.fields[name].read(value)) for name, one in conditions.items())

@@ -1,0 +1,1 @@
+"""What this machine and process give: child processes, threads, room on disk, slots, and what was read before."""

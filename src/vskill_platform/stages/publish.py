@@ -1,0 +1,293 @@
+"""Publishing: the one commit that makes a skill live. It writes the skill, its version with the signed attestation,
+its names and the submission's PUBLISHED together, asserts that the blocklist and the namespace are those that were
+looked at, or writes nothing."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from vskill_core.archives import ArchiveDigests, Artifact, archive_digests, artifact_of
+from vskill_core.content import (
+    FileEntry,
+    SkillFile,
+    content_hash,
+    manifest_of,
+    skill_file_of,
+    tree_hash,
+)
+from vskill_core.errors import SourceGone
+from vskill_core.findings import StaticReport
+from vskill_core.naming import slug_of
+from vskill_core.signing_keys import SigningKey
+from vskill_platform.domain import keys
+from vskill_platform.domain.blocklist import BlockTarget
+from vskill_platform.domain.evidence import Evidence
+from vskill_platform.domain.recall.block_index import all_targets
+from vskill_platform.domain.skills.listing import About, about
+from vskill_platform.domain.skills.numbering import version_note
+from vskill_platform.domain.skills.skill import (
+    Certification,
+    Publication,
+    PublishedSkill,
+    SkillVersion,
+    VersionStatus,
+    publish_version,
+)
+from vskill_platform.domain.skills.trust import TrustFacts
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.ledger.kv.entries import Assert, Operation
+from vskill_platform.signing.from_records import make_statement
+from vskill_platform.store.claims import HeldClaim, Passed
+from vskill_platform.store.people.namespaces import belonging_of
+from vskill_platform.store.recall.attestations import attestation_writes
+from vskill_platform.store.recall.blocklist import require_unblocked
+from vskill_platform.store.skills.names import claim_writes
+from vskill_platform.store.skills.quotas import count_publication
+from vskill_platform.store.skills.sketches import ContentMarks, marks_of, sketch_writes
+from vskill_platform.store.skills.skills import alias_writes, place_of, skill_writes
+from vskill_platform.store.stored_content import INLINE_BYTES, read_content
+from vskill_platform.store.verdicts.rule_figures import count_fired
+from vskill_platform.store.verdicts.scans import get_scan, scan_once
+from vskill_platform.worker_context import require_env
+from vskill_scan.reading.manifest import Manifest, admit_skill
+
+T = TypeVar("T")
+
+
+class TakenDown(Exception):
+    """A reviewer took this content down, so passing the checks again does not restore it."""
+
+
+class Content(msgspec.Struct, frozen=True):
+    """The bytes that were scanned."""
+
+    digest: str
+    files: tuple[SkillFile, ...]
+    #: The files by path, mode, size and hash, which the digest is taken of.
+    entries: tuple[FileEntry, ...]
+    manifest: Manifest
+    #: The blocklist at which no entry hit it, if this attempt has looked already.
+    unblocked: Assert | None = None
+    #: What the scan of this attempt said about it.
+    report: StaticReport | None = None
+    #: What it has in common with others, if this attempt has looked already.
+    marks: ContentMarks | None = None
+
+
+class _Measured(msgspec.Struct, frozen=True):
+    """What is taken of all bytes of a content: once, before the commit is tried."""
+
+    content_hash: str
+    tree_hash: str
+    archives: ArchiveDigests
+    artifact: Artifact
+
+
+class _Seal(msgspec.Struct, frozen=True):
+    """What an attestation needs beside the records and the bytes."""
+
+    key: SigningKey
+    report: StaticReport
+
+
+class VerifiedContent(msgspec.Struct, frozen=True):
+    """The content that this attempt scanned, and the approval to write with the publication."""
+
+    content: Content
+    approved: Passed
+
+
+async def publish(claim: HeldClaim, verified: VerifiedContent | None = None) -> None:
+    """Publish the bytes that were verified just now, or the stored ones of a submission that was approved before.
+    Raises Blocked, LowerVersion, QuotaExceeded, TakenDown or ClaimLost, and then nothing is live."""
+    content = verified.content if verified is not None else await _read_content(claim.record)
+    measured, seal = await _measure(content.files), await _make_seal(content)
+    marks = content.marks or await _find_marks(content, seal)
+    unblocked = content.unblocked
+
+    async def together(record: Submission) -> tuple[tuple[Operation, ...], dict[str, object]]:
+        nonlocal unblocked
+        # An earlier look serves once: where the commit fails, the blocklist may be what has changed.
+        asserted, unblocked = unblocked, None
+        operations, changes = await _publication(record, content, measured, seal, marks, asserted)
+        # What was approved before was counted when it was decided.
+        return (*operations, *(count_fired(record) if verified is not None else ())), changes
+
+    approved = verified.approved if verified is not None else None
+    await claim.end(State.PUBLISHED, "published", together, approved)
+
+
+async def require_publishable(record: Submission) -> tuple[PublishedSkill, PublishedSkill | None]:
+    """The skill as publishing the stored bytes now would leave it, and as it is. Raises what publishing would fail
+    with: Blocked, LowerVersion or SourceGone."""
+    content = await _read_content(record)
+    await require_unblocked(_targets(record, content))
+    _, canonical, skill, _ = await place_of(record.identity)
+    facts = _facts(record, content, canonical, await _measure(content.files))
+    return publish_version(skill, facts)[0], skill
+
+
+def _targets(record: Submission, content: Content) -> tuple[BlockTarget, ...]:
+    names = (record.skill_name, content.manifest.name)
+    return all_targets(record.identity, names, content.digest)
+
+
+async def _read_content(record: Submission) -> Content:
+    if record.digest is None:
+        raise SourceGone("no content was stored for this submission", submission=record.id)
+    files = await read_content(record.digest)
+    entries = await _in_thread_where_long(manifest_of, files)
+    return Content(record.digest, files, entries, admit_skill(files, slug_of(record.identity)))
+
+
+async def _measure(files: tuple[SkillFile, ...]) -> _Measured:
+    return await _in_thread_where_long(_measure_now, files)
+
+
+async def _in_thread_where_long(
+    work: Callable[[tuple[SkillFile, ...]], T], files: tuple[SkillFile, ...]
+) -> T:
+    if sum(len(file.data) for file in files) <= INLINE_BYTES:
+        return work(files)
+    return await asyncio.to_thread(work, files)
+
+
+def _measure_now(files: tuple[SkillFile, ...]) -> _Measured:
+    archives = archive_digests(files)
+    return _Measured(
+        content_hash=content_hash(skill_file_of(files).data),
+        tree_hash=tree_hash(files),
+        archives=archives,
+        artifact=artifact_of(files, archives),
+    )
+
+
+async def _make_seal(content: Content) -> _Seal | None:
+    signing = require_env("signing").signing
+    if signing is None:
+        return None
+    report = content.report or await scan_once(content.files, content.digest)
+    return _Seal(await signing.current(), report)
+
+
+async def _find_marks(content: Content, seal: _Seal | None) -> ContentMarks:
+    """Of content that was approved before. Where no report of today's rules is kept, its hosts are not counted."""
+    report = seal.report if seal else await get_scan(content.digest, require_env("scanner").scanner.ruleset)
+    return marks_of(content.files, (report.capabilities if report else None) or ())
+
+
+async def _publication(
+    record: Submission,
+    content: Content,
+    measured: _Measured,
+    seal: _Seal | None,
+    marks: ContentMarks,
+    asserted: Assert | None,
+) -> tuple[tuple[Operation, ...], dict[str, object]]:
+    """The writes of a publication; they assert the blocklist version that was checked."""
+    if asserted is None:
+        asserted = await require_unblocked(_targets(record, content))
+    _, canonical, skill, version = await place_of(record.identity)
+    _refuse_taken_down(skill, record, content.digest)
+    published, added = publish_version(skill, _facts(record, content, canonical, measured))
+    belonging = await belonging_of(record.identity, published.narrowed)
+    audience = belonging.audience
+    published, claims = await claim_writes(
+        msgspec.structs.replace(published, audience=audience), belonging.namespace
+    )
+    operations: tuple[Operation, ...] = (
+        asserted,
+        belonging.asserted,
+        *await skill_writes(skill, published, version, added),
+        *claims,
+        *await count_publication(belonging.namespace, audience, skill, added),
+        *await sketch_writes(published, content.digest, marks),
+    )
+    if added is None and skill is not None and skill.audience != audience:
+        operations += tuple(alias_writes(published))
+    if seal is not None:
+        registry = require_env("settings").settings.registry_name
+        current = next(ref for ref in published.versions if ref.number == published.current_version)
+        statement = make_statement(
+            registry, canonical, current, record, measured.archives, seal.report, content.entries
+        )
+        operations += await attestation_writes(statement, seal.key)
+    changes: dict[str, object] = {
+        "published": keys.skill(canonical),
+        "published_version": published.current_version,
+        "audience": audience,
+        "version_note": version_note(added.notice) if added is not None and content.manifest.version else "",
+    }
+    return operations, changes
+
+
+def _refuse_taken_down(skill: PublishedSkill | None, record: Submission, digest: str) -> None:
+    """Raise TakenDown if a reviewer took this content down and none has approved it since."""
+    versions = skill.versions if skill is not None else ()
+    latest = next((ref for ref in reversed(versions) if ref.digest == digest), None)
+    if latest is None or latest.status is not VersionStatus.TAKEN_DOWN or latest.by == "system":
+        return
+    if record.approval is None or record.approval.digest != digest:
+        raise TakenDown(f"version {latest.number} was taken down by {latest.by}: {latest.reason}")
+
+
+def _facts(record: Submission, content: Content, canonical: str, measured: _Measured) -> Publication:
+    env = require_env("kv")
+    decision, evidence = record.decision, _evidence_of(record, content.digest)
+    certification = decision.certification if decision else None
+    version = SkillVersion(
+        canonical=canonical,
+        number="",
+        digest=content.digest,
+        content_hash=measured.content_hash,
+        tree_hash=measured.tree_hash,
+        manifest=content.entries,
+        published_at=env.kv.now(),
+        certification=Certification(certification) if certification else Certification.SCANNED,
+        score=(decision.score if decision else None) or 0,
+        commit=record.commit,
+        submission=record.id,
+        name=content.manifest.name,
+        description=content.manifest.description,
+    )
+    return Publication(
+        version,
+        record.identity,
+        by=f"worker:{env.worker_id}",
+        repo_url=record.repo_url,
+        front_matter_version=content.manifest.version,
+        about=_about(content.manifest),
+        trust=_trust(record, content.digest),
+        ruleset=evidence.ruleset if evidence else "",
+        artifact=measured.artifact,
+    )
+
+
+def _about(manifest: Manifest) -> About:
+    return about(
+        name=manifest.name,
+        description=manifest.description,
+        licence=manifest.license,
+        compatibility=manifest.compatibility,
+        metadata=manifest.metadata,
+    )
+
+
+def _evidence_of(record: Submission, digest: str) -> Evidence | None:
+    return record.evidence if record.evidence and record.evidence.digest == digest else None
+
+
+def _trust(record: Submission, digest: str) -> TrustFacts:
+    """What both tiers said about these very bytes; the skill's standing is kept by a job."""
+    evidence = _evidence_of(record, digest)
+    judge = evidence.judge if evidence else None
+    reviewed = record.approval is not None and record.approval.digest == digest
+    return TrustFacts(
+        static=evidence.verdict if evidence else None,
+        judge_score=judge.score if judge else None,
+        judge_verdict=judge.verdict if judge else None,
+        reviewed=reviewed or (evidence is not None and evidence.trusted_vendor),
+    )

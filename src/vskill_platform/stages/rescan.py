@@ -1,0 +1,232 @@
+"""Rescans: live content judged again, because the rules changed or somebody asked.
+
+A job asks for a task per live version that the current rules have not looked at, a few at a time, until none is
+left. Fresh submissions do not wait behind them: so many are under way at the most.
+
+What new rules would take down is held until all live versions are judged. Then the job asks for these rescans once
+more, to be applied, unless they are so many that an admin must look first (`domain.verdicts.brake`). So nothing rests
+on an old decision: each is made again with the approvals and suppressions of that moment.
+"""
+
+from collections.abc import Sequence
+
+from vskill_core.errors import BudgetExceeded, NotFound, PlatformError, SourceUnavailable
+from vskill_core.findings import ScanStatus, StaticReport
+from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.evidence import evidence_of
+from vskill_platform.domain.operation.task import Task, TaskState
+from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef, VersionStatus
+from vskill_platform.domain.submissions.submission import Approval
+from vskill_platform.domain.verdicts.brake import HeldTakeDown, needs_brake
+from vskill_platform.domain.verdicts.decision import RescanOutcome, decide_rescan
+from vskill_platform.ledger.kv.collections import TASKS
+from vskill_platform.ledger.kv.query import Between, Condition, Is
+from vskill_platform.records import decode
+from vskill_platform.store.recall.blocklist import why_version_blocked
+from vskill_platform.store.skills.sketches import marks_of, remember_sketch
+from vskill_platform.store.skills.skills import get_skill, iter_skills
+from vskill_platform.store.stored_content import read_content
+from vskill_platform.store.task_kinds import TaskEnd
+from vskill_platform.store.tasks import ask_for, read_task
+from vskill_platform.store.verdicts.brake import (
+    count_live_skills,
+    forget_brake,
+    hold_take_down,
+    list_take_downs,
+    read_brake,
+    settle_take_down,
+    stop_rescans,
+)
+from vskill_platform.store.verdicts.decision_inputs import grounds_for
+from vskill_platform.store.verdicts.judging import NOT_ASKED, ask_judges, is_judge_needed
+from vskill_platform.store.verdicts.rescans import apply_rescan
+from vskill_platform.store.verdicts.scans import scan_once
+from vskill_platform.submission_store import read_submission
+from vskill_platform.worker_context import require_env
+
+RESCAN = "rescan"
+#: Tasks of all kinds that may want a worker before no more rescans are asked for.
+MOST_OPEN = 50
+#: In a task's subject: what these rules would take down is held.
+HOLD = "hold"
+#: What is due later than this keeps no worker from anything now.
+SOON_MS = 60_000
+
+
+async def request_rescan(skill: PublishedSkill, ref: VersionRef) -> Task:
+    """Have one version judged by the current rules, and the skill follow at once."""
+    ruleset = require_env("scanner").scanner.ruleset
+    subject = {"skill": skill.canonical, "digest": ref.digest}
+    return await ask_for(RESCAN, _task_id(skill.canonical, ref.digest, ruleset), subject)
+
+
+def _task_id(canonical: str, digest: str, ruleset: str) -> str:
+    return f"{canonical}:{digest}:{ruleset}"
+
+
+async def request_due_rescans(finished: str | None) -> str | None:
+    """Ask for rescans of what the current rules have not seen; the rules' version once nothing is left.
+
+    `finished` is what the last look returned: while the rules are the same, there is nothing to do.
+    """
+    env = require_env("scanner")
+    ruleset = env.scanner.ruleset
+    if finished == ruleset:
+        return ruleset
+    room = MOST_OPEN - await _open_tasks()
+    left = False
+    async for skill in iter_skills():
+        for ref in skill.versions:
+            if ref.status is not VersionStatus.LIVE or await _is_seen(skill, ref, ruleset):
+                continue
+            left = True
+            if room <= 0:
+                return None
+            subject = {"skill": skill.canonical, "digest": ref.digest, HOLD: ruleset}
+            task_id = _task_id(skill.canonical, ref.digest, ruleset)
+            await ask_for(RESCAN, task_id, subject, again=False)
+            room -= 1
+    return None if left else ruleset
+
+
+async def release_take_downs() -> bool:
+    """Apply what the current rules would take down, once they have judged every live version; whether nothing is left.
+    Versions that wait for the judge are not waited for: what follows for them counts with the rest."""
+    ruleset = require_env("scanner").scanner.ruleset
+    await forget_brake(other_than=ruleset)
+    judging, waiting = await _unfinished(ruleset)
+    if judging:
+        return False
+    found = await list_take_downs(ruleset)
+    held = [one for one in found if not one.done]
+    if not held:
+        return not waiting
+    if not await _may_go_on(ruleset, found):
+        return False
+    room = MOST_OPEN - await _open_tasks()
+    for one in held[: max(room, 0)]:
+        task_id = _task_id(one.canonical, one.digest, ruleset)
+        task, _ = await read_task(RESCAN, task_id)
+        # One that failed for good is a dead letter, and an operator replays it.
+        if task is None or task.state is TaskState.DONE:
+            await ask_for(RESCAN, task_id, {"skill": one.canonical, "digest": one.digest})
+    return False
+
+
+async def _may_go_on(ruleset: str, found: Sequence[HeldTakeDown]) -> bool:
+    """Whether so few are taken down that nobody need look, or an admin has looked. What these rules took down before
+    counts too, so that they cannot go past the limit little by little."""
+    brake, _ = await read_brake()
+    if brake is not None and brake.ruleset == ruleset and not brake.holds:
+        return True
+    gone = len({one.canonical for one in found if one.done})
+    skills, live = len({one.canonical for one in found}), gone + await count_live_skills()
+    if needs_brake(skills, live):
+        await stop_rescans(ruleset, skills, live)
+        return False
+    await forget_brake()
+    return True
+
+
+async def _unfinished(ruleset: str) -> tuple[bool, bool]:
+    """Whether tasks of these rules have yet to judge, and whether some wait for the judge."""
+    kv = require_env("kv").kv
+    waiting, after = False, None
+    while True:
+        page = await kv.select(
+            TASKS.prefix,
+            audiences=EVERYTHING,
+            where={"state": Is(TaskState.ACTIVE.value)},
+            order_by="due_at",
+            after=after,
+        )
+        for task in (decode(entry, Task) for entry in page.items):
+            if task.kind == RESCAN and task.subject.get(HOLD) == ruleset:
+                if task.attempts.waiting_for is None:
+                    return True, waiting
+                waiting = True
+        after = page.after
+        if after is None:
+            return False, waiting
+
+
+async def _open_tasks() -> int:
+    """How many tasks want a worker soon, counted no further than matters; those that wait for long do not count."""
+    kv = require_env("kv").kv
+    soon: dict[str, Condition] = {
+        "state": Is(TaskState.ACTIVE.value),
+        "due_at": Between(most=kv.now() + SOON_MS),
+    }
+    page = await kv.select(TASKS.prefix, audiences=EVERYTHING, where=soon, order_by="due_at", limit=MOST_OPEN)
+    return len(page.items)
+
+
+async def _is_seen(skill: PublishedSkill, ref: VersionRef, ruleset: str) -> bool:
+    """These rules judged it for its publication, or a task is there that sees to it. A scan of the same bytes tells
+    nothing: it may be another skill's, and this one was not decided about."""
+    if ref.ruleset == ruleset:
+        return True
+    task, _ = await read_task(RESCAN, _task_id(skill.canonical, ref.digest, ruleset))
+    return task is not None
+
+
+async def rescan(task: Task) -> TaskEnd:
+    """Judge one live version again, and let the skill follow; a take-down may be held."""
+    canonical, digest = task.subject["skill"], task.subject["digest"]
+    ruleset = require_env("scanner").scanner.ruleset
+    try:
+        skill = await get_skill(canonical)
+    except NotFound as error:
+        forgotten = await settle_take_down(ruleset, canonical, digest, done=False)
+        return TaskEnd(f"nothing to rescan: {error}", forgotten)
+    ref = next((one for one in reversed(skill.versions) if one.digest == digest), None)
+    if ref is None or ref.status is VersionStatus.TAKEN_DOWN:
+        forgotten = await settle_take_down(ruleset, canonical, digest, done=False)
+        return TaskEnd("nothing to rescan: the version is not live", forgotten)
+    files = await read_content(digest)
+    report = await scan_once(files, digest)
+    grounds = await grounds_for(skill.identity, digest, await _approval(skill, ref), report)
+    is_asked = is_judge_needed(report, grounds)
+    judge, second = await ask_judges(files, report) if is_asked else NOT_ASKED
+    decision = decide_rescan(
+        report,
+        judge,
+        second=second,
+        certification=ref.certification,
+        blocklist_hit=await why_version_blocked(skill, ref),
+        **grounds,
+    )
+    if decision.outcome is RescanOutcome.UNDECIDED:
+        raise _not_yet(report, decision.reason)
+    takes_down = decision.outcome is RescanOutcome.TAKE_DOWN
+    if takes_down and HOLD in task.subject and not decision.at_once:
+        now = require_env("kv").kv.now()
+        held = HeldTakeDown(canonical, digest, ref.number, decision.reason, now, decision.rule_ids)
+        return TaskEnd(f"held: {decision.reason}", (hold_take_down(ruleset, held),))
+    evidence = evidence_of(
+        digest,
+        report,
+        judge,
+        second=second,
+        suppressed=grounds["suppressed"],
+        trusted_vendor=grounds["trusted_vendor"],
+    )
+    await apply_rescan(canonical, digest, decision, evidence)
+    await remember_sketch(canonical, digest, marks_of(files, report.capabilities or ()))
+    settled = await settle_take_down(ruleset, canonical, digest, done=takes_down)
+    return TaskEnd(f"{decision.outcome}: {decision.reason}", settled)
+
+
+def _not_yet(report: StaticReport, reason: str) -> PlatformError:
+    """Nothing is known, so it is tried again: patiently where the judge is down, a few times where the scan broke."""
+    if report.status is ScanStatus.COMPLETE:
+        return SourceUnavailable(reason, host="the judge")
+    return BudgetExceeded(reason)
+
+
+async def _approval(skill: PublishedSkill, ref: VersionRef) -> Approval | None:
+    """A reviewer's approval of the bytes counts for rescans too, whether it was given before or after publishing."""
+    if ref.kept_by:
+        return Approval(ref.digest, ref.kept_by, ref.published_at)
+    found = await read_submission(skill.submission) if skill.submission else None
+    return found[0].approval if found else None

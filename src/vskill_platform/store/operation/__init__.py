@@ -1,0 +1,1 @@
+"""Records of `operation`: what operators look after."""

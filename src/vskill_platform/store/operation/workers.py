@@ -1,0 +1,79 @@
+"""Signs of life of worker processes: each writes when it was last there, so that health can tell that none is.
+
+A sign is no claim and no lease: nothing is taken from a worker whose signs stop. It expires a day after the last one.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from vskill_platform.domain import keys
+from vskill_platform.domain.submissions.submission import CLOCK_SLACK_MS
+from vskill_platform.ledger.kv.contract import iterate_pages
+from vskill_platform.ledger.kv.entries import Put
+from vskill_platform.records import decode
+from vskill_platform.worker_context import require_env
+
+#: A worker whose last sign is older than so many intervals is dead: two that were missed, and a late one.
+MISSED_SIGNS = 2.5
+KEPT_MS = 24 * 3_600_000
+
+
+class WorkerSign(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The record at `worker:{id}`."""
+
+    seen_at: int
+    #: It stopped as it was told to.
+    stopped: bool = False
+    #: How long the sign before this one took to be written.
+    write_ms: int = 0
+    #: What keeps it from working, in a sentence that everybody may read; empty where nothing does.
+    lacks: str = ""
+
+
+class WorkersSeen(msgspec.Struct, frozen=True):
+    """What the signs say."""
+
+    alive: int
+    #: Of all of them the latest, also of those that are dead or stopped; None: nobody has worked for a day.
+    last_sign_at: int | None
+    #: How long the last write took that a live worker measured, the longest.
+    write_ms: int
+    #: Somebody worked here, and nobody has for longer than a worker that lives is silent.
+    gone: bool
+    #: What keeps live workers from working, a sentence for each of these.
+    lacks: tuple[str, ...] = ()
+
+
+async def give_sign(*, stopped: bool = False, write_ms: int = 0, lacks: str = "") -> None:
+    """Say how this worker is now, and how long its last sign took to be written."""
+    env = require_env("kv")
+    sign = msgspec.json.encode(WorkerSign(env.kv.now(), stopped, write_ms, lacks))
+    await env.kv.commit([Put(keys.worker(env.worker_id), sign, quiet=True, ttl_ms=KEPT_MS)])
+
+
+async def look_at_workers() -> WorkersSeen:
+    """Who gave a sign lately. A failed read raises."""
+    env = require_env("kv")
+    signs: list[WorkerSign] = []
+    async for page in iterate_pages(env.kv, keys.WORKER):
+        for error in page.failed.values():
+            raise error
+        signs += [decode(entry, WorkerSign) for entry in page.items]
+    return count_workers(signs, env.kv.now(), silence_ms())
+
+
+def silence_ms() -> int:
+    """How long a worker that lives can be silent."""
+    return int(require_env("pace").pace.sign_every_s * 1000 * MISSED_SIGNS)
+
+
+def count_workers(signs: Sequence[WorkerSign], now: int, silent_ms: int) -> WorkersSeen:
+    """A sign from later than now was given before the clock was set back, and says nothing."""
+    known = [sign for sign in signs if sign.seen_at <= now + CLOCK_SLACK_MS]
+    last = max((sign.seen_at for sign in known), default=None)
+    since = now - silent_ms
+    alive = [sign for sign in known if not sign.stopped and sign.seen_at >= since]
+    slowest = max((sign.write_ms for sign in alive), default=0)
+    lacks = tuple(sign.lacks for sign in alive if sign.lacks)
+    return WorkersSeen(len(alive), last, slowest, gone=last is not None and last < since, lacks=lacks)

@@ -1,0 +1,271 @@
+"""Accounts, at `user:{name}`: who may sign in, and in which role. `actions.people.accounts` decides what is done to
+them.
+
+Each change is one commit with its audit entry. Sessions and tokens are records of their own (`sessions`, `tokens`); the
+account's record says since when sessions are good and which tokens are, so ending them is one write.
+"""
+
+import enum
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+
+import msgspec
+
+from vskill_core.errors import Conflict, InvalidInput, NotFound
+from vskill_platform.domain import keys
+from vskill_platform.domain.people.namespace import upload_namespace
+from vskill_platform.ledger.kv.contract import iterate_pages
+from vskill_platform.ledger.kv.entries import ABSENT, Assert, Delete, Operation, Put
+from vskill_platform.records import Skips, decode, persist
+from vskill_platform.store.people.audit import record_audit, was_audited
+from vskill_platform.store.people.passwords import check_password, hash_password
+from vskill_platform.submission_store import require_reason
+from vskill_platform.worker_context import require_env
+
+MOST_NAME = 50
+_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
+#: Names that would look like somebody they are not.
+_RESERVED = frozenset({"anonymous", "system", "local", "worker", "command-line"})
+
+
+class Role(enum.StrEnum):
+    """What an account may do, the least first."""
+
+    AUTHOR = "author"
+    REVIEWER = "reviewer"
+    ADMIN = "admin"
+
+
+class NameTaken(InvalidInput):
+    """An account, a team or an upload namespace has this name."""
+
+
+class GitHubLink(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The GitHub account that signs in as this one."""
+
+    #: GitHub's number of it, which never changes.
+    id: str
+    #: The login that it had when it last signed in.
+    login: str
+    verified_at: int
+    #: The host that gave out the number.
+    issuer: str = "github.com"
+    #: Who among those whom the operator named let it in at its last sign-in, such as `organisation acme`.
+    let_in_by: str = ""
+
+
+class User(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The record at `user:{name}`."""
+
+    name: str
+    role: Role
+    created_at: int
+    updated_at: int
+    #: The argon2id hash; None: it signs in some other way, or not at all.
+    password: str | None = None
+    disabled: bool = False
+    #: Sessions from before this time are worthless.
+    signed_out_at: int = 0
+    #: The hashes of its API tokens, oldest first; a token that is not here is worth nothing.
+    tokens: tuple[str, ...] = ()
+    github: GitHubLink | None = None
+
+    @property
+    def reads_all(self) -> bool:
+        """Reviewers and admins decide about everything, so they read everything."""
+        return self.role in {Role.REVIEWER, Role.ADMIN}
+
+    @property
+    def vouched_for(self) -> bool:
+        """Whether an admin made the account, or gave it a password or a role: its sign-in alone says too little."""
+        return self.github is None or self.password is not None or self.role is not Role.AUTHOR
+
+    @property
+    def operates(self) -> bool:
+        """Admins look after the installation, so they hear of its alerts."""
+        return self.role is Role.ADMIN
+
+    def __repr__(self) -> str:
+        """Without the hash: records find their way into messages."""
+        return f"User(name={self.name!r}, role={self.role.value!r}, disabled={self.disabled})"
+
+
+class UserPage(msgspec.Struct, frozen=True):
+    """Some accounts by name; `after` asks for the next page. `skipped` ones are in the log by key."""
+
+    items: tuple[User, ...]
+    after: str | None = None
+    skipped: int = 0
+
+
+class UserChange(msgspec.Struct, frozen=True):
+    """What an account's record becomes, and what is written in the same commit."""
+
+    record: User
+    operations: tuple[Operation, ...] = ()
+
+
+# Reading.
+
+
+def check_name(name: str) -> str:
+    """A name of lower-case letters, digits and single hyphens: it stands in histories, keys and addresses."""
+    edges = name[:1] + name[-1:]
+    if (
+        not 1 <= len(name) <= MOST_NAME
+        or not _NAME_CHARACTERS.issuperset(name)
+        or "-" in edges
+        or "--" in name
+        or name in _RESERVED
+    ):
+        fix = f"use 1 to {MOST_NAME} of a-z, 0-9 and single hyphens"
+        raise InvalidInput(f"{name[:80]!r} is not a valid account name; {fix}.", field="name", fix=fix)
+    return name
+
+
+async def read_user(name: str) -> tuple[User | None, int]:
+    """The record and its version; what cannot be a name has none."""
+    try:
+        key = keys.user(name)
+    except InvalidInput:
+        return None, ABSENT
+    entry = await require_env("kv").kv.get(key)
+    return (None, ABSENT) if entry is None else (decode(entry, User), entry.version)
+
+
+async def find_enabled(name: str) -> User | None:
+    """The record of an account that may sign in, or None."""
+    user, _ = await read_user(name)
+    return None if user is None or user.disabled else user
+
+
+async def get_user(name: str) -> User:
+    """The record, or NotFound."""
+    user, _ = await read_user(name)
+    if user is None:
+        raise NotFound(f"There is no account {name[:80]!r}.", account=name[:80])
+    return user
+
+
+async def list_users(*, after: str | None = None, limit: int = 100) -> UserPage:
+    """Accounts by name. A read that fails raises."""
+    env = require_env("kv")
+    page = await env.kv.scan(keys.USER, after=None if after is None else keys.user(after), limit=limit)
+    for error in page.failed.values():
+        raise error
+    skips = Skips("list_users")
+    found = [skips.decode(entry, User) for entry in page.items]
+    skips.report(env)
+    last = page.items[-1].key.removeprefix(keys.USER) if page.after is not None else None
+    return UserPage(tuple(user for user in found if user is not None), last, skips.count)
+
+
+async def find_admins() -> list[tuple[User, int]]:
+    """Every admin, disabled or not, with its version."""
+    found: list[tuple[User, int]] = []
+    async for page in iterate_pages(require_env("kv").kv, keys.USER):
+        for error in page.failed.values():
+            raise error
+        users = ((decode(entry, User), entry.version) for entry in page.items)
+        found += [(user, version) for user, version in users if user.role is Role.ADMIN]
+    return found
+
+
+# Changing.
+
+
+async def create_user(
+    name: str,
+    role: Role,
+    *,
+    by: str,
+    reason: str,
+    password: str | None = None,
+    github: GitHubLink | None = None,
+    operations: Callable[[], Awaitable[tuple[Operation, ...]]] | None = None,
+    setup_version: int | None = None,
+) -> User:
+    """A new account; NameTaken where an account, a team or an upload namespace has the name. An admin ends the one-time
+    link, which is asserted to be at `setup_version` where that is given."""
+    check_name(name)
+    require_reason(reason)
+    env = require_env("kv")
+    encoded = None if password is None else await hash_password(check_password(password, name))
+    now = env.kv.now()
+    user = User(name, role, now, now, password=encoded, github=github)
+    entry_id = env.clock.new_id()
+    audit = record_audit(
+        "account created", name, by=by, reason=reason, details={"role": role.value}, entry_id=entry_id
+    )
+    ended = (Delete(keys.CONTROL_SETUP, setup_version),) if role is Role.ADMIN else ()
+
+    async def write() -> User:
+        if await was_audited(entry_id):
+            return user
+        free = await _assert_free(name)
+        put = Put(keys.user(name), msgspec.json.encode(user), ABSENT)
+        brought = () if operations is None else await operations()
+        await env.kv.commit([put, audit, *free, *brought, *ended])
+        return user
+
+    return await persist(write)
+
+
+async def _assert_free(name: str) -> list[Assert]:
+    """That no team and no upload namespace has the name of a new account; NameTaken where one has it, or an account."""
+    kv = require_env("kv").kv
+    others = {
+        keys.user(name): f"account {name!r}",
+        keys.team(name): f"team {name!r}",
+        keys.namespace(upload_namespace(name)): f"namespace {upload_namespace(name)!r}",
+    }
+    for key, holder in others.items():
+        if await kv.get(key) is not None:
+            raise NameTaken(f"The {holder} already exists.", field="name", fix="choose another name")
+    # A namespace that holds skills need not have a record.
+    uploads = await kv.scan(f"{keys.SKILL}{upload_namespace(name)}/", limit=1)
+    if uploads.items or uploads.failed:
+        message = f"Skills were uploaded into the namespace {upload_namespace(name)!r}."
+        raise NameTaken(message, field="name", fix="choose another name")
+    return [Assert(key, ABSENT) for key in others if key != keys.user(name)]
+
+
+async def renew_hash(user: User, version: int, password: str) -> None:
+    """The same password under today's cost; nobody is signed out, and nothing that people see changes. An account that
+    was changed meanwhile is left as it is: the next sign-in renews it."""
+    renewed = msgspec.structs.replace(user, password=await hash_password(password))
+    put = Put(keys.user(user.name), msgspec.json.encode(renewed), version, quiet=True)
+    with suppress(Conflict):
+        await require_env("kv").kv.commit([put])
+
+
+async def change_user(
+    name: str,
+    decide: Callable[[User], Awaitable[UserChange]],
+    *,
+    action: str,
+    by: str,
+    reason: str,
+    details: Mapping[str, str] | None = None,
+) -> User:
+    """One commit: the record by compare-and-swap, its audit entry, and what the change brings along. Tokens that the
+    change takes from the record's list are deleted with it. `decide` is called again after a conflict."""
+    require_reason(reason)
+    env = require_env("kv")
+    entry_id = env.clock.new_id()
+
+    async def write() -> User:
+        known, version = await read_user(name)
+        if known is None:
+            raise NotFound(f"There is no account {name[:80]!r}.", account=name[:80])
+        if await was_audited(entry_id):
+            return known
+        change = await decide(known)
+        changed = msgspec.structs.replace(change.record, updated_at=env.kv.now())
+        audit = record_audit(action, name, by=by, reason=reason, details=details, entry_id=entry_id)
+        put = Put(keys.user(name), msgspec.json.encode(changed), version)
+        ended = [Delete(keys.token(one)) for one in known.tokens if one not in changed.tokens]
+        await env.kv.commit([put, audit, *ended, *change.operations])
+        return changed
+
+    return await persist(write)

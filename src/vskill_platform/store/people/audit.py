@@ -1,0 +1,112 @@
+"""The audit: who did what to what, when and why, at `audit:{id}`.
+
+An entry is one operation of the very commit that does the thing, so neither is ever there without the other.
+Entries are written once and never changed.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from vskill_platform.domain import keys
+from vskill_platform.domain.people.token import ActingToken
+from vskill_platform.ledger.kv.entries import ABSENT, Put
+from vskill_platform.records import Skips
+from vskill_platform.store.by_time import newest_keys
+from vskill_platform.worker_context import require_env
+
+#: What a longer text is cut to: an account of something must never be what keeps it from being done.
+MOST_TEXT = 2_000
+MOST_DETAIL = 500
+MOST_DETAILS = 20
+
+
+class AuditEntry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The record at `audit:{id}`."""
+
+    #: Sorts by time; that of the history's event where there is one.
+    id: str
+    at: int
+    #: `system`, `worker:<id>`, `admin:<name>` or `user:<name>`
+    by: str
+    #: What was done, in a word or two, such as `block` or `owner added`.
+    action: str
+    #: What it was done to, as people write it.
+    target: str
+    reason: str
+    details: dict[str, str] = {}
+    #: The token that it was done with; None: a session, a command, the system.
+    token: ActingToken | None = None
+
+
+class AuditPage(msgspec.Struct, frozen=True):
+    """Entries, the latest first; `before` asks for the next page. `skipped` ones are in the log by key."""
+
+    items: tuple[AuditEntry, ...]
+    before: str | None = None
+    skipped: int = 0
+
+
+def record_audit(
+    action: str,
+    target: str,
+    *,
+    by: str,
+    reason: str,
+    details: Mapping[str, str] | None = None,
+    entry_id: str | None = None,
+) -> Put:
+    """The operation to commit together with what was done. A caller that may try again gives the id, and looks with
+    `was_audited` before it does."""
+    env = require_env("kv")
+    kept = {name: _cut(text, MOST_DETAIL) for name, text in list((details or {}).items())[:MOST_DETAILS]}
+    entry = AuditEntry(
+        id=entry_id or env.clock.new_id(),
+        at=env.kv.now(),
+        by=by,
+        action=action,
+        target=_cut(target, MOST_DETAIL),
+        reason=_cut(reason, MOST_TEXT),
+        details=kept,
+        token=env.acting_token,
+    )
+    return Put(keys.audit(entry.id), msgspec.json.encode(entry), ABSENT)
+
+
+def record_token_use(
+    action: str, target: str, *, by: str, reason: str, details: Mapping[str, str]
+) -> tuple[Put, ...]:
+    """The entry for what is audited only if a token did it; nothing otherwise."""
+    if require_env("kv").acting_token is None:
+        return ()
+    return (record_audit(action, target, by=by, reason=reason, details=details),)
+
+
+async def note(
+    action: str, target: str, *, by: str, reason: str, details: Mapping[str, str] | None = None
+) -> None:
+    """Write an audit entry in its own commit, for actions outside the store (the queue, a job)."""
+    entry = record_audit(action, target, by=by, reason=reason, details=details)
+    await require_env("kv").kv.commit([entry])
+
+
+async def was_audited(entry_id: str) -> bool:
+    """Whether the commit with this entry was applied, whatever its outcome looked like."""
+    return await require_env("kv").kv.get(keys.audit(entry_id)) is not None
+
+
+async def list_audit(*, before: str | None = None, limit: int = 50) -> AuditPage:
+    """The latest entries, or the latest ones before the id `before`. A read that fails raises."""
+    env = require_env("kv")
+    page = await newest_keys(keys.AUDIT, before=before, limit=limit)
+    settled = await env.kv.get_many(page.keys)
+    for error in settled.failed.values():
+        raise error
+    skips = Skips("list_audit")
+    found = [skips.decode(settled.found[key], AuditEntry) for key in page.keys if key in settled.found]
+    skips.report(env)
+    return AuditPage(tuple(entry for entry in found if entry is not None), page.before, skips.count)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"

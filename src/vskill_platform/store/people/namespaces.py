@@ -1,0 +1,227 @@
+"""Records of namespaces, teams and access, at `namespace:{name}`, `team:{name}` and `control:namespaces`. Who may
+change them is decided in `actions.people.namespaces` and `actions.people.teams`; what they mean, in
+`domain.people.namespace`.
+
+Every change writes `control:namespaces` in the same commit, so one read of that key tells whether what a process keeps
+is still true. Whoever writes a record into a namespace commits with it that the namespace is as it was read.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+
+from vskill_core.identity import Identity
+from vskill_platform.domain import keys
+from vskill_platform.domain.audience import PUBLIC
+from vskill_platform.domain.people.namespace import (
+    Access,
+    Directory,
+    Namespace,
+    Team,
+    Visibility,
+    audience_for,
+    check_namespace_name,
+    namespace_of,
+    shared_form,
+    uploader_of,
+)
+from vskill_platform.ledger.kv.contract import iterate_pages
+from vskill_platform.ledger.kv.entries import ABSENT, Assert, Delete, Operation, Put
+from vskill_platform.records import decode, persist
+from vskill_platform.sources.contract import no_repository
+from vskill_platform.store.people.accounts import read_user
+from vskill_platform.store.people.audit import record_audit, was_audited
+from vskill_platform.store.revocations import reader_writes
+from vskill_platform.worker_context import require_env
+
+N = TypeVar("N", Namespace, Team)
+T = TypeVar("T")
+
+
+class AuditNote(msgspec.Struct, frozen=True):
+    """What the audit says about a change."""
+
+    action: str
+    target: str
+    by: str
+    reason: str
+    details: dict[str, str] = {}
+
+
+class NamespaceChange(msgspec.Struct, frozen=True):
+    """A namespace's next form, and what must be committed together with it."""
+
+    namespace: Namespace
+    operations: tuple[Operation, ...] = ()
+
+
+class Belonging(msgspec.Struct, frozen=True):
+    """Where a record about a place belongs."""
+
+    namespace: Namespace
+    audience: str
+    #: What whoever writes the record commits with it.
+    asserted: Assert
+
+
+# Reading.
+
+
+async def read_directory() -> Directory:
+    """Everything that decides who may read: what the process keeps, if the store's version is still the same."""
+    env = require_env("kv")
+    while True:
+        access, version = await read_access()
+        kept = env.kept.directory
+        if kept is not None and kept[0] == version:
+            return kept[1]
+        if version == ABSENT:
+            # Nothing was ever changed, so there is nothing to read.
+            env.kept.directory = (version, Directory())
+            return Directory()
+        directory = Directory(access, await _all(keys.NAMESPACE, Namespace), await _all(keys.TEAM, Team))
+        # Parts of two versions could together give what neither of them gives.
+        if (await read_access())[1] == version:
+            env.kept.directory = (version, directory)
+            return directory
+
+
+async def read_access() -> tuple[Access, int]:
+    """The registry's mode and its version; ABSENT until something is changed."""
+    entry = await require_env("kv").kv.get(keys.CONTROL_NAMESPACES)
+    return (Access(), ABSENT) if entry is None else (decode(entry, Access), entry.version)
+
+
+async def read_namespace(name: str) -> tuple[Namespace, int]:
+    """The record and its version; without members and unmanaged where there is none."""
+    entry = await require_env("kv").kv.get(keys.namespace(name))
+    if entry is None:
+        return Namespace(name), ABSENT
+    return decode(entry, Namespace), entry.version
+
+
+async def read_team(name: str) -> tuple[Team | None, int]:
+    """The record and its version, or None."""
+    entry = await require_env("kv").kv.get(keys.team(name))
+    return (None, ABSENT) if entry is None else (decode(entry, Team), entry.version)
+
+
+async def belonging_of(identity: Identity, narrowed: Visibility | None = None) -> Belonging:
+    """Where a record about this place belongs."""
+    name = namespace_of(identity)
+    namespace, version = await read_namespace(name)
+    return Belonging(
+        namespace, audience_for(namespace, name, narrowed), Assert(keys.namespace(name), version)
+    )
+
+
+async def require_as_open(asked: Identity, found: Identity) -> None:
+    """SourceGone where a redirect leads to what fewer may read: what is found there would be told to all others."""
+    if found.repo_key == asked.repo_key:
+        return
+    shared = {PUBLIC, (await belonging_of(asked)).audience, *shared_form(await read_directory())}
+    if (await belonging_of(found)).audience not in shared:
+        raise no_repository(asked.host)
+
+
+async def _all(prefix: str, kind: type[N]) -> dict[str, N]:
+    """Every record, whole or not at all: one that cannot be read must not look like one that hides nothing."""
+    found: dict[str, N] = {}
+    async for page in iterate_pages(require_env("kv").kv, prefix):
+        for error in page.failed.values():
+            raise error
+        found |= {one.name: one for one in (decode(entry, kind) for entry in page.items)}
+    return found
+
+
+# Writing.
+
+
+async def change_namespace(
+    name: str, decide: Callable[[Namespace], Awaitable[NamespaceChange | None]], note: AuditNote
+) -> Namespace:
+    """One commit: the record, the version of the whole, the audit entry, and what goes with them. `decide` is called
+    again after a conflict; None leaves everything as it is."""
+
+    async def write(entry_id: str) -> tuple[Namespace, list[Operation]]:
+        known, version = await read_namespace(name)
+        if version == ABSENT:
+            check_namespace_name(name)
+        if await was_audited(entry_id):
+            return known, []
+        change = await decide(known)
+        if change is None:
+            return known, []
+        put = Put(keys.namespace(name), msgspec.json.encode(change.namespace), version)
+        hides = change.namespace.visibility is not known.visibility
+        free = await _assert_no_account(uploader_of(name)) if version == ABSENT else ()
+        return change.namespace, [put, *free, *change.operations, *(await reader_writes() if hides else ())]
+
+    return await _commit(write, note)
+
+
+async def _assert_no_account(name: str | None) -> tuple[Assert, ...]:
+    """An upload namespace is made for the account of its name, or for others while there is no such account."""
+    if name is None or (await read_user(name))[0] is not None:
+        return ()
+    return (Assert(keys.user(name), ABSENT),)
+
+
+async def change_team(
+    name: str, decide: Callable[[Team | None], Awaitable[Team | None]], note: AuditNote
+) -> Team | None:
+    """The same for a team; None is one that is not there, before or after."""
+
+    async def write(entry_id: str) -> tuple[Team | None, list[Operation]]:
+        known, version = await read_team(name)
+        if await was_audited(entry_id):
+            return known, []
+        changed = await decide(known)
+        if changed is None:
+            return None, [Delete(keys.team(name), version)]
+        put = Put(keys.team(name), msgspec.json.encode(changed), version)
+        return changed, [put, Assert(keys.user(name), ABSENT)] if known is None else [put]
+
+    return await _commit(write, note)
+
+
+async def change_access(change: Callable[[Access], Access], note: AuditNote) -> Access:
+    """Change the registry's mode or who may submit, in one commit with its audit entry."""
+    env = require_env("kv")
+    entry_id = env.clock.new_id()
+
+    async def write() -> Access:
+        access, version = await read_access()
+        if await was_audited(entry_id):
+            return access
+        changed = change(access)
+        readers = await reader_writes() if changed.mode is not access.mode else ()
+        await env.kv.commit([_put_access(changed, version), _audit(note, entry_id), *readers])
+        return changed
+
+    return await persist(write)
+
+
+async def _commit(write: Callable[[str], Awaitable[tuple[T, list[Operation]]]], note: AuditNote) -> T:
+    env = require_env("kv")
+    entry_id = env.clock.new_id()
+
+    async def once() -> T:
+        access, version = await read_access()
+        changed, operations = await write(entry_id)
+        if operations:
+            await env.kv.commit([*operations, _put_access(access, version), _audit(note, entry_id)])
+        return changed
+
+    return await persist(once)
+
+
+def _put_access(access: Access, version: int) -> Put:
+    return Put(keys.CONTROL_NAMESPACES, msgspec.json.encode(access), version)
+
+
+def _audit(note: AuditNote, entry_id: str) -> Put:
+    return record_audit(
+        note.action, note.target, by=note.by, reason=note.reason, details=note.details, entry_id=entry_id
+    )

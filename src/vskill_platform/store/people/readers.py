@@ -1,0 +1,50 @@
+"""What an account may read as it is now, for what is told to it while it does not ask: webhooks and mail."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from vskill_core.errors import NotFound
+from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.people.namespace import Reader, audiences
+from vskill_platform.store.people.accounts import read_user
+from vskill_platform.store.people.namespaces import read_directory
+from vskill_platform.store.people.sign_in_rule import is_let_in
+
+T = TypeVar("T")
+
+#: How history and audit name whoever runs commands on the server's machine.
+OPERATOR = "admin:command line"
+
+
+async def audiences_of_actor(actor: str) -> Audiences:
+    """By the actor that history and audit name. An account that is gone or not let in reads what anybody may read."""
+    if actor == OPERATOR:
+        return audiences(Reader(reads_all=True), await read_directory())
+    user, _ = await read_user(actor.partition(":")[2])
+    if user is None or not await is_let_in(user):
+        return audiences(Reader(), await read_directory())
+    return audiences(Reader(user.name, user.reads_all), await read_directory())
+
+
+async def read_as(actor: str, read: Callable[[Audiences], Awaitable[T]]) -> T:
+    """What is read with the audiences of an actor; NotFound where that finds nothing. Who may read what is looked at
+    again afterwards, and where it has changed all is read anew: a record that was given another audience in between
+    would not be found, and whoever is told only once would never hear of it."""
+    known = await audiences_of_actor(actor)
+    while True:
+        found, missing = await _try(read, known)
+        now = await audiences_of_actor(actor)
+        if now == known:
+            if missing is not None:
+                raise missing
+            return found[0]
+        known = now
+
+
+async def _try(
+    read: Callable[[Audiences], Awaitable[T]], audiences: Audiences
+) -> tuple[tuple[T, ...], NotFound | None]:
+    try:
+        return (await read(audiences),), None
+    except NotFound as missing:
+        return (), missing

@@ -1,0 +1,122 @@
+"""Sessions, at `session:{hash}`: that a browser has signed in. The browser holds a random token, the store only its
+SHA-256. A session ends when it was idle for too long, at its longest age, or when the account says so."""
+
+import hashlib
+import secrets
+from contextlib import suppress
+
+import msgspec
+
+from vskill_core.errors import Conflict, NotSignedIn, StoreUnavailable
+from vskill_platform.domain import keys
+from vskill_platform.ledger.kv.entries import Delete, Put
+from vskill_platform.records import decode, persist
+from vskill_platform.store.people.accounts import Role, User, read_user, renew_hash
+from vskill_platform.store.people.attempts import count_attempt, forget_attempts
+from vskill_platform.store.people.audit import record_audit
+from vskill_platform.store.people.passwords import fits, is_outdated
+from vskill_platform.store.people.sign_in_rule import is_let_in
+from vskill_platform.worker_context import require_env
+
+#: However much it is used.
+LONGEST_MS = 30 * 86_400_000
+#: Without a request. Whoever can decide about others' work is signed out sooner.
+IDLE_MS = {Role.AUTHOR: 14 * 86_400_000, Role.REVIEWER: 12 * 3_600_000, Role.ADMIN: 12 * 3_600_000}
+_TOKEN_BYTES = 32
+
+
+class Session(msgspec.Struct, frozen=True):
+    """The record at `session:{hash}`."""
+
+    account: str
+    created_at: int
+    expires_at: int
+    #: `password`, `github` or `setup`
+    how: str
+
+
+async def sign_in(name: str, password: str, address: str) -> User:
+    """The account of this name and password. Whatever is wrong, the answer and its cost are the same."""
+    name = name.strip().lower()[:200]
+    await count_attempt(name, address)
+    user, version = await read_user(name)
+    usable = user is not None and not user.disabled
+    right = await fits(user.password if user is not None and usable else None, password)
+    if user is None or user.password is None or not right:
+        require_env("log").log.warning("sign-in refused", address=address)
+        raise NotSignedIn("The name or the password is wrong.")
+    await forget_attempts(name, address)
+    if is_outdated(user.password):
+        await renew_hash(user, version, password)
+    return user
+
+
+async def open_session(user: User, how: str) -> str:
+    """A new session; the token to give to the browser. A token that a browser brought is never taken over."""
+    env = require_env("kv")
+    token = secrets.token_urlsafe(_TOKEN_BYTES)
+    now = env.kv.now()
+    # After the last sign-out even where both fall into one millisecond.
+    began = max(now, user.signed_out_at + 1)
+    session = Session(user.name, began, now + IDLE_MS[user.role], how)
+    audit = record_audit("signed in", user.name, by=f"user:{user.name}", reason=f"by {how}")
+    put = Put(session_key(token), msgspec.json.encode(session), ttl_ms=IDLE_MS[user.role])
+
+    async def write() -> None:
+        # Only the audit entry can be there already: the commit whose outcome was unknown was applied.
+        with suppress(Conflict):
+            await env.kv.commit([put, audit])
+
+    await persist(write)
+    return token
+
+
+async def find_session(token: str) -> tuple[Session, User] | None:
+    """The session of a token and its account, if both are still good; being used keeps it alive."""
+    env = require_env("kv")
+    entry = await env.kv.get(session_key(token))
+    if entry is None:
+        return None
+    session = decode(entry, Session)
+    user, _ = await read_user(session.account)
+    now = env.kv.now()
+    if user is None or session.expires_at <= now or session.created_at <= user.signed_out_at:
+        return None
+    if not await is_let_in(user):
+        return None
+    await _slide(session_key(token), entry.version, session, user, now)
+    return session, user
+
+
+async def _slide(key: str, version: int, session: Session, user: User, now: int) -> None:
+    """Written when half of the time is over, so that most requests write nothing; failing to is no failure."""
+    idle = IDLE_MS[user.role]
+    expires_at = min(now + idle, session.created_at + LONGEST_MS)
+    if session.expires_at - now > idle // 2 or expires_at <= session.expires_at:
+        return
+    kept = msgspec.json.encode(msgspec.structs.replace(session, expires_at=expires_at))
+    put = Put(key, kept, version, quiet=True, ttl_ms=max(expires_at - now, 1))
+    with suppress(Conflict, StoreUnavailable):
+        await require_env("kv").kv.commit([put])
+
+
+async def close_session(token: str) -> None:
+    """Sign out; a session that is over already is none."""
+    kv = require_env("kv").kv
+    entry = await kv.get(session_key(token))
+    if entry is None:
+        return
+    account = decode(entry, Session).account
+    audit = record_audit("signed out", account, by=f"user:{account}", reason="asked for it")
+
+    async def write() -> None:
+        found = await kv.get(session_key(token))
+        if found is not None:
+            await kv.commit([Delete(session_key(token), found.version), audit])
+
+    await persist(write)
+
+
+def session_key(token: str) -> str:
+    """The key of the record of a browser's token."""
+    return keys.session(hashlib.sha256(token.encode()).hexdigest())

@@ -1,0 +1,167 @@
+"""The first time that a namespace is managed: its records get its audience while everybody may still read them, then
+its visibility changes in one write.
+
+From the moment that `preparing` is set, whoever writes into the namespace writes its audience; the pass here gives it
+to what was there before. A pass can be done any number of times, by several processes at once: each record is changed
+by compare-and-swap, and one that has its audience is left alone.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from vskill_core.identity import Identity
+from vskill_platform.domain import keys
+from vskill_platform.domain.audience import PUBLIC_ONLY
+from vskill_platform.domain.people.namespace import Namespace, namespace_of
+from vskill_platform.domain.skills.skill import SkillVersion
+from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS, RecordKind, parse
+from vskill_platform.ledger.kv.contract import iterate_pages
+from vskill_platform.ledger.kv.entries import Entry, Operation, Put
+from vskill_platform.records import Skips, persist, readable
+from vskill_platform.store.people.namespaces import (
+    AuditNote,
+    NamespaceChange,
+    change_namespace,
+    read_directory,
+    read_namespace,
+)
+from vskill_platform.store.recall.blocklist import JudgeAgain, list_blocks, reapply_blocklist
+from vskill_platform.store.skills.quotas import size_of, usage_writes
+from vskill_platform.worker_context import require_env
+
+#: Records that are rewritten at once.
+AT_ONCE = 32
+
+Record = dict[str, Any]
+#: What is written beside a record that gets its audience.
+Beside = Callable[[str, Record], Awaitable[list[Operation]]]
+
+
+async def finish_preparations(judge_again: JudgeAgain) -> int:
+    """Finish what a process left that died over it; how many namespaces were being prepared."""
+    waiting = [one.name for one in (await read_directory()).namespaces.values() if one.preparing is not None]
+    for name in waiting:
+        await finish_preparing(name, judge_again)
+    return len(waiting)
+
+
+async def longest_preparing_ms() -> int | None:
+    """For how long a namespace has been prepared, of several the longest."""
+    began = [one.preparing_since for one in (await read_directory()).namespaces.values() if one.preparing]
+    return require_env("kv").kv.now() - min(began) if began else None
+
+
+async def finish_preparing(name: str, judge_again: JudgeAgain) -> Namespace:
+    """Give every record of the namespace its audience, then set the visibility that it is prepared for. Entries of the
+    blocklist name skills and places too, so a pass over it comes before; `judge_again` is for what it brings back."""
+    namespace, _ = await read_namespace(name)
+    if namespace.preparing is None:
+        return namespace
+    await _rewrite((entry.key async for entry in public_skills_in(name)), name, _beside_skill)
+    await _rewrite((entry.key async for entry in public_submissions_in(name)), name)
+    if await list_blocks():
+        await reapply_blocklist(judge_again=judge_again)
+
+    async def settle(known: Namespace) -> NamespaceChange | None:
+        if known.preparing is None:
+            return None
+        settled = msgspec.structs.replace(
+            known, visibility=known.preparing, preparing=None, preparing_since=0
+        )
+        return NamespaceChange(settled)
+
+    reason = "all records of the namespace carry its audience"
+    return await change_namespace(name, settle, AuditNote("namespace prepared", name, "system", reason))
+
+
+# The records of a namespace.
+
+
+async def public_skills_in(name: str) -> AsyncIterator[Entry]:
+    """Every skill that has no audience of the namespace yet, withdrawn ones too."""
+    async for entry in _select_public(SKILLS, "key", under=f"{name}/"):
+        yield entry
+
+
+async def public_submissions_in(name: str) -> AsyncIterator[Entry]:
+    """Every submission that has no audience of the namespace yet. No index knows the namespace of such a record, so
+    all public ones are looked at: once, when it is first managed."""
+    async for entry in _select_public(SUBMISSIONS, "created_at"):
+        if _namespace_of(parse(entry.value)) == name:
+            yield entry
+
+
+async def _select_public(kind: RecordKind, order_by: str, under: str = "") -> AsyncIterator[Entry]:
+    after: str | None = None
+    while True:
+        page = await require_env("kv").kv.select(
+            kind.prefix, order_by=order_by, after=after, under=under, audiences=PUBLIC_ONLY
+        )
+        for error in page.failed.values():
+            raise error
+        for entry in page.items:
+            yield entry
+        after = page.after
+        if after is None:
+            return
+
+
+def _namespace_of(record: Any) -> str | None:
+    """None where the record is no submission that could be shown to anybody."""
+    try:
+        return namespace_of(msgspec.convert(record["identity"], Identity))
+    except (TypeError, KeyError, msgspec.ValidationError):
+        return None
+
+
+# Giving them their audience.
+
+
+async def _rewrite(found: AsyncIterator[str], name: str, beside: Beside | None = None) -> None:
+    """A few at a time. What the record says otherwise stays as it is, also what this release does not know."""
+    batch: list[str] = []
+    async for key in found:
+        batch.append(key)
+        if len(batch) == AT_ONCE:
+            await asyncio.gather(*(_give_audience(one, name, beside) for one in batch))
+            batch.clear()
+    await asyncio.gather(*(_give_audience(one, name, beside) for one in batch))
+
+
+async def _give_audience(key: str, name: str, beside: Beside | None) -> None:
+    kv = require_env("kv").kv
+
+    async def write() -> None:
+        entry = readable(await kv.get(key), PUBLIC_ONLY)
+        record = None if entry is None else parse(entry.value)
+        # It has its audience, or is nothing that anybody could read.
+        if entry is None or not isinstance(record, dict):
+            return
+        record["audience"] = f"ns:{name}"
+        put = Put(key, msgspec.json.encode(record), entry.version)
+        await kv.commit([put, *(await beside(name, record) if beside is not None else ())])
+
+    await persist(write)
+
+
+async def _beside_skill(name: str, record: Record) -> list[Operation]:
+    """Its flat names, and its part of what the namespace uses."""
+    canonical = str(record.get("canonical", ""))
+    value = msgspec.json.encode({"audience": record["audience"]})
+    aliases = [Put(keys.alias_key(str(flat), canonical), value) for flat in record.get("aliases", ())]
+    return [*aliases, *usage_writes(name, skills=1, bytes=await _bytes_of(canonical))]
+
+
+async def _bytes_of(canonical: str) -> int:
+    env = require_env("kv")
+    skips = Skips("prepare_namespace")
+    total = 0
+    async for page in iterate_pages(env.kv, keys.versions_of(canonical)):
+        skips.failed(page.failed)
+        found = (skips.decode(entry, SkillVersion) for entry in page.items)
+        total += size_of(one for one in found if one is not None)
+    skips.report(env)
+    return total

@@ -1,0 +1,168 @@
+"""Lists of revoked versions, derived from the skills' records for one set of audiences, and kept.
+
+The first list of a process walks over every skill that its readers may read. After that, the events since the serial
+that it was derived at name the skills to read again. Records can be newer than the serial that was read before them,
+so the events are followed until their number stands still: every change of a list adds one in the same commit.
+
+The serial that readers see is kept for each list at `revoked:{scope}`, so every process gives the same. It rises where
+the list differs from what it was, and so tells nothing of what its readers may not read.
+"""
+
+import contextlib
+import hashlib
+
+import msgspec
+
+from vskill_core.archives import ArchiveDigests
+from vskill_core.dsse import read_payload
+from vskill_core.errors import AttestationInvalid, Conflict
+from vskill_core.statement import read_statement
+from vskill_platform.domain import keys
+from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.skills.revocation import RevokedList, RevokedVersion, revoked_versions
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.ledger.kv.entries import ABSENT
+from vskill_platform.records import Skips, decode, readable
+from vskill_platform.store.revocations import PAGE, list_revocations, read_serial
+from vskill_platform.store.skills.skills import iter_readable
+from vskill_platform.worker_context import require_env
+
+#: Lists that a process keeps: documents about the whole registry have two forms.
+MOST_KEPT = 4
+DAY_MS = 86_400_000
+
+
+class ListMark(msgspec.Struct, frozen=True):
+    """The record at `revoked:{scope}`."""
+
+    serial: int
+    #: When it became as it is.
+    at: int
+    #: Of the list, by which it is seen whether it has changed.
+    digest: str
+    #: How many events it was derived from: a process that knows fewer is behind.
+    followed: int
+
+
+async def read_revoked(scope: str, audiences: Audiences) -> RevokedList:
+    """Every revoked version that readers of these audiences may read, as of now."""
+    kept = require_env("kv").kept
+    async with kept.revoked_turn:
+        known = kept.revoked.pop(audiences, None)
+        numbered = None
+        while known is None or numbered is None:
+            known = await _follow(known, audiences)
+            numbered = await _number(scope, known, keep_empty=True)
+        kept.revoked[audiences] = known
+        while len(kept.revoked) > MOST_KEPT:
+            del kept.revoked[next(iter(kept.revoked))]
+    return numbered
+
+
+async def read_revoked_in(scope: str, namespace: str, audiences: Audiences) -> RevokedList:
+    """The same for the skills of one namespace; not kept."""
+    while True:
+        followed = await read_serial()
+        found = _derived(followed, await _walk(audiences, f"{namespace}/"))
+        # Anybody can ask for any namespace: of a list that has always been empty nothing is written.
+        numbered = await _number(scope, found, keep_empty=False)
+        if await read_serial() == followed and numbered is not None:
+            return numbered
+
+
+async def _number(scope: str, revoked: RevokedList, *, keep_empty: bool) -> RevokedList | None:
+    """The list with its serial; None where somebody has derived a later one.
+
+    The first serial is a time, the present one or, where nothing is written, the beginning of the day: a registry that
+    lost its marks goes on above what machines have seen.
+    """
+    kv = require_env("kv").kv
+    while True:
+        entry, now = await kv.get(keys.revoked(scope)), kv.now()
+        mark = None if entry is None else decode(entry, ListMark)
+        if mark is None and not (revoked.skills or keep_empty):
+            today = now - now % DAY_MS
+            return msgspec.structs.replace(revoked, serial=today, at=today)
+        if mark is not None and mark.digest == revoked.digest:
+            return msgspec.structs.replace(revoked, serial=mark.serial, at=mark.at)
+        if mark is not None and mark.followed > revoked.followed:
+            return None
+        mark = ListMark(mark.serial + 1 if mark else now, now, revoked.digest, revoked.followed)
+        version = ABSENT if entry is None else entry.version
+        with contextlib.suppress(Conflict):
+            await kv.put(keys.revoked(scope), msgspec.json.encode(mark), if_version=version, quiet=True)
+
+
+async def _follow(known: RevokedList | None, audiences: Audiences) -> RevokedList:
+    while True:
+        followed = await read_serial()
+        if known is not None and known.followed == followed:
+            return known
+        names = None if known is None else await _names_since(known.followed)
+        if known is None or names is None:
+            found = await _walk(audiences)
+        else:
+            found = {name: own for name, own in known.skills.items() if name not in names}
+            found |= await _read(names, audiences)
+        known = _derived(followed, found)
+
+
+def _derived(followed: int, skills: dict[str, tuple[RevokedVersion, ...]]) -> RevokedList:
+    found = RevokedList(followed, skills, "")
+    digest = hashlib.sha256(msgspec.json.encode(found.versions)).hexdigest()
+    return msgspec.structs.replace(found, digest=digest)
+
+
+async def _names_since(serial: int) -> frozenset[str] | None:
+    """The skills that events name; None where one of them says that other skills may be read now."""
+    names: set[str] = set()
+    while True:
+        events = await list_revocations(serial)
+        names |= {event.skill for event in events}
+        if "" in names:
+            return None
+        if len(events) < PAGE:
+            return frozenset(names)
+        serial = events[-1].serial
+
+
+async def _walk(audiences: Audiences, under: str = "") -> dict[str, tuple[RevokedVersion, ...]]:
+    every = iter_readable(under, audiences=audiences)
+    return {skill.canonical: own async for skill in every if (own := revoked_versions(skill))}
+
+
+async def _read(names: frozenset[str], audiences: Audiences) -> dict[str, tuple[RevokedVersion, ...]]:
+    settled = await require_env("kv").kv.get_many(map(keys.skill, sorted(names)))
+    # A skill that was not read must not look as if nothing of it was revoked. A record that is damaged is left out and
+    # reported, as in every list: it must not keep all other recalls from arriving.
+    for error in settled.failed.values():
+        raise error
+    skips = Skips("read_revoked")
+    shown = (entry for entry in settled.found.values() if readable(entry, audiences) is not None)
+    skills = [skips.decode(entry, PublishedSkill) for entry in shown]
+    skips.report(require_env("kv"))
+    return {
+        skill.canonical: own for skill in skills if skill is not None and (own := revoked_versions(skill))
+    }
+
+
+async def read_archive_digests(revoked: RevokedList) -> dict[tuple[str, str], ArchiveDigests]:
+    """Of each revoked version that has an attestation, the SHA-256 of both archives."""
+    wanted = {keys.attestation(one.skill, one.version): one for one in revoked.versions}
+    settled = await require_env("kv").kv.get_many(wanted)
+    for error in settled.failed.values():
+        raise error
+    found: dict[tuple[str, str], ArchiveDigests] = {}
+    for key, entry in settled.found.items():
+        one = wanted[key]
+        try:
+            statement = read_statement(read_payload(entry.value))
+        except AttestationInvalid as error:
+            require_env("log").log.warning("attestation not readable", key=key, error=error.message)
+            continue
+        named = {subject.name: subject.digest.get("sha256", "") for subject in statement.subject}
+        name = f"{one.skill}@{one.version}"
+        found[one.skill, one.version] = ArchiveDigests(
+            zip=named.get(f"{name}.zip", ""), tar_gz=named.get(f"{name}.tar.gz", "")
+        )
+    return found

@@ -1,0 +1,289 @@
+"""Reports: what users say is wrong with a published skill, at `report:{id}`, and what a reviewer decided about it.
+
+A reporter has at most one open report about a skill: `open_report:{skill}:{reporter}` is written and removed in the
+same commits, and is also how open reports are found and counted. Whoever may read the skill may hear of a report about
+it; only reviewers list them, and they read everything.
+"""
+
+import enum
+
+import msgspec
+
+from vskill_core.errors import Conflict, InvalidInput, NotFound, TransitionError
+from vskill_core.findings import Severity
+from vskill_core.identity import has_control_characters
+from vskill_platform.domain import keys
+from vskill_platform.domain.audience import PUBLIC, Audiences
+from vskill_platform.domain.blocklist import BlockEntry, BlockTarget
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.ledger.kv.entries import ABSENT, Delete, Operation, Put
+from vskill_platform.records import Skips, decode, persist
+from vskill_platform.store.by_time import newest_keys
+from vskill_platform.store.people.audit import record_audit
+from vskill_platform.store.recall.blocklist import audience_of_block, block_writes
+from vskill_platform.store.skills.skills import find_by_name, get_version
+from vskill_platform.submission_store import require_reason
+from vskill_platform.worker_context import require_env
+
+MOST_REASON = 2_000
+MOST_REPORTER = 120
+
+
+class ReportCategory(enum.StrEnum):
+    """What kind of trouble it is."""
+
+    MALWARE = "malware"
+    VULNERABILITY = "vulnerability"
+    IMPERSONATION = "impersonation"
+    SPAM = "spam"
+    LICENCE = "licence"
+    OTHER = "other"
+
+
+class ReportStatus(enum.StrEnum):
+    """Where a report stands."""
+
+    OPEN = "open"
+    UPHELD = "upheld"
+    DISMISSED = "dismissed"
+
+
+class ReportDecision(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a reviewer made of it."""
+
+    #: That of its audit entry.
+    id: str
+    by: str
+    at: int
+    #: Never empty.
+    reason: str
+    #: What was blocked with it, as people write it.
+    blocked: str = ""
+
+
+class Report(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The record at `report:{id}`."""
+
+    id: str
+    #: The skill's canonical name.
+    skill: str
+    reason: str
+    category: ReportCategory
+    #: The actor: `user:<name>` or `admin:<name>`
+    reporter: str
+    at: int
+    #: None: the skill as such.
+    version: str | None = None
+    status: ReportStatus = ReportStatus.OPEN
+    decision: ReportDecision | None = None
+
+
+class Filed(msgspec.Struct, frozen=True):
+    """The report; `new` is false where the reporter had an open one already, which stays as it is."""
+
+    report: Report
+    new: bool
+
+
+class ReportPage(msgspec.Struct, frozen=True):
+    """A page of reports; `cursor` asks for the next one. `skipped` ones are in the log by key."""
+
+    items: tuple[Report, ...]
+    cursor: str | None = None
+    skipped: int = 0
+
+
+class _Open(msgspec.Struct, frozen=True):
+    """The record at `open_report:{skill}:{reporter}`."""
+
+    report: str
+
+
+async def file_report(
+    name: str,
+    *,
+    reporter: str,
+    reason: str,
+    category: ReportCategory = ReportCategory.OTHER,
+    version: str | None = None,
+    audiences: Audiences,
+) -> Filed:
+    """Report a published skill that a reader of these audiences may read, by canonical or flat name, or one version of
+    it."""
+    published = await find_by_name(name, audiences=audiences)
+    if version is not None:
+        await get_version(published.canonical, version)
+    report = _report(published, reporter, reason, category, version)
+    slot = keys.open_report(report.skill, report.reporter)
+    operations: list[Operation] = [
+        Put(keys.report(report.id), msgspec.json.encode(report), ABSENT),
+        Put(slot, msgspec.json.encode(_Open(report.id)), ABSENT),
+        record_audit(
+            "report filed",
+            report.id,
+            by=reporter,
+            reason=report.reason,
+            details={"skill": report.skill, "category": report.category.value},
+        ),
+    ]
+
+    async def write() -> Filed:
+        try:
+            await require_env("kv").kv.commit(operations)
+        except Conflict:
+            entry = await require_env("kv").kv.get(slot)
+            if entry is None:
+                raise
+            known = await get_report(decode(entry, _Open).report)
+            return Filed(known, known.id == report.id)
+        return Filed(report, new=True)
+
+    return await persist(write)
+
+
+async def get_report(report_id: str) -> Report:
+    """The record, or NotFound."""
+    return (await _read(report_id))[0]
+
+
+async def list_reports(
+    status: ReportStatus | None = ReportStatus.OPEN,
+    *,
+    skill: str | None = None,
+    cursor: str | None = None,
+    limit: int = 50,
+) -> ReportPage:
+    """Open ones skill by skill; with another status, or None for all, the latest first (a page may hold fewer)."""
+    if status is ReportStatus.OPEN:
+        return await _open_reports(skill, cursor, limit)
+    page = await newest_keys(keys.REPORT, before=cursor, limit=limit)
+    reports, skipped = await _load(page.keys)
+    chosen = tuple(one for one in reports if status in (None, one.status) and skill in (None, one.skill))
+    return ReportPage(chosen, page.before, skipped)
+
+
+async def decide_report(
+    report_id: str,
+    status: ReportStatus,
+    *,
+    by: str,
+    reason: str,
+    block: BlockTarget | None = None,
+    severity: Severity = Severity.HIGH,
+    audience: str = PUBLIC,
+) -> Report:
+    """Uphold or dismiss an open report, in one commit with the block that upholding may add. The block is effective
+    at once; `reapply_blocklist` takes down what is live. `audience` is that of the skill."""
+    env = require_env("kv")
+    _check_decision(status, block)
+    require_reason(reason)
+    decision_id = env.clock.new_id()
+    blocked = str(block) if block else ""
+
+    async def write() -> Report:
+        report, version = await _read(report_id)
+        if report.decision is not None and report.decision.id == decision_id:
+            return report
+        if report.status is not ReportStatus.OPEN:
+            raise TransitionError(f"The report is already {report.status.value}.", report=report_id)
+        decision = ReportDecision(decision_id, by, env.kv.now(), reason, blocked)
+        decided = msgspec.structs.replace(report, status=status, decision=decision)
+        details = {"skill": report.skill, "blocked": blocked} if blocked else {"skill": report.skill}
+        operations: list[Operation] = [
+            Put(keys.report(report_id), msgspec.json.encode(decided), version),
+            Delete(keys.open_report(report.skill, report.reporter)),
+            record_audit(
+                f"report {status.value}",
+                report_id,
+                by=by,
+                reason=reason,
+                details=details,
+                entry_id=decision_id,
+            ),
+        ]
+        if block is not None:
+            entry = msgspec.structs.replace(
+                _entry(report, block, severity, decision),
+                audience=await audience_of_block(block, audience),
+                origin=audience,
+            )
+            operations += await block_writes(entry)
+        await env.kv.commit(operations)
+        return decided
+
+    return await persist(write)
+
+
+def _report(
+    published: PublishedSkill, reporter: str, reason: str, category: ReportCategory, version: str | None
+) -> Report:
+    env = require_env("kv")
+    reason = require_reason(reason).strip()
+    if len(reason) > MOST_REASON:
+        raise InvalidInput(
+            f"The reason has {len(reason)} characters.", field="reason", fix=f"use at most {MOST_REASON}"
+        )
+    if has_control_characters(reason.replace("\n", " ").replace("\t", " ")):
+        raise InvalidInput("The reason has control characters.", field="reason", fix="remove them")
+    if not reporter.strip() or len(reporter) > MOST_REPORTER or has_control_characters(reporter):
+        raise InvalidInput("The reporter is not valid.", field="reporter", fix="sign in, or give a name")
+    return Report(env.clock.new_id(), published.canonical, reason, category, reporter, env.kv.now(), version)
+
+
+def _check_decision(status: ReportStatus, block: BlockTarget | None) -> None:
+    if status is ReportStatus.OPEN:
+        raise InvalidInput(
+            "A decision must uphold or dismiss the report.", field="status", fix="uphold or dismiss it"
+        )
+    if block is not None and status is not ReportStatus.UPHELD:
+        raise InvalidInput(
+            "A dismissed report cannot block anything.", field="block", fix="uphold it, or block nothing"
+        )
+
+
+def _entry(report: Report, target: BlockTarget, severity: Severity, decision: ReportDecision) -> BlockEntry:
+    return BlockEntry(
+        target=target,
+        severity=severity,
+        reason=decision.reason,
+        discovered_by=decision.by,
+        discovered_at=decision.at,
+        updated_at=decision.at,
+        threat_type=report.category.value,
+        evidence=(keys.report(report.id),),
+        skill_name=report.skill,
+    )
+
+
+async def _read(report_id: str) -> tuple[Report, int]:
+    entry = await require_env("kv").kv.get(keys.report(report_id))
+    if entry is None:
+        raise NotFound(f"There is no report {report_id}.", report=report_id)
+    return decode(entry, Report), entry.version
+
+
+async def _open_reports(skill: str | None, cursor: str | None, limit: int) -> ReportPage:
+    env = require_env("kv")
+    prefix = keys.OPEN_REPORT if skill is None else keys.open_reports_of(skill)
+    page = await env.kv.scan(prefix, after=cursor, limit=limit)
+    for error in page.failed.values():
+        raise error
+    skips = Skips("list_reports")
+    slots = [skips.decode(entry, _Open) for entry in page.items]
+    skips.report(env)
+    wanted = tuple(keys.report(slot.report) for slot in slots if slot is not None)
+    reports, skipped = await _load(wanted)
+    still_open = tuple(one for one in reports if one.status is ReportStatus.OPEN)
+    return ReportPage(still_open, page.after, skipped + skips.count)
+
+
+async def _load(wanted: tuple[str, ...]) -> tuple[list[Report], int]:
+    env = require_env("kv")
+    settled = await env.kv.get_many(wanted)
+    for error in settled.failed.values():
+        raise error
+    skips = Skips("list_reports")
+    skips.missing(settled.missing)
+    found = [skips.decode(settled.found[key], Report) for key in wanted if key in settled.found]
+    skips.report(env)
+    return [one for one in found if one is not None], skips.count

@@ -1,0 +1,1 @@
+"""Records of `skills`: what is published: skills, their versions, names, lists and search."""

@@ -1,0 +1,74 @@
+"""What the registry remembers of a published skill to compare others with: the sketch of its text, and the hosts that
+it names. Written in the commit that publishes; a withdrawn skill keeps it."""
+
+import contextlib
+from collections.abc import Iterable
+
+import msgspec
+
+from vskill_core.capability import SkillCapability
+from vskill_core.content import SkillFile
+from vskill_core.errors import Conflict
+from vskill_platform.domain import keys
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.verdicts.copies import sketch_of
+from vskill_platform.domain.verdicts.install_hosts import hosts_named
+from vskill_platform.ledger.kv.entries import ABSENT, Add, Assert, Operation, Put
+from vskill_platform.records import decode
+from vskill_platform.store.skills.skills import require_skill
+from vskill_platform.worker_context import require_env
+
+
+class ContentMarks(msgspec.Struct, frozen=True):
+    """What a content has in common with others, computed once."""
+
+    hashes: tuple[int, ...]
+    hosts: tuple[str, ...]
+
+
+class Sketch(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The marks of a skill's newest version. The form of the records at `sketch:{canonical}`."""
+
+    audience: str
+    digest: str
+    hashes: tuple[int, ...] = ()
+    hosts: tuple[str, ...] = ()
+
+
+def marks_of(files: Iterable[SkillFile], card: Iterable[SkillCapability]) -> ContentMarks:
+    return ContentMarks(sketch_of(files), hosts_named(card))
+
+
+async def sketch_writes(skill: PublishedSkill, digest: str, marks: ContentMarks) -> tuple[Operation, ...]:
+    """The operations that remember a version of a skill. A host counts once per skill and audience."""
+    entry = await require_env("kv").kv.get(keys.sketch(skill.canonical))
+    known = None if entry is None else decode(entry, Sketch)
+    counted = known.hosts if known is not None and known.audience == skill.audience else ()
+    # What was counted stays counted, so a host that comes and goes with versions does not add up.
+    hosts = tuple(dict.fromkeys((*counted, *marks.hosts)))
+    sketch = Sketch(skill.audience, digest, marks.hashes, hosts)
+    if sketch == known:
+        return ()
+    added = tuple(Add(keys.host(skill.audience, host)) for host in hosts if host not in counted)
+    version = ABSENT if entry is None else entry.version
+    return (Put(keys.sketch(skill.canonical), msgspec.json.encode(sketch), version), *added)
+
+
+async def sketch_readers_writes(skill: PublishedSkill) -> tuple[Operation, ...]:
+    """The operations that give a skill's sketch the skill's audience."""
+    entry = await require_env("kv").kv.get(keys.sketch(skill.canonical))
+    if entry is None:
+        return ()
+    known = decode(entry, Sketch)
+    return await sketch_writes(skill, known.digest, ContentMarks(known.hashes, known.hosts))
+
+
+async def remember_sketch(canonical: str, digest: str, marks: ContentMarks) -> None:
+    """For a skill that was published when sketches were made in another way."""
+    skill, version = await require_skill(canonical)
+    if skill.current_digest != digest:
+        return
+    # Whoever was faster published a newer version, or changed who may read it: the next rescan looks again.
+    with contextlib.suppress(Conflict):
+        if writes := await sketch_writes(skill, digest, marks):
+            await require_env("kv").kv.commit([Assert(keys.skill(canonical), version), *writes])

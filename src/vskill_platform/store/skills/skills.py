@@ -1,0 +1,298 @@
+"""Published skills: found by name, published, withdrawn and brought back. Every change is a compare-and-swap of
+the one skill record; what becomes of it is decided by the pure functions of `domain.skills.skill`."""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from vskill_core.errors import Ambiguous, Conflict, NotFound
+from vskill_core.identity import Identity, parse_place
+from vskill_core.naming import canonical_name, clash_slug, slug_of
+from vskill_platform.domain import keys
+from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.skills.names import holder_for
+from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion, newest_under_review
+from vskill_platform.ledger.kv.collections import SKILLS
+from vskill_platform.ledger.kv.contract import iterate_pages
+from vskill_platform.ledger.kv.entries import ABSENT, Assert, Delete, Entry, Operation, Put
+from vskill_platform.records import Skips, decode, persist, readable
+from vskill_platform.store.revocations import revocation_writes
+from vskill_platform.store.skills.names import read_name
+from vskill_platform.worker_context import require_env
+
+#: Of the skills of one flat name, how many are looked at.
+MOST_SAME = 50
+
+
+async def read_skill(canonical: str) -> tuple[PublishedSkill | None, int]:
+    """The record and its version; a skill that is not there has the version ABSENT."""
+    entry = await require_env("kv").kv.get(keys.skill(canonical))
+    return (None, ABSENT) if entry is None else (decode(entry, PublishedSkill), entry.version)
+
+
+async def require_skill(canonical: str) -> tuple[PublishedSkill, int]:
+    """The record and its version, or NotFound."""
+    skill, version = await read_skill(canonical)
+    if skill is None:
+        raise NotFound(f"There is no skill {canonical}.", skill=canonical)
+    return skill, version
+
+
+async def get_skill(canonical: str) -> PublishedSkill:
+    """The record, or NotFound."""
+    return (await require_skill(canonical))[0]
+
+
+async def find_by_name(name: str, repo_url: str | None = None, *, audiences: Audiences) -> PublishedSkill:
+    """By canonical name, by `owner/slug`, or by short name: the one way to resolve names. With `repo_url` only a skill
+    of that repository is meant. What a name means to a reader never changes by what others publish; where nobody
+    holds it, several skills are an error that lists them. Skills of other audiences are not there."""
+    place = parse_place(repo_url) if repo_url else None
+    if name.count("/") == 2:
+        skill, _ = await find_by_full_name(name, audiences=audiences)
+        return _only(name, [skill] if place is None or skill.identity.repo_key == place.repo_key else [])
+    owner, _, flat = name.rpartition("/")
+    flat = flat.lower()
+    if not flat:
+        raise NotFound(f"There is no skill {name[:200]}.", skill=name[:200])
+    if place is not None:
+        known = await _of_flat(flat, audiences, owner.lower())
+        found = [one for one in known if one.identity.repo_key == place.repo_key]
+        # Of several in one repository, the holder is meant.
+        if len(found) <= 1:
+            return _only(name, found)
+    held = await read_name(flat)
+    holder = holder_for(held, audiences)
+    is_meant = holder is not None and holder.canonical.startswith(f"{owner.lower()}/" if owner else "")
+    # The same reads whether a hidden skill holds the name or nobody does.
+    kept = await require_env("kv").kv.get(keys.skill(holder.canonical if holder and is_meant else "-"))
+    entry = readable(kept, audiences)
+    if entry is not None:
+        return decode(entry, PublishedSkill)
+    found = await _of_flat(flat, audiences, owner.lower())
+    # Nobody takes the place of a holder that this reader may not read, nor that of one who lost the name.
+    return _only(name, [] if is_meant or (held.released and not owner) else found)
+
+
+def _only(name: str, found: list[PublishedSkill]) -> PublishedSkill:
+    if len(found) > 1:
+        names = ", ".join(one.canonical for one in found[:10])
+        raise Ambiguous(f"{name} may be {names}; give the full name.", name=name)
+    if not found:
+        raise NotFound(f"There is no skill {name[:200]}.", skill=name[:200])
+    return found[0]
+
+
+async def find_by_full_name(name: str, *, audiences: Audiences) -> tuple[PublishedSkill, int]:
+    """The record and its version. Hosts that compare without case have lower-case names here, whatever is written."""
+    kv = require_env("kv").kv
+    for written in dict.fromkeys((name, name.lower())):
+        entry = readable(await kv.get(keys.skill(written)), audiences)
+        if entry is not None:
+            return decode(entry, PublishedSkill), entry.version
+    raise NotFound(f"There is no skill {name[:200]}.", skill=name[:200])
+
+
+async def list_flat(flat: str, *, audiences: Audiences) -> tuple[str, ...]:
+    """The canonical names of the skills that a flat name may mean, in their order. One read, whoever asks and whatever
+    the name means to others."""
+    page = await require_env("kv").kv.scan(keys.aliases_of(flat.lower()))
+    for error in page.failed.values():
+        raise error
+    return tuple(keys.parse(entry.key).parts[1] for entry in page.items if readable(entry, audiences))
+
+
+async def _of_flat(flat: str, audiences: Audiences, owner: str = "") -> list[PublishedSkill]:
+    """Every skill that has this slug or declares this name, perhaps of one owner, up to a limit."""
+    known = await list_flat(flat, audiences=audiences)
+    names = [one for one in known if not owner or one.startswith(f"{owner}/")][:MOST_SAME]
+    if not names:
+        return []
+    settled = await require_env("kv").kv.get_many(map(keys.skill, names))
+    for error in settled.failed.values():
+        raise error
+    entries = (readable(entry, audiences) for _, entry in sorted(settled.found.items()))
+    return [decode(entry, PublishedSkill) for entry in entries if entry is not None]
+
+
+async def read_skills(names: Iterable[str], *, audiences: Audiences) -> dict[str, PublishedSkill]:
+    """Several at once by canonical name; what is not there is left out, what cannot be read is counted and logged."""
+    env = require_env("kv")
+    wanted = {keys.skill(name): name for name in names}
+    settled = await env.kv.get_many(wanted)
+    skips = Skips("read_skills")
+    skips.failed(settled.failed)
+    found = {
+        wanted[key]: skips.decode(entry, PublishedSkill)
+        for key, entry in settled.found.items()
+        if readable(entry, audiences)
+    }
+    skips.report(env)
+    return {name: skill for name, skill in found.items() if skill is not None}
+
+
+async def list_by_prefix(
+    prefix: str, after: str | None, limit: int, *, audiences: Audiences
+) -> tuple[tuple[PublishedSkill, ...], str | None]:
+    """A page of the skills whose canonical names begin so, withdrawn ones too, and the cursor to go on from."""
+    env = require_env("kv")
+    page = await env.kv.select(SKILLS.prefix, audiences=audiences, under=prefix, after=after, limit=limit)
+    skips = Skips("list_by_prefix")
+    skips.failed(page.failed)
+    items = [skips.decode(entry, PublishedSkill) for entry in page.items]
+    skips.report(env)
+    return tuple(item for item in items if item is not None), page.after
+
+
+async def iter_readable(under: str = "", *, audiences: Audiences) -> AsyncIterator[PublishedSkill]:
+    """Every skill of these audiences whose canonical name begins so, withdrawn ones too. Raises what a read fails with:
+    a skill that cannot be read must not look like one that is gone."""
+    env = require_env("kv")
+    skips = Skips("iter_readable")
+    after: str | None = None
+    while True:
+        page = await env.kv.select(SKILLS.prefix, audiences=audiences, under=under, after=after)
+        for error in page.failed.values():
+            raise error
+        for entry in page.items:
+            skill = skips.decode(entry, PublishedSkill)
+            if skill is not None:
+                yield skill
+        after = page.after
+        if after is None:
+            break
+    skips.report(env)
+
+
+async def get_version(canonical: str, number: str) -> SkillVersion:
+    """The immutable record of one version, or NotFound."""
+    entry = await require_env("kv").kv.get(keys.version(canonical, number))
+    if entry is None:
+        raise NotFound(f"{canonical} has no version {number}.", skill=canonical, version=number)
+    return decode(entry, SkillVersion)
+
+
+async def read_current_versions(numbers: Mapping[str, str]) -> dict[str, SkillVersion]:
+    """The immutable records of one version each of several skills, by canonical name, in one read; what cannot be read
+    is left out, counted and logged."""
+    env = require_env("kv")
+    wanted = {keys.version(canonical, number): canonical for canonical, number in numbers.items()}
+    settled = await env.kv.get_many(wanted)
+    skips = Skips("current_versions")
+    skips.missing(settled.missing)
+    skips.failed(settled.failed)
+    found = {wanted[key]: skips.decode(entry, SkillVersion) for key, entry in settled.found.items()}
+    skips.report(env)
+    return {canonical: record for canonical, record in found.items() if record is not None}
+
+
+async def read_versions(skill: PublishedSkill) -> dict[str, SkillVersion]:
+    """The immutable records by number; what cannot be read is left out, counted and logged."""
+    env = require_env("kv")
+    wanted = {keys.version(skill.canonical, ref.number): ref.number for ref in skill.versions}
+    settled = await env.kv.get_many(wanted)
+    skips = Skips("skill_versions")
+    skips.missing(settled.missing)
+    skips.failed(settled.failed)
+    found = {wanted[key]: skips.decode(entry, SkillVersion) for key, entry in settled.found.items()}
+    skips.report(env)
+    return {number: record for number, record in found.items() if record is not None}
+
+
+async def iter_skills() -> AsyncIterator[PublishedSkill]:
+    """Every skill record, withdrawn ones too, one page at a time."""
+    env = require_env("kv")
+    skips = Skips("iter_skills")
+    async for page in iterate_pages(env.kv, SKILLS.prefix, exclude=SKILLS.exclude):
+        skips.failed(page.failed)
+        for entry in page.items:
+            skill = skips.decode(entry, PublishedSkill)
+            if skill is not None:
+                yield skill
+    skips.report(env)
+
+
+async def list_under_review(*, audiences: Audiences) -> list[PublishedSkill]:
+    """Every skill with a live version that waits for a reviewer. The keys are found by prefix, and one whose review is
+    over meanwhile is left out and removed."""
+    env = require_env("kv")
+    found: list[PublishedSkill] = []
+    async for page in iterate_pages(env.kv, keys.REVIEW):
+        names = {keys.skill(keys.parse(entry.key).parts[0]): entry for entry in page.items}
+        settled = await env.kv.get_many(names)
+        for error in (*page.failed.values(), *settled.failed.values()):
+            raise error
+        for key, marker in names.items():
+            entry = settled.found.get(key)
+            skill = None if entry is None else decode(entry, PublishedSkill)
+            if skill is None or newest_under_review(skill) is None:
+                await _forget_review(marker, key, entry)
+            elif readable(entry, audiences):
+                found.append(skill)
+    return found
+
+
+async def _forget_review(marker: Entry, skill_key: str, seen: Entry | None) -> None:
+    """Asserts the skill as it was seen: one that was put under review meanwhile keeps its marker."""
+    unchanged = Assert(skill_key, ABSENT if seen is None else seen.version)
+    with contextlib.suppress(Conflict):
+        await require_env("kv").kv.commit([unchanged, Delete(marker.key)])
+
+
+class SkillPlace(NamedTuple):
+    """Where a place publishes, and the skill that is there, if any, with its version."""
+
+    slug: str
+    canonical: str
+    skill: PublishedSkill | None
+    version: int
+
+
+async def place_of(identity: Identity) -> SkillPlace:
+    """A name that another place of the repository has taken gives this one a slug of its own (A4c)."""
+    slug = slug_of(identity)
+    canonical = canonical_name(identity, slug)
+    skill, version = await read_skill(canonical)
+    if skill is not None and skill.identity.key != identity.key:
+        slug = clash_slug(slug, identity)
+        canonical = canonical_name(identity, slug)
+        skill, version = await read_skill(canonical)
+    return SkillPlace(slug, canonical, skill, version)
+
+
+async def skill_writes(
+    before: PublishedSkill | None, skill: PublishedSkill, version: int, added: SkillVersion | None = None
+) -> tuple[Operation, ...]:
+    """The operations that store a skill with its aliases, a new version beside it, and the revocation record where
+    this commit withdraws or restores a version."""
+    operations: list[Operation] = [Put(keys.skill(skill.canonical), msgspec.json.encode(skill), version)]
+    if newest_under_review(skill) is not None:
+        operations.append(Put(keys.review(skill.canonical), b"{}"))
+    if added is not None:
+        key = keys.version(added.canonical, added.number)
+        operations.append(Put(key, msgspec.json.encode(added), ABSENT))
+        operations += alias_writes(skill)
+    if before is not None:
+        operations += await revocation_writes(before, skill)
+    return tuple(operations)
+
+
+def alias_writes(skill: PublishedSkill) -> list[Put]:
+    """A skill's flat names, each with the skill's audience: whoever may not read it is not led to it either."""
+    value = msgspec.json.encode({"audience": skill.audience})
+    return [Put(keys.alias_key(alias, skill.canonical), value) for alias in skill.aliases]
+
+
+async def update_skill(canonical: str, change: Callable[[PublishedSkill], PublishedSkill]) -> PublishedSkill:
+    """Change a skill's record by compare-and-swap; nothing is written where nothing changes."""
+
+    async def write() -> PublishedSkill:
+        skill, version = await require_skill(canonical)
+        changed = change(skill)
+        if changed != skill:
+            await require_env("kv").kv.commit(await skill_writes(skill, changed, version))
+        return changed
+
+    return await persist(write)

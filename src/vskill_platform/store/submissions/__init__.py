@@ -1,0 +1,1 @@
+"""Records of `submissions`: what was handed in and where it stands."""

@@ -1,0 +1,1 @@
+"""Records of `telling`: who is told what."""

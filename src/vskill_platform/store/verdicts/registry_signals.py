@@ -1,0 +1,242 @@
+"""What the registry knows about a skill and no scan of its files can know: that it is a copy of another one, that its
+name can be taken for a popular one, that it installs from a host that nobody else uses, and that its owner's other
+skills were blocked. Each sends it to a reviewer, if the operator's setting says so.
+
+The record keeps what is said, and its readers change: it is compared with skills and names that everybody may read, so
+that nobody learns of a private one, and a reviewer's page compares with what that reviewer may read. Which skills are
+meant is shown to those who may read them at that time. Hosts are counted among the skills that every reader of the
+submission may read, and name none. An owner's blocks are counted and not named, because not everybody who may submit
+there may read all of them.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from vskill_core.content import SkillFile
+from vskill_core.identity import Identity
+from vskill_core.naming import canonical_name, hyphenate
+from vskill_platform.domain import keys
+from vskill_platform.domain.audience import PUBLIC, PUBLIC_ONLY, Audiences, Everything
+from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind
+from vskill_platform.domain.people.namespace import common_audiences, shared_form
+from vskill_platform.domain.signals import Signal, SignalKind
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.domain.verdicts.copies import sketch_of
+from vskill_platform.domain.verdicts.install_hosts import describe_hosts, install_steps
+from vskill_platform.domain.verdicts.look_alike import MIN_INSTALLS, look_alikes
+from vskill_platform.ledger.kv.collections import AUDIENCE, SKILLS
+from vskill_platform.ledger.kv.entries import ABSENT
+from vskill_platform.ledger.kv.query import Between
+from vskill_platform.records import Skips
+from vskill_platform.store.people.namespaces import read_directory
+from vskill_platform.store.recall.blocklist import blocklist_version
+from vskill_platform.store.skills.names import read_names
+from vskill_platform.store.skills.sketches import ContentMarks
+from vskill_platform.store.skills.skills import SkillPlace, place_of, read_skills
+from vskill_platform.store.stored_content import INLINE_BYTES
+from vskill_platform.store.verdicts.copy_signals import copy_signals, size_of
+from vskill_platform.worker_context import require_env
+
+#: For how long a block speaks against its owner.
+BLOCKED_WITHIN_MS = 90 * 86_400_000
+#: Blocks of one owner that are counted.
+MOST_BLOCKS = 100
+#: A registry with fewer published skills has seen too few hosts to wonder about a new one.
+FEWEST_SKILLS = 200
+#: Hosts that no unmanaged skill names and that are looked up in managed namespaces.
+MOST_LOOKED_UP = 10
+#: So many skills of one owner, published or updated within a day, are a burst.
+BURST, BURST_MS = 20, 86_400_000
+#: Skills of one owner that are looked at for that.
+MOST_SKILLS = 200
+
+
+async def registry_signals(
+    record: Submission, files: tuple[SkillFile, ...], marks: ContentMarks
+) -> tuple[Signal, ...]:
+    """The signals of what was submitted."""
+    wanted = require_env("settings").settings.review_signals
+    directory, place = await read_directory(), await place_of(record.identity)
+    found: list[Signal] = []
+    if SignalKind.COPY in wanted:
+        found += await copy_signals(record, place, files, marks.hashes, shared_form(directory))
+    if SignalKind.LOOK_ALIKE in wanted:
+        found += await _look_alike(place)
+    if SignalKind.HOST in wanted:
+        readers = common_audiences(record.audience, directory)
+        found += await _first_seen_hosts(files, marks.hosts, readers)
+    if SignalKind.PUBLISHER in wanted:
+        found += await _publisher(record.identity)
+    return tuple(found)
+
+
+async def reviewer_signals(
+    record: Submission, files: tuple[SkillFile, ...], audiences: Audiences
+) -> tuple[Signal, ...]:
+    """What only a reviewer is shown, and holds nothing by itself: copies of skills that this reviewer may read, and the
+    owner's history."""
+    place = await place_of(record.identity)
+    copies = await copy_signals(record, place, files, sketch_of(files), audiences)
+    told = {skill for one in _noticed(record) for skill in one.skills}
+    found = [one for one in copies if not told.issuperset(one.skills)]
+    found += await _history(record.identity, audiences)
+    return tuple(msgspec.structs.replace(one, holds=False) for one in found)
+
+
+async def hide_signals(records: Sequence[Submission], audiences: Audiences) -> list[Submission]:
+    """The records without the signals that speak of skills that a reader of these audiences may not read now."""
+    named = {skill for record in records for one in _noticed(record) for skill in one.skills}
+    if not named or isinstance(audiences, Everything):
+        return [*records]
+    readable = frozenset(await read_skills(named, audiences=audiences))
+    return [_with_signals_of(record, readable) for record in records]
+
+
+def _with_signals_of(record: Submission, readable: frozenset[str]) -> Submission:
+    shown = tuple(one for one in _noticed(record) if readable.issuperset(one.skills))
+    if record.evidence is None or shown == record.evidence.noticed:
+        return record
+    return msgspec.structs.replace(record, evidence=msgspec.structs.replace(record.evidence, noticed=shown))
+
+
+def _noticed(record: Submission) -> tuple[Signal, ...]:
+    return record.evidence.noticed if record.evidence is not None else ()
+
+
+async def _look_alike(place: SkillPlace) -> list[Signal]:
+    """Only of a first publication: what is published keeps its name."""
+    name = hyphenate(place.slug)
+    if place.skill is not None or not name or not await _has_popular():
+        return []
+    held = (await read_names(look_alikes(name))).held
+    holders = {one.holders[PUBLIC].canonical: flat for flat, one in held.items() if PUBLIC in one.holders}
+    popular = [one for one in await _read_skills(holders) if _is_imitated(one, place.canonical)]
+    if not popular:
+        return []
+    first = max(popular, key=lambda one: (one.trust.installs, one.canonical))
+    reason = (
+        f"its name {name} can be taken for {holders[first.canonical]}, the name of another owner's skill, which was "
+        f"installed {first.trust.installs} times"
+    )
+    return [Signal(SignalKind.LOOK_ALIKE, reason, skills=tuple(sorted(one.canonical for one in popular)))]
+
+
+async def _has_popular() -> bool:
+    """Whether there is a name worth imitating: reading the neighbours of a name costs more than all else that a first
+    publication reads."""
+    page = await require_env("kv").kv.select(
+        SKILLS.prefix,
+        audiences=PUBLIC_ONLY,
+        where={"installs": Between(MIN_INSTALLS, None)},
+        order_by="installs",
+        descending=True,
+        limit=1,
+    )
+    for error in page.failed.values():
+        raise error
+    return bool(page.items)
+
+
+def _is_imitated(skill: PublishedSkill, canonical: str) -> bool:
+    """Whether that is a popular skill of another owner. One that was blocked is imitated by nobody."""
+    own = skill.canonical.partition("/")[0] == canonical.partition("/")[0]
+    return not own and not skill.withdrawn and skill.trust.installs >= MIN_INSTALLS
+
+
+async def _read_skills(names: dict[str, str]) -> list[PublishedSkill]:
+    env = require_env("kv")
+    settled = await env.kv.get_many(keys.skill(one) for one in names)
+    for error in settled.failed.values():
+        raise error
+    skips = Skips("registry_signals")
+    found = [skips.decode(entry, PublishedSkill) for entry in settled.found.values()]
+    skips.report(env)
+    return [one for one in found if one is not None]
+
+
+async def _publisher(identity: Identity) -> list[Signal]:
+    env = require_env("kv")
+    if await blocklist_version() == ABSENT:
+        # Nothing was ever blocked.
+        return []
+    since = env.kv.now() - BLOCKED_WITHIN_MS
+    skips = Skips("registry_signals")
+    recent = 0
+    for kind in (TargetKind.PLACE, TargetKind.REPOSITORY):
+        page = await env.kv.scan(_blocks_of(kind, identity), limit=MOST_BLOCKS)
+        for error in page.failed.values():
+            raise error
+        blocks = (skips.decode(entry, BlockEntry) for entry in page.items)
+        recent += sum(one is not None and one.discovered_at >= since for one in blocks)
+    skips.report(env)
+    if not recent:
+        return []
+    blocked = "another skill of its owner was" if recent == 1 else f"{recent} other skills of its owner were"
+    return [Signal(SignalKind.PUBLISHER, f"{blocked} blocked within 90 days")]
+
+
+def _blocks_of(kind: TargetKind, identity: Identity) -> str:
+    """The beginning of the keys of an owner's blocks."""
+    owner, _, _ = identity.repo_key.rpartition("/")
+    return keys.block(BlockTarget(kind, f"{owner}/"))
+
+
+async def _first_seen_hosts(
+    files: tuple[SkillFile, ...], hosts: tuple[str, ...], audiences: frozenset[str]
+) -> list[Signal]:
+    """Hosts of install steps that no published skill names, where there are enough skills to tell. Of the hosts that
+    skills of managed namespaces may name, the first ten are looked up and the others left out, so that a submission
+    does not read keys by hosts times namespaces."""
+    steps = await _find_steps(hosts, files)
+    if not steps:
+        return []
+    published = await require_env("kv").kv.count_by(SKILLS.prefix, AUDIENCE, audiences=audiences)
+    if sum(published.values()) < FEWEST_SKILLS:
+        return []
+    unseen = await _without_seen(steps, PUBLIC_ONLY)
+    unseen = await _without_seen(unseen[:MOST_LOOKED_UP], audiences - PUBLIC_ONLY)
+    if not unseen:
+        return []
+    details = tuple(place for host in unseen for place in steps[host])
+    return [Signal(SignalKind.HOST, describe_hosts(unseen), details)]
+
+
+async def _find_steps(hosts: tuple[str, ...], files: tuple[SkillFile, ...]) -> dict[str, tuple[str, ...]]:
+    if not hosts or size_of(files) <= INLINE_BYTES:
+        return install_steps(hosts, files)
+    return await asyncio.to_thread(install_steps, hosts, files)
+
+
+async def _without_seen(hosts: Iterable[str], audiences: frozenset[str]) -> list[str]:
+    """The hosts that no skill of these audiences names."""
+    wanted = [*hosts]
+    counters = {keys.host(audience, host): host for host in wanted for audience in audiences}
+    if not counters:
+        return wanted
+    settled = await require_env("kv").kv.get_many(counters)
+    for error in settled.failed.values():
+        raise error
+    seen = {counters[key] for key in settled.found}
+    return [host for host in wanted if host not in seen]
+
+
+async def _history(identity: Identity, audiences: Audiences) -> list[Signal]:
+    """That the owner has published nothing before, or much within a day."""
+    env = require_env("kv")
+    owner, _, _ = canonical_name(identity).partition("/")
+    page = await env.kv.select(SKILLS.prefix, audiences=audiences, under=f"{owner}/", limit=MOST_SKILLS)
+    for error in page.failed.values():
+        raise error
+    if not page.items:
+        return [Signal(SignalKind.PUBLISHER, f"no skill of {owner} is published here yet")]
+    changed = [SKILLS.fields["listed_at"].read(entry.value) for entry in page.items]
+    since = env.kv.now() - BURST_MS
+    recent = sum(isinstance(at, int) and at >= since for at in changed)
+    if recent < BURST:
+        return []
+    return [
+        Signal(SignalKind.PUBLISHER, f"{recent} skills of {owner} were published or updated within a day")
+    ]

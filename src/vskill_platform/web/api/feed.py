@@ -1,0 +1,61 @@
+"""The Atom feed of new skills."""
+
+from collections.abc import Sequence
+from xml.sax.saxutils import escape, quoteattr
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_client.wire.base import iso_time
+from vskill_platform.actions.skills.catalogue import list_unblocked
+from vskill_platform.actions.visibility import document_reader
+from vskill_platform.domain.skills.catalogue import Sort
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.web.addresses import public_address
+from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.responses import answer_with_tag
+from vskill_platform.web.routing import get
+
+ATOM_TYPE = "application/atom+xml; charset=utf-8"
+MOST = 50
+
+
+async def feed_view(request: Request) -> Response:
+    """The latest skills, newest first."""
+    services = services_of(request)
+    reader = await document_reader(principal_of(request))
+    page = await list_unblocked(services, reader, sort=Sort.NEWEST, limit=MOST)
+    name = services.settings.registry_name
+    return answer_with_tag(request, feed(page.items, public_address(request), name).encode(), ATOM_TYPE)
+
+
+def feed(skills: Sequence[PublishedSkill], base: str, name: str) -> str:
+    """The document; everything that is not ours is escaped, and characters that XML cannot hold are left out."""
+    latest = max((skill.created_at for skill in skills), default=0)
+    entries = "".join(_entry(skill, base) for skill in skills)
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">'
+        f"<title>{xml_text(name)}: new skills</title><id>{xml_text(base)}/feed.xml</id>"
+        f"<updated>{iso_time(latest)}</updated><author><name>{xml_text(name)}</name></author>"
+        f'<link rel="self" href={quoteattr(base + "/feed.xml")}/><link href={quoteattr(base + "/skills")}/>'
+        f"{entries}</feed>\n"
+    )
+
+
+def _entry(skill: PublishedSkill, base: str) -> str:
+    address = f"{base}/skills/{skill.canonical}"
+    return (
+        f"<entry><title>{xml_text(skill.name)}</title><id>{xml_text(address)}</id><link href={quoteattr(address)}/>"
+        f"<published>{iso_time(skill.created_at)}</published><updated>{iso_time(skill.updated_at)}</updated>"
+        f"<author><name>{xml_text(skill.owner)}</name></author><summary>{xml_text(skill.description)}</summary></entry>"
+    )
+
+
+def xml_text(foreign: str) -> str:
+    """As XML can hold it."""
+    return escape("".join(char for char in foreign if char.isprintable() or char in "\n\t"))
+
+
+ENDPOINTS = (
+    get("/feed.xml", feed_view, media=ATOM_TYPE, tag="skills", summary="Follow new skills as an Atom feed"),
+)

@@ -1,0 +1,109 @@
+"""The signed revocation list and the Atom feed of withdrawn and restored versions."""
+
+from xml.sax.saxutils import quoteattr
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_client.wire.base import iso_time
+from vskill_client.wire.skills import ReadRevocationList
+from vskill_core.dsse import ENVELOPE_TYPE
+from vskill_platform.actions.recall.revocations import (
+    FOLLOW,
+    READ_LIST,
+    NamespaceName,
+    RevocationEventView,
+    RevocationStepView,
+    Serial,
+    recent_events,
+)
+from vskill_platform.actions.wire import Asked
+from vskill_platform.web.addresses import public_address
+from vskill_platform.web.api.feed import ATOM_TYPE, xml_text
+from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.responses import answer_with_tag
+from vskill_platform.web.routing import get, query_of
+
+#: What each kind of event is called in the feed.
+TITLES = {"skill.withdrawn": "withdrawn", "skill.restored": "restored", "skill.yanked": "yanked"}
+
+
+class RevocationListQuery(Asked, frozen=True):
+    """Of one namespace, or of the registry."""
+
+    #: only the skills of this namespace, those too that only its members may read
+    namespace: NamespaceName | None = None
+
+
+class RevocationFeedQuery(Asked, frozen=True):
+    """Where to begin."""
+
+    #: the last serial that was seen
+    after: Serial = 0
+
+
+async def list_view(request: Request) -> Response:
+    asked = ReadRevocationList(namespace=query_of(request, RevocationListQuery).namespace)
+    body = await READ_LIST(services_of(request), principal_of(request), asked)
+    return answer_with_tag(request, body, ENVELOPE_TYPE)
+
+
+async def feed_view(request: Request) -> Response:
+    asked = query_of(request, RevocationFeedQuery)
+    events = await recent_events(principal_of(request), asked.after)
+    name = services_of(request).settings.registry_name
+    body = _feed(events, public_address(request), name)
+    return answer_with_tag(request, body.encode(), ATOM_TYPE)
+
+
+def _feed(events: tuple[RevocationEventView, ...], base: str, name: str) -> str:
+    latest = events[0].at if events else iso_time(0)
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">'
+        f"<title>{xml_text(name)}: withdrawn and restored versions</title>"
+        f"<id>{xml_text(base)}/revocations.xml</id><updated>{latest}</updated>"
+        f"<author><name>{xml_text(name)}</name></author>"
+        f'<link rel="self" href={quoteattr(base + "/revocations.xml")}/>'
+        f"<link href={quoteattr(base + '/revocations')}/>"
+        f"{''.join(_entry(one, base) for one in events)}</feed>\n"
+    )
+
+
+def _entry(event: RevocationEventView, base: str) -> str:
+    versions = ", ".join(one.version for one in event.versions)
+    title = f"{event.skill} {versions}: {TITLES[event.type]}"
+    said = "\n".join(map(_sentence, event.versions))
+    return (
+        f"<entry><title>{xml_text(title)}</title>"
+        f"<id>{xml_text(base)}/revocations#{xml_text(event.skill)}.{event.serial}.{event.type}</id>"
+        f"<link href={quoteattr(f'{base}/skills/{event.skill}/versions')}/><updated>{event.at}</updated>"
+        f"<summary>{xml_text(said)}</summary></entry>"
+    )
+
+
+def _sentence(one: RevocationStepView) -> str:
+    status = "live again" if one.status is None else one.status.replace("-", " ")
+    return f"{one.version} is {status}: {one.reason} (digest {one.digest})"
+
+
+ENDPOINTS = (
+    get(
+        READ_LIST.path,
+        list_view,
+        action=READ_LIST,
+        query=RevocationListQuery,
+        media=ENVELOPE_TYPE,
+        problems=(404,),
+        tag=READ_LIST.tag,
+        summary=READ_LIST.summary,
+    ),
+    get(
+        "/revocations.xml",
+        feed_view,
+        action=FOLLOW,
+        query=RevocationFeedQuery,
+        media=ATOM_TYPE,
+        tag=FOLLOW.tag,
+        summary="Follow withdrawn and restored versions as an Atom feed",
+    ),
+)

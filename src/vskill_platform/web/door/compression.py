@@ -1,0 +1,95 @@
+"""Compresses answers: pages, JSON and other text that a GET asks for, with gzip.
+
+The length of a compressed answer tells whether a text that an attacker put into the address also stands elsewhere in
+the answer, and so, guess by guess, a secret beside it (BREACH). So an answer that was made for a session is sent as it
+is. What a visitor or a token gets has no secret of a browser in it but that of a form, which each answer masks anew.
+"""
+
+import asyncio
+import gzip
+
+import re2
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.machine.process_cache import MOST_BYTES, Kept
+from vskill_platform.web.browser import Browser
+
+#: Smaller ones fit into one packet anyway.
+LEAST_BYTES = 1_024
+#: More than this is compressed in a thread, so that nobody waits for it.
+MOST_INLINE = 32_768
+LEVEL = 5
+_TEXT = ("text/", "application/json", "application/xml", "application/javascript")
+_TEXT_ENDINGS = ("+json", "+xml")
+_READING = frozenset({"GET", "HEAD"})
+
+
+class Compression:
+    """Of one process: an answer with a tag is compressed once, and its bytes are kept."""
+
+    def __init__(self) -> None:
+        self._kept: Kept[bytes] = Kept(MOST_BYTES // 2, MOST_BYTES // 8)
+
+    async def apply(self, request: Request, response: Response) -> None:
+        """Compress the answer's body in place, where that is useful and safe."""
+        if request.method not in _READING or not is_safe(request):
+            return
+        if response.status_code == 304:
+            _weaken_known_tag(request, response)
+            return
+        body = getattr(response, "body", b"")
+        if len(body) < LEAST_BYTES or not _is_text(response) or "content-encoding" in response.headers:
+            return
+        response.headers.append("vary", "Accept-Encoding")
+        if accepts_gzip(request.headers.get("accept-encoding", "")):
+            response.body = await self._packed(response.headers.get("etag"), bytes(body))
+            response.headers["content-encoding"] = "gzip"
+            response.headers["content-length"] = str(len(response.body))
+            if "etag" in response.headers:
+                # Other bytes of the same answer: equal, not identical.
+                response.headers["etag"] = _weak(response.headers["etag"])
+
+    async def _packed(self, tag: str | None, body: bytes) -> bytes:
+        found = self._kept.get((tag, len(body))) if tag is not None else None
+        if found is not None:
+            return found
+        packed = _pack(body) if len(body) <= MOST_INLINE else await asyncio.to_thread(_pack, body)
+        if tag is not None:
+            self._kept.put((tag, len(body)), packed, len(packed))
+        return packed
+
+
+def is_safe(request: Request) -> bool:
+    """Whether the answer holds no secret of a session."""
+    browser: Browser | None = request.scope.get("browser")
+    return browser is None or browser.session is None
+
+
+def accepts_gzip(accepted: str) -> bool:
+    """Whether the client takes it: named, and not with the weight 0."""
+    for part in accepted.lower().split(","):
+        name, _, weight = part.strip().partition(";")
+        if name.strip() in ("gzip", "x-gzip"):
+            return re2.fullmatch(r"\s*q\s*=\s*0(\.0*)?\s*", weight) is None
+    return False
+
+
+def _is_text(response: Response) -> bool:
+    media = response.headers.get("content-type", "").partition(";")[0].strip()
+    return media.startswith(_TEXT) or media.endswith(_TEXT_ENDINGS)
+
+
+def _pack(body: bytes) -> bytes:
+    return gzip.compress(body, LEVEL, mtime=0)
+
+
+def _weak(tag: str) -> str:
+    return tag if tag.startswith("W/") else f"W/{tag}"
+
+
+def _weaken_known_tag(request: Request, response: Response) -> None:
+    """A cache finds what it keeps by the tag as it knows it."""
+    tag = response.headers.get("etag")
+    if tag is not None and _weak(tag) in request.headers.get("if-none-match", ""):
+        response.headers["etag"] = _weak(tag)

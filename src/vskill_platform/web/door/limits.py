@@ -1,0 +1,166 @@
+"""Rate limits for expensive requests, per client and counted in this process by the `limits` package.
+
+A client is its account where it has one, otherwise the address of its connection, or what a trusted proxy says that
+address is; of an IPv6 address the part that a provider gives to one customer. Administrators are not counted.
+"""
+
+import ipaddress
+import math
+
+import limits
+import msgspec
+from limits.aio.storage import MemoryStorage
+from limits.aio.strategies import FixedWindowRateLimiter
+from starlette.requests import Request
+
+from vskill_core.errors import RateLimited
+from vskill_platform.actions.action import Allowance
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import is_unlimited
+from vskill_platform.settings import Settings
+from vskill_platform.web.principal import principal_of
+from vskill_platform.worker_context import require_env
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+#: One customer's share of the IPv6 addresses.
+_IPV6_SHARE = 64
+#: A longer list of proxies is not trusted.
+_MOST_HOPS = 32
+
+
+class Quota(msgspec.Struct, frozen=True):
+    """Requests per hour, for an address and for an account."""
+
+    address: int
+    account: int
+
+
+QUOTAS: dict[Allowance, Quota] = {
+    Allowance.SUBMISSIONS: Quota(10, 30),
+    Allowance.DISCOVERIES: Quota(30, 60),
+    Allowance.INSTALLS: Quota(60, 60),
+    # A company may be one address: a thousand machines that ask six times an hour. A check reads at most 100 records.
+    Allowance.UPDATES: Quota(6_000, 6_000),
+    Allowance.REPORTS: Quota(10, 30),
+}
+HOUR_S = 3600
+
+
+class Limiter:
+    """The counts of one process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._mode = settings.rate_limits
+        self._proxies = networks_of(settings)
+        self._limiter = FixedWindowRateLimiter(MemoryStorage())
+
+    async def take(self, request: Request, allowance: Allowance) -> None:
+        """Count one request; RateLimited where there were too many. The answer's headers say what is left."""
+        principal = principal_of(request)
+        address = client_address(request, self._proxies)
+        if self._is_exempt(principal, address):
+            return
+        quota = QUOTAS[allowance]
+        amount = quota.address if principal.account is None else quota.account
+        client = f"account {principal.account}" if principal.account is not None else share_of(address)
+        item = limits.RateLimitItemPerHour(amount)
+        allowed = await self._limiter.hit(item, allowance.value, client)
+        state = await self._limiter.get_window_stats(item, allowance.value, client)
+        wait_s = _seconds_until(state.reset_time)
+        request.scope["rate_limit"] = _headers(allowance, amount, state.remaining, wait_s)
+        if not allowed:
+            raise RateLimited(
+                f"Only {amount} requests of this kind are allowed per hour; try again in {wait_s} s.",
+                limit=amount,
+                retry_after_s=wait_s,
+            )
+
+    def client(self, request: Request) -> str:
+        """The client's address, or its IPv6 network."""
+        return share_of(client_address(request, self._proxies))
+
+    def _is_exempt(self, principal: Principal, address: str) -> bool:
+        if self._mode == "off" or is_unlimited(principal):
+            return True
+        return self._mode == "remote" and is_loopback(address)
+
+
+async def take(request: Request, allowance: Allowance) -> None:
+    limiter: Limiter = request.app.state.limiter
+    await limiter.take(request, allowance)
+
+
+def client_of(request: Request) -> str:
+    """The address that a request counts for, however it is signed in."""
+    limiter: Limiter = request.app.state.limiter
+    return limiter.client(request)
+
+
+def client_address(request: Request, proxies: tuple[Network, ...]) -> str:
+    """The connection's other end; behind trusted proxies the last address before them."""
+    peer = request.client.host if request.client else ""
+    return address_behind(peer, request.headers.get("x-forwarded-for", ""), proxies)
+
+
+def address_behind(peer: str, forwarded_for: str, proxies: tuple[Network, ...]) -> str:
+    """The last address before the trusted proxies; the peer's own where it is none of them."""
+    address = peer
+    for hop in reversed(forwarded_for.split(",")[-_MOST_HOPS:]):
+        if not is_within(address, proxies) or not _is_address(hop.strip()):
+            break
+        address = hop.strip()
+    return address
+
+
+def networks_of(settings: Settings) -> tuple[Network, ...]:
+    """The proxies that are trusted."""
+    return tuple(ipaddress.ip_network(text, strict=False) for text in settings.trusted_proxies)
+
+
+def is_within(address: str, networks: tuple[Network, ...]) -> bool:
+    return bool(networks) and _is_address(address) and any(_plain(address) in one for one in networks)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _plain(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """The address; an IPv4-mapped IPv6 address becomes IPv4."""
+    address = ipaddress.ip_address(text)
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+def is_loopback(address: str) -> bool:
+    return _is_address(address) and _plain(address).is_loopback
+
+
+def share_of(address: str) -> str:
+    """What one customer has: an IPv4 address, or an IPv6 network."""
+    if not _is_address(address):
+        return "unknown"
+    plain = _plain(address)
+    if isinstance(plain, ipaddress.IPv4Address):
+        return str(plain)
+    return str(ipaddress.ip_network((plain, _IPV6_SHARE), strict=False))
+
+
+def _seconds_until(at: float) -> int:
+    """Never more than the window, whatever the clocks say."""
+    left = at - require_env("clock").clock.now() / 1000
+    return max(1, min(HOUR_S, math.ceil(left)))
+
+
+def _headers(allowance: Allowance, amount: int, remaining: int, wait_s: int) -> dict[str, str]:
+    """As the HTTP working group's draft on rate limits writes them."""
+    name = f'"{allowance.value}"'
+    return {
+        "ratelimit-policy": f"{name};q={amount};w={HOUR_S}",
+        "ratelimit": f"{name};r={max(0, remaining)};t={wait_s}",
+    }

@@ -1,0 +1,155 @@
+"""The process that colours foreign code for pages, started by `highlight` as `python -m
+vskill_platform.web.drawing.colours`.
+
+Pygments matches with Python's `re`, which the right text keeps busy for minutes. Here that costs a file its colours and
+nobody else anything: each file has a share of processor time, and the process has limits of its own.
+"""
+
+import resource
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from types import FrameType
+
+import msgspec
+from pygments.lexer import Lexer
+from pygments.lexers import get_lexer_by_name
+from pygments.token import Comment, Generic, Keyword, Name, Number, String, Token, _TokenType
+
+#: Processor time of one file, and of all.
+FILE_S = 1.5
+PROCESS_S = 6
+MEMORY_BYTES = 512 * 1024 * 1024
+#: Of one file; `highlight` keeps every file that has no more.
+MOST_PIECES = 50_000
+
+#: Pieces of one line: a text and its kind.
+Pieces = list[tuple[str, str]]
+
+LANGUAGES = {
+    **dict.fromkeys(("md", "markdown", "mdx"), "markdown"),
+    **dict.fromkeys(("py", "pyi", "pyw"), "python"),
+    **dict.fromkeys(("sh", "bash", "zsh", "env"), "bash"),
+    **dict.fromkeys(("js", "mjs", "cjs", "jsx"), "javascript"),
+    **dict.fromkeys(("ts", "tsx", "mts"), "typescript"),
+    **dict.fromkeys(("yaml", "yml"), "yaml"),
+    **dict.fromkeys(("html", "htm", "vue", "svelte"), "html"),
+    **dict.fromkeys(("xml", "svg", "xsd"), "xml"),
+    **dict.fromkeys(("c", "h"), "c"),
+    **dict.fromkeys(("cc", "cpp", "hpp", "cxx"), "cpp"),
+    **dict.fromkeys(("ini", "cfg", "conf", "properties"), "ini"),
+    **dict.fromkeys(("diff", "patch"), "diff"),
+    "json": "json", "jsonl": "json", "toml": "toml", "css": "css", "scss": "scss", "sql": "sql", "go": "go",
+    "rs": "rust", "rb": "ruby", "java": "java", "kt": "kotlin", "swift": "swift", "php": "php", "pl": "perl",
+    "lua": "lua", "r": "r", "ps1": "powershell", "bat": "batch", "cs": "csharp", "tf": "terraform", "fish": "fish",
+    "dockerfile": "docker", "makefile": "make",
+}  # fmt: skip
+#: By what a first line `#!` names.
+PROGRAMS = {
+    "python": "python",
+    "node": "javascript",
+    "deno": "typescript",
+    "ruby": "ruby",
+    "perl": "perl",
+    "sh": "bash",
+}
+
+KINDS: tuple[tuple[_TokenType, str], ...] = (
+    (Comment, "comment"),
+    (String, "string"),
+    (Number, "number"),
+    (Keyword, "keyword"),
+    (Generic.Heading, "keyword"),
+    (Generic.Subheading, "keyword"),
+    (Generic.Strong, "keyword"),
+    (Name.Function, "name"),
+    (Name.Class, "name"),
+    (Name.Tag, "name"),
+    (Name.Attribute, "name"),
+    (Name.Builtin, "name"),
+    (Name.Decorator, "name"),
+)
+
+
+class OutOfTime(Exception):
+    """The file's share of processor time is used up."""
+
+
+def main() -> None:
+    _limit_process()
+    files = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=list[tuple[str, str]])
+    sys.stdout.buffer.write(msgspec.msgpack.encode([colour(path, text) for path, text in files]))
+
+
+def colour(path: str, text: str) -> list[Pieces] | None:
+    """The lines of a text in pieces; None where no language is known, where it takes too long or has too many pieces,
+    and where a lexer made another text of it."""
+    lexer = lexer_for(path, text)
+    if lexer is None:
+        return None
+    # Some languages know a comment only by the end of its line.
+    ends = text.endswith("\n")
+    signal.setitimer(signal.ITIMER_PROF, FILE_S)
+    try:
+        lines = list(_cut_lines(lexer, text if ends else f"{text}\n"))
+    except OutOfTime:
+        return None
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    lines = lines if ends else lines[:-1]
+    is_same = "\n".join("".join(piece for piece, _ in line) for line in lines) == text
+    return lines if is_same and sum(map(len, lines)) <= MOST_PIECES else None
+
+
+def lexer_for(path: str, text: str) -> Lexer | None:
+    """By the end of the file's name, by the name, or by the program that its first line names."""
+    name = PurePosixPath(path).name.lower()
+    language = LANGUAGES.get(name.rpartition(".")[2])
+    if language is None and text.startswith("#!"):
+        first = text.partition("\n")[0]
+        language = next((found for program, found in PROGRAMS.items() if program in first), None)
+    # A block in Markdown may name any lexer, and there are some that make another text of what they are given.
+    options = {"handlecodeblocks": False} if language == "markdown" else {}
+    return None if language is None else get_lexer_by_name(language, **options)
+
+
+def _cut_lines(lexer: Lexer, text: str) -> Iterator[Pieces]:
+    line: Pieces = []
+    for _, token, value in lexer.get_tokens_unprocessed(text):
+        kind = _kind_of(token)
+        first, *others = value.split("\n")
+        _add(line, first, kind)
+        for other in others:
+            yield line
+            line = []
+            _add(line, other, kind)
+    yield line
+
+
+def _add(line: Pieces, text: str, kind: str) -> None:
+    """Neighbours of one kind are one piece."""
+    if text and line and line[-1][1] == kind:
+        line[-1] = (line[-1][0] + text, kind)
+    elif text:
+        line.append((text, kind))
+
+
+def _kind_of(token: _TokenType) -> str:
+    return next((kind for parent, kind in KINDS if token in parent), "") if token is not Token.Text else ""
+
+
+def _limit_process() -> None:
+    """Called once: what escapes a file's own share ends the process."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (PROCESS_S, PROCESS_S))
+    signal.signal(signal.SIGPROF, _stop)
+
+
+def _stop(_signal: int, _frame: FrameType | None) -> None:
+    raise OutOfTime
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Code of strangers for pages: cut into lines and coloured by another process (`colours`), with what hides in it made
+visible. A text that is too large, or takes too long, is shown without colours; nothing of it is ever lost or added.
+"""
+
+import asyncio
+import hashlib
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+
+import msgspec
+
+from vskill_platform.machine.child_processes import RunningProgram, end_group, pipe_of, start_program
+from vskill_platform.machine.process_cache import MOST_BYTES, Kept
+
+COLOURS = "vskill_platform.web.drawing.colours"
+#: Of all texts of one call, in characters; the rest stays without colours.
+MOST_CHARACTERS = 400_000
+#: Processes at the same time, how long a page waits for its turn, and how long for its process. Their own limit is
+#: processor time, which counts less on a busy machine.
+AT_ONCE = 2
+TURN_S = 1.0
+WAIT_S = 10.0
+#: What a piece takes in memory, and at most a character beside it. A text at both limits, that of characters and that
+#: of pieces in `colours`, is small enough to be kept.
+PIECE_BYTES = 220
+CHARACTER_BYTES = 8
+MOST_KEPT_ONE = MOST_BYTES // 2
+ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+
+
+class CodePart(msgspec.Struct, frozen=True):
+    """A piece of a line as it is shown; without a kind it is plain."""
+
+    text: str
+    #: string, comment, number, keyword, name or hidden
+    kind: str = ""
+
+
+CodeLine = tuple[CodePart, ...]
+#: A line as it is: texts and their kinds. What hides in it is shown by `shorten`, since that makes a part of each
+#: character, and most lines are never shown.
+RawLine = tuple[tuple[str, str], ...]
+CodeText = tuple[RawLine, ...]
+
+
+class Highlighter:
+    """Colours texts in processes of their own, and keeps what was coloured last by its content."""
+
+    def __init__(self, at_once: int = AT_ONCE) -> None:
+        self._turns = asyncio.Semaphore(at_once)
+        #: Without lines: the text has no colours.
+        self._kept: Kept[CodeText] = Kept(MOST_BYTES, MOST_KEPT_ONE)
+
+    async def highlight(self, files: Sequence[tuple[str, str]]) -> list[CodeText]:
+        """Each text, given with its path, as lines in pieces; all that is missing by one process."""
+        keys = [(path.rpartition("/")[2], hashlib.sha256(text.encode()).digest()) for path, text in files]
+        found = {key: self._kept.get(key) for key in keys}
+        left = MOST_CHARACTERS
+        wanted: dict[tuple[str, bytes], tuple[str, str]] = {}
+        for key, (path, text) in zip(keys, files, strict=True):
+            if found[key] is None and key not in wanted and len(text) <= left:
+                left -= len(text)
+                wanted[key] = (path, text)
+        coloured = await self._colour(list(wanted.values())) if wanted else []
+        for key, lines, (_, text) in zip(wanted, coloured, wanted.values(), strict=False):
+            found[key] = made = lines or ()
+            characters = len(text) if made else 0
+            self._kept.put(key, made, PIECE_BYTES * (1 + sum(map(len, made))) + CHARACTER_BYTES * characters)
+        return [found[key] or plain_lines(text) for key, (_, text) in zip(keys, files, strict=True)]
+
+    async def _colour(self, files: list[tuple[str, str]]) -> list[CodeText | None]:
+        """Nothing where its turn did not come soon, or the process could not be started, did not end in time or
+        broke."""
+        try:
+            async with asyncio.timeout(TURN_S):
+                await self._turns.acquire()
+        except TimeoutError:
+            return []
+        try:
+            async with asyncio.timeout(WAIT_S):
+                return await _run(msgspec.msgpack.encode(files))
+        except (TimeoutError, OSError, msgspec.DecodeError):
+            return []
+        finally:
+            self._turns.release()
+
+
+async def _run(message: bytes) -> list[CodeText | None]:
+    program = await start_program((sys.executable, "-m", COLOURS), talks=True)
+    try:
+        out, _ = await asyncio.gather(pipe_of(program.stdout).read(), _say(program, message))
+    finally:
+        await asyncio.shield(end_group(program, kill=True))
+    return msgspec.msgpack.decode(out, type=list[CodeText | None])
+
+
+async def _say(program: RunningProgram, message: bytes) -> None:
+    """A program that ends before it has read everything says so by what it printed."""
+    writer = program.stdin
+    if writer is None:  # pragma: no cover - it was asked for
+        raise RuntimeError("no pipe to the program")
+    with suppress(ConnectionError):
+        writer.write(message)
+        await writer.drain()
+    writer.close()
+
+
+def plain_lines(text: str) -> CodeText:
+    """The same lines without colours."""
+    return tuple(((line, ""),) if line else () for line in text.split("\n"))
+
+
+def shorten(line: RawLine, width: int) -> CodeLine:
+    """The beginning of a line with what hides in it, and an ellipsis where there is more. Of its end, which may have a
+    carriage return too, nothing is shown."""
+    parts: list[CodePart] = []
+    for place, (piece, kind) in enumerate(line, 1):
+        text = piece.removesuffix("\r") if place == len(line) else piece
+        parts += _reveal(text[:width], kind)
+        if len(text) > width:
+            return (*parts, CodePart(ELLIPSIS))
+        width -= len(text)
+    return tuple(parts)
+
+
+def _reveal(text: str, kind: str) -> list[CodePart]:
+    """What hides in a text is shown: a reader must see what an agent would read."""
+    if not text or text.replace("\t", "").isprintable():
+        return [CodePart(text, kind)] if text else []
+    parts: list[CodePart] = []
+    start = 0
+    for at, char in enumerate(text):
+        if not (char.isprintable() or char == "\t"):
+            if at > start:
+                parts.append(CodePart(text[start:at], kind))
+            parts.append(CodePart(f"<U+{ord(char):04X}>", "hidden"))
+            start = at + 1
+    return parts if start == len(text) else [*parts, CodePart(text[start:], kind)]

@@ -1,0 +1,1 @@
+"""Pages of `operation`: what operators look after."""

@@ -1,0 +1,104 @@
+"""The queue, for operators: what is stuck, what was set aside, pausing with an end, and the jobs."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_core.errors import JobFailed
+from vskill_core.plural import counted
+from vskill_platform.actions.operation.dead_letters import DISCARD, LIST_LETTERS, REPLAY, ListLetters
+from vskill_platform.actions.operation.jobs import LIST_JOBS, RUN_JOB, EveryJob
+from vskill_platform.actions.operation.queue import (
+    PAUSE,
+    RECOVER,
+    RESUME,
+    STATUS,
+    STUCK,
+    ListStuck,
+    WholeQueue,
+)
+from vskill_platform.actions.operation.rescans import CONTINUE_RESCANS, SHOW_RESCANS, StoppedRescans
+from vskill_platform.web.flash import see_other
+from vskill_platform.web.pages.acting import act_by_form, admin_page, form, number_of
+from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.routing import page
+
+PLACE = "/admin/queue"
+JOBS_PLACE = "/admin/jobs"
+#: Of what is stuck or set aside, how many are listed; the number is always whole.
+MOST_SHOWN = 200
+MINUTE_MS = 60_000
+
+
+async def queue(request: Request) -> Response:
+    services, reader = services_of(request), principal_of(request)
+    return admin_page(
+        request,
+        "queue.html",
+        messages=await STATUS(services, reader, WholeQueue()),
+        stuck=await STUCK(services, reader, ListStuck(limit=MOST_SHOWN)),
+        letters=await LIST_LETTERS(services, reader, ListLetters(limit=MOST_SHOWN)),
+    )
+
+
+async def recover(request: Request) -> Response:
+    done = await act_by_form(request, RECOVER)
+    if done.paused:
+        return see_other(request, PLACE, "The queue is paused: resume it first.", "bad")
+    text = f"Pending submissions and tasks: {done.found}. Missing messages sent: {done.sent}."
+    return see_other(request, PLACE, text)
+
+
+async def pause(request: Request) -> Response:
+    """A pause always has an end (B3)."""
+    minutes = await number_of(request, "minutes")
+    await act_by_form(request, PAUSE, duration_ms=minutes * MINUTE_MS)
+    text = f"The queue is paused for {minutes} min; it resumes automatically."
+    return see_other(request, PLACE, text)
+
+
+async def jobs(request: Request) -> Response:
+    services, reader = services_of(request), principal_of(request)
+    found = await LIST_JOBS(services, reader, EveryJob())
+    rescans = await SHOW_RESCANS(services, reader, StoppedRescans())
+    return admin_page(request, "jobs.html", jobs=found.jobs, rescans=rescans)
+
+
+async def run_now(request: Request) -> Response:
+    try:
+        done = await act_by_form(request, RUN_JOB)
+    except JobFailed as error:
+        return see_other(request, JOBS_PLACE, error.in_words, "bad")
+    text = f"{done.job.name} has run." if done.ran else f"{done.job.name} is running already."
+    return see_other(request, JOBS_PLACE, text)
+
+
+ENDPOINTS = (
+    page(PLACE, queue, action=STATUS, shows=("queue.stuck", "dead-letter.list")),
+    form(f"{PLACE}/requeue-all", RECOVER, at=PLACE, view=recover),
+    form(f"{PLACE}/pause", PAUSE, at=PLACE, view=pause),
+    form(
+        f"{PLACE}/resume",
+        RESUME,
+        lambda done, _: "The queue is running again." if done.was_paused else "The queue was not paused.",
+        at=PLACE,
+    ),
+    form(f"{PLACE}/replay", REPLAY, lambda done, _: f"Replayed: {done.id}, run {done.run}.", at=PLACE),
+    form(
+        f"{PLACE}/discard",
+        DISCARD,
+        "The dead letter was discarded; the submission stays as it is.",
+        at=PLACE,
+        confirm=True,
+    ),
+    page(JOBS_PLACE, jobs, action=LIST_JOBS, shows=("rescan.show",)),
+    form(f"{JOBS_PLACE}/run", RUN_JOB, at=JOBS_PLACE, view=run_now),
+    form(
+        f"{JOBS_PLACE}/continue-rescans",
+        CONTINUE_RESCANS,
+        lambda done, _: (
+            f"The rules {done.ruleset} go on: {counted(done.skills, 'skill')} judged once more and taken down."
+        ),
+        at=JOBS_PLACE,
+        confirm=True,
+    ),
+)

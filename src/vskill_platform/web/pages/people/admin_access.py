@@ -1,0 +1,90 @@
+"""Admin pages for whom the registry lets in, with a preview before the change, and for teams."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_core.plural import counted
+from vskill_platform.actions.people.access import (
+    CHANGE_ACCESS,
+    PREVIEW_ACCESS,
+    SHOW_ACCESS,
+    PreviewAccess,
+    ShowAccess,
+)
+from vskill_platform.actions.people.teams import (
+    ADD_TO_TEAM,
+    CREATE_TEAM,
+    DELETE_TEAM,
+    LIST_TEAMS,
+    REMOVE_FROM_TEAM,
+    ListTeams,
+)
+from vskill_platform.actions.wire import Asked
+from vskill_platform.domain.people.namespace import RegistryMode, Submitters
+from vskill_platform.web.pages.acting import admin_page, form
+from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.routing import page, query_of
+
+ACCESS = "/admin/access"
+TEAMS = "/admin/teams"
+
+
+class AccessQuery(Asked, frozen=True):
+    """What is looked at before it is set; nothing shows the present."""
+
+    mode: RegistryMode | None = None
+    submitters: Submitters | None = None
+
+
+async def access(request: Request) -> Response:
+    services, reader = services_of(request), principal_of(request)
+    asked = query_of(request, AccessQuery)
+    found = await SHOW_ACCESS(services, reader, ShowAccess())
+    mode = asked.mode or found.mode
+    submitters = asked.submitters or found.submitters
+    is_change = (mode, submitters) != (found.mode, found.submitters)
+    preview = await PREVIEW_ACCESS(services, reader, PreviewAccess(mode=mode)) if is_change else None
+    return admin_page(request, "access.html", found=found, mode=mode, submitters=submitters, preview=preview)
+
+
+async def teams(request: Request) -> Response:
+    found = await LIST_TEAMS(services_of(request), principal_of(request), ListTeams())
+    return admin_page(request, "teams.html", teams=found.teams)
+
+
+ENDPOINTS = (
+    page(ACCESS, access, action=SHOW_ACCESS, shows=("access.preview",), query=AccessQuery),
+    form(
+        ACCESS,
+        CHANGE_ACCESS,
+        lambda now, _: f"The registry is {now.mode.value}. Who may submit: {now.submitters.value}.",
+        at=ACCESS,
+        confirm=True,
+    ),
+    page(TEAMS, teams, action=CREATE_TEAM),
+    form(
+        f"{TEAMS}/create",
+        CREATE_TEAM,
+        lambda made, _: f"The team {made.name} was created. It is empty.",
+        at=TEAMS,
+    ),
+    form(
+        f"{TEAMS}/add",
+        ADD_TO_TEAM,
+        lambda team, _: f"{team.name} has {counted(len(team.members), 'member')}.",
+        at=TEAMS,
+    ),
+    form(
+        f"{TEAMS}/remove",
+        REMOVE_FROM_TEAM,
+        lambda team, asked: f"{', '.join(asked.accounts)} is no longer in {team.name}.",
+        at=TEAMS,
+    ),
+    form(
+        f"{TEAMS}/delete",
+        DELETE_TEAM,
+        lambda _, asked: f"The team {asked.name} was deleted.",
+        at=TEAMS,
+        confirm=True,
+    ),
+)

@@ -1,0 +1,102 @@
+"""A publisher's page: everything that one owner has published, and what is known about the owner."""
+
+import asyncio
+from typing import Annotated
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_core.errors import NotFound
+from vskill_core.identity import normalise
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import ActionObject, Right, may
+from vskill_platform.actions.skills.catalogue import list_unblocked
+from vskill_platform.actions.wire import Asked
+from vskill_platform.domain.skills.catalogue import Filter, Sort
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.web.pages.skills.skills import SORTS
+from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.render import render
+from vskill_platform.web.routing import page, query_of
+
+PAGE_SIZE = 60
+#: That the page names.
+MOST_REPOSITORIES = 20
+
+
+class OwnerQuery(Asked, frozen=True):
+    """How the owner's list is ordered, and where it goes on."""
+
+    sort: Sort = Sort.UPDATED
+    after: Annotated[str, msgspec.Meta(max_length=2000)] = ""
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """What the shown skills say about their owner."""
+
+    name: str
+    hosts: tuple[str, ...]
+    repositories: tuple[tuple[str, str], ...]
+    installs: int
+    since: int
+    #: By certification, the most thorough first.
+    certified: dict[str, int]
+
+
+async def owner(request: Request) -> Response:
+    name = request.path_params["owner"]
+    asked = query_of(request, OwnerQuery)
+    reader = principal_of(request)
+    found = await list_unblocked(
+        services_of(request),
+        reader,
+        Filter(owner=name),
+        sort=asked.sort,
+        after=asked.after or None,
+        limit=PAGE_SIZE,
+    )
+    if not found.items and not asked.after:
+        raise NotFound(f"No published skill belongs to {name[:100]}.", owner=name[:100])
+    profile = _profile(name, found.items)
+    return render(
+        request,
+        "owner.html",
+        name=name,
+        profile=profile,
+        claimable=await _claimable(reader, profile),
+        skills=found.items,
+        asked=asked,
+        sorts=SORTS,
+        more=found.after,
+    )
+
+
+async def _claimable(principal: Principal, profile: Profile) -> list[str]:
+    """The repositories that the signed-in account could claim."""
+    if principal.account is None:
+        return []
+    shown = [url for url, _ in profile.repositories[:MOST_REPOSITORIES]]
+    places = [ActionObject(normalise(url)) for url in shown]
+    mine = await asyncio.gather(*(may(principal, Right.MAINTAINER, place) for place in places))
+    return [url for url, is_mine in zip(shown, mine, strict=True) if not is_mine]
+
+
+def _profile(name: str, skills: tuple[PublishedSkill, ...]) -> Profile:
+    listings = [one.listing for one in skills if one.listing]
+    certified: dict[str, int] = {}
+    for one in skills:
+        if one.certification is not None:
+            certified[one.certification.value] = certified.get(one.certification.value, 0) + 1
+    repositories = {one.repo_url: one.repo for one in skills if not one.identity.is_upload}
+    return Profile(
+        name=name,
+        hosts=tuple(sorted({one.identity.host for one in skills if not one.identity.is_upload})),
+        repositories=tuple(sorted(repositories.items())),
+        installs=sum(one.installs for one in listings),
+        since=min((one.created_at for one in listings), default=0),
+        certified=dict(sorted(certified.items())),
+    )
+
+
+ENDPOINTS = (page("/owners/{owner:path}", owner, query=OwnerQuery),)

@@ -1,0 +1,238 @@
+"""Signing in and out: by password, with GitHub where that is set up, and by the one-time link of the first start."""
+
+import base64
+import hmac
+import secrets
+from typing import Annotated
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from vskill_core.errors import InvalidInput, NotSignedIn, PlatformError, RateLimited
+from vskill_platform.actions.wire import Asked
+from vskill_platform.settings import Settings
+from vskill_platform.store.people.accounts import User, get_user
+from vskill_platform.store.people.sessions import LONGEST_MS, close_session, open_session, sign_in
+from vskill_platform.store.people.setup import check_setup, make_first_admin
+from vskill_platform.store.people.sign_in_rule import read_rule
+from vskill_platform.web.auth import form_of, safe_next, text_of
+from vskill_platform.web.browser import SESSION_COOKIE, cookie_of, drop_cookie, set_cookie
+from vskill_platform.web.door.limits import client_of
+from vskill_platform.web.flash import FLASH_COOKIE
+from vskill_platform.web.github import (
+    CALLBACK,
+    asks_for_memberships,
+    authorize_url,
+    require_github,
+    sign_in_with_token,
+    token_of_code,
+)
+from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.render import render
+from vskill_platform.web.routing import form, page, query_of
+
+OAUTH_COOKIE = "vskill_oauth"
+#: How long somebody may take at GitHub.
+OAUTH_S = 600
+
+Text = Annotated[str, msgspec.Meta(max_length=2_000)]
+
+
+class SignInQuery(Asked, frozen=True):
+    """Where to go afterwards."""
+
+    next: Text = ""
+
+
+class SetupQuery(Asked, frozen=True):
+    """The one-time token."""
+
+    token: Text = ""
+
+
+class CallbackQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What GitHub sends the browser back with."""
+
+    code: Text = ""
+    state: Text = ""
+    error: Text = ""
+    error_description: Text = ""
+    error_uri: Text = ""
+    iss: Text = ""
+
+
+class _Journey(msgspec.Struct, frozen=True):
+    """What the browser keeps while it is at GitHub."""
+
+    state: str
+    verifier: str
+    next: str
+
+
+async def show_sign_in(request: Request) -> Response:
+    wanted = safe_next(query_of(request, SignInQuery).next)
+    if principal_of(request).account is not None:
+        return RedirectResponse(wanted, 303)
+    return await _sign_in_page(request, wanted)
+
+
+async def do_sign_in(request: Request) -> Response:
+    wanted = safe_next(await text_of(request, "next"))
+    password = (await form_of(request)).get("password", "")
+    name = await text_of(request, "name", 200)
+    try:
+        user = await sign_in(name, password if isinstance(password, str) else "", client_of(request))
+    except (NotSignedIn, RateLimited) as error:
+        return await _sign_in_page(request, wanted, error, name)
+    return await signed_in(request, user, "password", wanted)
+
+
+async def signed_in(request: Request, user: User, how: str, wanted: str) -> Response:
+    """A fresh session under a fresh token: what the browser brought before is worth nothing any more."""
+    before = cookie_of(request, SESSION_COOKIE)
+    if before:
+        await close_session(before)
+    response = RedirectResponse(wanted, 303, {"cache-control": "no-store"})
+    set_cookie(request, response, SESSION_COOKIE, await open_session(user, how), LONGEST_MS // 1000)
+    return response
+
+
+async def sign_in_again(request: Request, name: str, wanted: str) -> Response:
+    """A new session for an account that has just given its password, and ended its sessions."""
+    return await signed_in(request, await get_user(name), "password", wanted)
+
+
+async def sign_out(request: Request) -> Response:
+    cookie = cookie_of(request, SESSION_COOKIE)
+    if cookie:
+        await close_session(cookie)
+    response = RedirectResponse("/", 303, {"cache-control": "no-store"})
+    for name in (SESSION_COOKIE, FLASH_COOKIE):
+        drop_cookie(request, response, name)
+    return response
+
+
+async def _sign_in_page(
+    request: Request, wanted: str, error: PlatformError | None = None, name: str = ""
+) -> Response:
+    settings = services_of(request).settings
+    shown = render(
+        request,
+        "signin.html",
+        200 if error is None else error.status,
+        next=wanted,
+        name=name,
+        problem="" if error is None else error.public_message,
+        has_github=bool(settings.github_client_id),
+        is_closed=not (await read_rule()).lets_everybody_in,
+        asks_for_memberships=asks_for_memberships(settings),
+    )
+    if isinstance(error, RateLimited):
+        shown.headers["retry-after"] = str(error.details.get("retry_after_s", 60))
+    return shown
+
+
+# The first admin.
+
+
+async def show_setup(request: Request) -> Response:
+    token = query_of(request, SetupQuery).token
+    await check_setup(token)
+    return await _setup_page(request, token)
+
+
+async def do_setup(request: Request) -> Response:
+    token, name = await text_of(request, "token"), await text_of(request, "name", 200)
+    sent = await form_of(request)
+    first, second = sent.get("password", ""), sent.get("again", "")
+    try:
+        user = await make_first_admin(token, name, same(first, second))
+    except InvalidInput as error:
+        return await _setup_page(request, token, error, name)
+    return await signed_in(request, user, "setup", "/admin")
+
+
+async def _setup_page(
+    request: Request, token: str, error: InvalidInput | None = None, name: str = ""
+) -> Response:
+    settings = services_of(request).settings
+    return render(
+        request,
+        "signin-setup.html",
+        200 if error is None else error.status,
+        token=token,
+        name=name,
+        field="" if error is None else error.field,
+        problem="" if error is None else error.public_message,
+        github_rule=(await read_rule()).in_words if settings.github_client_id else "",
+        default_name=settings.registry_name if settings.registry_name == Settings().registry_name else "",
+    )
+
+
+def same(first: object, second: object) -> str:
+    """A password that was typed twice."""
+    if not isinstance(first, str) or first != second:
+        raise InvalidInput("The two passwords differ.", field="password", fix="type it twice alike")
+    return first
+
+
+# GitHub.
+
+
+async def start_github(request: Request) -> Response:
+    """Off to GitHub, with a state and a verifier that only this browser knows."""
+    settings = services_of(request).settings
+    require_github(settings)
+    wanted = safe_next(await text_of(request, "next"))
+    journey = _Journey(secrets.token_urlsafe(24), secrets.token_urlsafe(48), wanted)
+    response = RedirectResponse(
+        authorize_url(settings, journey.state, journey.verifier), 303, {"cache-control": "no-store"}
+    )
+    kept = base64.urlsafe_b64encode(msgspec.json.encode(journey)).decode()
+    set_cookie(request, response, OAUTH_COOKIE, kept, OAUTH_S)
+    return response
+
+
+async def end_github(request: Request) -> Response:
+    """Back from GitHub: the state must be the one that this browser left with."""
+    settings = services_of(request).settings
+    require_github(settings)
+    given = query_of(request, CallbackQuery)
+    journey = _journey(request)
+    if journey is None or not hmac.compare_digest(journey.state.encode(), given.state.encode()):
+        return await _sign_in_page(
+            request, "/account", NotSignedIn("That sign-in did not begin here; start again.")
+        )
+    if given.error or not given.code:
+        return await _sign_in_page(
+            request, journey.next, NotSignedIn("GitHub did not let you in; try again.")
+        )
+    try:
+        token = await token_of_code(settings, given.code, journey.verifier)
+        user = await sign_in_with_token(settings, token)
+    except PlatformError as error:
+        return await _sign_in_page(request, journey.next, error)
+    response = await signed_in(request, user, "github", journey.next)
+    drop_cookie(request, response, OAUTH_COOKIE)
+    return response
+
+
+def _journey(request: Request) -> _Journey | None:
+    try:
+        kept = base64.urlsafe_b64decode(cookie_of(request, OAUTH_COOKIE) or "")
+        journey = msgspec.json.decode(kept, type=_Journey)
+    except (ValueError, msgspec.DecodeError):
+        return None
+    return msgspec.structs.replace(journey, next=safe_next(journey.next))
+
+
+ENDPOINTS = (
+    page("/signin", show_sign_in, query=SignInQuery, stays_open=True),
+    form("/signin", do_sign_in, no_scope="the password lets in", stays_open=True),
+    form("/signout", sign_out, no_scope="ends the session of the cookie", stays_open=True),
+    page("/setup", show_setup, query=SetupQuery, stays_open=True),
+    form("/setup", do_setup, no_scope="the one-time link lets in", stays_open=True),
+    form("/signin/github", start_github, no_scope="only leads to GitHub", stays_open=True),
+    page(CALLBACK, end_github, query=CallbackQuery, stays_open=True),
+)

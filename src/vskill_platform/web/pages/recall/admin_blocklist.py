@@ -1,0 +1,57 @@
+"""Admin pages for the blocklist: what must not be published."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_core.findings import Severity
+from vskill_core.plural import counted
+from vskill_platform.actions.recall.blocklist import BLOCK, BLOCKS, LIFT, BlockAdded, BlockLifted, ListBlocks
+from vskill_platform.actions.wire import Asked
+from vskill_platform.domain.blocklist import TargetKind
+from vskill_platform.web.pages.acting import admin_page, form
+from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.routing import page, query_of
+
+LIST = "/admin/blocklist"
+
+
+class BlocklistQuery(Asked, frozen=True):
+    """A form that another page has filled in."""
+
+    kind: TargetKind = TargetKind.PLACE
+    target: str = ""
+
+
+async def entries(request: Request) -> Response:
+    asked = query_of(request, BlocklistQuery)
+    found = await BLOCKS(services_of(request), principal_of(request), ListBlocks())
+    return admin_page(
+        request,
+        "blocklist.html",
+        entries=found.entries,
+        severities=tuple((severity.value, severity.value) for severity in Severity),
+        kind=asked.kind.value,
+        target=asked.target,
+    )
+
+
+def told_block(done: BlockAdded, _: object) -> str:
+    hits = "It hits nothing yet."
+    if done.submissions or done.versions:
+        submissions = counted(len(done.submissions), "submission")
+        hits = f"It hits {submissions} and {counted(done.versions, 'published version')}."
+    return f"Blocked: {done.entry.kind} {done.entry.target}. {hits}"
+
+
+def told_lift(done: BlockLifted, _: object) -> str:
+    told = f"No longer blocked: {done.kind} {done.target}. Submissions that no other entry blocks run again."
+    if done.versions:
+        told += f" {counted(done.versions, 'version')} came back: {', '.join(done.skills[:5])}."
+    return told
+
+
+ENDPOINTS = (
+    page(LIST, entries, action=BLOCKS, query=BlocklistQuery),
+    form(f"{LIST}/add", BLOCK, told_block, at=LIST, confirm=True),
+    form(f"{LIST}/lift", LIFT, told_lift, at=LIST, confirm=True),
+)

@@ -1,0 +1,169 @@
+"""What waits for a person: the list in the order of risk, the evidence beside what each decision will do, and the
+decision, alone or about those that are ticked. Approving names the bytes that were looked at, so nothing else is ever
+approved by it. After each decision comes the next item."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_client.wire.submissions import SubmissionView
+from vskill_core.errors import InvalidInput
+from vskill_platform.actions.review.appeals import OTHERS_ONLY_MS
+from vskill_platform.actions.review.bulk import BULK, BulkVerb
+from vskill_platform.actions.review.change_requests import REQUEST_CHANGE, WITHDRAW_REQUEST
+from vskill_platform.actions.review.evidence import gather_evidence, read_run
+from vskill_platform.actions.review.review import APPROVE, LOOK_AGAIN, REJECT
+from vskill_platform.actions.review.review_preview import preview_decision, preview_many
+from vskill_platform.actions.review.review_queue import WAITING, ListWaiting, order_queue
+from vskill_platform.actions.wire import Asked
+from vskill_platform.domain.review.review_risk import risk_of
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.web.auth import text_of, values_of
+from vskill_platform.web.flash import see_other
+from vskill_platform.web.kept import kept_of
+from vskill_platform.web.pages.acting import act_by_form, admin_page, form
+from vskill_platform.web.pages.review.evidence import (
+    choose,
+    colour_files,
+    compare,
+    place_findings,
+    read_live_files,
+    show_file,
+)
+from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.routing import page, query_of
+
+LIST = "/admin/review"
+#: Of the boxes in a list.
+MOST_TICKED = 100
+
+
+class ReviewQuery(Asked, frozen=True):
+    """Which page of the list."""
+
+    after: str | None = None
+
+
+class EvidenceQuery(Asked, frozen=True):
+    """Which file is shown, and of which run."""
+
+    file: str | None = None
+    run: int | None = None
+
+
+async def waiting(request: Request) -> Response:
+    after = query_of(request, ReviewQuery).after
+    found = await WAITING(services_of(request), principal_of(request), ListWaiting(after=after))
+    return admin_page(request, "review.html", found=found, is_first=after is None)
+
+
+async def evidence(request: Request) -> Response:
+    asked = query_of(request, EvidenceQuery)
+    submission_id: str = request.path_params["submission_id"]
+    services, reader = services_of(request), principal_of(request)
+    record, current = await read_run(reader, submission_id, asked.run)
+    found = await gather_evidence(services, reader, record)
+    live = await read_live_files(found)
+    chosen = choose(found, asked.file)
+    coloured = await colour_files(kept_of(request).highlighter, found, live, chosen)
+    findings = (*found.findings, *found.capabilities)
+    decidable = record.run == current.run and record.state is State.NEEDS_REVIEW
+    return admin_page(
+        request,
+        "evidence.html",
+        record=record,
+        current=current,
+        decidable=decidable,
+        risk=risk_of(record),
+        queue=await order_queue(reader),
+        preview=await preview_decision(reader, record) if decidable else None,
+        found=found,
+        places=place_findings(found, live, coloured),
+        shown=None if chosen is None else show_file(chosen, findings, coloured.submitted[chosen.path]),
+        differences=await compare(found, live, coloured),
+        here=f"{LIST}/{submission_id}",
+        others_only_ms=OTHERS_ONLY_MS,
+    )
+
+
+async def approve(request: Request) -> Response:
+    following = await _find_following(request)
+    approved = await act_by_form(request, APPROVE)
+    told = f"{approved.skill_name} is approved and will be published."
+    return _lead_on(request, approved, told, following)
+
+
+async def reject(request: Request) -> Response:
+    following = await _find_following(request)
+    rejected = await act_by_form(request, REJECT)
+    return _lead_on(request, rejected, f"{rejected.skill_name} is rejected.", following)
+
+
+async def request_change(request: Request) -> Response:
+    following = await _find_following(request)
+    asked = await act_by_form(request, REQUEST_CHANGE)
+    return _lead_on(request, asked, f"{asked.skill_name} waits for its author.", following)
+
+
+async def _find_following(request: Request) -> tuple[str | None, int]:
+    """The one that comes after this one, and how many wait beside it."""
+    queue = await order_queue(principal_of(request))
+    submission_id = request.path_params["submission_id"]
+    others = sum(record.id != submission_id for record in queue.records)
+    return queue.following(submission_id), others
+
+
+def _lead_on(
+    request: Request, decided: SubmissionView, told: str, following: tuple[str | None, int]
+) -> Response:
+    """Redirect to the next waiting submission, or to the list if nothing else waits."""
+    submission_id, others = following
+    if submission_id is None or submission_id == decided.id:
+        return see_other(request, LIST, f"{told} Nothing else waits.")
+    return see_other(request, f"{LIST}/{submission_id}", f"{told} This is the next one of {others}.")
+
+
+async def preview_ticked(request: Request) -> Response:
+    """What a decision about those that are ticked would do, where they are as the list showed them; nothing is
+    changed."""
+    verb = await text_of(request, "verb", 20)
+    if verb not in (BulkVerb.APPROVE, BulkVerb.REJECT):
+        raise InvalidInput("Nothing was chosen to be done.", field="verb", fix="choose approve or reject")
+    ticked = [value for value in await values_of(request, "tick") if value][:MOST_TICKED]
+    if not ticked:
+        raise InvalidInput("Nothing is ticked.", field="tick", fix="tick at least one submission")
+    reader = principal_of(request)
+    BULK.admit(reader)
+    found = await preview_many(reader, [value.partition(" ")[0] for value in ticked])
+    previews = [
+        (record, risk_of(record), preview)
+        for record, preview in found
+        if " ".join(filter(None, (record.id, str(record.run), record.digest))) in ticked
+    ]
+    gone = len(ticked) - len(previews)
+    return admin_page(request, "ticked.html", verb=BulkVerb(verb), previews=previews, gone=gone)
+
+
+def told_rerun(record: SubmissionView, _: object) -> str:
+    """A sentence that says when the next run starts."""
+    if record.rerun_requested:
+        return f"{record.skill_name}: the next run begins when run {record.run} is over."
+    return f"{record.skill_name}: run {record.run} is due now."
+
+
+_ONE = LIST + "/{submission_id}"
+
+ENDPOINTS = (
+    page(LIST, waiting, action=WAITING, query=ReviewQuery),
+    form(f"{LIST}/ticked", BULK, at=LIST, view=preview_ticked),
+    page(_ONE, evidence, action=WAITING, query=EvidenceQuery),
+    form(f"{_ONE}/approve", APPROVE, at=LIST, view=approve),
+    form(f"{_ONE}/reject", REJECT, at=LIST, view=reject),
+    form(f"{_ONE}/request-change", REQUEST_CHANGE, at=LIST, view=request_change),
+    form(
+        f"{_ONE}/withdraw-request",
+        WITHDRAW_REQUEST,
+        lambda done, _: f"{done.skill_name} waits for a reviewer again.",
+        at=LIST,
+    ),
+    form(f"{_ONE}/again", LOOK_AGAIN, told_rerun, at=LIST),
+)

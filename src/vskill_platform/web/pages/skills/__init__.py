@@ -1,0 +1,1 @@
+"""Pages of `skills`: what is published: skills, their versions, names, lists and search."""

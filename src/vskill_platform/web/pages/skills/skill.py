@@ -1,0 +1,289 @@
+"""The pages about one skill: what it is and how to install it, its versions, and its security report; `skill_files`
+shows its files and what changed in them.
+
+Everything shown comes from a `Dossier` and, where the content is shown, from the stored bytes. All of it is foreign
+text: templates escape it, and markdown goes through `web.drawing.markdown`.
+"""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from vskill_core.errors import ContentDamaged
+from vskill_core.findings import Finding, FindingKind
+from vskill_core.identity import SKILL_FILE
+from vskill_platform.actions.recall.takedowns import TAKE_DOWN
+from vskill_platform.actions.review.reports import FILE, REPORT_KINDS
+from vskill_platform.actions.rights import ActionObject, Right, may
+from vskill_platform.actions.skills.names import RELEASE_NAME
+from vskill_platform.actions.skills.skill_names import find_skill
+from vskill_platform.actions.verdicts.dossier import Dossier, read_dossier, read_dossier_files
+from vskill_platform.actions.verdicts.external_scans import list_external_reports
+from vskill_platform.actions.verdicts.skill_look import look_at_skill
+from vskill_platform.actions.visibility import audiences_of, needs_token
+from vskill_platform.actions.wire import Asked
+from vskill_platform.domain.evidence import JudgeWords
+from vskill_platform.domain.skills.names import listed_name
+from vskill_platform.domain.skills.skill import VersionStatus
+from vskill_platform.domain.skills.trust import (
+    TrustReason,
+    TrustTier,
+    lacks_for_next_tier,
+    trust_reasons,
+    trust_score,
+    trust_tier,
+)
+from vskill_platform.domain.verdicts.verdict_words import VerdictWords, words_for_blocked, words_for_scan
+from vskill_platform.web.auth import text_of
+from vskill_platform.web.charts import installs_chart
+from vskill_platform.web.drawing.markdown import Rendered, Style, TextHeading, body_of, render_aside
+from vskill_platform.web.flash import clear_flash, flash_of
+from vskill_platform.web.pages.acting import act_by_form
+from vskill_platform.web.pages.skills.install import base_address, ways_to_install
+from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.render import render
+from vskill_platform.web.routing import form, page, query_of
+from vskill_scan.results.report import by_weight
+
+PLACE = "/skills/{owner}/{repo}/{slug}"
+MOST_REASON = 2_000
+#: Of each kind.
+MOST_RELATED = 3
+#: A text with fewer headings needs no table of contents, and one of many shows the first.
+LEAST_HEADINGS, MOST_HEADINGS = 4, 60
+#: Headings below these are details.
+DEEPEST = 3
+
+VersionNumber = Annotated[str, msgspec.Meta(max_length=80)]
+
+
+class ShownVersionQuery(Asked, frozen=True):
+    """Which version; none is the current one."""
+
+    version: VersionNumber = ""
+
+
+class ReportedQuery(Asked, frozen=True):
+    """What the page says after a report was filed."""
+
+    reported: Annotated[str, msgspec.Meta(max_length=10)] = ""
+
+
+class TrustFigure(msgspec.Struct, frozen=True):
+    """The one trust figure, with what it is made of."""
+
+    points: int
+    tier: TrustTier
+    reasons: tuple[TrustReason, ...]
+    #: What the next tier needs.
+    missing: tuple[str, ...]
+    #: Whether its parts are unfolded.
+    open: bool = False
+
+
+async def skill(request: Request) -> Response:
+    services = services_of(request)
+    look = await look_at_skill(services, principal_of(request), _canonical(request), MOST_RELATED)
+    dossier = look.dossier
+    text = await _skill_text(dossier)
+    place = skill_address(dossier)
+    style = Style(shift=2, base=f"{place}/files/", anchors=True, prefix="readme-")
+    readme = None if text is None else await render_aside(body_of(text), style)
+    today = datetime.fromtimestamp(services.kv.now() / 1000, UTC).date()
+    return await render_skill(
+        request,
+        "skill.html",
+        dossier,
+        "about",
+        readme=readme,
+        contents=_contents(readme),
+        chart=installs_chart(look.days, today) if look.days and dossier.installable else None,
+        related=look.related,
+        reported=query_of(request, ReportedQuery).reported,
+    )
+
+
+def _contents(readme: Rendered | None) -> tuple[TextHeading, ...]:
+    """The headings of a long text that lead somewhere; nothing where it can be seen at a glance."""
+    found = tuple(one for one in readme.headings if one.level <= DEEPEST and one.text) if readme else ()
+    return found[:MOST_HEADINGS] if len(found) >= LEAST_HEADINGS else ()
+
+
+async def flat(request: Request) -> Response:
+    """A flat name leads to the one skill that has it; of several the error lists them."""
+    found = await find_skill(principal_of(request), request.path_params["name"])
+    return RedirectResponse(f"/skills/{quote(found.canonical)}", 302, {"cache-control": "no-store"})
+
+
+async def versions(request: Request) -> Response:
+    dossier = await read_asked_dossier(request)
+    return await render_skill(request, "skill_versions.html", dossier, "versions")
+
+
+async def security(request: Request) -> Response:
+    dossier = await read_asked_version(request)
+    findings = dossier.scan.findings if dossier.scan else ()
+    counted = [one for one in findings if one.kind is not FindingKind.CAPABILITY]
+    return await render_skill(
+        request,
+        "skill_security.html",
+        dossier,
+        "security",
+        counted=by_weight(counted),
+        capabilities=_by_rule(findings),
+        external=await list_external_reports(dossier.ref.digest),
+    )
+
+
+async def report(request: Request) -> Response:
+    """A reader's report; what is wrong with the form is said at its fields."""
+    dossier = await read_asked_dossier(request)
+    values = {name: await text_of(request, name, MOST_REASON) for name in ("category", "reason")}
+    errors = _report_errors(values)
+    if errors:
+        refused = {"errors": errors, "values": values}
+        return await render_skill(
+            request,
+            "skill.html",
+            dossier,
+            "about",
+            400,
+            readme=None,
+            contents=(),
+            chart=None,
+            related=((), ()),
+            reported="",
+            **refused,
+        )
+    filed = await act_by_form(request, FILE, skill=dossier.skill.canonical)
+    said = "new" if filed.new else "again"
+    return RedirectResponse(
+        f"{skill_address(dossier)}?reported={said}#report", 303, {"cache-control": "no-store"}
+    )
+
+
+def _report_errors(values: dict[str, str]) -> dict[str, str]:
+    errors = {}
+    if values["category"] not in REPORT_KINDS:
+        errors["category"] = f"Choose one of: {', '.join(REPORT_KINDS)}."
+    if not values["reason"]:
+        errors["reason"] = "Say what is wrong, in a sentence or two."
+    return errors
+
+
+async def render_skill(
+    request: Request, template: str, dossier: Dossier, tab: str, status: int = 200, **context: Any
+) -> Response:
+    base = base_address(request)
+    with_token = needs_token(services_of(request), dossier.skill.audience)
+    place = ActionObject(dossier.skill.identity)
+    short_name = listed_name(dossier.skill.listed_as, audiences_of(principal_of(request)))
+    shown = {"errors": {}, "values": {"category": "", "reason": ""}, **context}
+    rendered = render(
+        request,
+        template,
+        status,
+        dossier=dossier,
+        skill=dossier.skill,
+        ref=dossier.ref,
+        tab=tab,
+        place=skill_address(dossier),
+        base=base,
+        ways=await ways_to_install(request, dossier, with_token=with_token),
+        with_token=with_token,
+        why=_why_not(dossier),
+        words=_words(dossier),
+        trust=_trust_figure(dossier, unfolded=tab == "security"),
+        report_kinds=[(kind, kind.capitalize()) for kind in REPORT_KINDS],
+        can_take_down=TAKE_DOWN.allows(principal_of(request)),
+        short_name=short_name,
+        can_release=short_name is not None and RELEASE_NAME.allows(principal_of(request)),
+        is_owner=await may(principal_of(request), Right.MAINTAINER, place),
+        flash=flash_of(request),
+        **shown,
+    )
+    return clear_flash(request, rendered)
+
+
+async def read_asked_dossier(request: Request, number: str | None = None) -> Dossier:
+    return await read_dossier(services_of(request), principal_of(request), _canonical(request), number)
+
+
+async def read_asked_version(request: Request) -> Dossier:
+    return await read_asked_dossier(request, query_of(request, ShownVersionQuery).version or None)
+
+
+async def _skill_text(dossier: Dossier) -> str | None:
+    """SKILL.md, or None where it is withheld or damaged: the page says the rest."""
+    if not dossier.readable:
+        return None
+    try:
+        found = await read_dossier_files(dossier)
+    except ContentDamaged:
+        return None
+    return next((one.data.decode("utf-8", "replace") for one in found if one.path == SKILL_FILE), None)
+
+
+def _canonical(request: Request) -> str:
+    parts = request.path_params
+    return f"{parts['owner']}/{parts['repo']}/{parts['slug']}"
+
+
+def skill_address(dossier: Dossier) -> str:
+    return f"/skills/{quote(dossier.skill.canonical)}"
+
+
+def _why_not(dossier: Dossier) -> tuple[str, ...]:
+    """The reasons why it cannot be installed, as entered by those who decided; empty if it can be."""
+    if dossier.blocks:
+        return tuple(dict.fromkeys(entry.reason for entry in dossier.blocks))
+    if dossier.ref.status is VersionStatus.LIVE:
+        return ()
+    return (dossier.ref.reason or "no reason was recorded",)
+
+
+def _words(dossier: Dossier) -> VerdictWords:
+    reasons = _why_not(dossier)
+    if reasons and dossier.ref.status is not VersionStatus.YANKED:
+        return words_for_blocked(reasons, blocked=bool(dossier.blocks))
+    evidence = dossier.submission.evidence if dossier.submission else None
+    if evidence is None or evidence.digest != dossier.ref.digest:
+        return words_for_scan(dossier.scan, JudgeWords())
+    return words_for_scan(dossier.scan, evidence.judge_words)
+
+
+def _trust_figure(dossier: Dossier, *, unfolded: bool) -> TrustFigure | None:
+    """Of what can be installed: nothing else has a figure."""
+    if not dossier.installable or dossier.skill.listing is None:
+        return None
+    facts = dossier.skill.trust
+    return TrustFigure(
+        trust_score(facts), trust_tier(facts), trust_reasons(facts), lacks_for_next_tier(facts), unfolded
+    )
+
+
+def _by_rule(findings: tuple[Finding, ...]) -> list[tuple[Finding, list[Finding]]]:
+    """What it can do: one entry per rule, with every place."""
+    places: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.kind is FindingKind.CAPABILITY:
+            places.setdefault(finding.rule_id, []).append(finding)
+    return [(found[0], found) for found in places.values()]
+
+
+ENDPOINTS = (
+    page("/skills/{name}", flat),
+    page(PLACE, skill, query=ReportedQuery, shows=("skill.download", "skill.attestation")),
+    page(f"{PLACE}/versions", versions, shows=("skill.show", "skill.versions")),
+    page(
+        f"{PLACE}/security",
+        security,
+        query=ShownVersionQuery,
+        shows=("skill.security", "scan.external", "scan.external-report"),
+    ),
+    form(f"{PLACE}/report", report, action=FILE, allowance=FILE.allowance),
+)

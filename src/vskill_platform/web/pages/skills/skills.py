@@ -1,0 +1,205 @@
+"""The list of skills: facets as links, sorting, pages, and a search that answers while one types.
+
+Every view of the list is an address. Without scripts the search is a form; with them the same address is asked for
+with the header that says that only the results are wanted.
+"""
+
+from typing import Annotated
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_platform.actions.recall.blocklist_reads import BlockView
+from vskill_platform.actions.skills.blocked_skills import leave_out_blocked
+from vskill_platform.actions.skills.catalogue import count_catalogue, list_unblocked, search_catalogue
+from vskill_platform.actions.wire import Asked
+from vskill_platform.domain.skills.catalogue import Facets, Filter, Sort, count_rows, counted_values
+from vskill_platform.domain.skills.listing import OTHER
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.web.kept import answer_recently
+from vskill_platform.web.pages.recall.revocations import find_unpublished
+from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.render import render
+from vskill_platform.web.routing import page, query_of
+
+PATH = "/skills"
+PAGE_SIZE = 30
+#: Blocks of what was never published that a search shows.
+MOST_BLOCKED = 3
+#: A facet with many values shows these many.
+MOST_VALUES = 12
+#: How old the counts beside the list may be.
+FACETS_AGE_S = 3.0
+
+Word = Annotated[str, msgspec.Meta(max_length=200)]
+
+SORTS = {Sort.UPDATED: "Recently updated", Sort.NEWEST: "Newest", Sort.INSTALLS: "Most installed"}
+FACETS = {
+    "category": "Category",
+    "certification": "Certification",
+    "trust": "Trust",
+    "agent": "Agent",
+    "licence": "Licence",
+}
+
+
+class SkillsQuery(Asked, frozen=True):
+    """What a list is asked for; an empty value, as a form sends it, is none."""
+
+    q: Word = ""
+    category: Word = ""
+    certification: Word = ""
+    trust: Word = ""
+    agent: Word = ""
+    owner: Word = ""
+    licence: Word = ""
+    sort: Sort = Sort.UPDATED
+    after: Annotated[str, msgspec.Meta(max_length=2000)] = ""
+
+    @property
+    def filters(self) -> Filter:
+        names = Filter.__struct_fields__
+        return Filter(**{name: getattr(self, name) or None for name in names})
+
+    def address(self, **changes: object) -> str:
+        """The list with something changed; another choice begins at the first page."""
+        given = {**msgspec.structs.asdict(self), "after": "", **changes}
+        if given["sort"] == Sort.UPDATED:
+            given["sort"] = ""
+        text = urlencode({name: str(value) for name, value in given.items() if value})
+        return f"{PATH}?{text}" if text else PATH
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """One value of a facet, as a link that sets it, or takes it away where it is set."""
+
+    value: str
+    count: int
+    #: More have it than were counted.
+    is_least: bool
+    address: str
+    chosen: bool
+
+
+class FacetGroup(msgspec.Struct, frozen=True):
+    """One facet."""
+
+    name: str
+    title: str
+    choices: tuple[Choice, ...]
+
+
+class Results(msgspec.Struct, frozen=True):
+    """What the list shows."""
+
+    items: tuple[PublishedSkill, ...]
+    #: The address of the next page.
+    next: str = ""
+    truncated: bool = False
+    unreadable: int = 0
+    #: what the search finds on the blocklist that was never published
+    blocked: tuple[BlockView, ...] = ()
+    #: What was probably meant, where little was found.
+    did_you_mean: str = ""
+
+
+async def skills(request: Request) -> Response:
+    asked = query_of(request, SkillsQuery)
+    results = await _results(request, asked)
+    counts = await _counts(request, asked, results)
+    shown = {
+        "asked": asked,
+        "results": results,
+        "chosen": _chosen_filters(asked),
+        "sorts": SORTS,
+        "groups": _groups(asked, counts),
+        "counts": counts,
+        "is_partial": request.headers.get("hx-request-type") == "partial",
+    }
+    if shown["is_partial"]:
+        answer = render(request, "skills_results.html", **shown)
+    else:
+        # How many there are in all is not worth a question of its own beside a search.
+        answer = render(request, "skills.html", **shown, total=0 if asked.q.strip() else counts.total)
+    # The same address has two answers, and no cache may mix them up.
+    answer.headers["vary"] = "HX-Request-Type"
+    return answer
+
+
+async def recent_facets(request: Request) -> Facets:
+    """The counts beside a list; they may be a few seconds behind it."""
+    reader = principal_of(request)
+    return await answer_recently(request, "facets", FACETS_AGE_S, lambda: count_catalogue(reader))
+
+
+async def _counts(request: Request, asked: SkillsQuery, results: Results) -> Facets:
+    """The counts beside the results: of what the search finds, or of all skills."""
+    if not asked.q.strip():
+        return await recent_facets(request)
+    if asked.filters == Filter() and not results.truncated:
+        return count_rows(map(counted_values, results.items), Filter())
+    return await count_catalogue(principal_of(request), asked.q, asked.filters)
+
+
+async def _results(request: Request, asked: SkillsQuery) -> Results:
+    services, reader = services_of(request), principal_of(request)
+    if asked.q.strip():
+        hits = await search_catalogue(reader, asked.q, asked.filters, limit=PAGE_SIZE)
+        allowed = {one.canonical for one in await leave_out_blocked(services, hits.items)}
+        shown = tuple(one if one.canonical in allowed else _without_pass(one) for one in hits.items)
+        # Where something was found, the whole blocklist is looked at only if this process has read it.
+        looks = not hits.items or services.kept.blocklist is not None
+        blocked = tuple((await find_unpublished(request, asked.q))[:MOST_BLOCKED]) if looks else ()
+        return Results(
+            shown,
+            truncated=hits.truncated,
+            unreadable=hits.unreadable,
+            blocked=blocked,
+            did_you_mean=hits.did_you_mean,
+        )
+    found = await list_unblocked(
+        services, reader, asked.filters, sort=asked.sort, after=asked.after or None, limit=PAGE_SIZE
+    )
+    following = asked.address(after=found.after) if found.after else ""
+    return Results(found.items, following, unreadable=found.unreadable)
+
+
+def _without_pass(blocked: PublishedSkill) -> PublishedSkill:
+    """As it will be listed once the pass over the blocklist has come by: withdrawn."""
+    return msgspec.structs.replace(blocked, certification=None, listing=None)
+
+
+def _groups(asked: SkillsQuery, counts: Facets) -> list[FacetGroup]:
+    return [FacetGroup(name, title, _choices(asked, name, counts)) for name, title in FACETS.items()]
+
+
+def _choices(asked: SkillsQuery, name: str, counts: Facets) -> tuple[Choice, ...]:
+    """The most frequent first, what fits no category last; what is chosen is always among them."""
+    now = getattr(asked, name)
+    found: dict[str, int] = getattr(counts, name)
+    ranked = sorted(found.items(), key=lambda pair: (pair[0] != now, pair[0] == OTHER, -pair[1], pair[0]))
+    return tuple(
+        Choice(
+            value,
+            count,
+            counts.truncated,
+            asked.address(**{name: "" if value == now else value}),
+            value == now,
+        )
+        for value, count in ranked[:MOST_VALUES]
+    )
+
+
+def _chosen_filters(asked: SkillsQuery) -> list[tuple[str, str, str]]:
+    """What narrows the list, each with the address that does without it."""
+    titles = {**FACETS, "owner": "Owner"}
+    return [
+        (title, value, asked.address(**{name: ""}))
+        for name, title in titles.items()
+        if (value := getattr(asked, name))
+    ]
+
+
+ENDPOINTS = (page(PATH, skills, query=SkillsQuery, shows=("skill.list", "skill.search", "skill.facets")),)

@@ -1,0 +1,1 @@
+"""Pages of `submissions`: what was handed in and where it stands."""

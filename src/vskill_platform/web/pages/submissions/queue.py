@@ -1,0 +1,231 @@
+"""The queue, for everybody: how many there are of each kind, what waits and for how long, what ended, and whether
+anything is stuck. The first paint has the true numbers (C1); a script then keeps them true.
+
+Where the store cannot be read the page says so, with 503 and a dash for every number (C4, C7, E9).
+"""
+
+import asyncio
+from typing import Annotated
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_client.wire.submissions import StatsView
+from vskill_core.errors import PlatformError, StoreTimeout, StoreUnavailable
+from vskill_platform.actions.operation.queue import HEALTH, HealthAnswer, WholeQueue
+from vskill_platform.actions.operation.queue_look import (
+    QueueActivity,
+    QueueLook,
+    look_at_queue,
+    queue_row,
+    read_activity,
+)
+from vskill_platform.actions.principal import ANYBODY
+from vskill_platform.actions.submissions.submission_lists import LIST, ListSubmissions
+from vskill_platform.actions.submissions.submission_views import stats_view
+from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.actions.wire import Asked
+from vskill_platform.domain.submissions.states import State, StateCategory, category_of
+from vskill_platform.web.charts import Chart, latency_chart, queue_chart
+from vskill_platform.web.kept import answer_recently
+from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.problems import RETRY_AFTER_S
+from vskill_platform.web.render import environment, render
+from vskill_platform.web.routing import get, page, query_of
+from vskill_platform.web.stream import EventBatch, Update, frame
+from vskill_platform.web.streams.live import STREAM_TYPE, StreamQuery, open_stream, sealed_cursor
+
+PAGE = 30
+#: How old the health and the charts of a page may be.
+HEALTH_AGE_S = 2.0
+ACTIVITY_AGE_S = 5.0
+#: Quarters of an hour, over six hours.
+SLOT_MS = 900_000
+SLOTS = 24
+
+LABELS = {
+    StateCategory.WAITING: ("Waiting", ""),
+    StateCategory.RUNNING: ("Running", "info"),
+    StateCategory.REVIEW: ("Needs review", "warn"),
+    StateCategory.PUBLISHED: ("Published", "good"),
+    StateCategory.FAILED: ("Failed", "bad"),
+    StateCategory.CANCELLED: ("Cancelled", ""),
+}
+
+
+class QueueQuery(Asked, frozen=True):
+    """What is shown; it stands in the address, so a view can be shared."""
+
+    category: StateCategory | None = None
+    state: State | None = None
+    q: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    after: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] | None = None
+
+
+class Card(msgspec.Struct, frozen=True):
+    """A number that is a filter."""
+
+    name: str
+    label: str
+    kind: str
+    #: None is unknown.
+    count: int | None
+    link: str
+    current: bool
+
+
+async def queue(request: Request) -> Response:
+    query = query_of(request, QueueQuery)
+    within_s = services_of(request).pace.page_within_s
+    try:
+        async with asyncio.timeout(within_s):
+            look = await _look(request, query)
+            cursor = await sealed_cursor(request, look.cursor)
+    except TimeoutError:
+        return _unreachable(request, query, StoreTimeout())
+    except PlatformError as error:
+        if error.status < StoreUnavailable.status:
+            raise
+        return _unreachable(request, query, error)
+    return render(
+        request,
+        "queue.html",
+        **_always(query, look.counts),
+        look=look,
+        cursor=cursor,
+        charts=_charts(look),
+        next_link=_link(query, after=look.found.after) if look.found.after else "",
+        problem="",
+    )
+
+
+async def _look(request: Request, query: QueueQuery) -> QueueLook:
+    services, reader = services_of(request), principal_of(request)
+    asked = ListSubmissions(
+        state=query.state, category=query.category, q=query.q, after=query.after, limit=PAGE
+    )
+    return await look_at_queue(
+        services,
+        reader,
+        asked,
+        health=lambda: recent_health(request),
+        activity=lambda: recent_activity(request),
+    )
+
+
+async def recent_health(request: Request) -> HealthAnswer:
+    """Queue health, computed once for all who may read the same; it names nobody, because these can be several."""
+    services = services_of(request)
+    nobody = msgspec.structs.replace(ANYBODY, audiences=audiences_of(principal_of(request)))
+    return await answer_recently(
+        request, "queue health", HEALTH_AGE_S, lambda: HEALTH(services, nobody, WholeQueue())
+    )
+
+
+async def recent_activity(request: Request) -> QueueActivity:
+    """What ended lately, computed once for all who may read the same."""
+    reader = principal_of(request)
+    return await answer_recently(request, "activity", ACTIVITY_AGE_S, lambda: read_activity(reader))
+
+
+def _unreachable(request: Request, query: QueueQuery, error: PlatformError) -> Response:
+    """The page without numbers, with the reason why the store cannot be read."""
+    context = _always(query, None)
+    shown = render(
+        request,
+        "queue.html",
+        error.status,
+        **context,
+        look=None,
+        cursor="",
+        charts=(),
+        next_link="",
+        problem=error.public_message,
+    )
+    shown.headers["retry-after"] = str(RETRY_AFTER_S)
+    return shown
+
+
+def _always(query: QueueQuery, counts: StatsView | None) -> dict[str, object]:
+    """What is there whether or not the store is."""
+    return {
+        "query": query,
+        "cards": _cards(query, counts),
+        "states": tuple((state, None if counts is None else counts.by_state[state.value]) for state in State),
+        "first_link": _link(query, after=None) if query.after else "",
+        "clear_link": "/queue" if query != QueueQuery() else "",
+    }
+
+
+def _cards(query: QueueQuery, counts: StatsView | None) -> tuple[Card, ...]:
+    everything = Card(
+        name="all",
+        label="All",
+        kind="",
+        count=None if counts is None else counts.total,
+        link=_link(QueueQuery(q=query.q)),
+        current=query.category is None and query.state is None,
+    )
+    return (everything, *(_card(category, query, counts) for category in StateCategory))
+
+
+def _card(category: StateCategory, query: QueueQuery, counts: StatsView | None) -> Card:
+    label, kind = LABELS[category]
+    return Card(
+        name=category.value,
+        label=label,
+        kind=kind,
+        count=None if counts is None else counts.by_category[category.value],
+        link=_link(QueueQuery(category=category, q=query.q)),
+        current=query.category is category,
+    )
+
+
+def _link(query: QueueQuery, **changes: str | None) -> str:
+    given = {**msgspec.to_builtins(query), **changes}
+    parts = {name: value for name, value in given.items() if value}
+    return f"/queue?{urlencode(parts)}" if parts else "/queue"
+
+
+def _charts(look: QueueLook) -> tuple[Chart, ...]:
+    slots = look.activity.slots(SLOT_MS, SLOTS)
+    return queue_chart(slots), latency_chart(slots)
+
+
+# Live.
+
+
+class QueueRows(msgspec.Struct, frozen=True):
+    """Rows of the table as the page shows them, and the numbers of the cards."""
+
+    shows_counts: bool = True
+
+    def write(self, batch: EventBatch) -> bytes:
+        rows = b"".join(self._row(update) for update in batch.updates)
+        return rows + (b"" if batch.counts is None else _counts(stats_view(batch.counts), batch.cursor))
+
+    def _row(self, update: Update) -> bytes:
+        record = update.submission
+        if record is None:
+            return b""
+        html = environment().get_template("queue_row.html").render(row=queue_row(record))
+        data = {"id": record.id, "category": category_of(record.state), "state": record.state, "html": html}
+        return frame("row", data, update.cursor)
+
+
+def _counts(counts: StatsView, cursor: str) -> bytes:
+    return frame("counts", {"all": counts.total, **counts.by_category, **counts.by_state}, cursor)
+
+
+async def live(request: Request) -> Response:
+    return await open_stream(request, QueueRows(), query_of(request, StreamQuery).after)
+
+
+_SHOWS = ("queue.health", "queue.stats", "submission.stats", "submission.positions")
+
+ENDPOINTS = (
+    page("/queue", queue, query=QueueQuery, action=LIST, shows=_SHOWS),
+    get("/queue/live", live, query=StreamQuery, media=STREAM_TYPE, is_stream=True, documented=False),
+)

@@ -1,0 +1,1 @@
+"""Pages of `telling`: who is told what."""

@@ -1,0 +1,1 @@
+"""Event streams: live changes for everybody who watches."""
