@@ -35,7 +35,7 @@ RULES = (
     Rule(
         names=frozenset({"os.environ", "os.environb", "os.getenv", "os.getenvb"}),
         allowed_in=frozenset({"settings.py", "vskill_client/registries.py", "vskill_client/output.py"}),
-        reason="only settings.py and the client read the process environment; take the value from the settings",
+        reason="only settings.py reads the process environment, and the client; take the value from the settings",
     ),
     Rule(
         names=frozenset(

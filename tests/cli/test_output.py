@@ -5,8 +5,9 @@ import json
 import sys
 
 import pytest
+from click import unstyle
 
-from vskill_client.output import print_document
+from vskill_client.output import print_document, print_table, shown_width
 from vskill_platform.cli.progress import Stages
 
 
@@ -42,3 +43,18 @@ def test_stages_of_long_work_are_shown_where_somebody_watches(monkeypatch, watch
         stages("content read", 3, 7)
     shown = terminal.getvalue()
     assert ("records read" in shown and "500/?" in shown and "3/7" in shown) if watched else shown == ""
+
+
+def test_a_table_is_folded_to_the_width_of_a_terminal(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("COLUMNS", "40")
+    print_table("2 skills", ("name", "about"), [("tidy", "tidies " * 12), ("日本語", "x" * 50)])
+    lines = unstyle(terminal.getvalue()).splitlines()
+    assert lines[:3] == ["2 skills", "name    about", "tidy    tidies tidies tidies tidies"]
+    assert max(map(shown_width, lines)) <= 40
+    assert "".join(line.split()[-1] for line in lines if "x" in line) == "x" * 50

@@ -168,6 +168,16 @@ def action(
     )
 
 
+def action_for(run: Run[Req, Ans], call: RegistryCall[Req, Ans], **declared: Any) -> Action[Req, Ans]:
+    """Declare the action that answers a call of the client: its name and its way over HTTP are the call's."""
+    wire: dict[str, Any] = {
+        "method": call.method,
+        "body_field": call.body_field,
+        "body_media": call.body_media,
+    }
+    return action(run, call.name, call.path, **wire, **declared)
+
+
 def _call_with_what_it_takes(run: Run[Req, Ans]) -> Callable[[Services, Principal, Req], Awaitable[Ans]]:
     """Leave out the services and the principal where the function does not take them."""
     kinds = get_type_hints(run).values()

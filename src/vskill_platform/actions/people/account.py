@@ -2,10 +2,11 @@
 
 from typing import ClassVar
 
+from vskill_client.wire import account as account_calls
 from vskill_client.wire.account import AccountView, OwnAccount
 from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import InvalidInput, RateLimited
-from vskill_platform.actions.action import Services, action
+from vskill_platform.actions.action import Services, action, action_for
 from vskill_platform.actions.people.accounts import ManagedAccount, account_view, end_all, set_password
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -71,11 +72,9 @@ def own_name(actor: Principal) -> str:
     return actor.account
 
 
-WHO_AM_I = action(
+WHO_AM_I = action_for(
     who_am_i,
-    "account.show",
-    "/api/v1/account",
-    method="GET",
+    account_calls.WHO_AM_I,
     right=Right.SIGNED_IN,
     scope=TokenScope.READ,
     summary="Show your account and what it may do",

@@ -9,12 +9,13 @@ from typing import Annotated
 
 import msgspec
 
+from vskill_client.wire import skills as skills_calls
 from vskill_client.wire.base import PLAIN, ActionRequest, Wire, iso_time
 from vskill_client.wire.skills import ReadRevocationList
 from vskill_core.dsse import ENVELOPE_TYPE, seal
 from vskill_core.errors import NotFound
 from vskill_core.revocation_list import DAY_MS, PAYLOAD_TYPE, RevokedStatus
-from vskill_platform.actions.action import Keep, Services, action
+from vskill_platform.actions.action import Keep, Services, action, action_for
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.visibility import audiences_of, document_reader, namespace_reader
@@ -264,11 +265,9 @@ def _step_view(step: RevocationStep) -> RevocationStepView:
     )
 
 
-READ_LIST = action(
+READ_LIST = action_for(
     read_list,
-    "revocation.list",
-    "/.well-known/vskill-revocations.json",
-    method="GET",
+    skills_calls.READ_LIST,
     route_by_hand=True,
     right=Right.READER,
     scope=TokenScope.READ,

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import msgspec
 
+from vskill_client.wire import skills as skills_calls
 from vskill_client.wire.base import ActionRequest, Wire
 from vskill_client.wire.skills import (
     SKILLS,
@@ -16,7 +17,7 @@ from vskill_client.wire.skills import (
     SkillCard,
     SkillLimit,
 )
-from vskill_platform.actions.action import Keep, Services, action
+from vskill_platform.actions.action import Keep, Services, action, action_for
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skills.blocked_skills import current_blocklist, leave_out_blocked
@@ -199,11 +200,9 @@ LIST_SKILLS = action(
     summary="List published skills",
     mcp="search_skills",
 )
-SEARCH_SKILLS = action(
+SEARCH_SKILLS = action_for(
     search_skills,
-    "skill.search",
-    f"{SKILLS}/search",
-    method="GET",
+    skills_calls.SEARCH_SKILLS,
     right=Right.READER,
     scope=TokenScope.READ,
     keep=Keep.UNTIL_CHANGE,

@@ -6,6 +6,7 @@ These routes are older than the table and known to other clients, so `web` decla
 
 import asyncio
 
+from vskill_client.wire import skills as skills_calls
 from vskill_client.wire.skills import (
     AttestedVersion,
     DownloadVersion,
@@ -17,7 +18,7 @@ from vskill_client.wire.skills import (
 from vskill_core.archives import TAR_TYPE, tar_archive, zip_archive
 from vskill_core.dsse import ENVELOPE_TYPE
 from vskill_core.errors import Ambiguous, Blocked, NotFound, Withdrawn
-from vskill_platform.actions.action import Allowance, Services, action
+from vskill_platform.actions.action import Allowance, Services, action_for
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skills.installs import count_install_of
@@ -47,11 +48,9 @@ async def count_install(reader: Principal, request: SkillRequest) -> InstallAnsw
     return InstallAnswer(ok=True, name=skill.canonical)
 
 
-DOWNLOAD = action(
+DOWNLOAD = action_for(
     download,
-    "skill.download",
-    "/api/v1/skills/{skill}/archive",
-    method="GET",
+    skills_calls.DOWNLOAD,
     route_by_hand=True,
     right=Right.READER,
     scope=TokenScope.READ,
@@ -60,11 +59,9 @@ DOWNLOAD = action(
     summary="Download a version as an archive",
     command="install",
 )
-ATTESTATION = action(
+ATTESTATION = action_for(
     show_attestation,
-    "skill.attestation",
-    "/api/v1/skills/{skill}/versions/{version}/attestation",
-    method="GET",
+    skills_calls.ATTESTATION,
     route_by_hand=True,
     right=Right.READER,
     scope=TokenScope.READ,
@@ -73,21 +70,18 @@ ATTESTATION = action(
     summary="Read the signed attestation of a version",
     command="verify",
 )
-KEYS = action(
+KEYS = action_for(
     show_keys,
-    "keys.list",
-    "/.well-known/vskill-keys.json",
-    method="GET",
+    skills_calls.KEYS,
     route_by_hand=True,
     right=Right.ANYONE,
     scope=TokenScope.READ,
     summary="Read the public signing keys as a key set",
     command="verify",
 )
-COUNT_INSTALL = action(
+COUNT_INSTALL = action_for(
     count_install,
-    "skill.count_install",
-    "/api/v1/skills/{skill}/installs",
+    skills_calls.COUNT_INSTALL,
     route_by_hand=True,
     right=Right.READER,
     scope=TokenScope.READ,

@@ -3,9 +3,10 @@
 
 import msgspec
 
+from vskill_client.wire import skills as skills_calls
 from vskill_client.wire.skills import LeftOut, LockedSkill, LockFile, LockSkills
 from vskill_core.errors import Ambiguous, Blocked, InvalidInput, NotFound, Withdrawn
-from vskill_platform.actions.action import Services, action
+from vskill_platform.actions.action import Services, action_for
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skills.collections import read_collection
@@ -45,11 +46,9 @@ async def _lock_one(services: Services, reader: Principal, named: str) -> Locked
     return LockedSkill(skill.canonical, ref.number, ref.digest, envelope)
 
 
-LOCK = action(
+LOCK = action_for(
     lock,
-    "skill.lock",
-    "/api/v1/lock",
-    method="GET",
+    skills_calls.LOCK,
     right=Right.READER,
     scope=TokenScope.READ,
     errors=(Ambiguous, Blocked, NotFound, Withdrawn),

@@ -5,10 +5,11 @@ Nothing here brings back what the blocklist hits, or what a reviewer took down.
 
 import msgspec
 
+from vskill_client.wire import skills as skills_calls
 from vskill_client.wire.base import VersionNumber, iso_time
 from vskill_client.wire.skills import SkillRequest, SkillState, VersionState
 from vskill_core.errors import Ambiguous, Blocked, NotFound, VersionStatusError
-from vskill_platform.actions.action import action
+from vskill_platform.actions.action import action, action_for
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right
@@ -124,11 +125,9 @@ def state_of(found: PublishedSkill) -> SkillState:
 
 _SKILL = "/api/v1/skills/{skill}"
 
-SHOW_SKILL = action(
+SHOW_SKILL = action_for(
     show,
-    "skill.show",
-    f"{_SKILL}/status",
-    method="GET",
+    skills_calls.SHOW_SKILL,
     right=Right.READER,
     scope=TokenScope.READ,
     errors=(NotFound, Ambiguous),

@@ -6,11 +6,12 @@ from typing import Any
 
 import msgspec
 
+from vskill_client.wire import findings as findings_calls
 from vskill_client.wire.findings import FindingsAnswer, FindingView, FormNoteView, RunFindings
 from vskill_client.wire.submissions import SUBMISSIONS
 from vskill_core.errors import NotFound
 from vskill_core.findings import Finding, ScanStatus, StaticReport
-from vskill_platform.actions.action import action
+from vskill_platform.actions.action import action, action_for
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skills.capabilities import card_view
@@ -119,11 +120,9 @@ def note_views(report: StaticReport | None) -> tuple[FormNoteView, ...]:
     return tuple(FormNoteView(one.code.value, one.field, one.sentence, one.fix, one.line) for one in notes)
 
 
-FINDINGS = action(
+FINDINGS = action_for(
     findings,
-    "submission.findings",
-    f"{SUBMISSIONS}/{{submission_id}}/findings",
-    method="GET",
+    findings_calls.FINDINGS,
     right=Right.READER,
     scope=TokenScope.READ,
     acts_on=object_of,

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import msgspec
 
+from vskill_client.wire import submissions as submissions_calls
 from vskill_client.wire.base import ActionRequest, Wire, iso_time
 from vskill_client.wire.submissions import (
     SUBMISSIONS,
@@ -34,7 +35,7 @@ from vskill_core.errors import (
 )
 from vskill_core.identity import Identity, upload_identity
 from vskill_core.naming import name_note, slugify
-from vskill_platform.actions.action import Allowance, action
+from vskill_platform.actions.action import Allowance, action, action_for
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions.hand_ins import page_for
@@ -345,10 +346,9 @@ _ERRORS = (
     Unsupported,
 )
 
-SUBMIT = action(
+SUBMIT = action_for(
     submit,
-    "submission.submit",
-    SUBMISSIONS,
+    submissions_calls.SUBMIT,
     right=Right.ANYONE,
     scope=TokenScope.SUBMIT,
     errors=_ERRORS,
@@ -384,16 +384,13 @@ DISCOVER = action(
     summary="List the skills of a repository without submitting any",
     command="",
 )
-UPLOAD = action(
+UPLOAD = action_for(
     upload,
-    "submission.upload",
-    f"{SUBMISSIONS}/upload",
+    submissions_calls.UPLOAD,
     right=Right.SIGNED_IN,
     scope=TokenScope.SUBMIT,
     errors=_ERRORS,
     allowance=Allowance.SUBMISSIONS,
-    body_field="archive",
-    body_media="application/zip",
     most_body=DEFAULT_LIMITS.bytes_total,
     status=201,
     status_of=_status_of,

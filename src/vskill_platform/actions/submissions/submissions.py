@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from vskill_client.wire import submissions as submissions_calls
 from vskill_client.wire.submissions import (
     SUBMISSIONS,
     AllSubmissions,
@@ -15,7 +16,7 @@ from vskill_client.wire.submissions import (
     SubmissionView,
 )
 from vskill_core.errors import Blocked, NotFound, TransitionError
-from vskill_platform.actions.action import Allowance, Services, action
+from vskill_platform.actions.action import Allowance, Services, action, action_for
 from vskill_platform.actions.changes import change_submission
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
@@ -174,11 +175,9 @@ async def _refuse_blocked(record: Submission) -> None:
         raise Blocked(message, submission=record.id)
 
 
-SHOW = action(
+SHOW = action_for(
     show,
-    "submission.show",
-    f"{SUBMISSIONS}/{{submission_id}}",
-    method="GET",
+    submissions_calls.SHOW,
     right=Right.READER,
     scope=TokenScope.READ,
     acts_on=object_of,
@@ -186,22 +185,18 @@ SHOW = action(
     summary="Read one submission with its history",
     command="status",
 )
-RUNS = action(
+RUNS = action_for(
     runs,
-    "submission.runs",
-    f"{SUBMISSIONS}/{{submission_id}}/runs",
-    method="GET",
+    submissions_calls.RUNS,
     right=Right.READER,
     scope=TokenScope.READ,
     acts_on=object_of,
     errors=(NotFound,),
     summary="Read the runs of a submission, the latest first",
 )
-STATS = action(
+STATS = action_for(
     stats,
-    "submission.stats",
-    f"{SUBMISSIONS}/stats",
-    method="GET",
+    submissions_calls.STATS,
     right=Right.READER,
     scope=TokenScope.READ,
     summary="Count submissions by state",
