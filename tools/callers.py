@@ -25,7 +25,7 @@ _RENDERER = "the Markdown renderer calls its methods by the type of the token"
 #: What may stand without a user, by module and name, each with its reason. It counts as a user of what it uses.
 EXEMPT: dict[str, str] = {
     "vskill_platform.cli.SectionedGroup.format_commands": "click calls it",
-    "vskill_platform.cli.errors.ActionGroup.get_command": "click calls it",
+    "vskill_platform.cli.groups.ActionGroup.get_command": "click calls it",
     "vskill_client.group.PlatformGroup.invoke": "click calls it",
     "vskill_platform.web.clients.mcp_server.McpServer": "web/clients/mcp loads the module by name when asked",
     **{

@@ -49,9 +49,9 @@ NO_COMMAND = {
 
 def test_every_module_with_actions_is_in_the_table():
     modules = [
-        importlib.import_module(f"vskill_platform.actions.{one.name}")
-        for one in pkgutil.iter_modules(vskill_platform.actions.__path__)
-        if one.name != "table"
+        importlib.import_module(one.name)
+        for one in pkgutil.walk_packages(vskill_platform.actions.__path__, "vskill_platform.actions.")
+        if not one.name.endswith(".table")
     ]
     declared = [action for module in modules for action in getattr(module, "ACTIONS", ())]
     assert {action.name for action in declared} == {action.name for action in ACTIONS}

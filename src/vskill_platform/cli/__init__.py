@@ -1,6 +1,6 @@
 """The one executable, `vskill-platform`: every role and every tool of an operator is a command of it.
 
-Each group of commands is a file here. A command imports what it needs when it runs, so that `--help` is fast.
+`groups` lists those that are made from actions. A command imports what it needs when it runs, so that `--help` is fast.
 """
 
 import os
@@ -22,31 +22,15 @@ from vskill_platform import __version__
 from vskill_platform.cli.completion import completion, offer
 from vskill_platform.cli.connection import connect
 from vskill_platform.cli.destination import PROGRAM, refuse_elsewhere
+from vskill_platform.cli.groups import GROUPS
 from vskill_platform.cli.operation.backup import backup, restore
-from vskill_platform.cli.operation.content import content
 from vskill_platform.cli.operation.demo import demo
 from vskill_platform.cli.operation.doctor import doctor
 from vskill_platform.cli.operation.keys import keys
 from vskill_platform.cli.operation.migrate import migrate
-from vskill_platform.cli.operation.queue import queue
 from vskill_platform.cli.operation.serve import schedule, serve, worker
-from vskill_platform.cli.people.access import access
-from vskill_platform.cli.people.account import account
-from vskill_platform.cli.people.admin import admin
-from vskill_platform.cli.people.namespace import namespace
-from vskill_platform.cli.people.owner import owner
-from vskill_platform.cli.people.team import team
-from vskill_platform.cli.people.token import token
 from vskill_platform.cli.process import keep_files_private
-from vskill_platform.cli.review.reports import audit, report
-from vskill_platform.cli.review.review import block, review
-from vskill_platform.cli.skills.collection import collection
-from vskill_platform.cli.skills.repos import repo
-from vskill_platform.cli.skills.skills import skill
 from vskill_platform.cli.submissions.scan import scan
-from vskill_platform.cli.submissions.submission import submission
-from vskill_platform.cli.telling.notifications import notification, watch
-from vskill_platform.cli.telling.webhooks import webhook
 from vskill_platform.cli.verdicts.judge import judge
 
 #: The section of commands that act on this machine alone.
@@ -54,25 +38,31 @@ SERVER = "On the server's machine"
 #: Every command, by who needs it, as `--help` lists them.
 SECTIONS = {
     "For everybody": (
-        *(search, install, lock, verify, submit, status, submission, skill, owner, namespace),
-        *(
-            login,
-            logout,
-            whoami,
-            account,
-            notification,
-            watch,
-            connect_client,
-            git_credential,
-            scan,
-            completion,
-        ),
+        *(search, install, lock, verify, submit, status),
+        *(GROUPS[name] for name in ("submission", "skill", "owner", "namespace")),
+        *(login, logout, whoami),
+        *(GROUPS[name] for name in ("account", "notification", "watch")),
+        *(connect_client, git_credential, scan, completion),
     ),
-    "For reviewers and admins": (
-        *(review, block, report, queue, repo, audit, collection, webhook, admin, token),
-        *(access, team, content),
+    "For reviewers and admins": tuple(
+        GROUPS[name]
+        for name in (
+            *(
+                "review",
+                "block",
+                "report",
+                "queue",
+                "repo",
+                "audit",
+                "collection",
+                "webhook",
+                "admin",
+                "token",
+            ),
+            *("access", "team", "content"),
+        )
     ),
-    SERVER: (*(serve, worker, schedule, keys, doctor, judge, backup, restore, migrate, demo),),
+    SERVER: (serve, worker, schedule, keys, doctor, judge, backup, restore, migrate, demo),
 }
 #: Commands whose files are a person's own, to be shared as the person's umask says. What others create is the
 #: registry's.

@@ -2,6 +2,7 @@
 name (owner/repository/skill) or a short one that means exactly one skill."""
 
 import click
+import msgspec
 
 from vskill_client.output import UNKNOWN, plain, print_table
 from vskill_client.wire.findings import CapabilityView
@@ -17,6 +18,7 @@ from vskill_platform.actions.skills.versions import DELETE, SHOW_SKILL, UNYANK, 
 from vskill_platform.actions.verdicts.skill_security import SECURITY, SecurityAnswer
 from vskill_platform.cli.action_commands import command_for
 from vskill_platform.cli.output import console
+from vskill_platform.cli.process import run_in_env
 
 
 def show_state(changed: SkillState) -> None:
@@ -94,7 +96,24 @@ def show_security(found: SecurityAnswer) -> None:
         print_table("notes on form", ("note", "where", "what to do"), notes)
 
 
+@click.command("export")
+def export() -> None:
+    """Print every published skill as a line of JSON, sorted by name."""
+    from vskill_client.wire.base import camel
+    from vskill_platform.actions.principal import OPERATOR
+    from vskill_platform.actions.skills.catalogue import enumerate_catalogue
+    from vskill_platform.actions.visibility import resolve
+    from vskill_platform.domain.skills.skill import PublishedSkillSummary
+
+    async def enumerate_all() -> list[PublishedSkillSummary]:
+        return await enumerate_catalogue(await resolve(OPERATOR))
+
+    for found in run_in_env(enumerate_all):
+        click.echo(msgspec.json.encode(camel(found)))
+
+
 COMMANDS = (
+    export,
     command_for(LIST_SKILLS, show_list),
     command_for(SHOW_SKILL, show_skill),
     command_for(LIST_FILES, show_files),
