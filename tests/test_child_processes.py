@@ -14,14 +14,7 @@ import uvloop
 
 from tests.support.lifetimes import guard_runner
 from tests.support.patience import NEVER_MS, PATIENCE_S
-from vskill_platform.machine.child_processes import (
-    RunningProgram,
-    end_group,
-    pipe_of,
-    read_last,
-    read_up_to,
-    start_program,
-)
+from vskill_platform.machine.child_processes import EndedProgram, RunningProcess, start_own, start_program
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
@@ -42,37 +35,42 @@ def play(request: pytest.FixtureRequest) -> Callable[[Callable[[], Awaitable[Any
     return run
 
 
-async def run_shell(script: str) -> tuple[int, bytes, bytes]:
+async def run_shell(script: str, out_bytes: int = 1_000_000) -> EndedProgram:
     program = await start_program(("sh", "-c", script))
     try:
-        errors = asyncio.create_task(read_last(pipe_of(program.stderr)))
-        out, _ = await read_up_to(pipe_of(program.stdout), 1_000_000)
-        return await program.wait(), out, await errors
+        return await program.read_to_end(out_bytes)
     finally:
-        await end_group(program, kill=program.returncode is None)
+        await program.end()
 
 
 def test_it_says_what_it_printed_and_how_it_ended(play):
-    async def scene() -> list[tuple[int, bytes, bytes]]:
+    async def scene() -> list[EndedProgram]:
         return [await run_shell(script) for script in ("echo a; echo b >&2; exit 3", "kill -9 $$")]
 
-    assert play(scene) == [(3, b"a\n", b"b\n"), (-signal.SIGKILL, b"", b"")]
+    assert play(scene) == [EndedProgram(3, b"a\n", b"b\n"), EndedProgram(-signal.SIGKILL)]
 
 
-def test_one_that_talks_is_written_to_and_has_no_pipe_for_errors(play):
-    async def scene() -> tuple[bytes, bool]:
-        program = await start_program(("cat",), talks=True)
-        assert program.stdin is not None
-        program.stdin.write(b"x" * 300_000 + b"\n")
-        line = await asyncio.gather(pipe_of(program.stdout).readexactly(300_001), program.stdin.drain())
-        await end_group(program, kill=True)
-        return line[0][-3:], program.stderr is None
+def test_one_that_prints_too_much_is_cut_and_killed(play):
+    async def scene() -> EndedProgram:
+        return await run_shell("exec yes", out_bytes=3)
 
-    assert play(scene) == (b"xx\n", True)
+    assert play(scene) == EndedProgram(out=b"y\ny", cut=True)
+
+
+def test_one_that_talks_is_written_to_and_its_errors_go_nowhere(play):
+    async def scene() -> tuple[bytes, bytes]:
+        program = await start_program(("sh", "-c", "echo no >&2; exec cat"), talks=True)
+        program.writer.write(b"x" * 300_000 + b"\n")
+        line, _ = await asyncio.gather(program.reader.readexactly(300_001), program.writer.drain())
+        said = await program.errors.read()
+        await program.end()
+        return line[-3:], said
+
+    assert play(scene) == (b"xx\n", b"")
 
 
 def test_what_cannot_be_started_is_an_error_of_the_system(play, tmp_path):
-    async def scene() -> RunningProgram:
+    async def scene() -> RunningProcess:
         return await start_program((str(tmp_path / "nothing"),))
 
     with pytest.raises(FileNotFoundError):
@@ -84,10 +82,9 @@ def test_it_has_the_folder_and_the_environment_that_it_was_given_and_a_session_o
         program = await start_program(
             ("/bin/sh", "-c", "pwd; echo $A; sleep 600"), folder=tmp_path, environment={"A": "1"}
         )
-        out = pipe_of(program.stdout)
-        said = await out.readline() + await out.readline()
+        said = await program.reader.readline() + await program.reader.readline()
         alone = os.getsid(program.pid) == program.pid
-        await end_group(program, kill=True)
+        await program.end()
         assert program.returncode == -signal.SIGKILL
         return said, alone
 
@@ -125,7 +122,7 @@ def test_a_start_that_is_cancelled_at_any_step_leaves_no_pipe_and_no_process(pla
             except asyncio.CancelledError:
                 gc.collect()
                 continue
-            await end_group(program, kill=True)
+            await program.end()
             ended.append(program.returncode)
         return ended
 
@@ -137,8 +134,8 @@ def test_one_that_is_ended_while_it_prints_is_over_at_once_however_full_its_pipe
 
     async def scene() -> int | None:
         program = await start_program(("sh", "-c", "yes >&2 & exec yes"))
-        await pipe_of(program.stdout).readline()
-        await end_group(program, kill=True, within_s=NEVER_MS / 1000)
+        await program.reader.readline()
+        await program.end(close_s=NEVER_MS / 1000)
         return program.returncode
 
     assert play(scene) == -signal.SIGKILL
@@ -147,9 +144,9 @@ def test_one_that_is_ended_while_it_prints_is_over_at_once_however_full_its_pipe
 def test_a_process_that_left_the_group_with_a_pipe_is_not_waited_for(play):
     async def scene() -> int | None:
         program = await start_program(("sh", "-c", "setsid sh -c 'echo $$; exec sleep 600' & wait"))
-        escaped = int(await pipe_of(program.stdout).readline())
+        escaped = int(await program.reader.readline())
         try:
-            await end_group(program, kill=True, within_s=0.2)
+            await program.end(close_s=0.2)
         finally:
             os.kill(escaped, signal.SIGKILL)
         return program.returncode
@@ -165,9 +162,26 @@ def test_where_the_kernel_gives_no_descriptor_of_a_process_its_end_is_waited_for
 
     monkeypatch.setattr(os, "pidfd_open", forbidden)
 
-    async def scene() -> list[tuple[int, bytes, bytes]]:
+    async def scene() -> tuple[EndedProgram, int | None]:
         program = await start_program(("sleep", "600"))
-        await end_group(program, kill=True)
-        return [await run_shell("echo a; exit 3"), (program.returncode or 0, b"", b"")]
+        await program.end()
+        return await run_shell("echo a; exit 3"), program.returncode
 
-    assert play(scene) == [(3, b"a\n", b""), (-signal.SIGKILL, b"", b"")]
+    assert play(scene) == (EndedProgram(3, b"a\n"), -signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("kind", "grace_s", "code"), [("ends", PATIENCE_S, 3), ("hangs", 0.1, None)], ids=["ends", "hangs"]
+)
+def test_a_module_of_ours_has_its_grace_in_a_group_of_its_own_and_in_our_session(
+    play, monkeypatch, kind, grace_s, code
+):
+    monkeypatch.setenv("ODD", kind)
+
+    async def scene() -> tuple[int, int, int | None, int | None]:
+        process = await start_own("tests.cli.odd_worker")
+        group, session = os.getpgid(process.pid) - process.pid, os.getsid(process.pid)
+        return group, session, await process.end(grace_s=grace_s), process.returncode
+
+    ended = -signal.SIGKILL if code is None else code
+    assert play(scene) == (0, os.getsid(0), code, ended)

@@ -13,7 +13,7 @@ from vskill_platform.machine.shortages import LATELY_MS, ShortagesMet, shortage_
 _NO_MEMORY_FOR = """
 import resource, threading
 from pathlib import Path
-from vskill_platform.tiers.wire import frame
+from vskill_platform.machine.child_side import frame
 from vskill_platform.machine.shortages import shortage_of
 
 big = {{str(number): b"x" * 300_000 for number in range(20)}}

@@ -1,7 +1,6 @@
 """What `serve` does about a worker process that ends, hangs or babbles."""
 
 import asyncio
-import socket
 from contextlib import asynccontextmanager
 from functools import partial
 from itertools import pairwise
@@ -76,7 +75,7 @@ async def test_a_signal_without_a_name_is_told_by_its_number(said, monkeypatch):
 
 
 async def test_one_that_cannot_be_started_is_tried_again(said):
-    def refuse(_theirs: socket.socket) -> NoReturn:
+    async def refuse() -> NoReturn:
         raise OSError("no process is left")
 
     async with supervised(said, refuse):

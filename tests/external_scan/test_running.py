@@ -19,7 +19,7 @@ from tests.support.patience import PATIENCE_S
 from vskill_platform.domain.operation.task import TaskState
 from vskill_platform.external_scan import launch, sandbox
 from vskill_platform.external_scan.dispatch import request_scans
-from vskill_platform.external_scan.sandbox import Ending, SandboxLimits, private_folder, run
+from vskill_platform.external_scan.sandbox import SandboxLimits, private_folder, run
 from vskill_platform.queue.dead_letters import list_dead_letters
 from vskill_platform.queue.health import queue_health
 from vskill_platform.store.external_scans import ExternalStatus, get_external_scan, read_external_task
@@ -68,7 +68,7 @@ async def test_processor_time_is_bounded_too(fake, tmp_path):
         began = time.monotonic()
         finished = await run([fake("while True: pass")], folder, limits, {})
         assert time.monotonic() - began < PATIENCE_S, "not the time but the processor time was over"
-    assert finished.ending is Ending.TIMED_OUT
+    assert finished.timed_out
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,14 @@ async def test_a_text_is_coloured_in_a_process_of_its_own_and_kept():
 
 
 @pytest.mark.anyio
+async def test_what_lies_in_the_working_folder_is_not_imported(tmp_path, monkeypatch):
+    (tmp_path / "pygments.py").write_text("raise SystemExit('not ours')\n")
+    monkeypatch.chdir(tmp_path)
+    ((line,),) = await Highlighter().highlight([("run.py", "import os")])
+    assert line[0] == ("import", "keyword")
+
+
+@pytest.mark.anyio
 async def test_what_hides_in_a_text_is_shown():
     (lines,) = await Highlighter().highlight([("run.py", "a = 'b\u200bc'\n\x1b[0m\tx")])
     first, second = (shorten(line, 100) for line in lines)

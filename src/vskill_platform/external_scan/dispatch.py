@@ -15,7 +15,7 @@ from vskill_platform.domain.operation.task import Task
 from vskill_platform.external_scan.bandit import Bandit
 from vskill_platform.external_scan.contract import Analyser, Unreadable, find_program, summed_up
 from vskill_platform.external_scan.layout import Layout, layout_of
-from vskill_platform.external_scan.sandbox import EndedProcess, Ending, SandboxLimits, private_folder, run
+from vskill_platform.external_scan.sandbox import EndedAnalyser, SandboxLimits, private_folder, run
 from vskill_platform.external_scan.semgrep import Semgrep
 from vskill_platform.ledger.kv.entries import ABSENT
 from vskill_platform.settings import Settings
@@ -205,13 +205,13 @@ async def _version(analyser: Analyser, folder: Path, limits: SandboxLimits) -> s
 
 
 def _read_report(
-    analyser: Analyser, layout: Layout, finished: EndedProcess, limits: SandboxLimits, report: ExternalReport
+    analyser: Analyser, layout: Layout, finished: EndedAnalyser, limits: SandboxLimits, report: ExternalReport
 ) -> ExternalReport:
     """Make the stored report from the output of a finished process."""
-    if finished.ending is Ending.TIMED_OUT:
+    if finished.timed_out:
         problem = f"it took longer than {limits.seconds:g} s and was ended"
         return msgspec.structs.replace(report, status=ExternalStatus.TIMED_OUT, problem=problem)
-    if finished.ending is Ending.TOO_MUCH_OUTPUT:
+    if finished.cut:
         problem = f"it printed more than {limits.out_bytes} bytes and was ended"
         return msgspec.structs.replace(report, status=ExternalStatus.ERROR, problem=problem)
     try:

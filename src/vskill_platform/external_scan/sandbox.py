@@ -6,7 +6,6 @@ cancelled the whole group of processes is killed; a worker that dies takes it al
 """
 
 import asyncio
-import enum
 import json
 import os
 import shutil
@@ -20,14 +19,7 @@ import msgspec
 
 from vskill_platform.external_scan import launch
 from vskill_platform.ledger.clock import TimeLimit
-from vskill_platform.machine.child_processes import (
-    RunningProgram,
-    end_group,
-    pipe_of,
-    read_last,
-    read_up_to,
-    start_program,
-)
+from vskill_platform.machine.child_processes import EndedProgram, start_program
 
 LAUNCHER = str(Path(launch.__file__).absolute())
 PREFIX = "analysis-"
@@ -49,21 +41,11 @@ class SandboxLimits(msgspec.Struct, frozen=True):
     out_bytes: int = 8 * 1024**2
 
 
-class Ending(enum.StrEnum):
-    """How a process came to its end."""
+class EndedAnalyser(EndedProgram, frozen=True):
+    """An analyser that is over."""
 
-    ENDED = "ended"
-    TIMED_OUT = "timed_out"
-    TOO_MUCH_OUTPUT = "too_much_output"
-
-
-class EndedProcess(msgspec.Struct, frozen=True):
-    """A process that is over."""
-
-    ending: Ending
-    code: int = 0
-    out: bytes = b""
-    err: bytes = b""
+    #: It took more time, or processor time, than it may.
+    timed_out: bool = False
     #: Whether it had no network.
     isolated: bool = False
 
@@ -102,7 +84,7 @@ def _file_time(root: Path) -> float:
 
 async def run(
     command: Sequence[str], folder: Path, limits: SandboxLimits, environment: Mapping[str, str]
-) -> EndedProcess:
+) -> EndedAnalyser:
     """One program to its end, or killed. `folder` is its home and where it starts."""
     note = folder / "launched.json"
     given = {
@@ -119,17 +101,17 @@ async def run(
         folder=folder,
         environment=_environment(command[0], folder, environment),
     )
-    finished = EndedProcess(Ending.TIMED_OUT)
+    ended = None
     try:
-        finished = await _finish(process, limits)
+        with suppress(TimeoutError):
+            async with TimeLimit(limits.seconds):
+                ended = await process.read_to_end(limits.out_bytes)
     finally:
-        # The number of one that ended by itself may be another's by now, so its group is left alone. What it may have
-        # left running, where no namespace ended that as well, holds neither pipe.
-        await end_group(process, kill=finished.ending is not Ending.ENDED or process.returncode is None)
-    if finished.code == launch.CPU_EXHAUSTED:
-        finished = EndedProcess(Ending.TIMED_OUT)
+        await process.end()
     isolated = await asyncio.to_thread(_was_isolated, note)
-    return msgspec.structs.replace(finished, isolated=isolated)
+    if ended is None or ended.code == launch.CPU_EXHAUSTED:
+        return EndedAnalyser(timed_out=True, isolated=isolated)
+    return EndedAnalyser(**msgspec.structs.asdict(ended), isolated=isolated)
 
 
 def _environment(program: str, folder: Path, more: Mapping[str, str]) -> dict[str, str]:
@@ -146,23 +128,6 @@ def _environment(program: str, folder: Path, more: Mapping[str, str]) -> dict[st
         "PYTHONSAFEPATH": "1",
         **more,
     }
-
-
-async def _finish(process: RunningProgram, limits: SandboxLimits) -> EndedProcess:
-    """Read both pipes to their ends; who takes too long or prints too much is not waited for."""
-    errors = asyncio.create_task(read_last(pipe_of(process.stderr)))
-    try:
-        async with TimeLimit(limits.seconds):
-            out, cut = await read_up_to(pipe_of(process.stdout), limits.out_bytes)
-            if cut:
-                return EndedProcess(Ending.TOO_MUCH_OUTPUT)
-            code, err = await process.wait(), await errors
-    except TimeoutError:
-        return EndedProcess(Ending.TIMED_OUT)
-    finally:
-        errors.cancel()
-        await asyncio.gather(errors, return_exceptions=True)
-    return EndedProcess(Ending.ENDED, code, out, err)
 
 
 def _was_isolated(note: Path) -> bool:

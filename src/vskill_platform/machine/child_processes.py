@@ -1,8 +1,10 @@
-"""Other people's programs beside us: what they print is read within limits, and what does not end by itself is killed
-with its group. git (`sources.command`), the analysers (`external_scan.sandbox`) and what colours code run this way,
-each in a session of its own, so that its processes form a group. Not found by this is what left the group, and what a
-program that ended by itself left running with its pipes closed. Processes of our own (`tiers.pool`,
-`cli.operation.worker_process`) begin by `start_own`.
+"""Processes beside us, and the one contract for all of them: each leads a group of its own, is talked to over a socket,
+is read within limits, and ends with its group.
+
+`start_program` starts other people's programs: git (`sources.command`) and the analysers (`external_scan.sandbox`).
+`start_own` starts modules of ours: the scanner (`tiers.pool`), the worker (`cli.operation.worker_process`) and what
+colours code (`web.drawing.highlight`); `child_side` is their half. Callers limit the time, by `TimeLimit`. Not covered:
+processes that left the group, or outlived a program that ended well.
 """
 
 import asyncio
@@ -14,6 +16,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from vskill_platform.machine.child_side import HEADER, frame
 
 CHUNK = 64 * 1024
 #: Of what a program says about itself; more is not kept.
@@ -22,17 +29,43 @@ MOST_ERROR_BYTES = 64 * 1024
 END_S = 5.0
 
 
-class RunningProgram:
-    """A started program, what leads to it and from it, and its end."""
+class ProcessDied(Exception):
+    """The process ended before it had answered."""
+
+
+class EndedProgram(msgspec.Struct, frozen=True):
+    """A program that is over."""
+
+    #: As of `subprocess`: less than zero where a signal ended it.
+    code: int = 0
+    out: bytes = b""
+    err: bytes = b""
+    #: There was more output than was asked for; the program was ended.
+    cut: bool = False
+
+
+class RunningProcess:
+    """A started process, the sockets to it, and its end."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
         self._over = asyncio.Event()
-        self._writers: list[asyncio.StreamWriter] = []
+        self._connections: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
         self.pid = process.pid
-        self.stdin: asyncio.StreamWriter | None = None
-        self.stdout: asyncio.StreamReader | None = None
-        self.stderr: asyncio.StreamReader | None = None
+
+    @property
+    def reader(self) -> asyncio.StreamReader:
+        """What it says."""
+        return self._connections[0][0]
+
+    @property
+    def writer(self) -> asyncio.StreamWriter:
+        return self._connections[0][1]
+
+    @property
+    def errors(self) -> asyncio.StreamReader:
+        """The standard error of a program of other people's; that of our own goes where ours does."""
+        return self._connections[1][0]
 
     @property
     def returncode(self) -> int | None:
@@ -40,25 +73,77 @@ class RunningProgram:
         return self._process.returncode
 
     async def wait(self) -> int:
-        """Until the program itself has ended, whoever else holds its pipes."""
+        """Wait until the process itself has ended, even if others hold its sockets."""
         await self._over.wait()
         return self._process.returncode
 
-    async def connect(self, pipes: Mapping[str, socket.socket]) -> None:
-        self.watch_for_end()
-        left = dict(pipes)
+    async def ask(self, message: object) -> bytes:
+        """Send a message, and return the answer, both as frames (`child_side`)."""
         try:
-            for name in pipes:
-                # From here on the event loop closes it, also where the connecting is cancelled.
-                reader, writer = await asyncio.open_unix_connection(sock=left.pop(name), limit=CHUNK)
-                self._writers.append(writer)
-                setattr(self, name, writer if name == "stdin" else reader)
+            self.writer.write(frame(message))
+            await self.writer.drain()
+            (size,) = HEADER.unpack(await self.reader.readexactly(HEADER.size))
+            return await self.reader.readexactly(size)
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            raise ProcessDied from error
+
+    async def read_to_end(self, out_bytes: int) -> EndedProgram:
+        """Read all that a program prints; one that prints too much is not waited for."""
+        errors = asyncio.create_task(_read_last(self.errors))
+        try:
+            out, cut = await _read_up_to(self.reader, out_bytes)
+            if cut:
+                return EndedProgram(out=out, cut=True)
+            return EndedProgram(await self.wait(), out, await errors)
         finally:
-            for ours in left.values():
+            errors.cancel()
+            await asyncio.wait({errors})
+
+    def kill(self) -> None:
+        """Kill its whole group."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Let go of its sockets."""
+        for _, writer in self._connections:
+            writer.close()
+
+    async def end(self, *, grace_s: float = 0.0, close_s: float = END_S) -> int | None:
+        """Its exit code if it has ended by itself, or else None. Unless that is 0, its group is killed. With a grace,
+        its sockets are closed first, and it has that long to end by itself."""
+        if grace_s:
+            self.close()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(grace_s):
+                    await self.wait()
+        code = self.returncode
+        if code != 0:
+            self.kill()
+        try:
+            # What nobody wants any more is read all the same: a program whose pipe is full would never end.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(close_s):
+                    await asyncio.gather(*(_discard(reader) for reader, _ in self._connections), self.wait())
+        finally:
+            # Where something that left the group still holds a socket, the process itself is dead and reaped.
+            self.close()
+        return code
+
+    async def connect(self, sockets: Sequence[socket.socket], line_bytes: int) -> None:
+        self._watch_for_end()
+        left = list(sockets)
+        try:
+            while left:
+                # From here on the event loop closes it, also where the connecting is cancelled.
+                self._connections.append(
+                    await asyncio.open_unix_connection(sock=left.pop(0), limit=line_bytes)
+                )
+        finally:
+            for ours in left:
                 ours.close()
 
-    def watch_for_end(self) -> None:
-        """Without it, nobody learns of its end; once for each program."""
+    def _watch_for_end(self) -> None:
         try:
             watch = os.pidfd_open(self.pid)
         except (AttributeError, OSError):
@@ -76,15 +161,6 @@ class RunningProgram:
 
         loop.add_reader(watch, reap)
 
-    def kill(self) -> None:
-        """The program alone; `end_group` ends what it started as well."""
-        self._process.kill()
-
-    def close(self) -> None:
-        """Let go of its pipes."""
-        for writer in self._writers:
-            writer.close()
-
 
 async def start_program(
     command: Sequence[str],
@@ -92,56 +168,70 @@ async def start_program(
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
     talks: bool = False,
-) -> RunningProgram:
-    """Start it in a session of its own; with one that talks there is a pipe to it, and none for its errors.
+) -> RunningProcess:
+    """Start it in a session of its own. One that talks reads what is written to it, and its errors go nowhere."""
+    (ours, theirs), (errors, their_errors) = socket.socketpair(), socket.socketpair()
+    return await _start(
+        command,
+        (ours, errors),
+        (theirs, their_errors),
+        cwd=folder,
+        env=environment,
+        stdin=theirs if talks else subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=subprocess.DEVNULL if talks else their_errors,
+        start_new_session=True,
+    )
+
+
+async def start_own(
+    module: str, *arguments: str, line_bytes: int = CHUNK, quiet: bool = False
+) -> RunningProcess:
+    """Start a module of ours with a socket, whose number is its first argument. What lies in the working folder is not
+    ours, and not imported. It is in a group of its own, so that Ctrl-C reaches us alone, and in our session, within
+    which priorities count."""
+    ours, theirs = socket.socketpair()
+    return await _start(
+        (sys.executable, "-P", "-m", module, str(theirs.fileno()), *arguments),
+        (ours,),
+        (theirs,),
+        line_bytes,
+        pass_fds=(theirs.fileno(),),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL if quiet else None,
+        process_group=0,
+    )
+
+
+async def _start(
+    command: Sequence[str],
+    ours: Sequence[socket.socket],
+    theirs: Sequence[socket.socket],
+    line_bytes: int = CHUNK,
+    **options: Any,
+) -> RunningProcess:
+    """Start it with their ends of pairs of sockets, and connect to ours.
 
     The event loop's own way copies the page tables of this process first, which takes ten times as long and stops
     everything. Pipes are pairs of sockets: uvloop closes the descriptor of any other file twice, and in between a
     thread may have opened another one of the same number.
     """
-    pairs = {name: socket.socketpair() for name in (("stdin", "stdout") if talks else ("stdout", "stderr"))}
-    ours, theirs = ({name: pair[side] for name, pair in pairs.items()} for side in (0, 1))
-    given = {name: one.fileno() for name, one in theirs.items()}
     try:
-        process = subprocess.Popen(  # noqa: ASYNC220 - see above
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=given.get("stdin", subprocess.DEVNULL),
-            stdout=given["stdout"],
-            stderr=given.get("stderr", subprocess.DEVNULL),
-            start_new_session=True,
-        )
+        process = RunningProcess(subprocess.Popen(command, **options))  # noqa: ASYNC220 - see above
     except BaseException:
-        for one in ours.values():
-            one.close()
+        for end in ours:
+            end.close()
         raise
     finally:
-        for one in theirs.values():
-            one.close()
-    program = RunningProgram(process)
+        for end in theirs:
+            end.close()
     try:
-        await program.connect(ours)
+        await process.connect(ours, line_bytes)
     except BaseException:
-        await asyncio.shield(end_group(program, kill=True))
+        await asyncio.shield(process.end())
         raise
-    return program
-
-
-def start_own(
-    module: str, theirs: socket.socket, *arguments: str, process_group: int | None = None
-) -> subprocess.Popen[bytes]:
-    """Start a module of ours with the other end of a pair of sockets, whose number is its first argument. What lies in
-    the working folder is not ours, and not imported."""
-    # A closed socket has no number, while the number that it had may be somebody else's by then.
-    descriptor = theirs.fileno()
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", module, str(descriptor), *arguments],
-        pass_fds=(descriptor,),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        process_group=process_group,
-    )
+    return process
 
 
 def describe_ending(code: int) -> str:
@@ -154,13 +244,7 @@ def describe_ending(code: int) -> str:
         return f"signal {-code}"
 
 
-def pipe_of(pipe: asyncio.StreamReader | None) -> asyncio.StreamReader:
-    if pipe is None:  # pragma: no cover - it was asked for
-        raise RuntimeError("no pipe from the program")
-    return pipe
-
-
-async def read_up_to(pipe: asyncio.StreamReader, most: int) -> tuple[bytes, bool]:
+async def _read_up_to(pipe: asyncio.StreamReader, most: int) -> tuple[bytes, bool]:
     """What it prints, and whether that was cut at the most."""
     parts: list[bytes] = []
     size = 0
@@ -172,7 +256,7 @@ async def read_up_to(pipe: asyncio.StreamReader, most: int) -> tuple[bytes, bool
     return b"".join(parts), False
 
 
-async def read_last(pipe: asyncio.StreamReader) -> bytes:
+async def _read_last(pipe: asyncio.StreamReader) -> bytes:
     """To the end, so that the process never waits for us; only the last part is kept."""
     kept = b""
     while chunk := await pipe.read(CHUNK):
@@ -180,23 +264,7 @@ async def read_last(pipe: asyncio.StreamReader) -> bytes:
     return kept
 
 
-async def end_group(program: RunningProgram, *, kill: bool, within_s: float = END_S) -> None:
-    """With `kill` no process of the group survives; the program itself is reaped in any case."""
-    if kill:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(program.pid, signal.SIGKILL)
-    if program.stdin is not None:
-        program.stdin.close()
-    try:
-        # What nobody wants any more is read all the same: a program whose pipe is full would never end.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                await asyncio.gather(_discard(program.stdout), _discard(program.stderr), program.wait())
-    finally:
-        # Where something that left the group still holds a pipe, the program itself is dead and reaped.
-        program.close()
-
-
-async def _discard(pipe: asyncio.StreamReader | None) -> None:
-    while pipe is not None and await pipe.read(CHUNK):
-        pass
+async def _discard(pipe: asyncio.StreamReader) -> None:
+    with suppress(ConnectionError):
+        while await pipe.read(CHUNK):
+            pass

@@ -21,14 +21,8 @@ import msgspec
 from vskill_core.errors import LimitExceeded, Shortage, Unsupported
 from vskill_platform import __version__
 from vskill_platform.ledger.clock import TimeLimit
-from vskill_platform.machine.child_processes import (
-    RunningProgram,
-    end_group,
-    pipe_of,
-    read_last,
-    read_up_to,
-    start_program,
-)
+from vskill_platform.machine.child_processes import EndedProgram, RunningProcess, start_program
+from vskill_platform.machine.child_side import limit_resource
 from vskill_platform.machine.shortages import MACHINE, has_memory_for, lack
 from vskill_platform.sources.addresses import Route
 from vskill_platform.sources.objects import ObjectReader
@@ -69,16 +63,6 @@ CONFIG: Mapping[str, str] = {
 }
 
 
-class EndedCommand(msgspec.Struct, frozen=True):
-    """A call that came to its end."""
-
-    code: int
-    out: bytes
-    err: bytes
-    #: There was more output than was asked for; the call was ended.
-    cut: bool = False
-
-
 class CommandLimits(msgspec.Struct, frozen=True):
     """What one call may cost."""
 
@@ -106,12 +90,12 @@ class Git:
 
     async def run(
         self, *arguments: str, folder: Path, limits: CommandLimits, route: Route | None = None
-    ) -> EndedCommand:
+    ) -> EndedProgram:
         """One call to its end. Raises TimedOut or LimitExceeded after killing it, Shortage where others killed it."""
         async with self._process(arguments, folder, limits, route) as process:
             try:
                 async with TimeLimit(limits.seconds), _watch_size(folder, limits, route):
-                    done = await _finish(process, limits)
+                    done = await process.read_to_end(limits.out_bytes)
             except TimeoutError:
                 raise TimedOut from None
         if done.code < 0:
@@ -136,7 +120,7 @@ class Git:
     @asynccontextmanager
     async def _process(
         self, arguments: Sequence[str], folder: Path, limits: CommandLimits, route: Route | None
-    ) -> AsyncIterator[RunningProgram]:
+    ) -> AsyncIterator[RunningProcess]:
         """A started call; whatever ends the body, it is over afterwards, and its group is killed where it failed."""
         try:
             process = await start_program(
@@ -152,7 +136,7 @@ class Git:
             _limit_resources(process.pid, limits)
             yield process
         finally:
-            await end_group(process, kill=process.returncode != 0)
+            await process.end()
 
 
 def find_git() -> str:
@@ -248,9 +232,6 @@ def _environment(program: str, folder: Path, route: Route | None) -> dict[str, s
 
 def _limit_resources(pid: int, limits: CommandLimits) -> None:
     """The kernel's own limits, inherited by what git starts; other systems rely on the watch alone."""
-    prlimit = getattr(resource, "prlimit", None)
-    if prlimit is None:  # pragma: no cover - Linux has it
-        return
     seconds = max(1, int(limits.seconds * CPU_SHARE))
     # One more than the limit: a file of exactly that size is still fine. Of processor time the soft limit comes first,
     # because its signal is no other's.
@@ -260,11 +241,7 @@ def _limit_resources(pid: int, limits: CommandLimits) -> None:
         (resource.RLIMIT_CPU, seconds, seconds + 1),
         (resource.RLIMIT_CORE, 0, 0),
     ):
-        # Only ever lower: root may raise what the child has from us, and the operator limited us with a purpose.
-        _, ours = resource.getrlimit(kind)
-        most = hard if ours == resource.RLIM_INFINITY else min(hard, ours)
-        with suppress(ProcessLookupError, PermissionError):
-            prlimit(pid, kind, (min(soft, most), most))
+        limit_resource(kind, soft, hard, pid=pid)
 
 
 def check_ending(code: int) -> None:
@@ -312,17 +289,3 @@ def too_large(limits: CommandLimits) -> LimitExceeded:
         limit="fetch_bytes",
         allowed=limits.disk_bytes,
     )
-
-
-async def _finish(process: RunningProgram, limits: CommandLimits) -> EndedCommand:
-    """Read both pipes to their ends; a call that prints too much is not waited for."""
-    errors = asyncio.create_task(read_last(pipe_of(process.stderr)))
-    try:
-        out, cut = await read_up_to(pipe_of(process.stdout), limits.out_bytes)
-        if cut:
-            return EndedCommand(0, out, b"", cut=True)
-        said = await errors
-        return EndedCommand(await process.wait(), out, said)
-    finally:
-        errors.cancel()
-        await asyncio.wait({errors})

@@ -3,15 +3,15 @@
 import asyncio
 from collections.abc import Sequence
 
-from vskill_platform.machine.child_processes import RunningProgram, pipe_of
+from vskill_platform.machine.child_processes import RunningProcess
 
 
 class ObjectReader:
     """Objects of one repository: their sizes first, then the bytes of those that are wanted."""
 
-    def __init__(self, process: RunningProgram) -> None:
-        self._out = pipe_of(process.stdout)
-        self._in = process.stdin
+    def __init__(self, process: RunningProcess) -> None:
+        self._out = process.reader
+        self._in = process.writer
 
     async def sizes(self, ids: Sequence[str], wanted_kind: bytes = b"blob") -> dict[str, int | None]:
         """The size of each blob; None for an object that was not fetched, or that is of another kind."""
@@ -39,8 +39,6 @@ class ObjectReader:
         return found
 
     async def _ask(self, command: str, ids: Sequence[str]) -> None:
-        if self._in is None:  # pragma: no cover - it was asked for
-            raise RuntimeError("no pipe to git")
         lines = "".join(f"{command} {one}\n" for one in ids)
         self._in.write(f"{lines}flush\n".encode("ascii"))
         await self._in.drain()

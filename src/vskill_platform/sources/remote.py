@@ -25,13 +25,13 @@ from vskill_core.errors import (
 )
 from vskill_core.identity import Identity, normalise
 from vskill_platform.ledger.clock import TimeLimit
+from vskill_platform.machine.child_processes import EndedProgram
 from vskill_platform.machine.shortages import has_memory_for, lack
 from vskill_platform.sources.addresses import Hosts, Route
 from vskill_platform.sources.command import (
     CONFIG,
     MOST_MEMORY,
     CommandLimits,
-    EndedCommand,
     Git,
     TimedOut,
     size_of,
@@ -123,7 +123,7 @@ class Remote:
             route.url,
         )
 
-    async def _call(self, route: Route, folder: Path, *arguments: str) -> EndedCommand:
+    async def _call(self, route: Route, folder: Path, *arguments: str) -> EndedProgram:
         try:
             done = await self._git.run(*arguments, folder=folder, limits=self._limits, route=route)
         except TimedOut:

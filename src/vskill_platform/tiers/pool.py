@@ -12,8 +12,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
-import subprocess
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -23,10 +21,10 @@ from vskill_core.content import SkillFile, digest_of_files
 from vskill_core.errors import Shortage
 from vskill_core.findings import ScanStatus, StaticReport
 from vskill_platform.ledger.clock import TimeLimit
-from vskill_platform.machine.child_processes import describe_ending, start_own
+from vskill_platform.machine.child_processes import ProcessDied, RunningProcess, describe_ending, start_own
 from vskill_platform.machine.shortages import has_memory_for, lack
 from vskill_platform.tiers.compiled import load_compiled, store_compiled
-from vskill_platform.tiers.wire import HEADER, ChildReady, Setup, frame
+from vskill_platform.tiers.wire import ChildReady, Setup
 from vskill_scan.limits import DEFAULT_LIMITS, Limits
 from vskill_scan.rules.indicators import NO_INDICATORS, Indicators, with_indicators
 from vskill_scan.rules.ruleset import bundled_rules
@@ -50,10 +48,6 @@ SCANNER = "the scanner"
 MOST_CUT_OFFS = 3
 #: Skills whose cut-offs are remembered.
 MOST_REMEMBERED = 1_000
-
-
-class ChildDied(Exception):
-    """The child ended in the middle of something."""
 
 
 class _CutOffs(msgspec.Struct):
@@ -153,7 +147,7 @@ class PooledScanner:
         await self._await_start(child)
         try:
             async with TimeLimit(limits.wall_s):
-                answer = await child.ask(frame(files))
+                answer = await child.ask(files)
             report = msgspec.msgpack.decode(answer, type=StaticReport)
         except TimeoutError:
             await asyncio.shield(child.end())
@@ -161,7 +155,7 @@ class PooledScanner:
                 problem = f"it got too little of the processor to end within {limits.wall_s:g} s"
                 raise Shortage(f"The scan was cut off: {problem}.", host=SCANNER) from None
             return self._report_failure(ScanStatus.TIMED_OUT, f"the scan took more than {limits.wall_s:g} s")
-        except (ChildDied, OSError):
+        except (ProcessDied, OSError):
             return await self._report_death(child, files)
         except BaseException:
             # Cancelled in the middle: the child is still busy with a skill that nobody waits for.
@@ -185,8 +179,8 @@ class PooledScanner:
         try:
             async with TimeLimit(START_S):
                 ready = await child.start(self._setup)
-        except (TimeoutError, ChildDied, OSError) as error:
-            code = await asyncio.shield(child.end(dying=isinstance(error, ChildDied)))
+        except (TimeoutError, ProcessDied, OSError) as error:
+            code = await asyncio.shield(child.end(dying=isinstance(error, ProcessDied)))
             reason = str(error) or ("it was not ready in time" if code is None else _ending(code))
             raise Shortage(f"The scanner cannot be started at the moment: {reason}.", host=SCANNER) from error
         except BaseException:
@@ -239,74 +233,34 @@ class PooledScanner:
 
 
 class _Child:
-    """One process and the socket to it; may be started again after it has ended."""
+    """A place for one process, which may be started again after it has ended."""
 
     def __init__(self) -> None:
         self.was_started = False
-        self._process: subprocess.Popen[bytes] | None = None
-        self._reader: asyncio.StreamReader | None = None
-        self._writer: asyncio.StreamWriter | None = None
+        self._process: RunningProcess | None = None
 
     @property
     def running(self) -> bool:
         """False also when it died while it had nothing to do, which is not the fault of the next skill."""
-        return self._reader is not None and not self._reader.at_eof()
+        return self._process is not None and not self._process.reader.at_eof()
 
     @property
     def pid(self) -> int | None:
         return self._process.pid if self._process is not None else None
 
     async def start(self, setup: Setup) -> ChildReady:
-        ours, theirs = socket.socketpair()
-        # Where no thread can be started at once, this may begin long after its caller gave up.
-        spawning = asyncio.ensure_future(asyncio.to_thread(start_own, CHILD, theirs))
-        try:
-            try:
-                self._process = await asyncio.shield(spawning)
-            except asyncio.CancelledError:
-                # The thread goes on; what it starts must not be forgotten.
-                self._process = await spawning
-                raise
-            self._reader, self._writer = await asyncio.open_unix_connection(sock=ours)
-        except BaseException:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
-        return msgspec.msgpack.decode(await self.ask(frame(setup)), type=ChildReady)
+        self._process = await start_own(CHILD)
+        return msgspec.msgpack.decode(await self.ask(setup), type=ChildReady)
 
-    async def ask(self, message: bytearray) -> bytes:
-        if self._reader is None or self._writer is None:
-            raise ChildDied("it is not running")
-        try:
-            self._writer.write(message)
-            await self._writer.drain()
-            (size,) = HEADER.unpack(await self._reader.readexactly(HEADER.size))
-            return await self._reader.readexactly(size)
-        except (asyncio.IncompleteReadError, ConnectionError) as error:
-            raise ChildDied("") from error
+    async def ask(self, message: object) -> bytes:
+        if self._process is None:
+            raise ProcessDied("it is not running")
+        return await self._process.ask(message)
 
     async def end(self, *, dying: bool = False) -> int | None:
         """Kill it if it still runs; otherwise its exit code. One that has let go of its socket is about to end."""
-        writer, process = self._writer, self._process
-        self._reader = self._writer = self._process = None
-        if writer is not None:
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
-        if process is None:
-            return None
-        return await asyncio.to_thread(_reap, process, DYING_S if dying else REAP_S)
-
-
-def _reap(process: subprocess.Popen[bytes], within_s: float) -> int | None:
-    """A child that died says how; one that hangs is killed, and None says so."""
-    try:
-        return process.wait(timeout=within_s)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-        return None
+        process, self._process = self._process, None
+        return await process.end(grace_s=DYING_S if dying else REAP_S) if process is not None else None
 
 
 def _ending(code: int | None) -> str:

@@ -1,17 +1,9 @@
-"""What the pool and its children say to each other: frames of MessagePack over a socket pair. Plain data only, so that
-nothing that a skill contains can become an object on the other side.
-"""
-
-import struct
+"""What the scanner's pool and its children say to each other before the first scan."""
 
 import msgspec
 
 from vskill_scan.limits import Limits
 from vskill_scan.rules.indicators import Indicators
-
-HEADER = struct.Struct(">I")
-#: A skill of 20 MB, with room; more is a mistake.
-MOST_BYTES = 64 * 1024 * 1024
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -34,11 +26,3 @@ class ChildReady(msgspec.Struct, frozen=True):
     ruleset: str
     #: patterns that it had to compile itself
     compiled: dict[str, bytes] | None = None
-
-
-def frame(message: object) -> bytearray:
-    """Into a bytearray: where memory is refused, `encode` itself ends the process (msgspec 0.22) and this raises."""
-    framed = bytearray(HEADER.size)
-    msgspec.msgpack.Encoder().encode_into(message, framed, HEADER.size)
-    HEADER.pack_into(framed, 0, len(framed) - HEADER.size)
-    return framed

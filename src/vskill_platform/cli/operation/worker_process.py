@@ -5,17 +5,16 @@ stops (ADR 25).
 """
 
 import asyncio
-import socket
-import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 import msgspec
 from structlog.typing import FilteringBoundLogger
 
 from vskill_platform import __version__
-from vskill_platform.machine.child_processes import RunningProgram, describe_ending, start_own
+from vskill_platform.machine.child_processes import RunningProcess, describe_ending, start_own
 from vskill_platform.observing.observability import Count, add_counts, without_gauges
 from vskill_platform.settings import Settings
 
@@ -23,8 +22,7 @@ CHILD = "vskill_platform.cli.operation.worker_child"
 ASK, STOP = b"counts\n", b"stop\n"
 #: Of a line with all counts, with room.
 MOST_LINE_BYTES = 4 * 1024 * 1024
-#: Starts one, given the other end of the sockets.
-Start = Callable[[socket.socket], "subprocess.Popen[bytes]"]
+Start = Callable[[], Awaitable[RunningProcess]]
 
 
 class Patience(msgspec.Struct, frozen=True):
@@ -44,9 +42,7 @@ class Patience(msgspec.Struct, frozen=True):
     end_s: float = 5.0
 
 
-def start_worker(theirs: socket.socket) -> "subprocess.Popen[bytes]":
-    """In a group of its own, so that Ctrl-C reaches us alone; in our session, within which priorities count."""
-    return start_own(CHILD, theirs, __version__, process_group=0)
+start_worker = partial(start_own, CHILD, __version__, line_bytes=MOST_LINE_BYTES)
 
 
 class WorkerProcess:
@@ -98,41 +94,29 @@ class WorkerProcess:
 
     async def _run_once(self, stop: asyncio.Event) -> str:
         """Start one; how it ended."""
-        program, reader, writer = await self._start()
-        self._log.info("worker process started", pid=program.pid)
-        self._writer = writer
-        listening = asyncio.create_task(self._listen(reader))
-        watching = asyncio.create_task(self._end_if_it_hangs(program))
-        ended, stopping = asyncio.create_task(program.wait()), asyncio.create_task(stop.wait())
+        process = await self._start_one()
+        self._log.info("worker process started", pid=process.pid)
+        self._writer = process.writer
+        listening = asyncio.create_task(self._listen(process.reader))
+        watching = asyncio.create_task(self._end_if_it_hangs(process))
+        ended, stopping = asyncio.create_task(process.wait()), asyncio.create_task(stop.wait())
         try:
             await asyncio.wait({ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
             self._say(STOP)
             within_s = self._settings.shutdown_grace_ms / 1000 + self._patience.end_s
             if not (await asyncio.wait({ended}, timeout=within_s))[0]:
-                self._kill(program, f"it did not stop within {within_s:g} s")
+                self._kill(process, f"it did not stop within {within_s:g} s")
             code = await ended
             # The last thing that it says is what it has counted.
             await asyncio.wait({listening}, timeout=self._patience.answer_s)
         finally:
             # Whatever ends this, even without waiting: one that nobody talks to any more stops by itself.
-            writer.close()
+            process.close()
             for task in (listening, watching, ended, stopping):
                 task.cancel()
             self._counts_before = add_counts(self._counts_before, without_gauges(self._counts))
             self._counts = ()
         return describe_ending(code)
-
-    async def _start(self) -> tuple[RunningProgram, asyncio.StreamReader, asyncio.StreamWriter]:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            try:
-                program = RunningProgram(self._start_one(theirs))
-            except BaseException:
-                ours.close()
-                raise
-        program.watch_for_end()
-        reader, writer = await asyncio.open_unix_connection(sock=ours, limit=MOST_LINE_BYTES)
-        return program, reader, writer
 
     # What is said.
 
@@ -162,16 +146,16 @@ class WorkerProcess:
             self._writer = None
             self._heard.set()
 
-    async def _end_if_it_hangs(self, program: RunningProgram) -> None:
+    async def _end_if_it_hangs(self, process: RunningProcess) -> None:
         missed, hung_s = 0, self._patience.hung_s
         while missed < 2:
             await asyncio.sleep(self._patience.ask_every_s)
             missed = 0 if await self._ask(hung_s) else missed + 1
-        self._kill(program, f"it has not answered two questions, {hung_s:g} s each")
+        self._kill(process, f"it has not answered two questions, {hung_s:g} s each")
 
-    def _kill(self, program: RunningProgram, reason: str) -> None:
-        self._log.error("worker process killed", pid=program.pid, reason=reason)
-        program.kill()
+    def _kill(self, process: RunningProcess, reason: str) -> None:
+        self._log.error("worker process killed", pid=process.pid, reason=reason)
+        process.kill()
 
 
 async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:

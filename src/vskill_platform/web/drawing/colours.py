@@ -1,5 +1,4 @@
-"""The process that colours foreign code for pages, started by `highlight` as `python -m
-vskill_platform.web.drawing.colours`.
+"""The process that colours foreign code for pages, started by `highlight`.
 
 Pygments matches with Python's `re`, which the right text keeps busy for minutes. Here that costs a file its colours and
 nobody else anything: each file has a share of processor time, and the process has limits of its own.
@@ -7,6 +6,7 @@ nobody else anything: each file has a share of processor time, and the process h
 
 import resource
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -16,6 +16,8 @@ import msgspec
 from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Generic, Keyword, Name, Number, String, Token, _TokenType
+
+from vskill_platform.machine.child_side import frame, limit_resource, receive
 
 #: Processor time of one file, and of all.
 FILE_S = 1.5
@@ -76,10 +78,13 @@ class OutOfTime(Exception):
     """The file's share of processor time is used up."""
 
 
-def main() -> None:
+def main(descriptor: int) -> None:
     _limit_process()
-    files = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=list[tuple[str, str]])
-    sys.stdout.buffer.write(msgspec.msgpack.encode([colour(path, text) for path, text in files]))
+    with socket.socket(fileno=descriptor) as connection:
+        message = receive(connection)
+        if message is not None:
+            files = msgspec.msgpack.decode(message, type=list[tuple[str, str]])
+            connection.sendall(frame([colour(path, text) for path, text in files]))
 
 
 def colour(path: str, text: str) -> list[Pieces] | None:
@@ -141,9 +146,9 @@ def _kind_of(token: _TokenType) -> str:
 
 def _limit_process() -> None:
     """Called once: what escapes a file's own share ends the process."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (PROCESS_S, PROCESS_S))
+    limit_resource(resource.RLIMIT_CORE, 0, 0)
+    limit_resource(resource.RLIMIT_AS, MEMORY_BYTES, MEMORY_BYTES)
+    limit_resource(resource.RLIMIT_CPU, PROCESS_S, PROCESS_S)
     signal.signal(signal.SIGPROF, _stop)
 
 
@@ -152,4 +157,4 @@ def _stop(_signal: int, _frame: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]))

@@ -4,13 +4,11 @@ visible. A text that is too large, or takes too long, is shown without colours; 
 
 import asyncio
 import hashlib
-import sys
 from collections.abc import Sequence
-from contextlib import suppress
 
 import msgspec
 
-from vskill_platform.machine.child_processes import RunningProgram, end_group, pipe_of, start_program
+from vskill_platform.machine.child_processes import ProcessDied, start_own
 from vskill_platform.machine.process_cache import MOST_BYTES, Kept
 
 COLOURS = "vskill_platform.web.drawing.colours"
@@ -79,31 +77,20 @@ class Highlighter:
             return []
         try:
             async with asyncio.timeout(WAIT_S):
-                return await _run(msgspec.msgpack.encode(files))
-        except (TimeoutError, OSError, msgspec.DecodeError):
+                return await _run(files)
+        except (TimeoutError, OSError, ProcessDied, msgspec.DecodeError):
             return []
         finally:
             self._turns.release()
 
 
-async def _run(message: bytes) -> list[CodeText | None]:
-    program = await start_program((sys.executable, "-m", COLOURS), talks=True)
+async def _run(files: list[tuple[str, str]]) -> list[CodeText | None]:
+    process = await start_own(COLOURS, quiet=True)
     try:
-        out, _ = await asyncio.gather(pipe_of(program.stdout).read(), _say(program, message))
+        answer = await process.ask(files)
     finally:
-        await asyncio.shield(end_group(program, kill=True))
-    return msgspec.msgpack.decode(out, type=list[CodeText | None])
-
-
-async def _say(program: RunningProgram, message: bytes) -> None:
-    """A program that ends before it has read everything says so by what it printed."""
-    writer = program.stdin
-    if writer is None:  # pragma: no cover - it was asked for
-        raise RuntimeError("no pipe to the program")
-    with suppress(ConnectionError):
-        writer.write(message)
-        await writer.drain()
-    writer.close()
+        await asyncio.shield(process.end())
+    return msgspec.msgpack.decode(answer, type=list[CodeText | None])
 
 
 def plain_lines(text: str) -> CodeText:
