@@ -54,9 +54,7 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> int:
     parser.add_argument("--tests", nargs="+", help="that must notice; those named like the module without")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once")
     options = parser.parse_args(arguments)
-    modules = options.modules or [
-        str(path.relative_to(root)) for pattern in WATCHED for path in sorted(root.glob(pattern))
-    ]
+    modules = options.modules or [str(path.relative_to(root)) for path in watched(root)]
     tests = {module: options.tests or find_tests(module, root) for module in modules}
     with tempfile.TemporaryDirectory() as folder:
         copies: SimpleQueue[Path] = SimpleQueue()
@@ -80,10 +78,20 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> int:
     return int(failed)
 
 
+def watched(root: Path) -> list[Path]:
+    found = (path for pattern in WATCHED for path in sorted(root.glob(pattern)))
+    return [path for path in found if path.name != "__init__.py"]
+
+
 def find_tests(module: str, root: Path) -> list[str]:
     """The files named like the module, in its own folder of tests or anywhere; else all of its folder."""
     path = Path(module)
-    beside = Path("tests", path.parent.name)
+    rooms = (
+        {"vskill_core": "domain", "vskill_scan": "scan"}.get(one, one) for one in reversed(path.parts[:-1])
+    )
+    beside = next(
+        (Path("tests", one) for one in rooms if (root / "tests" / one).is_dir()), Path("tests", "none")
+    )
     for pattern in (f"{beside}/test_{path.stem}*.py", f"tests/**/test_{path.stem}.py", str(beside)):
         if found := sorted(str(one.relative_to(root)) for one in root.glob(pattern)):
             return found

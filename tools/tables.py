@@ -69,7 +69,7 @@ def errors() -> str:
 
 def error_codes() -> dict[str, type[PlatformError]]:
     """Every error of the product by its code."""
-    return {one.code: one for one in _below(PlatformError) if one.__module__.startswith("vskill_platform.")}
+    return {one.code: one for one in _below(PlatformError) if one.__module__.startswith("vskill_")}
 
 
 def _below(error: type[PlatformError]) -> Iterator[type[PlatformError]]:

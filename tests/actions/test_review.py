@@ -30,6 +30,7 @@ from vskill_platform.actions.verdicts.rule_figures import RULE_FIGURES, ListRule
 from vskill_platform.actions.verdicts.suppressions import SUPPRESS, UNSUPPRESS, SuppressRule
 from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain.evidence import evidence_of
+from vskill_platform.domain.signals import Signal, SignalKind
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import EXHAUSTED, RecordedDecision, Submission
 from vskill_platform.store.people.accounts import Role
@@ -188,7 +189,9 @@ BY_RISK = {
     "known-bad": evidence(finding(Severity.LOW, certain=True)),
     "critical": evidence(finding(Severity.CRITICAL, FindingKind.MISMATCH)),
     "strong": evidence(finding(Severity.HIGH)),
-    "signalled": msgspec.structs.replace(evidence(), signals=("it gained a shell",)),
+    "signalled": msgspec.structs.replace(
+        evidence(), noticed=(Signal(SignalKind.NEW_CAPABILITY, "it gained a shell"),)
+    ),
     "unread": evidence(status=ScanStatus.INCOMPLETE),
     "weak": evidence(finding(Severity.HIGH, FindingKind.MISMATCH)),
     "unsure-judge": evidence(judge=JudgeReport(JudgeStatus.ANSWERED, Verdict.CONCERNS, 60, model="m")),

@@ -20,7 +20,8 @@ from vskill_platform.queue import alerts, control, jobs, tasks
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.store.people import setup
 from vskill_platform.tiers import judge, pool
-from vskill_platform.web import routing, stream
+from vskill_platform.web import routing
+from vskill_platform.web.streams import stream
 from vskill_scan.limits import DEFAULT_LIMITS
 
 S, MIN, H = 1_000, 60_000, 3_600_000

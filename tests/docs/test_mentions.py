@@ -13,7 +13,7 @@ import pytest
 from tests.docs.test_client_variables import CLIENTS
 from tests.docs.test_make import targets
 from tools import blocks
-from tools.files import ROOT, texts
+from tools.files import HOMES, ROOT, texts
 from tools.reference import without_parts
 from vskill_client.registries import REGISTRY_VARIABLE, TOKEN_VARIABLE
 from vskill_platform.actions.people.owners import PROOF_FILE
@@ -25,7 +25,7 @@ from vskill_platform.web.app import ENDPOINTS
 #: What is written by hand: in what is generated, examples of skills and all addresses are no mentions.
 PAGES = {path: without_parts(text) for path, text in texts() if blocks.is_page(path)}
 #: Where a path in a page may begin.
-PLACES = (ROOT, ROOT / "src" / "vskill_platform", ROOT / "docs")
+PLACES = (ROOT, ROOT / "src" / "vskill_platform", ROOT / "docs", *(ROOT / home for home in HOMES))
 
 _SPAN = re.compile(r"`([^`\n]+)`")
 _FENCE = re.compile(r"^(`{3,}|~{3,}).*?^\1\s*$", re.MULTILINE | re.DOTALL)
@@ -143,7 +143,8 @@ def _is_route(method: str, address: str) -> bool:
 
 @pytest.mark.parametrize("path", sorted(PAGES))
 def test_a_metric_that_a_page_mentions_exists(path):
-    known = {"vskill_platform", *(facts.name for facts in Metrics().facts)}
+    packages = {path.name for home in HOMES for path in (ROOT / home).glob("vskill_*")}
+    known = {*packages, *(facts.name for facts in Metrics().facts)}
     assert mentions(path, _METRIC) - known == set()
 
 

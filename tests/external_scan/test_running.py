@@ -48,18 +48,16 @@ async def report_of(program: str, tmp_path: Path, **settings):
 
 
 async def test_an_analyser_that_hangs_is_killed_with_all_its_children(fake, tmp_path):
-    notes = tmp_path / "pids"
+    marker = f"vskill-test-{os.getpid()}"
     code = (
         "import subprocess\n"
-        f"marker = 'vskill-test-{os.getpid()}'\n"
-        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)', marker])\n"
-        f"open({str(notes)!r}, 'w').write(marker)\n"
+        f"subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)', {marker!r}])\n"
         "time.sleep(600)"
     )
     report, task = await report_of(fake(code), tmp_path, external_scan_budget_ms=1_000)
     assert (report.status, report.verdict) == (ExternalStatus.TIMED_OUT, None)
     assert "1 s" in report.problem and task.attempts.started == 1
-    assert processes_with(notes.read_text()) == []
+    assert processes_with(marker) == []
 
 
 async def test_processor_time_is_bounded_too(fake, tmp_path):

@@ -13,8 +13,8 @@ from vskill_platform.env import Env
 from vskill_platform.store.people.stream_key import read_stream_key
 from vskill_platform.web.app import create_app
 from vskill_platform.web.door.server import address_of, bind, serve
-from vskill_platform.web.stream import DEFAULT_LIMITS, Cursors, StreamLimits
 from vskill_platform.web.streams.follower import Hub
+from vskill_platform.web.streams.stream import DEFAULT_LIMITS, Cursors, StreamLimits
 from vskill_platform.worker_context import run_with_worker_env
 
 

@@ -53,7 +53,12 @@ def test_a_wheel_carries_them_and_not_their_pictures(tmp_path, monkeypatch, pyte
     found = read_documents(tmp_path / "installed" / "vskill_platform" / "documents")
     assert {path for path in DOCUMENTS if path.startswith("docs/")} == set(found)
     assert not any(one.endswith((".webp", ".png")) for one in names)
-    assert {one.split("/")[0] for one in names if ".dist-info" not in one} == {"vskill_platform"}
+    assert {one.split("/")[0] for one in names if ".dist-info" not in one} == {
+        "vskill_client",
+        "vskill_core",
+        "vskill_platform",
+        "vskill_scan",
+    }
 
 
 def test_the_marks_around_a_generated_part_are_not_shown(tmp_path):

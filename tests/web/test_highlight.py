@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.patience import PATIENCE_S
 from tests.support.skills import OTHER_TEXT
 from vskill_core.content import SkillFile
 from vskill_platform.actions.review.evidence import ContentEvidence
@@ -68,7 +69,7 @@ def test_a_lexer_that_makes_another_text_colours_nothing(monkeypatch):
 
 @pytest.mark.anyio
 async def test_a_text_is_coloured_in_a_process_of_its_own_and_kept():
-    highlighter = Highlighter()
+    highlighter = Highlighter(wait_s=PATIENCE_S)
     (first,) = await highlighter.highlight([("run.py", "import os\r\nx = 1")])
     assert shorten(first[0], 100) == (CodePart("import", "keyword"), CodePart(" os"))
     (again, other) = await highlighter.highlight([("run.py", "import os\r\nx = 1"), ("a.txt", "import os")])
@@ -80,13 +81,13 @@ async def test_a_text_is_coloured_in_a_process_of_its_own_and_kept():
 async def test_what_lies_in_the_working_folder_is_not_imported(tmp_path, monkeypatch):
     (tmp_path / "pygments.py").write_text("raise SystemExit('not ours')\n")
     monkeypatch.chdir(tmp_path)
-    ((line,),) = await Highlighter().highlight([("run.py", "import os")])
+    ((line,),) = await Highlighter(wait_s=PATIENCE_S).highlight([("run.py", "import os")])
     assert line[0] == ("import", "keyword")
 
 
 @pytest.mark.anyio
 async def test_what_hides_in_a_text_is_shown():
-    (lines,) = await Highlighter().highlight([("run.py", "a = 'b\u200bc'\n\x1b[0m\tx")])
+    (lines,) = await Highlighter(wait_s=PATIENCE_S).highlight([("run.py", "a = 'b\u200bc'\n\x1b[0m\tx")])
     first, second = (shorten(line, 100) for line in lines)
     assert CodePart("<U+200B>", "hidden") in first
     assert CodePart("<U+001B>", "hidden") in second
@@ -98,7 +99,7 @@ async def test_what_is_too_large_or_takes_too_long_is_shown_without_colours():
     """Each slash may begin a regular expression: looking for its end takes a time that grows with the square."""
     hostile = "/a" * 100_000
     calm = "x = 1"
-    highlighter = Highlighter()
+    highlighter = Highlighter(wait_s=PATIENCE_S)
     found = await highlighter.highlight([("a.js", hostile), ("b.py", "y" * 500_000), ("c.py", calm)])
     assert ["".join(piece for piece, _ in lines[0]) for lines in found] == [hostile, "y" * 500_000, calm]
     assert found[2][0][-1] == ("1", "number")
@@ -125,7 +126,7 @@ def test_only_the_end_of_a_line_hides_a_carriage_return():
 async def test_the_largest_text_that_a_page_shows_is_kept():
     text = ("1" * (MOST_SHOWN // MOST_PIECES - 1) + "\n") * MOST_PIECES
     assert len(text) == MOST_SHOWN
-    highlighter = Highlighter()
+    highlighter = Highlighter(wait_s=PATIENCE_S)
     (first,) = await highlighter.highlight([("a.json", text)])
     (again,) = await highlighter.highlight([("a.json", text)])
     assert again is first
@@ -148,7 +149,7 @@ async def test_what_hides_is_made_visible_only_where_it_is_shown():
     """A character that hides is a part of its own, so a file of nothing else must not become parts as a whole."""
     old, new = (SkillFile("a.txt", "100644", char * evidence.MOST_BYTES) for char in (b"\x01", b"\x02"))
     found = evidence_of(new)
-    coloured = await evidence.colour_files(Highlighter(), found, (old,), new)
+    coloured = await evidence.colour_files(Highlighter(wait_s=PATIENCE_S), found, (old,), new)
     assert [len(line) for text in (coloured.submitted, coloured.live) for line in text["a.txt"]] == [1, 1]
     (shown,) = evidence.show_file(new, (), coloured.submitted["a.txt"]).lines
     assert len(shown.parts) == evidence.MOST_WIDTH + 1
@@ -163,5 +164,5 @@ async def test_only_what_is_compared_is_coloured():
     before = (SkillFile("SKILL.md", "100644", b"x"),)
     for files, count in (((long, many[0]), 1), (many, evidence.MOST_FILES)):
         found = evidence_of(*before, *files)
-        coloured = await evidence.colour_files(Highlighter(), found, before, None)
+        coloured = await evidence.colour_files(Highlighter(wait_s=PATIENCE_S), found, before, None)
         assert len(coloured.submitted) == count

@@ -32,9 +32,9 @@ from vskill_platform.domain.submissions.states import State
 from vskill_platform.env import Env
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.ledger.kv.entries import Put, Settled
-from vskill_platform.web.stream import DEFAULT_LIMITS, StreamLimits, Subscription
 from vskill_platform.web.streams.follower import Hub
 from vskill_platform.web.streams.live import Skills, Submissions, submission_event
+from vskill_platform.web.streams.stream import DEFAULT_LIMITS, StreamLimits, Subscription
 
 pytestmark = pytest.mark.anyio
 

@@ -22,9 +22,9 @@ from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.store.people.accounts import Role, create_user
-from vskill_platform.web.stream import MOST_CURSOR, Cursors
 from vskill_platform.web.streams.follower import Hub
 from vskill_platform.web.streams.live import Submissions
+from vskill_platform.web.streams.stream import MOST_CURSOR, Cursors
 
 pytestmark = pytest.mark.anyio
 

@@ -45,8 +45,9 @@ CodeText = tuple[RawLine, ...]
 class Highlighter:
     """Colours texts in processes of their own, and keeps what was coloured last by its content."""
 
-    def __init__(self, at_once: int = AT_ONCE) -> None:
+    def __init__(self, at_once: int = AT_ONCE, wait_s: float = WAIT_S) -> None:
         self._turns = asyncio.Semaphore(at_once)
+        self._wait_s = wait_s
         #: Without lines: the text has no colours.
         self._kept: Kept[CodeText] = Kept(MOST_BYTES, MOST_KEPT_ONE)
 
@@ -76,7 +77,7 @@ class Highlighter:
         except TimeoutError:
             return []
         try:
-            async with asyncio.timeout(WAIT_S):
+            async with asyncio.timeout(self._wait_s):
                 return await _run(files)
         except (TimeoutError, OSError, ProcessDied, msgspec.DecodeError):
             return []

@@ -38,7 +38,7 @@ from vskill_platform.store.people.credentials import Credential, read_roles
 from vskill_platform.store.people.namespaces import read_directory
 from vskill_platform.store.people.stream_key import make_stream_key, read_stream_key
 from vskill_platform.submission_store import SubmissionCounts, count_submissions
-from vskill_platform.web.stream import (
+from vskill_platform.web.streams.stream import (
     DEFAULT_LIMITS,
     Channel,
     Cursors,

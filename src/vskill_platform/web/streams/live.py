@@ -33,8 +33,8 @@ from vskill_platform.store.people.tokens import find_token_hash
 from vskill_platform.web.browser import SESSION_COOKIE, cookie_of
 from vskill_platform.web.principal import principal_of, viewer_of
 from vskill_platform.web.routing import get, query_of
-from vskill_platform.web.stream import MOST_CURSOR, Channel, EventBatch, Subscription, Update, frame
 from vskill_platform.web.streams.follower import Hub
+from vskill_platform.web.streams.stream import MOST_CURSOR, Channel, EventBatch, Subscription, Update, frame
 
 STREAM_TYPE = "text/event-stream"
 #: A client that does not take a frame for this long is gone.

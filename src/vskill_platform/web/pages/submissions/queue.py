@@ -34,8 +34,8 @@ from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.problems import RETRY_AFTER_S
 from vskill_platform.web.render import environment, render
 from vskill_platform.web.routing import get, page, query_of
-from vskill_platform.web.stream import EventBatch, Update, frame
 from vskill_platform.web.streams.live import STREAM_TYPE, StreamQuery, open_stream, sealed_cursor
+from vskill_platform.web.streams.stream import EventBatch, Update, frame
 
 PAGE = 30
 #: How old the health and the charts of a page may be.
