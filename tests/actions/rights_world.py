@@ -3,7 +3,7 @@ of person, over HTTP and through both command lines."""
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,12 @@ from tests.support.people import make_account, token_of
 from tests.support.shelf import Shelf, open_shelf
 from tests.support.streams import serving
 from vskill_client.caller import remote_caller
-from vskill_client.destination import Caller
 from vskill_core.errors import NotPermitted, NotSignedIn, PlatformError, RegistryUnavailable
 from vskill_core.findings import Finding, FindingCategory, FindingKind, Severity, StaticReport
 from vskill_core.identity import normalise
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.cli import cli
-from vskill_platform.cli.local_caller import LocalCaller
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.people.namespace import Member, Namespace, NamespaceRole, Team
@@ -99,14 +97,14 @@ class RightsWorld:
         self, action: Action[Any, Any], fields: Mapping[str, Any], principal: Principal
     ) -> bool:
         """Whether the action lets them in."""
-        caller = LocalCaller(self.shelf.env, principal)
-        return await _is_let_in(caller, action, self.request(action, fields))
+        # Not by a caller, which finds an action by its name: a test asks one whose right is wrong.
+        return await _is_let_in(action(self.shelf.env, principal, self.request(action, fields)))
 
     async def call_by_http(
         self, action: Action[Any, Any], fields: Mapping[str, Any], token: str | None
     ) -> bool:
         async with remote_caller(self.address, token) as caller:
-            return await _is_let_in(caller, action, self.request(action, fields))
+            return await _is_let_in(caller.call(action, self.request(action, fields)))
 
     async def command_here(self, words: list[str], who: str) -> Result:
         named = [] if who == "operator" else ["--as", PEOPLE[who][0]]
@@ -145,9 +143,9 @@ class RightsWorld:
         return [*words, *options, "--", *arguments]
 
 
-async def _is_let_in(caller: Caller, action: Action[Any, Any], request: msgspec.Struct) -> bool:
+async def _is_let_in(asking: Awaitable[object]) -> bool:
     try:
-        await caller.call(action, request)
+        await asking
     except (NotSignedIn, NotPermitted):
         return False
     except RegistryUnavailable:
@@ -260,7 +258,7 @@ async def _manage(env: Env) -> None:
     carl = Member("user:carl", NamespaceRole.READER, env.kv.now(), "added")
 
     async def decide(namespace: Namespace) -> NamespaceChange:
-        return NamespaceChange(msgspec.structs.replace(namespace, members=(olga, carl)))
+        return NamespaceChange(msgspec.structs.replace(namespace, members=(*namespace.members, olga, carl)))
 
     await change_namespace("acme", decide, AuditNote("namespace changed", "acme", "system", "a test"))
 
