@@ -107,7 +107,7 @@ async def test_an_admin_curates_it_in_the_browser(shelf):
         refused = await ada.do(f"{area}/add", name="team", skills="a/b/c", reason="x")
         assert "no skill a/b/c" in refused
         assert skill.canonical in await ada.do(
-            f"{area}/remove", name="team", skill=skill.canonical, reason="no longer"
+            f"{area}/remove", name="team", skills=skill.canonical, reason="no longer"
         )
         assert "was deleted" not in await ada.do(f"{area}/delete", name="team", reason="over")
         assert "was deleted" in await ada.do(f"{area}/delete", name="team", reason="over", confirm="yes")

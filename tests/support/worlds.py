@@ -24,10 +24,10 @@ from tests.support import lifetimes
 from tests.support.compiled_rules import keep_compiled_rules
 from tests.support.patience import PATIENCE_S
 from tools.blocks import Block
-from tools.files import ROOT
+from tools.files import HOMES, ROOT
 
 #: What a world gets a copy of; the environment with the packages is shared.
-COPIED = ("src", "tools", "docs", "Makefile", "pyproject.toml", "README.md")
+COPIED = ("src", "packages", "tools", "docs", "Makefile", "pyproject.toml", "README.md")
 PORT = "8080"
 
 _ROLE = re.compile(
@@ -223,7 +223,7 @@ def _environment(folder: Path, port: int) -> dict[str, str]:
         "HOME": str(folder),
         "WORLD": str(folder),
         "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}",
-        "PYTHONPATH": f"{folder / 'src'}:{folder}",
+        "PYTHONPATH": os.pathsep.join(str(folder / home) for home in (*HOMES, "")),
         "PYTHONUNBUFFERED": "1",
         "VSKILL_PORT": str(port),
         "COLUMNS": "120",
