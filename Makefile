@@ -181,7 +181,7 @@ coverage: $(READY) $(ANALYSERS_READY) $(TOOLS_READY) ## Run the tests with branc
 snapshots: $(READY) ## Write the agreed answers of the API anew (tests/web/snapshots), where one changed on purpose
 	@$(BIN)/python -m pytest -q tests/web/test_snapshots.py -k agreed --write-snapshots
 
-mutants: $(TOOLS_READY) ## Change the core's code in small ways; fails where more than 2 % of the changes are noticed by no test (ARGS=domain.decision)
+mutants: $(TOOLS_READY) ## Change the core's code in small ways; fails where more than 2 % of the changes are noticed by no test (ARGS=src/vskill_platform/domain/verdicts/decision.py)
 	@$(BIN)/python -m tools.mutants $(ARGS)
 
 lock: $(READY) ## Write the lock files anew (UPGRADE=1 takes the newest versions)

@@ -72,6 +72,17 @@ def test_it_is_the_same_bytes_every_time(wheel, tmp_path):
     assert make_wheel(tmp_path).read_bytes() == wheel.read_bytes()
 
 
+@pytest.mark.parametrize("part", ["client", "scan"])
+def test_a_part_is_taken_alone_with_the_core_in_it_and_needs_no_name_of_ours(part, tmp_path):
+    with zipfile.ZipFile(make_wheel(tmp_path, f"packages/{part}")) as opened:
+        held = opened.namelist()
+        (said,) = [opened.read(name).decode() for name in held if name.endswith(".dist-info/METADATA")]
+    tops = {name.split("/")[0] for name in held if ".dist-info" not in name}
+    assert tops == {f"vskill_{part}", "vskill_core"}
+    needed = [line for line in said.splitlines() if line.startswith("Requires-Dist: ")]
+    assert needed and not [line for line in needed if "vskill" in line]
+
+
 @pytest.mark.slow
 def test_it_runs_without_development_packages(installed, tmp_path):
     assert "verifies agent skills" in run(installed, tmp_path, "--help")

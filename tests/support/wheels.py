@@ -13,10 +13,10 @@ from packaging.requirements import Requirement
 from tools.files import ROOT
 
 
-def make_wheel(folder: Path) -> Path:
-    """The wheel of this checkout, in the folder."""
+def make_wheel(folder: Path, part: str = "") -> Path:
+    """The wheel of this checkout, or of one of its parts, in the folder."""
     before = Path.cwd()
-    os.chdir(ROOT)
+    os.chdir(ROOT / part)
     try:
         return folder / build_wheel(str(folder))
     finally:
