@@ -70,11 +70,19 @@ class Server:
         command += ["-h", "127.0.0.1", "-k", ""]
         for option in options:
             command += ["-c", option]
+        deadline = time.monotonic() + PATIENCE_S
         with (self.folder / "log").open("ab") as log:
-            self._process = lifetimes.start(
-                command, stdout=log, stderr=log, user=self._user, cwd=self.folder, env=_environment()
-            )
-        self._await_ready()
+            while True:
+                begun = log.tell()
+                self._process = lifetimes.start(
+                    command, stdout=log, stderr=log, user=self._user, cwd=self.folder, env=_environment()
+                )
+                if self._await_ready(deadline):
+                    return
+                said = (self.folder / "log").read_bytes()[begun:].decode()
+                # What a killed server started ends a moment after it.
+                if "is still in use" not in said or time.monotonic() > deadline:
+                    raise RuntimeError(f"PostgreSQL did not start:\n{said[-2000:]}")
 
     def stop(self, *, kill: bool = False) -> None:
         if self._process is None:
@@ -101,14 +109,15 @@ class Server:
             command, check=True, capture_output=True, user=self._user, cwd=self.folder, env=_environment()
         )
 
-    def _await_ready(self) -> None:
-        deadline = time.monotonic() + PATIENCE_S
+    def _await_ready(self, deadline: float) -> bool:
+        """Whether it answers; not, where it has ended or the time is over."""
         ready = [str(self._bin / "pg_isready"), "-h", "127.0.0.1", "-p", str(self.port), "-q"]
         while subprocess.run(ready, check=False, capture_output=True, env=_environment()).returncode != 0:
             assert self._process is not None
             if self._process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError("PostgreSQL did not start:\n" + (self.folder / "log").read_text()[-2000:])
+                return False
             time.sleep(0.05)
+        return True
 
 
 @cache
