@@ -44,9 +44,9 @@ from vskill_platform.web.streams.stream import (
     Cursors,
     EventBatch,
     RawBatch,
-    RawUpdate,
     StreamLimits,
     Subscription,
+    Told,
     Update,
     comment,
     frame,
@@ -300,30 +300,35 @@ class Hub:
         sets = {stream.audiences for stream in streams if stream.audiences is not None}
         skips = Skips("live")
         updates = [
-            (one.audience, self._update(one, skips))
-            for one in raw.updates
-            if any(may_read(one.audience, audiences) for audiences in sets)
+            self._decode(update, skips)
+            for update in raw.updates
+            if any(may_read(update.audience, audiences) for audiences in sets)
         ]
         skips.report(self._env)
         cursor = self._seal().of_now(raw.cursor)
         return {
             audiences: EventBatch(
-                tuple(update for audience, update in updates if may_read(audience, audiences)),
+                tuple(update for update in updates if may_read(update.audience, audiences)),
                 cursor,
                 counts.get(audiences),
             )
             for audiences in sets
         }
 
-    def _update(self, raw: RawUpdate, skips: Skips) -> Update:
-        """The record as it is now; one that cannot be read is an update without one."""
-        cursors, key = self._seal(), raw.change.key
-        before, cursor = cursors.of_now(raw.before), cursors.of_event(raw.change.cursor)
-        if key.startswith(keys.REVOCATION):
-            return Update(before, cursor, key, revocation=skips.decode(raw.entry, Revocation))
+    def _decode(self, update: Update, skips: Skips) -> Update:
+        """With the record as it is now, or without one that cannot be read."""
+        cursors, key = self._seal(), update.entry.key
+        kind: type[Told] = PublishedSkill
         if SUBMISSIONS.holds(key):
-            return Update(before, cursor, key, submission=skips.decode(raw.entry, Submission))
-        return Update(before, cursor, key, skill=skips.decode(raw.entry, PublishedSkill))
+            kind = Submission
+        elif key.startswith(keys.REVOCATION):
+            kind = Revocation
+        return msgspec.structs.replace(
+            update,
+            before=cursors.of_now(update.before),
+            cursor=cursors.of_event(update.cursor),
+            record=skips.decode(update.entry, kind),
+        )
 
     def _chunk(
         self,
@@ -381,4 +386,4 @@ def _tells_counts(batch: EventBatch, told: SubmissionCounts | None) -> bool:
     read."""
     if batch.counts is None or told is not None:
         return batch.counts is not None and batch.counts != told
-    return any(SUBMISSIONS.holds(update.key) for update in batch.updates)
+    return any(SUBMISSIONS.holds(update.entry.key) for update in batch.updates)

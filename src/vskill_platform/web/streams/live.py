@@ -8,7 +8,8 @@ page to load itself again; so is a change of what the reader may read.
 """
 
 import asyncio
-from typing import Annotated
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
 
 import msgspec
 from starlette.requests import Request
@@ -27,12 +28,14 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.skills.revocation import Revocation, RevocationKind
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.ledger.kv.entries import Capability
 from vskill_platform.store.people.credentials import Credential
 from vskill_platform.store.people.sessions import session_key
 from vskill_platform.store.people.tokens import find_token_hash
 from vskill_platform.web.browser import SESSION_COOKIE, cookie_of
-from vskill_platform.web.principal import principal_of, viewer_of
-from vskill_platform.web.routing import get, query_of
+from vskill_platform.web.door.limits import client_of
+from vskill_platform.web.principal import principal_of, services_of, viewer_of
+from vskill_platform.web.routing import Endpoint, get, query_of
 from vskill_platform.web.streams.follower import Hub
 from vskill_platform.web.streams.stream import MOST_CURSOR, Channel, EventBatch, Subscription, Update, frame
 
@@ -114,15 +117,24 @@ def hub_of(request: Request) -> Hub:
     return hub
 
 
-async def open_stream(request: Request, channel: Channel, after: str | None) -> Response:
-    """The answer of every stream's view."""
-    if request.method == "HEAD":
-        return Response(None, 200, _HEADERS, STREAM_TYPE)
-    hub, reader = hub_of(request), principal_of(request)
-    last_seen = request.headers.get("last-event-id") or after
-    address = request.app.state.limiter.client(request)
-    credential = await _credential_of(request, reader)
-    return EventStream(hub, await hub.join(address, reader, channel, last_seen, credential))
+def stream(
+    path: str,
+    channel_of: Callable[[Request], Awaitable[Channel]],
+    query: type[StreamQuery] = StreamQuery,
+    **declared: Any,
+) -> Endpoint:
+    """An address that answers with a stream of one kind."""
+
+    async def view(request: Request) -> Response:
+        channel = await channel_of(request)
+        if request.method == "HEAD":
+            return Response(None, 200, _HEADERS, STREAM_TYPE)
+        hub, reader = hub_of(request), principal_of(request)
+        last_seen = request.headers.get("last-event-id") or query_of(request, query).after
+        credential = await _credential_of(request, reader)
+        return EventStream(hub, await hub.join(client_of(request), reader, channel, last_seen, credential))
+
+    return get(path, view, query=query, media=STREAM_TYPE, is_stream=True, **declared)
 
 
 async def _credential_of(request: Request, reader: Principal) -> Credential | None:
@@ -140,20 +152,26 @@ async def sealed_cursor(request: Request, position: str) -> str:
     return (await hub_of(request).cursors()).of_now(position)
 
 
-async def submissions(request: Request) -> Response:
+async def page_cursor(request: Request) -> str:
+    """The sealed cursor of now; empty where the store's changes cannot be followed."""
+    kv = services_of(request).kv
+    if Capability.CHANGES not in kv.capabilities:
+        return ""
+    return await sealed_cursor(request, await kv.change_cursor())
+
+
+async def submissions(request: Request) -> Channel:
     """Every change of submissions, as named events: `submission`, and `submission_decision` where a run ended."""
     query, viewer = query_of(request, LiveSubmissionsQuery), viewer_of(request)
     if query.mine and viewer.account is None:
         raise NotSignedIn
-    channel = Submissions(viewer, _names(query.ids, "ids"), query.mine)
-    return await open_stream(request, channel, query.after)
+    return Submissions(viewer, _names(query.ids, "ids"), query.mine)
 
 
-async def skills(request: Request) -> Response:
+async def skills(request: Request) -> Channel:
     """Every change of published skills, in plain messages."""
-    query = query_of(request, LiveSkillsQuery)
-    names = frozenset(name.lower() for name in _names(query.skills, "skills"))
-    return await open_stream(request, Skills(viewer_of(request), names), query.after)
+    names = _names(query_of(request, LiveSkillsQuery).skills, "skills")
+    return Skills(viewer_of(request), frozenset(name.lower() for name in names))
 
 
 def _names(text: str | None, field: str) -> frozenset[str]:
@@ -185,8 +203,8 @@ class Submissions(msgspec.Struct, frozen=True):
         return b"".join(self._frames(update) for update in batch.updates)
 
     def _frames(self, update: Update) -> bytes:
-        record = update.submission
-        if record is None or not self._wants(record):
+        record = update.record
+        if not isinstance(record, Submission) or not self._wants(record):
             return b""
         data = submission_event(record, self.viewer)
         if record.state.ends_run:
@@ -214,13 +232,13 @@ class Skills(msgspec.Struct, frozen=True):
         return b"".join(self._frame(update) for update in batch.updates)
 
     def _frame(self, update: Update) -> bytes:
-        skill, record, event = update.skill, update.submission, update.revocation
-        if event is not None and self._wants(event.skill):
-            return recall_frames(event, update)
-        if skill is not None and self._wants(skill.canonical):
-            return frame("", skill_event(skill, update.cursor), update.cursor)
-        if record is not None and record.state.ends_run and self._wants(_skill_of(record)):
-            return frame("submission_decision", submission_event(record, self.viewer), update.cursor)
+        match update.record:
+            case Revocation() as event if self._wants(event.skill):
+                return recall_frames(event, update)
+            case PublishedSkill() as skill if self._wants(skill.canonical):
+                return frame("", skill_event(skill, update.cursor), update.cursor)
+            case Submission() as record if record.state.ends_run and self._wants(_skill_of(record)):
+                return frame("submission_decision", submission_event(record, self.viewer), update.cursor)
         return b""
 
     def _wants(self, canonical: str) -> bool:
@@ -274,24 +292,20 @@ def _skill_of(record: Submission) -> str:
 
 
 ENDPOINTS = (
-    get(
+    stream(
         "/api/v1/submissions/stream",
         submissions,
-        query=LiveSubmissionsQuery,
+        LiveSubmissionsQuery,
         tag="submissions",
         summary="Changes of submissions as they happen",
-        media=STREAM_TYPE,
-        is_stream=True,
         problems=(429,),
     ),
-    get(
+    stream(
         "/api/v1/skills/stream",
         skills,
-        query=LiveSkillsQuery,
+        LiveSkillsQuery,
         tag="skills",
         summary="Changes of published skills as they happen",
-        media=STREAM_TYPE,
-        is_stream=True,
         problems=(429,),
     ),
 )

@@ -98,16 +98,20 @@ class StreamLimits(msgspec.Struct, frozen=True):
 DEFAULT_LIMITS = StreamLimits()
 
 
+#: A record whose changes are told.
+Told = Submission | PublishedSkill | Revocation
+
+
 class Update(msgspec.Struct, frozen=True):
-    """A record that changed, as it is now. Cursors are sealed."""
+    """A record that changed, as it is now. Its cursors are the store's, and sealed once it is known who may read it."""
 
     #: Of the change before this one: resuming there brings this one again.
     before: str
     cursor: str
-    key: str
-    submission: Submission | None = None
-    skill: PublishedSkill | None = None
-    revocation: Revocation | None = None
+    entry: Entry
+    audience: str | None
+    #: None where it is not decoded, or cannot be.
+    record: Told | None = None
 
 
 class EventBatch(msgspec.Struct, frozen=True):
@@ -229,22 +233,10 @@ class Subscription:
             self._waiter.set_result(None)
 
 
-# What changed, before it is known who may read it.
-
-
-class RawUpdate(msgspec.Struct, frozen=True):
-    """A changed record before it is known who may read it; cursors are the store's."""
-
-    before: str
-    change: Change
-    entry: Entry
-    audience: str | None
-
-
 class RawBatch(msgspec.Struct, frozen=True):
-    """What was read of a batch of changes."""
+    """What changed, before it is known who may read it."""
 
-    updates: tuple[RawUpdate, ...]
+    updates: tuple[Update, ...]
     #: The store's cursor after it.
     cursor: str
     #: A submission changed, or is gone.
@@ -267,7 +259,7 @@ async def read_changes(kv: KV, changes: Sequence[Change], after: str, end: str) 
     found = await _read_all(kv, last)
     about = _skills_of_revocations(found.values())
     found |= await _read_all(kv, set(about.values()) - found.keys())
-    updates: list[RawUpdate] = []
+    updates: list[Update] = []
     before = after
     for change in changes:
         if last.get(change.key) is not change:
@@ -276,7 +268,7 @@ async def read_changes(kv: KV, changes: Sequence[Change], after: str, end: str) 
         # A revocation is for those who may read its skill now.
         audience = found.get(about.get(change.key, change.key))
         if entry is not None and audience is not None:
-            updates.append(RawUpdate(before, change, entry, audience_of(audience)))
+            updates.append(Update(before, change.cursor, entry, audience_of(audience)))
         before = change.cursor
     return RawBatch(
         tuple(updates),

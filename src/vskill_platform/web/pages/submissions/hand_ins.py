@@ -14,13 +14,12 @@ from vskill_platform.actions.submissions.hand_ins import (
     HandInView,
 )
 from vskill_platform.domain.submissions.states import StateCategory
-from vskill_platform.ledger.kv.entries import Capability
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.pages.submissions.submissions import MOVING_MS, RESTING_MS
 from vskill_platform.web.principal import principal_of, services_of, viewer_of
 from vskill_platform.web.render import render
-from vskill_platform.web.routing import get, page, query_of
-from vskill_platform.web.streams.live import STREAM_TYPE, StreamQuery, Submissions, open_stream, sealed_cursor
+from vskill_platform.web.routing import page
+from vskill_platform.web.streams.live import Submissions, page_cursor, stream
 
 #: What was refused at the door belongs to no category of the queue.
 REFUSED = "refused"
@@ -69,14 +68,13 @@ class ShownHandIn(msgspec.Struct, frozen=True):
 
 
 async def show_page(request: Request) -> Response:
-    kv = services_of(request).kv
-    cursor = await kv.change_cursor() if Capability.CHANGES in kv.capabilities else ""
+    cursor = await page_cursor(request)
     view = await _read_view(request)
     shown = ShownHandIn(
         view=view,
         counts=count_kinds(view.skills),
         address=f"{public_address(request)}{PAGES}/{view.id}",
-        cursor=await sealed_cursor(request, cursor) if cursor else "",
+        cursor=cursor,
     )
     return render(request, "hand_in.html", shown=shown)
 
@@ -95,17 +93,16 @@ def count_kinds(skills: tuple[HandInSkill, ...]) -> tuple[SkillCount, ...]:
     )
 
 
-async def live(request: Request) -> Response:
+async def live(request: Request) -> Submissions:
     view = await _read_view(request)
     ids = frozenset(one.submission.id for one in view.skills if one.submission is not None)
     # A stream of no ids would be one of everything; of what was refused nothing changes any more.
-    channel = Submissions(viewer_of(request), ids or frozenset({view.id}))
-    return await open_stream(request, channel, query_of(request, StreamQuery).after)
+    return Submissions(viewer_of(request), ids or frozenset({view.id}))
 
 
 _ONE = f"{PAGES}/{{hand_in_id}}"
 
 ENDPOINTS = (
     page(_ONE, show_page, action=SHOW_HAND_IN),
-    get(f"{_ONE}/live", live, query=StreamQuery, media=STREAM_TYPE, is_stream=True, documented=False),
+    stream(f"{_ONE}/live", live, documented=False),
 )

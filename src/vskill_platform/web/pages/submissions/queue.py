@@ -28,13 +28,14 @@ from vskill_platform.actions.submissions.submission_views import stats_view
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.submissions.states import State, StateCategory, category_of
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.web.charts import Chart, latency_chart, queue_chart
 from vskill_platform.web.kept import answer_recently
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.problems import RETRY_AFTER_S
 from vskill_platform.web.render import environment, render
-from vskill_platform.web.routing import get, page, query_of
-from vskill_platform.web.streams.live import STREAM_TYPE, StreamQuery, open_stream, sealed_cursor
+from vskill_platform.web.routing import page, query_of
+from vskill_platform.web.streams.live import sealed_cursor, stream
 from vskill_platform.web.streams.stream import EventBatch, Update, frame
 
 PAGE = 30
@@ -207,8 +208,8 @@ class QueueRows(msgspec.Struct, frozen=True):
         return rows + (b"" if batch.counts is None else _counts(stats_view(batch.counts), batch.cursor))
 
     def _row(self, update: Update) -> bytes:
-        record = update.submission
-        if record is None:
+        record = update.record
+        if not isinstance(record, Submission):
             return b""
         html = environment().get_template("queue_row.html").render(row=queue_row(record))
         data = {"id": record.id, "category": category_of(record.state), "state": record.state, "html": html}
@@ -219,13 +220,13 @@ def _counts(counts: StatsView, cursor: str) -> bytes:
     return frame("counts", {"all": counts.total, **counts.by_category, **counts.by_state}, cursor)
 
 
-async def live(request: Request) -> Response:
-    return await open_stream(request, QueueRows(), query_of(request, StreamQuery).after)
+async def live(_request: Request) -> QueueRows:
+    return QueueRows()
 
 
 _SHOWS = ("queue.health", "queue.stats", "submission.stats", "submission.positions")
 
 ENDPOINTS = (
     page("/queue", queue, query=QueueQuery, action=LIST, shows=_SHOWS),
-    get("/queue/live", live, query=StreamQuery, media=STREAM_TYPE, is_stream=True, documented=False),
+    stream("/queue/live", live, documented=False),
 )

@@ -39,15 +39,13 @@ from vskill_platform.domain.submissions.submission import EXHAUSTED, EntryPoint,
 from vskill_platform.domain.submissions.timeline import Stay, stays, time_by_state
 from vskill_platform.domain.verdicts.verdict_words import VerdictWords, words_for_scan
 from vskill_platform.intake.submit import IntakeOutcome
-from vskill_platform.ledger.kv.entries import Capability
-from vskill_platform.web.flash import clear_flash, flash_of, see_other
-from vskill_platform.web.pages.acting import act_by_form, form
+from vskill_platform.web.flash import see_other
+from vskill_platform.web.pages.acting import act_by_form, form, page_with_flash
 from vskill_platform.web.pages.submissions.queue import recent_activity
 from vskill_platform.web.pages.submissions.submit import MOST_UPLOAD, archive_of
 from vskill_platform.web.principal import principal_of, services_of, viewer_of
-from vskill_platform.web.render import render
-from vskill_platform.web.routing import get, page, query_of
-from vskill_platform.web.streams.live import STREAM_TYPE, StreamQuery, Submissions, open_stream, sealed_cursor
+from vskill_platform.web.routing import page, query_of
+from vskill_platform.web.streams.live import Submissions, page_cursor, stream
 
 #: Findings that a page shows; the security report has all.
 MOST_FINDINGS = 30
@@ -125,14 +123,13 @@ class ShownSubmission(msgspec.Struct, frozen=True):
 
 async def submission(request: Request) -> Response:
     shown = await _read_page(request, query_of(request, RunQuery).run)
-    answer = render(request, "submission.html", shown=shown, flash=flash_of(request))
-    return clear_flash(request, answer)
+    return page_with_flash(request, "submission.html", shown=shown)
 
 
 async def _read_page(request: Request, run: int | None) -> ShownSubmission:
     services = services_of(request)
     kv = services.kv
-    cursor = await kv.change_cursor() if Capability.CHANGES in kv.capabilities else ""
+    cursor = await page_cursor(request)
     submission_id = request.path_params["submission_id"]
     current, record = await read_run(principal_of(request), submission_id, run)
     now = kv.now()
@@ -155,7 +152,7 @@ async def _read_page(request: Request, run: int | None) -> ShownSubmission:
         offers=await _offers(request, record) if record is current else Offers(),
         viewer=viewer_of(request),
         skill=published_name(current),
-        cursor=await sealed_cursor(request, cursor) if cursor else "",
+        cursor=cursor,
         now=now,
     )
 
@@ -278,9 +275,8 @@ _OUTCOMES = {
 }
 
 
-async def live(request: Request) -> Response:
-    channel = Submissions(viewer_of(request), frozenset({request.path_params["submission_id"]}))
-    return await open_stream(request, channel, query_of(request, StreamQuery).after)
+async def live(request: Request) -> Submissions:
+    return Submissions(viewer_of(request), frozenset({request.path_params["submission_id"]}))
 
 
 _ONE = "/submissions/{submission_id}"
@@ -293,7 +289,7 @@ ENDPOINTS = (
         action=SHOW,
         shows=("submission.runs", "submission.findings", "submission.sarif"),
     ),
-    get(f"{_ONE}/live", live, query=StreamQuery, media=STREAM_TYPE, is_stream=True, documented=False),
+    stream(f"{_ONE}/live", live, documented=False),
     form(
         f"{_ONE}/cancel",
         CANCEL,
