@@ -22,7 +22,7 @@ from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.audit import AuditEntry, list_audit
 from vskill_platform.web.app import ENDPOINTS, create_app
-from vskill_platform.web.clients.mcp_server import TOOLS
+from vskill_platform.web.clients.mcp_tools import TOOLS
 from vskill_platform.web.routing import Endpoint
 
 pytestmark = pytest.mark.anyio

@@ -155,18 +155,16 @@ async def search(request: Request) -> Response:
 
 
 def _result(skill: PublishedSkill, slug: str, rank: int, among: int) -> dict[str, Any]:
-    card = _card(skill, slug)
-    listing = skill.listing
     return {
         "source": "clawhub",
-        "slug": card["slug"],
+        "slug": slug,
         "ownerHandle": handle_of(skill),
-        "displayName": card["displayName"],
-        "summary": card["summary"],
+        "displayName": skill.name or skill.slug,
+        "summary": skill.description or None,
         "version": skill.current_version,
         # They come in order of relevance, which is all that is known about it.
         "score": round(1 - rank / max(1, among), 3),
-        "downloads": listing.installs if listing else 0,
+        "downloads": skill.listing.installs if skill.listing else 0,
         "updatedAt": skill.updated_at,
         "owner": {"handle": handle_of(skill), "displayName": skill.owner},
     }
@@ -209,10 +207,14 @@ def _card(skill: PublishedSkill, slug: str) -> dict[str, Any]:
         "createdAt": skill.created_at,
         "updatedAt": skill.updated_at,
     }
-    current = next((ref for ref in skill.versions if ref.number == skill.current_version), None)
+    current = _current(skill)
     if current is not None:
         card["latestVersion"] = _version(current)
     return card
+
+
+def _current(skill: PublishedSkill) -> VersionRef | None:
+    return next((ref for ref in skill.versions if ref.number == skill.current_version), None)
 
 
 def _version(ref: VersionRef) -> dict[str, Any]:
@@ -240,7 +242,8 @@ def _moderation(skill: PublishedSkill, blocklist: Blocklist) -> dict[str, Any]:
     """Our verdict in this protocol's words. The client refuses what is blocked, asks before it installs what is
     suspicious, and prints the verdict of everything else."""
     is_live = skill.current_version is not None
-    hits = blocklist.hits_version(skill, _latest(skill)) if skill.versions else ()
+    latest = _current(skill) or next(reversed(skill.versions), None)
+    hits = blocklist.hits_version(skill, latest) if latest is not None else ()
     down = [ref for ref in skill.versions if not is_live and ref.status is VersionStatus.TAKEN_DOWN]
     # What a person took down without naming a danger need not be malicious: `install` says why there is nothing.
     bad = [ref for ref in down if ref.threat_type or not ref.by.startswith(("admin:", "user:"))]
@@ -261,11 +264,6 @@ def _moderation(skill: PublishedSkill, blocklist: Blocklist) -> dict[str, Any]:
         "updatedAt": skill.updated_at,
         "summary": reason or None,
     }
-
-
-def _latest(skill: PublishedSkill) -> VersionRef:
-    current = (ref for ref in skill.versions if ref.number == skill.current_version)
-    return next(current, skill.versions[-1])
 
 
 async def moderation(_request: Request, skill: PublishedSkill) -> Response:
@@ -331,17 +329,14 @@ async def resolve(request: Request, skill: PublishedSkill) -> Response:
     for number, record in (await read_versions(skill)).items():
         if asked.hash in fingerprints(record):
             ref = require_version(skill, number)
-            match = RECALLED if _is_recalled(skill, ref, blocklist) else number
+            is_recalled = ref.status is VersionStatus.TAKEN_DOWN or blocklist.hits_version(skill, ref)
+            match = RECALLED if is_recalled else number
     return json_response(
         {
             "match": {"version": match} if match else None,
             "latestVersion": {"version": latest} if latest else None,
         }
     )
-
-
-def _is_recalled(skill: PublishedSkill, ref: VersionRef, blocklist: Blocklist) -> bool:
-    return ref.status is VersionStatus.TAKEN_DOWN or bool(blocklist.hits_version(skill, ref))
 
 
 async def download(request: Request, skill: PublishedSkill) -> Response:

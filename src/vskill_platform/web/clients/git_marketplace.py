@@ -6,7 +6,6 @@ a list once for each address that it is reached by.
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
 
 from vskill_core.content import SkillFile
 from vskill_core.errors import BlobUnavailable, NotFound
@@ -23,16 +22,7 @@ from vskill_platform.domain.skills.git_list import BASE, MANIFEST, ServedList
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.files import made_of
 from vskill_platform.web.clients.git_objects import pack_of, repository_of
-from vskill_platform.web.clients.git_protocol import (
-    git_endpoints,
-    list_refs,
-    negotiate,
-    read_fetch,
-    refuse_push,
-    say_gone,
-    send_pack,
-    show_refs,
-)
+from vskill_platform.web.clients.git_protocol import ServedRepository, git_endpoints
 from vskill_platform.web.kept import PackedList, kept_of
 from vskill_platform.web.principal import principal_of, services_of
 
@@ -40,23 +30,16 @@ NO_SCOPE = "reads only, as its address without a token does"
 INTERNAL = "/internal/marketplace.git"
 
 
-async def refs(request: Request) -> Response:
-    refuse_push(request)
-    packed, _ = await _read_packed(request)
-    return show_refs(request, packed.commit)
-
-
-async def fetch(request: Request) -> Response:
-    asked = await read_fetch(request)
+async def read_list(request: Request, wanted: frozenset[str]) -> ServedRepository:
     packed, before = await _read_packed(request)
-    if asked.command == "ls-refs":
-        return list_refs(packed.commit)
-    if asked.wanted != {packed.commit} and before is not None:
+    if wanted and wanted != {packed.commit} and before is not None:
         # The list has changed between the two requests of a client.
         packed = await _pack(request, before) or packed
-    if asked.wanted != {packed.commit}:
-        return say_gone()
-    return negotiate(asked) or send_pack(asked, packed.pack)
+
+    async def pack() -> bytes:
+        return packed.pack
+
+    return ServedRepository(packed.commit, pack)
 
 
 async def _read_packed(request: Request) -> tuple[PackedList, ServedList | None]:
@@ -113,8 +96,8 @@ def _pack_files(files: tuple[SkillFile, ...], served: ServedList, base: str) -> 
 
 
 ENDPOINTS = (
-    *git_endpoints("/marketplace.git", refs, fetch, NO_SCOPE),
-    *git_endpoints(INTERNAL, refs, fetch, NO_SCOPE),
-    *git_endpoints("/{owner}", refs, fetch, NO_SCOPE),
-    *git_endpoints("/collections/{collection}", refs, fetch, NO_SCOPE),
+    *git_endpoints("/marketplace.git", read_list, NO_SCOPE),
+    *git_endpoints(INTERNAL, read_list, NO_SCOPE),
+    *git_endpoints("/{owner}", read_list, NO_SCOPE),
+    *git_endpoints("/collections/{collection}", read_list, NO_SCOPE),
 )

@@ -6,7 +6,8 @@ with it and `git_marketplace` lists of skills.
 
 import gzip
 import io
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import wraps
 from typing import Literal
 
 import msgspec
@@ -15,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 
 from vskill_core.errors import InvalidInput, NotPermitted
 from vskill_platform.actions.wire import Asked
-from vskill_platform.web.routing import Endpoint, View, get, post, query_of, read_body
+from vskill_platform.web.routing import Endpoint, get, post, query_of, read_body
 
 BRANCH = "refs/heads/main"
 #: What a request to fetch may hold: names of commits, nothing else.
@@ -53,19 +54,23 @@ class WantedCommits(msgspec.Struct, frozen=True):
     banded: bool
 
 
-def refuse_push(request: Request) -> None:
-    """NotPermitted where git wants to push."""
-    if query_of(request, ServiceQuery).service != "git-upload-pack":
-        raise NotPermitted(
-            "This repository is made from verified records, and nothing can be pushed to it",
-            fix="submit the skill to the registry",
-        )
+class ServedRepository(msgspec.Struct, frozen=True):
+    """A repository of one commit."""
+
+    commit: str
+    #: Makes its pack; called only where it is sent.
+    pack: Callable[[], Awaitable[bytes]]
+
+
+#: Reads the repository that an address means. Where it has changed since a client looked, the commit that the client
+#: wants tells which one.
+ReadRepository = Callable[[Request, frozenset[str]], Awaitable[ServedRepository]]
 
 
 def show_refs(request: Request, commit: str) -> Response:
     """The first answer: the one branch, or in version 2 what can be asked for."""
     head = packet(b"# service=git-upload-pack\n") + FLUSH
-    if _speaks_2(request):
+    if "version=2" in request.headers.get("git-protocol", "").split(":"):
         body = b"".join(packet(f"{line}\n".encode()) for line in _COMMANDS)
     else:
         body = packet(f"{commit} HEAD\0{_ABLE}\n".encode()) + packet(f"{commit} {BRANCH}\n".encode())
@@ -93,10 +98,6 @@ def list_refs(commit: str) -> Response:
     """Version 2's answer to `ls-refs`."""
     head = packet(f"{commit} HEAD symref-target:{BRANCH}\n".encode())
     return _answer(head + packet(f"{commit} {BRANCH}\n".encode()) + FLUSH)
-
-
-def say_gone() -> Response:
-    return _answer(packet(b"ERR another version was published; fetch again\n"))
 
 
 def negotiate(asked: WantedCommits) -> Response | None:
@@ -132,23 +133,38 @@ def _answer(body: bytes) -> Response:
     return Response(body, 200, _NO_STORE, "application/x-git-upload-pack-result")
 
 
-def _speaks_2(request: Request) -> bool:
-    return "version=2" in request.headers.get("git-protocol", "").split(":")
-
-
-def git_endpoints(place: str, refs: View, fetch: View, no_scope: str) -> tuple[Endpoint, Endpoint]:
+def git_endpoints(place: str, read: ReadRepository, no_scope: str) -> tuple[Endpoint, Endpoint]:
     """The two addresses of a repository."""
+
+    @wraps(read)
+    async def refs(request: Request) -> Response:
+        if query_of(request, ServiceQuery).service != "git-upload-pack":
+            raise NotPermitted(
+                "This repository is made from verified records, and nothing can be pushed to it",
+                fix="submit the skill to the registry",
+            )
+        return show_refs(request, (await read(request, frozenset())).commit)
+
+    @wraps(read)
+    async def fetch(request: Request) -> Response:
+        asked = await read_fetch(request)
+        served = await read(request, asked.wanted)
+        if asked.command == "ls-refs":
+            return list_refs(served.commit)
+        if asked.wanted != {served.commit}:
+            return _answer(packet(b"ERR another version was published; fetch again\n"))
+        return negotiate(asked) or send_pack(asked, await served.pack())
+
+    answers = {"media": "*/*", "documented": False, "for_git": True}
     return (
-        get(f"{place}/info/refs", refs, query=ServiceQuery, media="*/*", documented=False, for_git=True),
+        get(f"{place}/info/refs", refs, query=ServiceQuery, **answers),
         post(
             f"{place}/git-upload-pack",
             fetch,
             no_scope=no_scope,
             reads_only=True,
-            for_git=True,
-            media="*/*",
-            documented=False,
             most_body=MOST_REQUEST,
+            **answers,
         ),
     )
 

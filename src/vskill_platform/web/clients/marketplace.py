@@ -5,20 +5,18 @@ an address of its own can name no files beside it. Claude Code asks for an updat
 What is blocked or withdrawn is in no document.
 """
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.skills.collections import read_collection
 from vskill_platform.actions.skills.scopes import ListedSkill, describe_skill
-from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.skill import PublishedSkillSummary, listed_version
 from vskill_platform.web.clients.commands import marketplace_name
-from vskill_platform.web.clients.wellknown import answer_scope, listed_skills, prefix_of
+from vskill_platform.web.clients.wellknown import answer_entries, prefix_of
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import get
 
@@ -47,15 +45,10 @@ async def of_collection(request: Request) -> Response:
 
 
 async def _answer(request: Request, head: dict[str, Any]) -> Response:
-    async def make(base: str, reader: Principal, blocklist: Blocklist) -> bytes:
-        # Kept as bytes: of a large registry, the objects would take many times as much memory.
-        plugins: dict[str, msgspec.Raw] = {}
-        async for named in listed_skills(request, reader, blocklist):
-            for name, skill in named.items():
-                plugins[name] = msgspec.Raw(msgspec.json.encode(_plugin(base, name, skill)))
-        return msgspec.json.encode({**head, "plugins": list(plugins.values())})
+    async def plugins(base: str, named: Mapping[str, ListedSkill]) -> Mapping[str, object]:
+        return {name: _plugin(base, name, skill) for name, skill in named.items()}
 
-    return await answer_scope(request, make)
+    return await answer_entries(request, plugins, lambda found: {**head, "plugins": found})
 
 
 def _head(name: str, owner: str, description: str) -> dict[str, Any]:

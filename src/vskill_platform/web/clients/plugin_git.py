@@ -8,7 +8,6 @@ import asyncio
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
 
 from vskill_core.content import SkillFile
 from vskill_core.errors import NotFound
@@ -19,16 +18,7 @@ from vskill_platform.domain.skills.skill import PublishedSkill, listed_version
 from vskill_platform.web.api.files import made_of
 from vskill_platform.web.clients.artifacts import count_install
 from vskill_platform.web.clients.git_objects import Repository, pack_of, repository_of
-from vskill_platform.web.clients.git_protocol import (
-    git_endpoints,
-    list_refs,
-    negotiate,
-    read_fetch,
-    refuse_push,
-    say_gone,
-    send_pack,
-    show_refs,
-)
+from vskill_platform.web.clients.git_protocol import ServedRepository, git_endpoints
 from vskill_platform.web.principal import principal_of, services_of
 
 PLACE = "/marketplace/{owner}/{repo}/{name}"
@@ -36,28 +26,7 @@ PLACE = "/marketplace/{owner}/{repo}/{name}"
 MANIFESTS = (".claude-plugin/plugin.json", "gemini-extension.json")
 
 
-async def refs(request: Request) -> Response:
-    refuse_push(request)
-    _, repository = await _repository(request)
-    return show_refs(request, repository.commit)
-
-
-async def fetch(request: Request) -> Response:
-    asked = await read_fetch(request)
-    skill, repository = await _repository(request)
-    if asked.command == "ls-refs":
-        return list_refs(repository.commit)
-    if asked.wanted != {repository.commit}:
-        return say_gone()
-    waiting = negotiate(asked)
-    if waiting is not None:
-        return waiting
-    pack = await asyncio.to_thread(pack_of, repository)
-    await count_install(request, skill)
-    return send_pack(asked, pack)
-
-
-async def _repository(request: Request) -> tuple[PublishedSkill, Repository]:
+async def read_plugin(request: Request, _wanted: frozenset[str]) -> ServedRepository:
     given = request.path_params
     slug = given["name"].removesuffix(".git")
     if slug == given["name"]:
@@ -65,17 +34,20 @@ async def _repository(request: Request) -> tuple[PublishedSkill, Repository]:
     reader = principal_of(request)
     skill = await find_skill(reader, f"{given['owner']}/{given['repo']}/{slug}")
     ref = await find_installable(services_of(request), skill, None)
-    files = await read_files(ref.digest)
     name = await name_skill(reader, skill, in_repo=True)
 
     def make(files: tuple[SkillFile, ...]) -> Repository:
-        return repository_of(
-            plugin_files(name, skill, files),
-            message=f"{skill.canonical} {ref.number}",
-            at_ms=ref.published_at,
-        )
+        message = f"{skill.canonical} {ref.number}"
+        return repository_of(plugin_files(name, skill, files), message=message, at_ms=ref.published_at)
 
-    return skill, await made_of(files, make)
+    repository = await made_of(await read_files(ref.digest), make)
+
+    async def pack() -> bytes:
+        packed = await asyncio.to_thread(pack_of, repository)
+        await count_install(request, skill)
+        return packed
+
+    return ServedRepository(repository.commit, pack)
 
 
 def plugin_files(name: str, skill: PublishedSkill, files: tuple[SkillFile, ...]) -> tuple[SkillFile, ...]:
@@ -87,4 +59,4 @@ def plugin_files(name: str, skill: PublishedSkill, files: tuple[SkillFile, ...])
     return (*(SkillFile(path, "100644", encoded) for path in MANIFESTS), *moved)
 
 
-ENDPOINTS = git_endpoints(PLACE, refs, fetch, "reads, and counts the clone as an anonymous one")
+ENDPOINTS = git_endpoints(PLACE, read_plugin, "reads, and counts the clone as an anonymous one")

@@ -7,7 +7,7 @@ repository, `/acme/tools/lint/…` one skill. What is blocked or withdrawn is in
 skill is wanted, so only downloads from the scope of one skill count as installs.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Annotated
 from urllib.parse import quote
 
@@ -35,7 +35,7 @@ from vskill_platform.actions.skills.skill_names import find_installable, find_sk
 from vskill_platform.actions.visibility import common_reader, document_reader, namespace_reader
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.recall.block_index import Blocklist
-from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion
+from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.files import BYTES_TYPE
 from vskill_platform.web.api.names import asked_skill
@@ -81,11 +81,6 @@ class OlderEntry(msgspec.Struct, frozen=True):
     name: str
     description: str
     files: tuple[str, ...]
-
-
-#: The client takes an empty index of schema 0.2.0 for none, and asks the whole registry instead: then it offers skills
-#: that have nothing to do with the one that was blocked. One of the older form it understands.
-NOTHING = b'{"skills":[]}'
 
 
 # The skills of a scope.
@@ -136,20 +131,41 @@ async def listed_skills(
 # The index of today.
 
 
+#: Makes the entries of some skills, by name, with the registry's public address.
+MakeEntries = Callable[[str, Mapping[str, ListedSkill]], Awaitable[Mapping[str, object]]]
+
+
+async def answer_entries(
+    request: Request, entries_of: MakeEntries, finish: Callable[[list[msgspec.Raw]], object]
+) -> Response:
+    """A document that lists what can be installed from the scope. `finish` makes it of all entries."""
+
+    async def make(base: str, reader: Principal, blocklist: Blocklist) -> bytes:
+        # Kept as bytes: of a large registry, the objects would take many times as much memory.
+        entries: dict[str, msgspec.Raw] = {}
+        async for named in listed_skills(request, reader, blocklist):
+            made = await entries_of(base, named)
+            entries |= {name: msgspec.Raw(msgspec.json.encode(entry)) for name, entry in made.items()}
+        return msgspec.json.encode(finish(list(entries.values())))
+
+    return await answer_scope(request, make)
+
+
 async def index(request: Request) -> Response:
     is_one = prefix_of(request).count("/") == 3
 
-    async def make(_base: str, reader: Principal, blocklist: Blocklist) -> bytes:
-        entries: list[msgspec.Raw] = []
-        async for named in listed_skills(request, reader, blocklist):
-            entries += [
-                msgspec.Raw(msgspec.json.encode(_entry(name, skill, artifact, is_one=is_one)))
-                for name, skill in named.items()
-                if (artifact := skill.current_artifact) is not None
-            ]
-        return msgspec.json.encode({"$schema": SCHEMA, "skills": entries}) if entries else NOTHING
+    async def entries(_base: str, named: Mapping[str, ListedSkill]) -> Mapping[str, object]:
+        return {
+            name: _entry(name, skill, artifact, is_one=is_one)
+            for name, skill in named.items()
+            if (artifact := skill.current_artifact) is not None
+        }
 
-    return await answer_scope(request, make)
+    # The client takes an empty index of schema 0.2.0 for none, and asks the whole registry instead: then it offers
+    # skills that have nothing to do with the one that was blocked. One of the older form it understands.
+    return await answer_entries(
+        request, entries, lambda found: {"$schema": SCHEMA, "skills": found} if found else {"skills": []}
+    )
 
 
 def _entry(name: str, skill: ListedSkill, artifact: Artifact, *, is_one: bool) -> IndexEntry:
@@ -223,23 +239,17 @@ async def find(request: Request) -> Response:
 
 
 async def older_index(request: Request) -> Response:
-    async def make(_base: str, reader: Principal, blocklist: Blocklist) -> bytes:
-        entries: list[msgspec.Raw] = []
-        async for named in listed_skills(request, reader, blocklist):
-            numbers = {one.canonical: one.current_version or "" for one in named.values()}
-            records = await read_current_versions(numbers)
-            entries += [
-                msgspec.Raw(msgspec.json.encode(_older_entry(name, skill, record)))
-                for name, skill in named.items()
-                if (record := records.get(skill.canonical)) is not None
-            ]
-        return msgspec.json.encode({"skills": entries})
+    async def entries(_base: str, named: Mapping[str, ListedSkill]) -> Mapping[str, object]:
+        records = await read_current_versions(
+            {skill.canonical: skill.current_version or "" for skill in named.values()}
+        )
+        return {
+            name: OlderEntry(name, describe_skill(skill), tuple(file.path for file in record.manifest))
+            for name, skill in named.items()
+            if (record := records.get(skill.canonical)) is not None
+        }
 
-    return await answer_scope(request, make)
-
-
-def _older_entry(name: str, skill: ListedSkill, record: SkillVersion) -> OlderEntry:
-    return OlderEntry(name, describe_skill(skill), tuple(file.path for file in record.manifest))
+    return await answer_entries(request, entries, lambda found: {"skills": found})
 
 
 async def older_file(request: Request) -> Response:
