@@ -25,7 +25,7 @@ from vskill_platform.ledger.clock import Clock
 from vskill_platform.ledger.kv.collections import SKILLS
 from vskill_platform.machine.process_cache import MOST_BYTES, Kept
 from vskill_platform.web.addresses import public_address
-from vskill_platform.web.drawing.diffs import FileChange
+from vskill_platform.web.drawing.diffs import FileChangeView
 from vskill_platform.web.drawing.highlight import Highlighter
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import JSON_TYPE, cache_for, tag_of
@@ -85,7 +85,7 @@ class KeptThings:
         #: Git marketplaces by what is in them and the address that they were packed for.
         self.packed_lists: Kept[PackedList] = Kept(MOST_BYTES, MOST_BYTES)
         #: Comparisons, by the two contents' digests.
-        self.changes: Kept[tuple[FileChange, ...]] = Kept(MOST_BYTES // 4)
+        self.changes: Kept[tuple[FileChangeView, ...]] = Kept(MOST_BYTES // 4)
         #: One large comparison at a time.
         self.diff_turn = asyncio.Lock()
         self.highlighter = Highlighter()

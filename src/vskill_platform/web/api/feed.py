@@ -1,6 +1,5 @@
 """The Atom feed of new skills."""
 
-from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 from starlette.requests import Request
@@ -24,22 +23,25 @@ async def feed_view(request: Request) -> Response:
     """The latest skills, newest first."""
     services = services_of(request)
     reader = await document_reader(principal_of(request))
-    page = await list_unblocked(services, reader, sort=Sort.NEWEST, limit=MOST)
-    name = services.settings.registry_name
-    return answer_with_tag(request, feed(page.items, public_address(request), name).encode(), ATOM_TYPE)
-
-
-def feed(skills: Sequence[PublishedSkill], base: str, name: str) -> str:
-    """The document; everything that is not ours is escaped, and characters that XML cannot hold are left out."""
-    latest = max((skill.created_at for skill in skills), default=0)
+    base, name = public_address(request), services.settings.registry_name
+    skills = (await list_unblocked(services, reader, sort=Sort.NEWEST, limit=MOST)).items
+    latest = iso_time(max((skill.created_at for skill in skills), default=0))
     entries = "".join(_entry(skill, base) for skill in skills)
+    body = atom_feed(base, name, "new skills", ("/feed.xml", "/skills"), latest, entries)
+    return answer_with_tag(request, body, ATOM_TYPE)
+
+
+def atom_feed(base: str, name: str, about: str, places: tuple[str, str], updated: str, entries: str) -> bytes:
+    """A feed of this registry; `places` are its own address and that of its page. What is not ours is escaped, and
+    characters that XML cannot hold are left out."""
+    own, page = places
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">'
-        f"<title>{xml_text(name)}: new skills</title><id>{xml_text(base)}/feed.xml</id>"
-        f"<updated>{iso_time(latest)}</updated><author><name>{xml_text(name)}</name></author>"
-        f'<link rel="self" href={quoteattr(base + "/feed.xml")}/><link href={quoteattr(base + "/skills")}/>'
+        f"<title>{xml_text(name)}: {about}</title><id>{xml_text(base)}{own}</id>"
+        f"<updated>{updated}</updated><author><name>{xml_text(name)}</name></author>"
+        f'<link rel="self" href={quoteattr(base + own)}/><link href={quoteattr(base + page)}/>'
         f"{entries}</feed>\n"
-    )
+    ).encode()
 
 
 def _entry(skill: PublishedSkill, base: str) -> str:

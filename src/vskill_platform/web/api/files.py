@@ -82,26 +82,13 @@ class DiffAnswer(Wire, frozen=True):
     content_diff: str
 
 
-class FileChangeView(Wire, frozen=True):
-    """What changed in one file."""
-
-    filename: str
-    #: added, removed or modified
-    status: str
-    additions: int
-    deletions: int
-    #: a unified diff; empty where `note` says why
-    patch: str
-    note: str
-
-
 class CompareAnswer(Wire, frozen=True):
     """What changed in every file."""
 
     source: str = msgspec.field(name="from")
     to: str
     diff_summary: str
-    files: tuple[FileChangeView, ...]
+    files: tuple[diffs.FileChangeView, ...]
     #: what the capability cards of both differ in; null where a card is missing
     capabilities: CapabilityChanges | None
 
@@ -157,15 +144,12 @@ async def diff_view(request: Request) -> Response:
 
 async def compare_view(request: Request) -> Response:
     skill, before, after = await _two_versions(request)
-    shown = tuple(
-        FileChangeView(one.filename, one.status, one.additions, one.deletions, one.patch, one.note)
-        for one in await _changes(request, before, after)
-    )
+    changes = await _changes(request, before, after)
     services = services_of(request)
     cards = [(await read_reports(services, ref.digest)).static for ref in (before, after)]
     summary = await _summary(skill, before, after)
     answer = CompareAnswer(
-        before.number, after.number, summary, shown, changes_view(compare_cards(cards[0], cards[1]))
+        before.number, after.number, summary, changes, changes_view(compare_cards(cards[0], cards[1]))
     )
     return tagged_json(request, encode(answer))
 
@@ -184,7 +168,9 @@ async def _two_versions(request: Request) -> tuple[PublishedSkill, VersionRef, V
     return skill, chosen[0], chosen[1]
 
 
-async def _changes(request: Request, before: VersionRef, after: VersionRef) -> tuple[diffs.FileChange, ...]:
+async def _changes(
+    request: Request, before: VersionRef, after: VersionRef
+) -> tuple[diffs.FileChangeView, ...]:
     """The contents never change, so what was compared once is kept."""
     kept = kept_of(request).changes
     key = (before.digest, after.digest)

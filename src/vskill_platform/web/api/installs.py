@@ -20,7 +20,7 @@ from vskill_platform.actions.skills.installs import AT_ONCE, count_install_of, c
 from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.actions.wire import Sent
 from vskill_platform.domain.recall.block_index import Blocklist
-from vskill_platform.domain.skills.numbering import Semver, parse_semver
+from vskill_platform.domain.skills.numbering import parse_semver
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.machine.slots import some_at_a_time
 from vskill_platform.web.api.names import ANY_NAME, CANONICAL, asked_name
@@ -152,12 +152,12 @@ async def _update(reader: Principal, installed: Installed, blocklist: Blocklist)
     try:
         skill = await find_skill(reader, installed.name)
     except (NotFound, Ambiguous, InvalidInput) as error:
-        return _none(installed, error.public_message)
+        return _update_view(installed, None, error.public_message, None)
     hits = blocklist.hits_skill(skill)
     recall = _recall(installed, skill, blocklist)
     if hits or skill.current_version is None:
-        return _none(installed, f"blocked: {hits[0].reason}" if hits else "withdrawn", recall)
-    return _compare(installed, skill, skill.current_version, recall)
+        return _update_view(installed, None, f"blocked: {hits[0].reason}" if hits else "withdrawn", recall)
+    return _update_view(installed, skill, None, recall)
 
 
 def _recall(installed: Installed, skill: PublishedSkill, blocklist: Blocklist) -> RecallView | None:
@@ -170,47 +170,40 @@ def _recall(installed: Installed, skill: PublishedSkill, blocklist: Blocklist) -
     return recall_by_block(hits[0], None) if hits else None
 
 
-def _none(installed: Installed, reason: str, recall: RecallView | None = None) -> UpdateView:
-    return UpdateView(
-        installed.name,
-        installed.current_version,
-        None,
-        update_available=False,
-        version_bump=None,
-        cert_tier=None,
-        cert_score=None,
-        reason=reason,
-        revoked=recall is not None and recall.revokes,
-        recall=recall,
-    )
-
-
-def _compare(
-    installed: Installed, skill: PublishedSkill, latest: str, recall: RecallView | None
+def _update_view(
+    installed: Installed, skill: PublishedSkill | None, reason: str | None, recall: RecallView | None
 ) -> UpdateView:
-    have, there = parse_semver(installed.current_version), parse_semver(latest, 18)
-    if installed.sha:
-        newer = installed.sha.removeprefix("sha256:") != skill.content_hash
-    elif have is None or there is None:
-        newer = installed.current_version != latest
-    else:
-        newer = there.precedence > have.precedence
+    """Beside the skill's current version, or with the reason why there is none."""
+    latest = None if skill is None else skill.current_version
+    newer = skill is not None and _is_newer(installed, skill)
+    # Who has a revoked version should install another one, newer or not.
+    revoked = recall is not None and recall.revokes
     return UpdateView(
         name=installed.name,
         installed=installed.current_version,
         latest=latest,
-        # Whoever has a revoked version should install another one, newer or not.
-        update_available=newer or (recall is not None and recall.revokes),
-        version_bump=_bump(have, there) if newer else None,
-        cert_tier=skill.certification.value if skill.certification else None,
-        cert_score=skill.score,
-        reason=None,
-        revoked=recall is not None and recall.revokes,
+        update_available=skill is not None and (newer or revoked),
+        version_bump=_bump(installed.current_version, latest or "") if newer else None,
+        cert_tier=skill.certification.value if skill and skill.certification else None,
+        cert_score=skill.score if skill else None,
+        reason=reason,
+        revoked=revoked,
         recall=recall,
     )
 
 
-def _bump(have: Semver | None, there: Semver | None) -> str | None:
+def _is_newer(installed: Installed, skill: PublishedSkill) -> bool:
+    if installed.sha:
+        return installed.sha.removeprefix("sha256:") != skill.content_hash
+    latest = skill.current_version or ""
+    have, there = parse_semver(installed.current_version), parse_semver(latest, 18)
+    if have is None or there is None:
+        return installed.current_version != latest
+    return there.precedence > have.precedence
+
+
+def _bump(installed: str, latest: str) -> str | None:
+    have, there = parse_semver(installed), parse_semver(latest, 18)
     if have is None or there is None or there.precedence <= have.precedence:
         return None
     if there.major != have.major:

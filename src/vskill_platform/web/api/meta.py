@@ -1,7 +1,7 @@
 """The API about itself: its OpenAPI document, and the same as a page."""
 
 import asyncio
-from itertools import groupby
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.kept import kept_of
-from vskill_platform.web.openapi import JSON, TAGS, Document, document
+from vskill_platform.web.openapi import TAGS, Document, document
 from vskill_platform.web.render import render
 from vskill_platform.web.responses import answer_with_tag
 from vskill_platform.web.routing import get, page
@@ -34,89 +34,32 @@ async def describe_api(request: Request) -> Document:
 
 async def reference_view(request: Request) -> Response:
     found = await describe_api(request)
+    schemas: dict[str, Document] = found["components"]["schemas"]
     return render(
         request,
         "api_reference.html",
         groups=_groups(found),
-        schemas=_shown_schemas(found),
+        abouts=TAGS,
+        schemas=[(name, schemas[name], _members(schemas[name])) for name in sorted(schemas)],
         info=found["info"],
         address=public_address(request),
+        type_name=_type_name,
     )
 
 
-def _groups(found: Document) -> list[dict[str, Any]]:
+def _groups(found: Document) -> dict[str, list[tuple[str, str, Document]]]:
     """Operations by tag, in the order of the tags; those that only read come first."""
-    operations = [
-        _operation_view(path, method, one)
-        for path, methods in found["paths"].items()
-        for method, one in methods.items()
-    ]
-    order = list(TAGS)
-    operations.sort(key=lambda one: (order.index(one["tag"]), one["method"] != "GET"))
-    return [
-        {"tag": tag, "about": TAGS[tag], "operations": list(some)}
-        for tag, some in groupby(operations, key=lambda one: one["tag"])
-    ]
+    groups: dict[str, list[tuple[str, str, Document]]] = {tag: [] for tag in TAGS}
+    for path, methods in found["paths"].items():
+        for method, operation in methods.items():
+            groups[operation["tags"][0]].append((method.upper(), path, operation))
+    ordered = {tag: sorted(some, key=lambda one: one[0] != "GET") for tag, some in groups.items()}
+    return {tag: some for tag, some in ordered.items() if some}
 
 
-def _operation_view(path: str, method: str, one: Document) -> dict[str, Any]:
-    body = one.get("requestBody", {}).get("content", {}).get(JSON, {}).get("schema")
-    return {
-        "id": one["operationId"],
-        "tag": one["tags"][0],
-        "method": method.upper(),
-        "path": path,
-        "summary": one["summary"],
-        "about": one.get("description", ""),
-        "is_open": {} in one["security"],
-        "parameters": [_parameter(each) for each in one["parameters"]],
-        "body": _type_name(body) if body else "",
-        "responses": [_response(status, each) for status, each in one["responses"].items()],
-    }
-
-
-def _parameter(one: Document) -> dict[str, Any]:
-    return {
-        "name": one["name"],
-        "place": one["in"],
-        "required": one["required"],
-        "type": _type_name(one["schema"]),
-        "about": one.get("description", ""),
-    }
-
-
-def _response(status: str, one: Document) -> dict[str, Any]:
-    contents: dict[str, Document] = one.get("content", {})
-    media = next(iter(contents), "")
-    schema = contents[media].get("schema") if media else None
-    return {
-        "status": status,
-        "text": one["description"],
-        "media": media,
-        "type": _type_name(schema) if schema else "",
-    }
-
-
-def _shown_schemas(found: Document) -> list[dict[str, Any]]:
-    return [
-        {"name": name, "about": schema.get("description", ""), "fields": _fields(schema)}
-        for name, schema in sorted(found["components"]["schemas"].items())
-    ]
-
-
-def _fields(schema: Document) -> list[dict[str, Any]]:
-    if "enum" in schema:
-        return [{"name": str(one), "type": "value", "about": "", "required": False} for one in schema["enum"]]
-    required = schema.get("required", ())
-    return [
-        {
-            "name": name,
-            "type": _type_name(one),
-            "about": one.get("description", ""),
-            "required": name in required,
-        }
-        for name, one in schema.get("properties", {}).items()
-    ]
+def _members(schema: Document) -> Iterable[tuple[str, Document]]:
+    values = [(str(value), {"type": "value"}) for value in schema.get("enum", ())]
+    return values or schema.get("properties", {}).items()
 
 
 def _type_name(schema: Document) -> str:

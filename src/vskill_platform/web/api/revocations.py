@@ -19,7 +19,7 @@ from vskill_platform.actions.recall.revocations import (
 )
 from vskill_platform.actions.wire import Asked
 from vskill_platform.web.addresses import public_address
-from vskill_platform.web.api.feed import ATOM_TYPE, xml_text
+from vskill_platform.web.api.feed import ATOM_TYPE, atom_feed, xml_text
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import answer_with_tag
 from vskill_platform.web.routing import get, query_of
@@ -51,22 +51,11 @@ async def list_view(request: Request) -> Response:
 async def feed_view(request: Request) -> Response:
     asked = query_of(request, RevocationFeedQuery)
     events = await recent_events(principal_of(request), asked.after)
-    name = services_of(request).settings.registry_name
-    body = _feed(events, public_address(request), name)
-    return answer_with_tag(request, body.encode(), ATOM_TYPE)
-
-
-def _feed(events: tuple[RevocationEventView, ...], base: str, name: str) -> str:
-    latest = events[0].at if events else iso_time(0)
-    return (
-        '<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">'
-        f"<title>{xml_text(name)}: withdrawn and restored versions</title>"
-        f"<id>{xml_text(base)}/revocations.xml</id><updated>{latest}</updated>"
-        f"<author><name>{xml_text(name)}</name></author>"
-        f'<link rel="self" href={quoteattr(base + "/revocations.xml")}/>'
-        f"<link href={quoteattr(base + '/revocations')}/>"
-        f"{''.join(_entry(one, base) for one in events)}</feed>\n"
-    )
+    base, name = public_address(request), services_of(request).settings.registry_name
+    latest, entries = events[0].at if events else iso_time(0), "".join(_entry(one, base) for one in events)
+    places = ("/revocations.xml", "/revocations")
+    body = atom_feed(base, name, "withdrawn and restored versions", places, latest, entries)
+    return answer_with_tag(request, body, ATOM_TYPE)
 
 
 def _entry(event: RevocationEventView, base: str) -> str:

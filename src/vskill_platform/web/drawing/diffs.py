@@ -8,8 +8,7 @@ import asyncio
 import difflib
 from collections.abc import Sequence
 
-import msgspec
-
+from vskill_client.wire.base import Wire
 from vskill_core.content import SkillFile
 
 #: Per file and side; difflib's worst case grows with the square of the lines.
@@ -28,22 +27,22 @@ EMPTY = "empty"
 _NO_END = "\n\\ No newline at end of file"
 
 
-class FileChange(msgspec.Struct, frozen=True):
-    """One file that is not the same in both."""
+class FileChangeView(Wire, frozen=True):
+    """What changed in one file."""
 
     filename: str
     #: added, removed or modified
     status: str
     additions: int
     deletions: int
-    #: A unified diff; empty where `note` says why.
+    #: a unified diff; empty where `note` says why
     patch: str
-    note: str = ""
+    note: str
 
 
 async def compare(
     before: Sequence[SkillFile], after: Sequence[SkillFile], turn: asyncio.Lock
-) -> tuple[FileChange, ...]:
+) -> tuple[FileChangeView, ...]:
     """Every file that differs, by path."""
     size = sum(len(file.data) for file in (*before, *after))
     if size <= INLINE_BYTES:
@@ -52,7 +51,7 @@ async def compare(
         return await asyncio.to_thread(compare_now, before, after)
 
 
-def compare_now(before: Sequence[SkillFile], after: Sequence[SkillFile]) -> tuple[FileChange, ...]:
+def compare_now(before: Sequence[SkillFile], after: Sequence[SkillFile]) -> tuple[FileChangeView, ...]:
     old = {file.path: file for file in before}
     new = {file.path: file for file in after}
     left = MOST_PATCHES
@@ -65,21 +64,21 @@ def compare_now(before: Sequence[SkillFile], after: Sequence[SkillFile]) -> tupl
     return tuple(found)
 
 
-def _change(path: str, old: SkillFile | None, new: SkillFile | None, left: int) -> FileChange | None:
+def _change(path: str, old: SkillFile | None, new: SkillFile | None, left: int) -> FileChangeView | None:
     status = "added" if old is None else "removed" if new is None else "modified"
     if old is not None and new is not None and (old.data, old.mode) == (new.data, new.mode):
         return None
     before, after = _lines(old), _lines(new)
     if isinstance(before, str) or isinstance(after, str):
         note = before if isinstance(before, str) else str(after)
-        return FileChange(path, status, 0, 0, "", note)
+        return FileChangeView(path, status, 0, 0, "", note)
     lines = list(_unified_diff(path, before, after, old, new))
     additions = sum(line.startswith("+") for line in lines[2:])
     deletions = sum(line.startswith("-") for line in lines[2:])
     patch = "\n".join(lines) + "\n" if lines else ""
     if len(patch) > left:
-        return FileChange(path, status, additions, deletions, "", TOO_LARGE)
-    return FileChange(path, status, additions, deletions, patch, _note(old, new, patch))
+        return FileChangeView(path, status, additions, deletions, "", TOO_LARGE)
+    return FileChangeView(path, status, additions, deletions, patch, _note(old, new, patch))
 
 
 def _lines(file: SkillFile | None) -> list[str] | str:
