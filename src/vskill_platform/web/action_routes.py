@@ -36,8 +36,10 @@ def _endpoints(action: Action[Any, Any]) -> Iterable[Endpoint]:
 
 
 def _endpoint(action: Action[Any, Any], path: str) -> Endpoint:
-    kind = _without_path(action)
     reads = _reads_query(action)
+    elsewhere = {*action.path_fields, action.body_field}
+    beside_path = [name for name in action.request.__struct_fields__ if name not in elsewhere]
+    kind = part_of(action.request, beside_path, Asked if reads else Sent)
     has_fields = bool(kind.__struct_fields__)
     return Endpoint(
         method=action.method,
@@ -65,11 +67,14 @@ def _reads_query(action: Action[Any, Any]) -> bool:
     return action.method == "GET" or bool(action.body_field)
 
 
-def _without_path(action: Action[Any, Any]) -> type[msgspec.Struct]:
-    """The request without what stands in the path: what the query or the body holds."""
+def part_of(
+    kind: type[msgspec.Struct], names: Iterable[str], base: type[msgspec.Struct]
+) -> type[msgspec.Struct]:
+    """A struct of some fields of a request, with their types, defaults and descriptions: what a query or a body
+    holds."""
     fields: list[Any] = []
-    for field in msgspec.structs.fields(action.request):
-        if field.name in (*action.path_fields, action.body_field):
+    for field in msgspec.structs.fields(kind):
+        if field.name not in names:
             continue
         if field.default is not msgspec.NODEFAULT:
             fields.append((field.name, field.type, field.default))
@@ -77,13 +82,9 @@ def _without_path(action: Action[Any, Any]) -> type[msgspec.Struct]:
             fields.append((field.name, field.type, msgspec.field(default_factory=field.default_factory)))
         else:
             fields.append((field.name, field.type))
+    namespace = {"__doc__": kind.__doc__, DECLARED_AS: kind}
     return msgspec.defstruct(
-        action.request.__name__,
-        fields,
-        bases=(Asked if _reads_query(action) else Sent,),
-        namespace={"__doc__": action.request.__doc__, DECLARED_AS: action.request},
-        frozen=True,
-        kw_only=True,
+        kind.__name__, fields, bases=(base,), namespace=namespace, frozen=True, kw_only=True
     )
 
 

@@ -10,12 +10,11 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.skills.blocked_skills import leave_out_blocked
 from vskill_platform.actions.skills.catalogue import search_catalogue
 from vskill_platform.actions.wire import Asked
 from vskill_platform.web.documents import find_documents
-from vskill_platform.web.pages.admin_areas import areas_for
+from vskill_platform.web.pages.admin_areas import SitePlace, areas_for
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page, query_of
@@ -30,30 +29,21 @@ class PaletteQuery(Asked, frozen=True):
     q: Annotated[str, msgspec.Meta(max_length=200)] = ""
 
 
-class PaletteEntry(msgspec.Struct, frozen=True):
-    """Something to go to."""
-
-    address: str
-    name: str
-    #: What it is, which is searched too.
-    about: str
-
-
 PAGES = (
-    PaletteEntry("/", "Home", "search, popular and new skills"),
-    PaletteEntry("/skills", "All skills", "list, filter, sort"),
-    PaletteEntry("/submit", "Submit a skill", "repository, upload, archive"),
-    PaletteEntry("/queue", "Queue", "submissions, health, waiting"),
-    PaletteEntry("/revocations", "Recalls", "blocked, withdrawn, revoked"),
-    PaletteEntry("/docs/clients", "Connect a client", "install, Claude Code, Codex, npx, curl"),
-    PaletteEntry("/docs", "Documentation", "how to, reference"),
-    PaletteEntry("/docs/api", "API reference", "endpoints, JSON"),
+    SitePlace("/", "Home", "search, popular and new skills"),
+    SitePlace("/skills", "All skills", "list, filter, sort"),
+    SitePlace("/submit", "Submit a skill", "repository, upload, archive"),
+    SitePlace("/queue", "Queue", "submissions, health, waiting"),
+    SitePlace("/revocations", "Recalls", "blocked, withdrawn, revoked"),
+    SitePlace("/docs/clients", "Connect a client", "install, Claude Code, Codex, npx, curl"),
+    SitePlace("/docs", "Documentation", "how to, reference"),
+    SitePlace("/docs/api", "API reference", "endpoints, JSON"),
 )
 FOR_ACCOUNTS = (
-    PaletteEntry("/account", "Your account", "tokens, repositories, password, sign out"),
-    PaletteEntry("/namespaces", "Your namespaces", "members, visibility, quotas"),
+    SitePlace("/account", "Your account", "tokens, repositories, password, sign out"),
+    SitePlace("/namespaces", "Your namespaces", "members, visibility, quotas"),
 )
-FOR_GUESTS = (PaletteEntry("/signin", "Sign in", "account, log in"),)
+FOR_GUESTS = (SitePlace("/signin", "Sign in", "account, log in"),)
 
 
 async def palette(request: Request) -> Response:
@@ -66,27 +56,29 @@ async def palette(request: Request) -> Response:
         "palette_results.html" if is_partial else "palette.html",
         q=asked.q,
         skills=await leave_out_blocked(services, [one for one in hits if one.listing]),
-        groups=find_entries(reader, asked.q),
+        groups=find_entries(request, asked.q),
     )
     answer.headers["vary"] = "HX-Request-Type"
     return answer
 
 
-def find_entries(reader: Principal, text: str) -> dict[str, list[PaletteEntry]]:
+def find_entries(request: Request, text: str) -> dict[str, list[SitePlace]]:
     """Pages, areas and documents that have every word, by group."""
-    words = text.casefold().split()
-    areas = [one for found in areas_for(reader).values() for one in found]
+    words, reader = text.casefold().split(), principal_of(request)
+    areas = areas_for(request.app.endpoints, reader)
     own = FOR_GUESTS if reader.account is None else FOR_ACCOUNTS
     groups = {
         "Pages": (*PAGES, *own),
-        "Admin": tuple(PaletteEntry(one.address, one.name, one.purpose) for one in areas),
+        "Admin": tuple(area for group in areas.values() for area in group),
     }
     found = {
-        group: [one for one in entries if all(word in f"{one.name} {one.about}".casefold() for word in words)]
+        group: [
+            one for one in entries if all(word in f"{one.name} {one.purpose}".casefold() for word in words)
+        ]
         for group, entries in groups.items()
     }
     if words:
-        found["Documents"] = [PaletteEntry(one.address, one.title, "") for one in find_documents(words)]
+        found["Documents"] = [SitePlace(one.address, one.title, "") for one in find_documents(words)]
     return {group: entries[:MOST_PAGES] if words else entries for group, entries in found.items() if entries}
 
 

@@ -7,16 +7,10 @@ from starlette.responses import Response
 from vskill_platform.actions.operation.queue import STATUS
 from vskill_platform.actions.operation.system import SHOW_OVERVIEW, read_overview
 from vskill_platform.web.pages.acting import admin_page
-from vskill_platform.web.pages.operation import admin_content, admin_queue, admin_system
+from vskill_platform.web.pages.operation import admin_queue, admin_system
 from vskill_platform.web.pages.people import admin_access, admin_accounts
 from vskill_platform.web.pages.recall import admin_blocklist
-from vskill_platform.web.pages.review import (
-    admin_bulk,
-    admin_reports,
-    admin_review,
-    admin_rules,
-    admin_suppressions,
-)
+from vskill_platform.web.pages.review import admin_bulk, admin_reports, admin_review, admin_rules
 from vskill_platform.web.pages.skills import admin_collections, admin_skills
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import page
@@ -40,11 +34,9 @@ ENDPOINTS = (
     *admin_rules.ENDPOINTS,
     *admin_reports.ENDPOINTS,
     *admin_blocklist.ENDPOINTS,
-    *admin_suppressions.ENDPOINTS,
     *admin_skills.ENDPOINTS,
     *admin_collections.ENDPOINTS,
     *admin_queue.ENDPOINTS,
-    *admin_content.ENDPOINTS,
     *admin_bulk.ENDPOINTS,
     *admin_accounts.ENDPOINTS,
     *admin_access.ENDPOINTS,

@@ -6,38 +6,17 @@ from starlette.responses import Response
 from vskill_core.errors import JobFailed
 from vskill_core.plural import counted
 from vskill_platform.actions.operation.dead_letters import DISCARD, LIST_LETTERS, REPLAY, ListLetters
-from vskill_platform.actions.operation.jobs import LIST_JOBS, RUN_JOB, EveryJob
-from vskill_platform.actions.operation.queue import (
-    PAUSE,
-    RECOVER,
-    RESUME,
-    STATUS,
-    STUCK,
-    ListStuck,
-    WholeQueue,
-)
-from vskill_platform.actions.operation.rescans import CONTINUE_RESCANS, SHOW_RESCANS, StoppedRescans
+from vskill_platform.actions.operation.jobs import LIST_JOBS, RUN_JOB
+from vskill_platform.actions.operation.queue import PAUSE, RECOVER, RESUME, STATUS, STUCK, ListStuck
+from vskill_platform.actions.operation.rescans import CONTINUE_RESCANS, SHOW_RESCANS
 from vskill_platform.web.flash import see_other
-from vskill_platform.web.pages.acting import act_by_form, admin_page, form, number_of
-from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.routing import page
+from vskill_platform.web.pages.acting import act_by_form, answer_page, form, number_of
 
 PLACE = "/admin/queue"
 JOBS_PLACE = "/admin/jobs"
 #: Of what is stuck or set aside, how many are listed; the number is always whole.
 MOST_SHOWN = 200
 MINUTE_MS = 60_000
-
-
-async def queue(request: Request) -> Response:
-    services, reader = services_of(request), principal_of(request)
-    return admin_page(
-        request,
-        "queue.html",
-        messages=await STATUS(services, reader, WholeQueue()),
-        stuck=await STUCK(services, reader, ListStuck(limit=MOST_SHOWN)),
-        letters=await LIST_LETTERS(services, reader, ListLetters(limit=MOST_SHOWN)),
-    )
 
 
 async def recover(request: Request) -> Response:
@@ -56,24 +35,14 @@ async def pause(request: Request) -> Response:
     return see_other(request, PLACE, text)
 
 
-async def jobs(request: Request) -> Response:
-    services, reader = services_of(request), principal_of(request)
-    found = await LIST_JOBS(services, reader, EveryJob())
-    rescans = await SHOW_RESCANS(services, reader, StoppedRescans())
-    return admin_page(request, "jobs.html", jobs=found.jobs, rescans=rescans)
-
-
-async def run_now(request: Request) -> Response:
-    try:
-        done = await act_by_form(request, RUN_JOB)
-    except JobFailed as error:
-        return see_other(request, JOBS_PLACE, error.in_words, "bad")
-    text = f"{done.job.name} has run." if done.ran else f"{done.job.name} is running already."
-    return see_other(request, JOBS_PLACE, text)
-
-
 ENDPOINTS = (
-    page(PLACE, queue, action=STATUS, shows=("queue.stuck", "dead-letter.list")),
+    answer_page(
+        PLACE,
+        "queue.html",
+        messages=STATUS,
+        stuck=(STUCK, ListStuck(limit=MOST_SHOWN)),
+        letters=(LIST_LETTERS, ListLetters(limit=MOST_SHOWN)),
+    ),
     form(f"{PLACE}/requeue-all", RECOVER, at=PLACE, view=recover),
     form(f"{PLACE}/pause", PAUSE, at=PLACE, view=pause),
     form(
@@ -90,8 +59,14 @@ ENDPOINTS = (
         at=PLACE,
         confirm=True,
     ),
-    page(JOBS_PLACE, jobs, action=LIST_JOBS, shows=("rescan.show",)),
-    form(f"{JOBS_PLACE}/run", RUN_JOB, at=JOBS_PLACE, view=run_now),
+    answer_page(JOBS_PLACE, "jobs.html", found=LIST_JOBS, rescans=SHOW_RESCANS),
+    form(
+        f"{JOBS_PLACE}/run",
+        RUN_JOB,
+        lambda done, _: f"{done.job.name} has run." if done.ran else f"{done.job.name} is running already.",
+        at=JOBS_PLACE,
+        tells=(JobFailed,),
+    ),
     form(
         f"{JOBS_PLACE}/continue-rescans",
         CONTINUE_RESCANS,

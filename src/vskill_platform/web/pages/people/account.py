@@ -15,24 +15,21 @@ from vskill_platform.actions.people.account import (
     WHO_AM_I,
     read_own_account,
 )
-from vskill_platform.actions.people.owners import ClaimStarted, read_owned
+from vskill_platform.actions.people.owners import read_owned
 from vskill_platform.actions.people.tokens import (
     CREATE_OWN_TOKEN,
     DEFAULT_DAYS,
     LIST_OWN_TOKENS,
     REVOKE_OWN_TOKEN,
-    CreatedToken,
     OwnTokens,
 )
 from vskill_platform.actions.submissions.submission_lists import own_submissions
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.people.token import SCOPES_OF
 from vskill_platform.web.auth import form_of
-from vskill_platform.web.flash import clear_flash, flash_of
-from vskill_platform.web.pages.acting import act_by_form, form
+from vskill_platform.web.pages.acting import act_by_form, form, private_page
 from vskill_platform.web.pages.people.signin import same, sign_in_again
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.render import render
 from vskill_platform.web.routing import page, query_of
 
 ACCOUNT = "/account"
@@ -46,56 +43,39 @@ class AccountQuery(Asked, frozen=True):
 
 
 async def show(request: Request) -> Response:
-    return await account_page(request)
-
-
-async def account_page(
-    request: Request, *, made: CreatedToken | None = None, claimed: ClaimStarted | None = None
-) -> Response:
-    """The page; after a form, with the token that the form made."""
-    name = principal_of(request).name
-    asked = query_of(request, AccountQuery) if request.method == "GET" else AccountQuery()
-    submissions = await own_submissions(principal_of(request), asked.after)
-    user = await read_own_account(principal_of(request))
-    now = services_of(request).kv.now()
-    shown = render(
+    """The page; after a form, with the token that the form made, which is shown once."""
+    services, reader, asked = services_of(request), principal_of(request), query_of(request, AccountQuery)
+    submissions = await own_submissions(reader, asked.after)
+    user, now = await read_own_account(reader), services.kv.now()
+    return private_page(
         request,
         "account.html",
-        201 if made or claimed else 200,
         user=user,
-        tokens=(await LIST_OWN_TOKENS(services_of(request), principal_of(request), OwnTokens())).tokens,
+        tokens=(await LIST_OWN_TOKENS(services, reader, OwnTokens())).tokens,
         submissions=submissions.items,
         after=submissions.after,
-        owned=await read_owned(services_of(request), name),
+        owned=await read_owned(services, reader.name),
         claim_url=asked.claim,
-        claimed=claimed,
-        made=made,
         scopes=SCOPES_OF[user.role],
         days=DEFAULT_DAYS,
         now=now,
         now_text=iso_time(now),
-        flash=flash_of(request),
     )
-    shown.headers["cache-control"] = "no-store"
-    return clear_flash(request, shown)
-
-
-async def make_token(request: Request) -> Response:
-    made = await act_by_form(request, CREATE_OWN_TOKEN)
-    return await account_page(request, made=made)
 
 
 async def change_password(request: Request) -> Response:
-    """Whoever changes it must know the old one; every session and every token ends, and a new session begins here."""
+    """Needs the old one; every session and every token ends, and a new session begins here."""
     sent = await form_of(request)
     same(sent.get("password"), sent.get("again"))
     await act_by_form(request, CHANGE_PASSWORD)
     return await sign_in_again(request, principal_of(request).name, ACCOUNT)
 
 
+PAGE = page(ACCOUNT, show, action=WHO_AM_I, shows=("owner.list", "token.list"), query=AccountQuery)
+
 ENDPOINTS = (
-    page(ACCOUNT, show, action=WHO_AM_I, shows=("owner.list", "token.list"), query=AccountQuery),
-    form("/account/tokens", CREATE_OWN_TOKEN, at=ACCOUNT, view=make_token),
+    PAGE,
+    form("/account/tokens", CREATE_OWN_TOKEN, at=ACCOUNT, shown_by=PAGE),
     form("/account/tokens/revoke", REVOKE_OWN_TOKEN, "The token is revoked.", at=ACCOUNT),
     form("/account/password", CHANGE_PASSWORD, at=ACCOUNT, view=change_password),
     form("/account/sign-out-all", SIGN_OUT_EVERYWHERE, at=ACCOUNT, to="/signin"),

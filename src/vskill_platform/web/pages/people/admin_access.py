@@ -17,11 +17,10 @@ from vskill_platform.actions.people.teams import (
     DELETE_TEAM,
     LIST_TEAMS,
     REMOVE_FROM_TEAM,
-    ListTeams,
 )
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.people.namespace import RegistryMode, Submitters
-from vskill_platform.web.pages.acting import admin_page, form
+from vskill_platform.web.pages.acting import admin_page, answer_page, form
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import page, query_of
 
@@ -47,11 +46,6 @@ async def access(request: Request) -> Response:
     return admin_page(request, "access.html", found=found, mode=mode, submitters=submitters, preview=preview)
 
 
-async def teams(request: Request) -> Response:
-    found = await LIST_TEAMS(services_of(request), principal_of(request), ListTeams())
-    return admin_page(request, "teams.html", teams=found.teams)
-
-
 ENDPOINTS = (
     page(ACCESS, access, action=SHOW_ACCESS, shows=("access.preview",), query=AccessQuery),
     form(
@@ -61,7 +55,7 @@ ENDPOINTS = (
         at=ACCESS,
         confirm=True,
     ),
-    page(TEAMS, teams, action=CREATE_TEAM),
+    answer_page(TEAMS, "teams.html", action=CREATE_TEAM, found=LIST_TEAMS),
     form(
         f"{TEAMS}/create",
         CREATE_TEAM,

@@ -28,10 +28,8 @@ from vskill_platform.actions.rights import ActionObject, Right, may
 from vskill_platform.actions.skills.narrowing import NARROW_SKILL, WIDEN_SKILL, SkillReaders
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.people.namespace import MOST_NAMESPACE, NamespaceRole, Visibility
-from vskill_platform.web.flash import clear_flash, flash_of
-from vskill_platform.web.pages.acting import form
+from vskill_platform.web.pages.acting import form, private_page
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.render import render
 from vskill_platform.web.routing import page, query_of
 
 LIST = "/namespaces"
@@ -72,7 +70,7 @@ class VisibilityQuery(Asked, frozen=True):
 async def namespaces(request: Request) -> Response:
     services, reader = services_of(request), principal_of(request)
     if wanted := query_of(request, NamespacesQuery).open.strip():
-        return RedirectResponse(_page(wanted), 303)
+        return RedirectResponse(f"{LIST}/{quote(wanted, safe='~')}", 303)
     found = await LIST_NAMESPACES(services, reader, ListNamespaces())
     teams = await LIST_TEAMS(services, reader, ListTeams())
     return _show(
@@ -116,9 +114,7 @@ async def visibility(request: Request) -> Response:
 
 
 def _show(request: Request, template: str, **context: object) -> Response:
-    shown = render(request, template, flash=flash_of(request), visibilities=VISIBILITIES, **context)
-    shown.headers["cache-control"] = "no-store"
-    return clear_flash(request, shown)
+    return private_page(request, template, visibilities=VISIBILITIES, **context)
 
 
 def told_visibility(now: NamespaceView, to: Visibility) -> str:
@@ -128,10 +124,6 @@ def told_visibility(now: NamespaceView, to: Visibility) -> str:
 def told_narrowed(now: SkillReaders, _: object) -> str:
     to = "as readable as its namespace" if now.narrowed is None else now.narrowed.value
     return f"The skill is {to}."
-
-
-def _page(name: str) -> str:
-    return f"{LIST}/{quote(name, safe='~')}"
 
 
 ENDPOINTS = (

@@ -1,16 +1,11 @@
 """Admin pages for the blocklist: what must not be published."""
 
-from starlette.requests import Request
-from starlette.responses import Response
-
 from vskill_core.findings import Severity
 from vskill_core.plural import counted
-from vskill_platform.actions.recall.blocklist import BLOCK, BLOCKS, LIFT, BlockAdded, BlockLifted, ListBlocks
+from vskill_platform.actions.recall.blocklist import BLOCK, BLOCKS, LIFT, BlockAdded, BlockLifted
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.blocklist import TargetKind
-from vskill_platform.web.pages.acting import admin_page, form
-from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.routing import page, query_of
+from vskill_platform.web.pages.acting import answer_page, form
 
 LIST = "/admin/blocklist"
 
@@ -20,19 +15,6 @@ class BlocklistQuery(Asked, frozen=True):
 
     kind: TargetKind = TargetKind.PLACE
     target: str = ""
-
-
-async def entries(request: Request) -> Response:
-    asked = query_of(request, BlocklistQuery)
-    found = await BLOCKS(services_of(request), principal_of(request), ListBlocks())
-    return admin_page(
-        request,
-        "blocklist.html",
-        entries=found.entries,
-        severities=tuple((severity.value, severity.value) for severity in Severity),
-        kind=asked.kind.value,
-        target=asked.target,
-    )
 
 
 def told_block(done: BlockAdded, _: object) -> str:
@@ -51,7 +33,13 @@ def told_lift(done: BlockLifted, _: object) -> str:
 
 
 ENDPOINTS = (
-    page(LIST, entries, action=BLOCKS, query=BlocklistQuery),
+    answer_page(
+        LIST,
+        "blocklist.html",
+        query=BlocklistQuery,
+        found=BLOCKS,
+        severities=[(severity.value, severity.value) for severity in Severity],
+    ),
     form(f"{LIST}/add", BLOCK, told_block, at=LIST, confirm=True),
     form(f"{LIST}/lift", LIFT, told_lift, at=LIST, confirm=True),
 )

@@ -2,25 +2,28 @@
 decision, alone or about those that are ticked. Approving names the bytes that were looked at, so nothing else is ever
 approved by it. After each decision comes the next item."""
 
+from typing import Any
+
 from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_client.wire.submissions import SubmissionView
 from vskill_core.errors import InvalidInput
+from vskill_platform.actions.action import Action
 from vskill_platform.actions.review.appeals import OTHERS_ONLY_MS
 from vskill_platform.actions.review.bulk import BULK, BulkVerb
 from vskill_platform.actions.review.change_requests import REQUEST_CHANGE, WITHDRAW_REQUEST
 from vskill_platform.actions.review.evidence import gather_evidence, read_run
 from vskill_platform.actions.review.review import APPROVE, LOOK_AGAIN, REJECT
 from vskill_platform.actions.review.review_preview import preview_decision, preview_many
-from vskill_platform.actions.review.review_queue import WAITING, ListWaiting, order_queue
+from vskill_platform.actions.review.review_queue import WAITING, order_queue
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.review.review_risk import risk_of
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.web.auth import text_of, values_of
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.kept import kept_of
-from vskill_platform.web.pages.acting import act_by_form, admin_page, form
+from vskill_platform.web.pages.acting import act_by_form, admin_page, answer_page, form
 from vskill_platform.web.pages.review.evidence import (
     choose,
     colour_files,
@@ -30,17 +33,11 @@ from vskill_platform.web.pages.review.evidence import (
     show_file,
 )
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.routing import page, query_of
+from vskill_platform.web.routing import View, page, query_of
 
 LIST = "/admin/review"
 #: Of the boxes in a list.
 MOST_TICKED = 100
-
-
-class ReviewQuery(Asked, frozen=True):
-    """Which page of the list."""
-
-    after: str | None = None
 
 
 class EvidenceQuery(Asked, frozen=True):
@@ -48,12 +45,6 @@ class EvidenceQuery(Asked, frozen=True):
 
     file: str | None = None
     run: int | None = None
-
-
-async def waiting(request: Request) -> Response:
-    after = query_of(request, ReviewQuery).after
-    found = await WAITING(services_of(request), principal_of(request), ListWaiting(after=after))
-    return admin_page(request, "review.html", found=found, is_first=after is None)
 
 
 async def evidence(request: Request) -> Response:
@@ -85,41 +76,21 @@ async def evidence(request: Request) -> Response:
     )
 
 
-async def approve(request: Request) -> Response:
-    following = await _find_following(request)
-    approved = await act_by_form(request, APPROVE)
-    told = f"{approved.skill_name} is approved and will be published."
-    return _lead_on(request, approved, told, following)
+def _decide(action: Action[Any, SubmissionView], told: str) -> View:
+    """Decide, then lead on to the next submission that waits, or to the list if nothing else does."""
 
+    async def decide(request: Request) -> Response:
+        queue = await order_queue(principal_of(request))
+        submission_id = request.path_params["submission_id"]
+        others = sum(record.id != submission_id for record in queue.records)
+        following = queue.following(submission_id)
+        decided = await act_by_form(request, action)
+        done = f"{decided.skill_name} {told}."
+        if following is None or following == decided.id:
+            return see_other(request, LIST, f"{done} Nothing else waits.")
+        return see_other(request, f"{LIST}/{following}", f"{done} This is the next one of {others}.")
 
-async def reject(request: Request) -> Response:
-    following = await _find_following(request)
-    rejected = await act_by_form(request, REJECT)
-    return _lead_on(request, rejected, f"{rejected.skill_name} is rejected.", following)
-
-
-async def request_change(request: Request) -> Response:
-    following = await _find_following(request)
-    asked = await act_by_form(request, REQUEST_CHANGE)
-    return _lead_on(request, asked, f"{asked.skill_name} waits for its author.", following)
-
-
-async def _find_following(request: Request) -> tuple[str | None, int]:
-    """The one that comes after this one, and how many wait beside it."""
-    queue = await order_queue(principal_of(request))
-    submission_id = request.path_params["submission_id"]
-    others = sum(record.id != submission_id for record in queue.records)
-    return queue.following(submission_id), others
-
-
-def _lead_on(
-    request: Request, decided: SubmissionView, told: str, following: tuple[str | None, int]
-) -> Response:
-    """Redirect to the next waiting submission, or to the list if nothing else waits."""
-    submission_id, others = following
-    if submission_id is None or submission_id == decided.id:
-        return see_other(request, LIST, f"{told} Nothing else waits.")
-    return see_other(request, f"{LIST}/{submission_id}", f"{told} This is the next one of {others}.")
+    return decide
 
 
 async def preview_ticked(request: Request) -> Response:
@@ -153,12 +124,17 @@ def told_rerun(record: SubmissionView, _: object) -> str:
 _ONE = LIST + "/{submission_id}"
 
 ENDPOINTS = (
-    page(LIST, waiting, action=WAITING, query=ReviewQuery),
+    answer_page(LIST, "review.html", ("after",), found=WAITING),
     form(f"{LIST}/ticked", BULK, at=LIST, view=preview_ticked),
     page(_ONE, evidence, action=WAITING, query=EvidenceQuery),
-    form(f"{_ONE}/approve", APPROVE, at=LIST, view=approve),
-    form(f"{_ONE}/reject", REJECT, at=LIST, view=reject),
-    form(f"{_ONE}/request-change", REQUEST_CHANGE, at=LIST, view=request_change),
+    form(f"{_ONE}/approve", APPROVE, at=LIST, view=_decide(APPROVE, "is approved and will be published")),
+    form(f"{_ONE}/reject", REJECT, at=LIST, view=_decide(REJECT, "is rejected")),
+    form(
+        f"{_ONE}/request-change",
+        REQUEST_CHANGE,
+        at=LIST,
+        view=_decide(REQUEST_CHANGE, "waits for its author"),
+    ),
     form(
         f"{_ONE}/withdraw-request",
         WITHDRAW_REQUEST,

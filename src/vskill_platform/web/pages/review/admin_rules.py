@@ -1,17 +1,26 @@
-"""How often each rule fired here, and how often reviewers agreed with it."""
+"""How often each rule fired here, and how often reviewers agreed with it; and suppressed rules: the list, and the forms
+that suppress a rule for one content and let it count again."""
 
-from starlette.requests import Request
-from starlette.responses import Response
+from vskill_platform.actions.verdicts.rule_figures import RULE_FIGURES
+from vskill_platform.actions.verdicts.suppressions import SUPPRESS, SUPPRESSED, UNSUPPRESS, SuppressionChange
+from vskill_platform.web.pages.acting import answer_page, form
 
-from vskill_platform.actions.verdicts.rule_figures import RULE_FIGURES, ListRuleFigures
-from vskill_platform.web.pages.acting import admin_page
-from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.routing import page
-
-
-async def rules(request: Request) -> Response:
-    found = await RULE_FIGURES(services_of(request), principal_of(request), ListRuleFigures())
-    return admin_page(request, "rules.html", found=found)
+LIST = "/admin/suppressions"
 
 
-ENDPOINTS = (page("/admin/rules", rules, action=RULE_FIGURES),)
+def told_suppressed(done: SuppressionChange, _: object) -> str:
+    told = f"{done.suppression.rule} no longer counts for this content."
+    return f"{told} It is being judged again." if done.new_runs else told
+
+
+def told_unsuppressed(done: SuppressionChange, _: object) -> str:
+    told = f"{done.suppression.rule} counts again."
+    return f"{told} {', '.join(done.rescans)} is being judged again." if done.rescans else told
+
+
+ENDPOINTS = (
+    answer_page("/admin/rules", "rules.html", found=RULE_FIGURES),
+    answer_page(LIST, "suppressions.html", ("after",), found=SUPPRESSED),
+    form(f"{LIST}/add", SUPPRESS, told_suppressed, at=LIST),
+    form(f"{LIST}/remove", UNSUPPRESS, told_unsuppressed, at=LIST),
+)

@@ -41,11 +41,9 @@ from vskill_platform.domain.verdicts.verdict_words import VerdictWords, words_fo
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.charts import installs_chart
 from vskill_platform.web.drawing.markdown import Rendered, Style, TextHeading, body_of, render_aside
-from vskill_platform.web.flash import clear_flash, flash_of
-from vskill_platform.web.pages.acting import act_by_form
+from vskill_platform.web.pages.acting import act_by_form, page_with_flash
 from vskill_platform.web.pages.skills.install import base_address, ways_to_install
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
 from vskill_scan.results.report import by_weight
 
@@ -183,7 +181,7 @@ async def render_skill(
     place = ActionObject(dossier.skill.identity)
     short_name = listed_name(dossier.skill.listed_as, audiences_of(principal_of(request)))
     shown = {"errors": {}, "values": {"category": "", "reason": ""}, **context}
-    rendered = render(
+    return page_with_flash(
         request,
         template,
         status,
@@ -203,10 +201,8 @@ async def render_skill(
         short_name=short_name,
         can_release=short_name is not None and RELEASE_NAME.allows(principal_of(request)),
         is_owner=await may(principal_of(request), Right.MAINTAINER, place),
-        flash=flash_of(request),
         **shown,
     )
-    return clear_flash(request, rendered)
 
 
 async def read_asked_dossier(request: Request, number: str | None = None) -> Dossier:

@@ -18,10 +18,8 @@ from vskill_platform.actions.telling.notifications import (
     OwnNotifications,
 )
 from vskill_platform.actions.wire import Asked
-from vskill_platform.web.flash import clear_flash, flash_of
-from vskill_platform.web.pages.acting import form
+from vskill_platform.web.pages.acting import form, private_page
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.render import render
 from vskill_platform.web.routing import page, query_of
 
 
@@ -35,17 +33,14 @@ async def show(request: Request) -> Response:
     asked = query_of(request, NotificationsQuery)
     services, principal = services_of(request), principal_of(request)
     found = await LIST_NOTIFICATIONS(services, principal, ListNotifications(after=asked.after))
-    shown = render(
+    return private_page(
         request,
         "notifications.html",
         found=found,
         watches=await LIST_WATCHES(services, principal, OwnNotifications()),
         mail=await SHOW_MAIL(services, principal, OwnNotifications()),
         sends_mail=bool(services.settings.smtp_url),
-        flash=flash_of(request),
     )
-    shown.headers["cache-control"] = "no-store"
-    return clear_flash(request, shown)
 
 
 def told_mail(chosen: MailSettings, _: object) -> str:
