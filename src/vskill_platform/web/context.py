@@ -58,7 +58,8 @@ class RequestContext:
         self.application = app
         self._env = env
         self._headers = list(security_headers(env.settings))
-        self._counts = _Counts(env)
+        #: By route and status: each series of the metrics is looked up once.
+        self._series: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         #: Told apart from those of other processes by its beginning. All have one length: what is hidden and what is
         #: absent must be answered in equally many bytes.
         beginning = secrets.token_hex(5)
@@ -98,10 +99,24 @@ class RequestContext:
                 if "bad_token" in scope and message["status"] != HTTPStatus.UNAUTHORIZED:
                     headers.append(BAD_TOKEN_WARNING)
                 message["headers"] = headers
-                self._counts.answered(scope, message["status"], self._env.clock.monotonic() - began)
+                self._count(scope, message["status"], self._env.clock.monotonic() - began)
             await send(message)
 
         return watched
+
+    def _count(self, scope: Scope, status: int, duration_s: float) -> None:
+        # The route's template, never the path: foreign text must not make new series.
+        endpoint = scope.get("endpoint")
+        route = "unmatched" if endpoint is None else endpoint.path
+        if (route, status) not in self._series:
+            metrics = self._env.metrics
+            found = metrics.http_requests.labels(route, status), metrics.http_request_duration.labels(route)
+            self._series[route, status] = found
+        requests, durations = self._series[route, status]
+        requests.inc()
+        durations.observe(duration_s)
+        if self._env.settings.log_level == "debug":
+            self._env.log.debug("request answered", status=status, duration_ms=round(duration_s * 1000, 1))
 
     def _request_id(self, scope: Scope) -> str:
         """The client's own id where it is harmless in a log line, otherwise a fresh one."""
@@ -111,27 +126,3 @@ class RequestContext:
                     return str(value.decode("ascii"))
                 break
         return next(self._ids)
-
-
-class _Counts:
-    """The metrics of requests, with each series looked up once."""
-
-    def __init__(self, env: Env) -> None:
-        self._env = env
-        self._says = env.settings.log_level == "debug"
-        self._requests: dict[tuple[str, int], Counter] = {}
-        self._durations: dict[str, Histogram] = {}
-
-    def answered(self, scope: Scope, status: int, duration_s: float) -> None:
-        # The route's template, never the path: foreign text must not make new series.
-        endpoint = scope.get("endpoint")
-        route = "unmatched" if endpoint is None else endpoint.path
-        metrics = self._env.metrics
-        counter = self._requests.get((route, status))
-        if counter is None:
-            counter = self._requests[route, status] = metrics.http_requests.labels(route, status)
-            self._durations[route] = metrics.http_request_duration.labels(route)
-        counter.inc()
-        self._durations[route].observe(duration_s)
-        if self._says:
-            self._env.log.debug("request answered", status=status, duration_ms=round(duration_s * 1000, 1))

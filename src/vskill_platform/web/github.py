@@ -133,13 +133,10 @@ async def _user_of_token(settings: Settings, token: str) -> GitHubUser:
     basic = httpx2.BasicAuth(settings.github_client_id, settings.github_client_secret)
     checked = await _ask("POST", url, _Checked, json={"access_token": token}, auth=basic)
     user = None if checked is None else checked.user
-    if user is None or user.id < 1 or not _is_login(user.login):
+    is_person = user is not None and user.id >= 1 and 1 <= len(user.login) <= 100
+    if user is None or not is_person or not _LOGIN_CHARACTERS.issuperset(user.login):
         raise NotSignedIn("GitHub says that this token does not belong to this registry's app.")
     return user
-
-
-def _is_login(login: str) -> bool:
-    return 1 <= len(login) <= 100 and _LOGIN_CHARACTERS.issuperset(login)
 
 
 async def _ask(method: str, url: str, kind: type[T], token: str = "", **options: Any) -> T | None:

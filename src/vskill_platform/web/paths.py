@@ -51,19 +51,6 @@ class Tree(Generic[E]):
 
     def find(self, segments: Sequence[str]) -> Match[E] | None:
         """What answers at this path, by method, and the segments that its parameters matched."""
-        node, taken = self._root, []
-        for segment in segments:
-            # Straight down, as nearly every path goes; where that ends nowhere, all ways are tried.
-            following = node.fixed.get(segment)
-            if following is None:
-                following = node.any
-                if following is None or not segment:
-                    break
-                taken.append(segment)
-            node = following
-        else:
-            if node.ends:
-                return node.ends, tuple(taken)
         return _find(self._root, segments, 0, ())
 
     def _add(self, endpoint: E) -> None:

@@ -1,4 +1,4 @@
-"""What clients download: a version's bytes as one file, and the count of installs.
+"""What clients download: a version's bytes as one file, the commands that install it, and the count of installs.
 
 Archives are the same bytes every time (`archives`), so the digest that an index names is that of what is served
 later, whichever process makes it. Nothing is kept about who downloads: a download raises the day's counter of its
@@ -11,10 +11,15 @@ from vskill_core.archives import zip_archive
 from vskill_core.content import SkillFile
 from vskill_core.errors import RateLimited
 from vskill_platform.actions.action import Allowance
+from vskill_platform.actions.skills.flat_names import name_skill
 from vskill_platform.actions.skills.installs import count_download
+from vskill_platform.actions.visibility import needs_token
 from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.files import made_of
+from vskill_platform.web.clients.commands import Way, install_commands
 from vskill_platform.web.door.limits import take
+from vskill_platform.web.principal import principal_of, services_of
 
 
 async def zip_files(files: tuple[SkillFile, ...]) -> bytes:
@@ -32,3 +37,15 @@ async def count_install(request: Request, skill: PublishedSkill) -> None:
     finally:
         request.scope.pop("rate_limit", None)
     await count_download(skill)
+
+
+async def ways_to_install(request: Request, skill: PublishedSkill) -> tuple[Way, ...]:
+    """The commands of each client."""
+    reader = principal_of(request)
+    return install_commands(
+        public_address(request),
+        skill.canonical,
+        await name_skill(reader, skill, in_repo=True),
+        listed=await name_skill(reader, skill),
+        with_token=needs_token(services_of(request), skill.audience),
+    )

@@ -94,7 +94,9 @@ async def publish(request: Request) -> Response:
         body = await body_of(request, PublishBody)
         tickets = {file.path: ticket_for(file.size, file.sha256) for file in body.files}
         files = await read_staged(services, actor, tickets)
-    _check_owner(body.owner_handle, actor.name)
+    owner = body.owner_handle.removeprefix("@").removeprefix(UPLOADS)
+    if owner and owner.lower() != actor.name.lower():
+        raise NotPermitted(f"You are {actor.name}, and cannot publish as {owner[:100]}.", owner=owner[:100])
     await _check_version(actor, body, files)
     done = await upload_files(actor, files, slug=body.slug, source=EntryPoint.CLI)
     return json_response(_answer(body.slug, done))
@@ -113,13 +115,6 @@ async def _from_form(request: Request) -> tuple[PublishBody, tuple[SkillFile, ..
     finally:
         await request.close()
     return body, tuple(files)
-
-
-def _check_owner(handle: str, account: str) -> None:
-    """Refuse another account's namespace."""
-    plain = handle.removeprefix("@").removeprefix(UPLOADS)
-    if plain and plain.lower() != account.lower():
-        raise NotPermitted(f"You are {account}, and cannot publish as {plain[:100]}.", owner=plain[:100])
 
 
 async def _check_version(actor: Principal, body: PublishBody, files: tuple[SkillFile, ...]) -> None:

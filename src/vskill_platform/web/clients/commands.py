@@ -10,6 +10,8 @@ from vskill_core.naming import hyphenate
 _SAME = "The archive is the same bytes every time."
 _ITS_OWNER = "The list holds all of the owner's skills."
 _BY_HELPER = "Needs the token in git's credential helper."
+_NODE_AND_HELPER = "Needs Node 22, and the token in git's credential helper."
+_INSIDE = "Inside Claude Code; a marketplace of the whole owner is one address up."
 
 
 class Way(msgspec.Struct, frozen=True):
@@ -27,85 +29,49 @@ def install_commands(
     """Of every client, in the order in which they are shown; each means this skill and no other. `base_url` ends
     without a slash, `name` is the skill's in its own marketplace and `listed` in its owner's. `with_token` is for a
     skill that not everybody may read."""
+    repository = _word(f"{base_url}/marketplace/{canonical}.git")
+    clawhub = f"npx clawhub --registry {base_url}/clawhub"
+    marketplace = f"{base_url}/{canonical}/marketplace.json"
+    claude = f"/plugin install {name}@{marketplace_name(canonical)}"
+    archive = f"-o {name}.zip {_word(f'{base_url}/api/v1/skills/{canonical}/archive')}"
+    unzip = f"unzip {name}.zip -d {name}"
+    install = f"{clawhub} install {_word(flat_name(canonical))}"
     by_list = _from_list(base_url, canonical, listed, _BY_HELPER if with_token else _ITS_OWNER)
-    return (_with_token if with_token else _for_everybody)(base_url, canonical, name, by_list)
+    if with_token:
+        by_settings = f"Once the settings of Claude Code name {marketplace} with the token."
+        curl = f'curl -fsSL -H "Authorization: Bearer TOKEN" {archive}'
+        return (
+            Way("skills", "skills", (f"npx skills add {repository}",), _NODE_AND_HELPER),
+            Way("clawhub", "clawhub", (f"{clawhub} login --token TOKEN", install)),
+            Way("claude", "Claude Code", (claude,), by_settings),
+            *by_list,
+            Way("curl", "curl", (curl, unzip), _SAME),
+        )
+    place = install_address(base_url, canonical)
+    return (
+        Way("skills", "skills", (f"npx skills add {place}",), "The client of skills.sh; needs Node 22."),
+        Way("clawhub", "clawhub", (install,)),
+        Way("claude", "Claude Code", (f"/plugin marketplace add {marketplace}", claude), _INSIDE),
+        *by_list,
+        Way("gemini", "Gemini CLI", (f"gemini extensions install {repository}",)),
+        Way("curl", "curl", (f"curl -fsSL {archive}", unzip), _SAME),
+    )
 
 
 def _from_list(base_url: str, canonical: str, listed: str, note: str) -> tuple[Way, ...]:
     """Clients that clone the list of an owner."""
     owner = canonical.partition("/")[0]
     place, wanted = _word(f"{base_url}/{owner}.git"), f"{listed}@{marketplace_name(owner)}"
+    copilot = (f"copilot plugin marketplace add {place}", f"copilot plugin install {wanted}")
     return (
         Way("codex", "Codex", (f"codex plugin marketplace add {place}", f"codex plugin add {wanted}"), note),
-        Way(
-            "copilot",
-            "Copilot CLI",
-            (f"copilot plugin marketplace add {place}", f"copilot plugin install {wanted}"),
-            note,
-        ),
-    )
-
-
-def _for_everybody(base_url: str, canonical: str, name: str, by_list: tuple[Way, ...]) -> tuple[Way, ...]:
-    place = install_address(base_url, canonical)
-    archive = _word(f"{base_url}/api/v1/skills/{canonical}/archive")
-    return (
-        Way("skills", "skills", (f"npx skills add {place}",), "The client of skills.sh; needs Node 22."),
-        Way(
-            "clawhub",
-            "clawhub",
-            (f"npx clawhub --registry {base_url}/clawhub install {_word(flat_name(canonical))}",),
-        ),
-        Way(
-            "claude",
-            "Claude Code",
-            (
-                f"/plugin marketplace add {base_url}/{canonical}/marketplace.json",
-                f"/plugin install {name}@{marketplace_name(canonical)}",
-            ),
-            "Inside Claude Code; a marketplace of the whole owner is one address up.",
-        ),
-        *by_list,
-        Way(
-            "gemini",
-            "Gemini CLI",
-            (f"gemini extensions install {_word(f'{base_url}/marketplace/{canonical}.git')}",),
-        ),
-        Way("curl", "curl", (f"curl -fsSL -o {name}.zip {archive}", f"unzip {name}.zip -d {name}"), _SAME),
+        Way("copilot", "Copilot CLI", copilot, note),
     )
 
 
 def install_address(base_url: str, canonical: str) -> str:
     """What `npx skills add` is given for one skill, as it is typed."""
     return _word(f"{base_url}/{canonical}")
-
-
-def _with_token(base_url: str, canonical: str, name: str, by_list: tuple[Way, ...]) -> tuple[Way, ...]:
-    repository = _word(f"{base_url}/marketplace/{canonical}.git")
-    clawhub = f"npx clawhub --registry {base_url}/clawhub"
-    archive = _word(f"{base_url}/api/v1/skills/{canonical}/archive")
-    curl = f'curl -fsSL -H "Authorization: Bearer TOKEN" -o {name}.zip {archive}'
-    return (
-        Way(
-            "skills",
-            "skills",
-            (f"npx skills add {repository}",),
-            "Needs Node 22, and the token in git's credential helper.",
-        ),
-        Way(
-            "clawhub",
-            "clawhub",
-            (f"{clawhub} login --token TOKEN", f"{clawhub} install {_word(flat_name(canonical))}"),
-        ),
-        Way(
-            "claude",
-            "Claude Code",
-            (f"/plugin install {name}@{marketplace_name(canonical)}",),
-            f"Once the settings of Claude Code name {base_url}/{canonical}/marketplace.json with the token.",
-        ),
-        *by_list,
-        Way("curl", "curl", (curl, f"unzip {name}.zip -d {name}"), _SAME),
-    )
 
 
 def _word(text: str) -> str:

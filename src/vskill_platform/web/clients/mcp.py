@@ -32,11 +32,10 @@ async def mcp(request: Request) -> Response:
     return response
 
 
-def endpoints() -> tuple[Endpoint, ...]:
-    """None without the package."""
-    if importlib.util.find_spec("mcp") is None:
-        return ()
-    return (
+#: None without the package.
+ENDPOINTS: tuple[Endpoint, ...] = ()
+if importlib.util.find_spec("mcp") is not None:
+    ENDPOINTS = (
         post(
             ADDRESS,
             mcp,
@@ -48,6 +47,3 @@ def endpoints() -> tuple[Endpoint, ...]:
             media="*/*",
         ),
     )
-
-
-ENDPOINTS = endpoints()

@@ -28,17 +28,16 @@ from vskill_platform.actions.action import Action, Allowance
 from vskill_platform.actions.skills.blocked_skills import current_blocklist
 from vskill_platform.actions.skills.capabilities import card_view
 from vskill_platform.actions.skills.catalogue import list_catalogue, search_catalogue
-from vskill_platform.actions.skills.flat_names import name_skill
 from vskill_platform.actions.skills.installs import with_current_installs
 from vskill_platform.actions.skills.skill_contents import ReadVersion, read_files, read_skill_text
 from vskill_platform.actions.skills.skill_names import find_installable, find_skill
 from vskill_platform.actions.skills.skill_views import card, detail
 from vskill_platform.actions.submissions.intake import SUBMIT
 from vskill_platform.actions.verdicts.skill_security import SECURITY, read_reports
-from vskill_platform.actions.visibility import audiences_of, needs_token
+from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.auth import BAD_TOKEN, has_bad_token
-from vskill_platform.web.clients.commands import install_commands
+from vskill_platform.web.clients.artifacts import ways_to_install
 from vskill_platform.web.door.limits import take
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.problems import cut_text
@@ -112,15 +111,7 @@ async def get_skill(asked: GetSkill) -> dict[str, Any]:
     shown = detail(skill, await current_blocklist(services), text, audiences_of(principal_of(request)))
     facts = msgspec.to_builtins(shown)
     files = [{"path": one.path, "size": len(one.data)} for one in await read_files(ref.digest)]
-    with_token = needs_token(services, skill.audience)
-    ways = install_commands(
-        public_address(request),
-        skill.canonical,
-        await name_skill(principal_of(request), skill, in_repo=True),
-        listed=await name_skill(principal_of(request), skill),
-        with_token=with_token,
-    )
-    install = {way.id: list(way.commands) for way in ways}
+    install = {way.id: list(way.commands) for way in await ways_to_install(request, skill)}
     card = card_view((await read_reports(services, ref.digest)).static)
     found = {"files": files, "install": install, "capabilities": msgspec.to_builtins(card)}
     return {**facts, "version": ref.number, **found}

@@ -44,10 +44,10 @@ from vskill_platform.web.kept import MakeDocument, answer_document
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import (
     JSON_TYPE,
+    answer_with_tag,
     attachment,
     foreign_file,
     json_response,
-    tagged_json,
     with_tag,
 )
 from vskill_platform.web.routing import Endpoint, get, query_of
@@ -100,7 +100,7 @@ async def answer_scope(request: Request, make: MakeDocument) -> Response:
     if "slug" not in request.path_params and "collection" not in request.path_params:
         return await answer_document(request, JSON_TYPE, make, reader)
     blocklist = await current_blocklist(services_of(request))
-    return tagged_json(request, await make(public_address(request), reader, blocklist))
+    return answer_with_tag(request, await make(public_address(request), reader, blocklist))
 
 
 async def scope_reader(request: Request) -> Principal:

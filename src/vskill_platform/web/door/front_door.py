@@ -109,24 +109,15 @@ def descriptors_kept(settings: Settings) -> int:
     )
 
 
-class Turn:
+class Turn(msgspec.Struct):
     """A request on its way through the door: it waits, runs and leaves, each once."""
 
-    __slots__ = ("address", "is_gone", "refuse", "runs", "since", "start")
-
-    def __init__(
-        self,
-        address: str,
-        start: Callable[["Turn"], None],
-        refuse: Callable[[Refusal], None],
-        is_gone: Callable[[], bool],
-    ) -> None:
-        self.address = address
-        self.start = start
-        self.refuse = refuse
-        self.is_gone = is_gone
-        self.since = 0.0
-        self.runs = False
+    address: str
+    start: Callable[["Turn"], None]
+    refuse: Callable[[Refusal], None]
+    is_gone: Callable[[], bool]
+    since: float = 0.0
+    runs: bool = False
 
 
 class RequestSlots:
@@ -255,7 +246,7 @@ class FrontDoor:
     def admit(self, peer: str) -> Refusal | None:
         """Whether one more may come in; the reason where not. Where it is too much, another one goes for it."""
         address = share_of(peer)
-        if self._by_address.get(address, 0) >= self.limits.per_address and not self._is_proxy(peer):
+        if self._by_address.get(address, 0) >= self.limits.per_address and not is_within(peer, self._proxies):
             return None if self._make_room(TOO_MANY_FROM_ADDRESS, address) else TOO_MANY_FROM_ADDRESS
         if len(self._inside) >= self.limits.connections:
             return None if self._make_room(FULL) else FULL
@@ -296,9 +287,6 @@ class FrontDoor:
     def count_refusal(self, refusal: Refusal) -> None:
         self._metrics.refused.labels(refusal.code).inc()
         self._untold[refusal.code] = self._untold.get(refusal.code, 0) + 1
-
-    def _is_proxy(self, peer: str) -> bool:
-        return is_within(peer, self._proxies)
 
     def _make_room(self, reason: Refusal, address: str | None = None) -> bool:
         for connection in self._resting:

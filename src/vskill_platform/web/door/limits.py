@@ -15,7 +15,6 @@ from starlette.requests import Request
 
 from vskill_core.errors import RateLimited
 from vskill_platform.actions.action import Allowance
-from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import is_unlimited
 from vskill_platform.settings import Settings
 from vskill_platform.web.principal import principal_of
@@ -59,7 +58,8 @@ class Limiter:
         """Count one request; RateLimited where there were too many. The answer's headers say what is left."""
         principal = principal_of(request)
         address = client_address(request, self._proxies)
-        if self._is_exempt(principal, address):
+        is_own_machine = self._mode == "remote" and is_loopback(address)
+        if self._mode == "off" or is_own_machine or is_unlimited(principal):
             return
         quota = QUOTAS[allowance]
         amount = quota.address if principal.account is None else quota.account
@@ -68,7 +68,11 @@ class Limiter:
         allowed = await self._limiter.hit(item, allowance.value, client)
         state = await self._limiter.get_window_stats(item, allowance.value, client)
         wait_s = _seconds_until(state.reset_time)
-        request.scope["rate_limit"] = _headers(allowance, amount, state.remaining, wait_s)
+        # As the HTTP working group's draft on rate limits writes them.
+        request.scope["rate_limit"] = {
+            "ratelimit-policy": f'"{allowance.value}";q={amount};w={HOUR_S}',
+            "ratelimit": f'"{allowance.value}";r={max(0, state.remaining)};t={wait_s}',
+        }
         if not allowed:
             raise RateLimited(
                 f"Only {amount} requests of this kind are allowed per hour; try again in {wait_s} s.",
@@ -79,11 +83,6 @@ class Limiter:
     def client(self, request: Request) -> str:
         """The client's address, or its IPv6 network."""
         return share_of(client_address(request, self._proxies))
-
-    def _is_exempt(self, principal: Principal, address: str) -> bool:
-        if self._mode == "off" or is_unlimited(principal):
-            return True
-        return self._mode == "remote" and is_loopback(address)
 
 
 async def take(request: Request, allowance: Allowance) -> None:
@@ -155,12 +154,3 @@ def _seconds_until(at: float) -> int:
     """Never more than the window, whatever the clocks say."""
     left = at - require_env("clock").clock.now() / 1000
     return max(1, min(HOUR_S, math.ceil(left)))
-
-
-def _headers(allowance: Allowance, amount: int, remaining: int, wait_s: int) -> dict[str, str]:
-    """As the HTTP working group's draft on rate limits writes them."""
-    name = f'"{allowance.value}"'
-    return {
-        "ratelimit-policy": f"{name};q={amount};w={HOUR_S}",
-        "ratelimit": f"{name};r={max(0, remaining)};t={wait_s}",
-    }

@@ -240,8 +240,15 @@ class Hub:
         counts = {} if raw.is_empty else await self._find_readers(raw, lambda: tuple(self._streams))
         # No await between here and the end: who joins now is told what comes next, and reads all before it.
         self._cursor = end
-        if not raw.is_empty:
-            self._tell(raw, counts)
+        if raw.is_empty:
+            return
+        streams = tuple(stream for stream in self._streams if not stream.closed)
+        batches = self._batches(raw, streams, counts)
+        written: dict[tuple[Channel, Audiences, bool], bytes] = {}
+        for stream in streams:
+            chunk = self._chunk(stream, batches, written)
+            if chunk:
+                self._push(stream, chunk)
 
     # Who may read it.
 
@@ -261,7 +268,10 @@ class Hub:
             if await read_directory() is directory and granted.keys() >= set(streams_of()):
                 break
         for stream, audiences in granted.items():
-            self._grant(stream, audiences, raw.cursor)
+            before, stream.audiences = stream.audiences, audiences
+            if before not in (None, audiences):
+                # What it shows may be too much or too little: it loads itself again.
+                self._push(stream, self._reset(raw.cursor, "what you may read has changed"))
         return counts
 
     async def _end_signed_out(self, streams: Iterable[Subscription]) -> None:
@@ -273,22 +283,7 @@ class Hub:
             if roles[credential] is None or roles[credential] is not stream.role:
                 stream.drop()
 
-    def _grant(self, stream: Subscription, audiences: Audiences, cursor: str) -> None:
-        before, stream.audiences = stream.audiences, audiences
-        if before not in (None, audiences):
-            # What it shows may be too much or too little: it loads itself again.
-            self._push(stream, self._reset(cursor, "what you may read has changed"))
-
     # Telling.
-
-    def _tell(self, raw: RawBatch, counts: Mapping[Audiences, SubmissionCounts]) -> None:
-        streams = tuple(stream for stream in self._streams if not stream.closed)
-        batches = self._batches(raw, streams, counts)
-        written: dict[tuple[Channel, Audiences, bool], bytes] = {}
-        for stream in streams:
-            chunk = self._chunk(stream, batches, written)
-            if chunk:
-                self._push(stream, chunk)
 
     def _batches(
         self,

@@ -138,22 +138,6 @@ class Channel(Hashable, Protocol):
 class Subscription:
     """One client's stream: what waits for it, and whether it goes on."""
 
-    __slots__ = (
-        "_closed",
-        "_most_bytes",
-        "_size",
-        "_waiter",
-        "_waiting",
-        "address",
-        "audiences",
-        "channel",
-        "credential",
-        "reader",
-        "role",
-        "sender",
-        "told_counts",
-    )
-
     def __init__(
         self,
         address: str,
