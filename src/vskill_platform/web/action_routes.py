@@ -14,7 +14,7 @@ from vskill_platform.actions.wire import DECLARED_AS, Asked, Sent, encode
 from vskill_platform.web.api.names import ANY_NAME, CANONICAL, asked_name
 from vskill_platform.web.kept import answer_until_change
 from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.responses import json_response, tagged_json
+from vskill_platform.web.responses import answer_with_tag, json_response
 from vskill_platform.web.routing import MOST_BODY, Endpoint, NoQuery, decode_body, query_of, read_body
 
 #: How a skill's name stands in an action's path, and in which forms the routes take it.
@@ -110,7 +110,7 @@ def _view(action: Action[Any, Any], kind: type[msgspec.Struct]) -> Callable[[Req
         return shown
 
     async def tagged_view(request: Request) -> Response:
-        return tagged_json(request, encode(await act(request)))
+        return answer_with_tag(request, encode(await act(request)))
 
     async def kept_view(request: Request) -> Response:
         async def make() -> bytes:

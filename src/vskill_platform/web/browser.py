@@ -85,7 +85,7 @@ def browser_of(request: Request) -> Browser:
 def set_cookie(
     request: Request, response: Response, name: str, value: str, max_age: int | None = None
 ) -> None:
-    """No script reads it, no other site sends it along, and where there is TLS nothing else carries it."""
+    """HttpOnly, SameSite=Lax, Secure under TLS."""
     response.set_cookie(
         name, value, max_age=max_age, httponly=True, samesite="lax", secure=is_secure(request)
     )

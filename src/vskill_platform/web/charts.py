@@ -15,6 +15,8 @@ from vskill_platform.web.render import UNKNOWN, duration, number
 WIDTH, HEIGHT = 600, 160
 #: Room for the numbers at the left and the times below.
 LEFT, BOTTOM, TOP = 44, 22, 8
+#: What is left for the drawing.
+_TALL = HEIGHT - BOTTOM - TOP
 _GAP = 2
 #: A time is written below every third slot of a few, and below every fourth of many.
 _LABEL_EVERY = 3
@@ -36,16 +38,8 @@ class Bar(msgspec.Struct, frozen=True):
     known: bool = True
 
 
-class Mark(msgspec.Struct, frozen=True):
-    """A point of a line."""
-
-    x: float
-    y: float
-    text: str
-
-
 class Label(msgspec.Struct, frozen=True):
-    """Text at a place."""
+    """Text at a place, such as a point of a line."""
 
     x: float
     y: float
@@ -58,7 +52,7 @@ class ChartLine(msgspec.Struct, frozen=True):
     name: str
     #: Of the stylesheet.
     kind: str
-    marks: tuple[Mark, ...]
+    marks: tuple[Label, ...]
     #: `x,y x,y …`, one for each piece without a gap.
     pieces: tuple[str, ...]
 
@@ -123,7 +117,7 @@ def queue_chart(slots: Sequence[Slot]) -> Chart:
         bars=bars,
         bars_name="ended",
         lines=(msgspec.structs.replace(line, marks=marks),),
-        times=_times(slots),
+        times=_times([_clock(slot.start) for slot in slots]),
         levels=_levels(most, lambda value: f"{value:,}"),
         empty=not total and not peak,
         nothing="Nothing was in the queue in this period",
@@ -153,7 +147,7 @@ def latency_chart(slots: Sequence[Slot]) -> Chart:
         columns=("Time (UTC)", "Half within", "95 % within"),
         rows=rows,
         lines=lines,
-        times=_times(slots),
+        times=_times([_clock(slot.start) for slot in slots]),
         levels=_levels(most, duration),
         empty=not known,
     )
@@ -174,7 +168,6 @@ def installs_chart(days: Mapping[str, int], today: date, weeks: int = WEEKS) -> 
         _bar(index, weeks, count, most, f"week of {_day(start)}: {number(count)}")
         for index, (start, count) in enumerate(counts.items())
     )
-    step = (WIDTH - LEFT) / weeks
     total = sum(counts.values())
     return Chart(
         id="installs",
@@ -183,11 +176,7 @@ def installs_chart(days: Mapping[str, int], today: date, weeks: int = WEEKS) -> 
         columns=("Week of", "Installs"),
         rows=tuple(ChartRow(_day(start), (number(count),)) for start, count in counts.items()),
         bars=bars,
-        times=tuple(
-            Label(_round(LEFT + index * step), HEIGHT - 6, _day(start))
-            for index, start in enumerate(starts)
-            if index % _LABEL_EVERY == 0
-        ),
+        times=_times([_day(start) for start in starts]),
         levels=_levels(most, lambda value: f"{value:,}"),
         empty=not total,
         nothing="Nobody installed it in this period",
@@ -208,10 +197,8 @@ def _bar(index: int, slots: int, value: int | None, most: int, text: str) -> Bar
     step = (WIDTH - LEFT) / slots
     x, width = LEFT + index * step + _GAP / 2, step - _GAP
     if value is None:
-        return Bar(
-            _round(x), TOP, _round(width), _tall(), f"{text.rpartition(':')[0]}: {UNKNOWN}", known=False
-        )
-    height = value / most * _tall()
+        return Bar(_round(x), TOP, _round(width), _TALL, f"{text.rpartition(':')[0]}: {UNKNOWN}", known=False)
+    height = value / most * _TALL
     return Bar(_round(x), _round(HEIGHT - BOTTOM - height), _round(width), _round(height), text)
 
 
@@ -224,38 +211,35 @@ def _line(
     show: Callable[[int], str],
 ) -> ChartLine:
     step = (WIDTH - LEFT) / max(len(values), 1)
-    marks: list[Mark] = []
-    pieces: list[list[Mark]] = [[]]
+    marks: list[Label] = []
+    pieces: list[list[Label]] = [[]]
     for index, value in enumerate(values):
         if value is None:
             pieces.append([])
             continue
-        x, y = LEFT + (index + 0.5) * step, HEIGHT - BOTTOM - value / most * _tall()
-        mark = Mark(_round(x), _round(y), f"{_span(slots[index])}: {name} {show(value)}")
+        x, y = LEFT + (index + 0.5) * step, HEIGHT - BOTTOM - value / most * _TALL
+        mark = Label(_round(x), _round(y), f"{_span(slots[index])}: {name} {show(value)}")
         marks.append(mark)
         pieces[-1].append(mark)
     drawn = tuple(" ".join(f"{one.x},{one.y}" for one in piece) for piece in pieces if len(piece) > 1)
     return ChartLine(name, kind, tuple(marks), drawn)
 
 
-def _times(slots: Sequence[Slot]) -> tuple[Label, ...]:
-    step = (WIDTH - LEFT) / max(len(slots), 1)
+def _times(texts: Sequence[str]) -> tuple[Label, ...]:
+    """What is written below the slots, so far apart that it can be read."""
+    step = (WIDTH - LEFT) / max(len(texts), 1)
+    every = _LABEL_EVERY + (len(texts) > _MANY)
+    places = [LEFT + index * step for index in range(len(texts))]
     return tuple(
-        Label(_round(LEFT + index * step), HEIGHT - 6, _clock(slot.start))
-        for index, slot in enumerate(slots)
-        if index % (_LABEL_EVERY + (len(slots) > _MANY)) == 0
+        Label(_round(x), HEIGHT - 6, text) for x, text in list(zip(places, texts, strict=True))[::every]
     )
 
 
 def _levels(most: int, show: Callable[[int], str]) -> tuple[Label, ...]:
     values = (most, most // 2) if most > 1 else (most,)
     return tuple(
-        Label(LEFT - 6, _round(HEIGHT - BOTTOM - value / most * _tall()), show(value)) for value in values
+        Label(LEFT - 6, _round(HEIGHT - BOTTOM - value / most * _TALL), show(value)) for value in values
     )
-
-
-def _tall() -> float:
-    return HEIGHT - BOTTOM - TOP
 
 
 def _span(slot: Slot) -> str:

@@ -63,11 +63,7 @@ def _document(path: str, text: str) -> Document:
     return Document(path, title, shown, (title.casefold(), headings.casefold(), shown.casefold()))
 
 
-def _first(places: tuple[Path, ...]) -> Mapping[str, Document]:
-    return next((found for place in places if (found := read_documents(place))), MappingProxyType({}))
-
-
-DOCUMENTS = _first(PLACES)
+DOCUMENTS: Mapping[str, Document] = next(filter(None, map(read_documents, PLACES)), MappingProxyType({}))
 
 
 def find_documents(words: Sequence[str], documents: Mapping[str, Document] = DOCUMENTS) -> list[Document]:

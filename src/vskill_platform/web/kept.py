@@ -193,20 +193,18 @@ async def answer_document(
 
 async def _read_document(kept: KeptThings, key: object, blocklist: Blocklist) -> Answer | None:
     """The kept document, if it is true up to the present change."""
-    known = await _still_true(kept.documents.get(key), blocklist.version)
-    if known is not None:
-        kept.documents.put(key, known, len(known.body))
-    return known
-
-
-async def _still_true(known: Answer | None, blocklist_version: int) -> Answer | None:
-    if known is None or known.mark != blocklist_version:
+    known = kept.documents.get(key)
+    if known is None or known.mark != blocklist.version:
         return None
     try:
         changes = await require_env("kv").kv.changes(SKILLS.prefix, after=known.seen, limit=1)
     except CursorGone:
         return None
-    return None if changes.items else msgspec.structs.replace(known, seen=changes.after)
+    if changes.items:
+        return None
+    known = msgspec.structs.replace(known, seen=changes.after)
+    kept.documents.put(key, known, len(known.body))
+    return known
 
 
 def kept_of(request: Request) -> KeptThings:

@@ -4,7 +4,7 @@ twice, so nothing can disagree.
 What a `#:` line says about a field in the source is its description here.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any
 
@@ -43,6 +43,19 @@ _ABOUT = (
     "parameter is refused. Lists are paged by cursor: pass `after` unchanged."
 )
 Document = dict[str, Any]
+_SCHEMES: Document = {
+    "token": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API token, `vsk_…`; also taken as the password of HTTP Basic.",
+    },
+    "session": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": SESSION_COOKIE,
+        "description": "A signed-in browser.",
+    },
+}
 
 
 def document(endpoints: Iterable[Endpoint], server: str = "") -> Document:
@@ -57,7 +70,7 @@ def document(endpoints: Iterable[Endpoint], server: str = "") -> Document:
         "info": {"title": "vskill-platform", "version": __version__, "description": _ABOUT},
         "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
         "paths": paths,
-        "components": {"schemas": components, "securitySchemes": _schemes()},
+        "components": {"schemas": components, "securitySchemes": _SCHEMES},
     }
     if server:
         found["servers"] = [{"url": server}]
@@ -91,7 +104,9 @@ def _schemas(endpoints: list[Endpoint]) -> tuple[Schemas, dict[str, Document]]:
     found, components = msgspec.json.schema_components(kinds.values(), ref_template=REFERENCE)
     texts = _descriptions(kinds.values())
     for name, schema in components.items():
-        _describe(schema, texts.get(name, {}))
+        for field, text in texts.get(name, {}).items():
+            if field in schema.get("properties", {}):
+                schema["properties"][field]["description"] = text[:1].upper() + text[1:]
     schemas = Schemas(dict(zip(kinds, found, strict=True)), components)
     queries = {_name(schemas.of(one.query)) for one in endpoints}
     return schemas, {name: schema for name, schema in components.items() if name not in queries}
@@ -120,23 +135,25 @@ def _descriptions(kinds: Iterable[Any]) -> dict[str, dict[str, str]]:
     return found
 
 
-def _describe(schema: Document, texts: Mapping[str, str]) -> None:
-    for name, text in texts.items():
-        if name in schema.get("properties", {}):
-            schema["properties"][name]["description"] = text[:1].upper() + text[1:]
-
-
 # Operations.
 
 
 def _operation(endpoint: Endpoint, schemas: Schemas) -> Document:
+    query = schemas.components[_name(schemas.of(endpoint.query))]
+    known: list[Document] = [{"token": []}, {"session": []}]
     made: Document = {
         "operationId": operation_id(endpoint),
         "tags": [endpoint.tag],
         "summary": endpoint.summary,
-        "parameters": [*_path_parameters(endpoint), *_query_parameters(endpoint, schemas)],
+        "parameters": [
+            *_path_parameters(endpoint),
+            *(
+                _query_parameter(name, dict(schema), required=name in query["required"])
+                for name, schema in query["properties"].items()
+            ),
+        ],
         "responses": _responses(endpoint, schemas),
-        "security": _security(endpoint),
+        "security": known if needs_account(endpoint) else [{}, *known],
     }
     if endpoint.about:
         made["description"] = endpoint.about
@@ -169,14 +186,6 @@ def _path_parameters(endpoint: Endpoint) -> list[Document]:
             "schema": {"type": "string", "minLength": 1, "pattern": path_pattern(name)},
         }
         for name in names
-    ]
-
-
-def _query_parameters(endpoint: Endpoint, schemas: Schemas) -> list[Document]:
-    struct = schemas.components[_name(schemas.of(endpoint.query))]
-    return [
-        _query_parameter(name, dict(schema), required=name in struct["required"])
-        for name, schema in struct["properties"].items()
     ]
 
 
@@ -240,24 +249,3 @@ def _problem(status: int, schemas: Schemas) -> Document:
         seconds = {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 1}}
         made["headers"] = {"Retry-After": seconds}
     return made
-
-
-def _security(endpoint: Endpoint) -> list[Document]:
-    known: list[Document] = [{"token": []}, {"session": []}]
-    return known if needs_account(endpoint) else [{}, *known]
-
-
-def _schemes() -> Document:
-    return {
-        "token": {
-            "type": "http",
-            "scheme": "bearer",
-            "description": "An API token, `vsk_…`; also taken as the password of HTTP Basic.",
-        },
-        "session": {
-            "type": "apiKey",
-            "in": "cookie",
-            "name": SESSION_COOKIE,
-            "description": "A signed-in browser.",
-        },
-    }

@@ -84,7 +84,8 @@ def problem_of(request: Request, error: Exception) -> Response:
         return platform_problem(request, error)
     if isinstance(error, HTTPException):
         return http_problem(request, error)
-    return unforeseen_problem(request, error)
+    # Its text goes to the log; the client gets only the request id.
+    return platform_problem(request, PlatformError())
 
 
 def platform_problem(request: Request, error: PlatformError) -> Response:
@@ -118,11 +119,6 @@ def _challenges(request: Request) -> bool:
     return endpoint is not None and (endpoint.for_git or endpoint.challenges)
 
 
-def _is_closed(request: Request) -> bool:
-    """Whether the registry lets in accounts only, and this is none."""
-    return principal_of(request).audiences == frozenset()
-
-
 def _names(request: Request) -> dict[str, str]:
     """Fields that the caller knows by another name: the one in the address's declaration. None before the query is
     read: a refusal of it repeats the names that were sent."""
@@ -145,12 +141,6 @@ def http_problem(request: Request, error: HTTPException) -> Response:
     return _problem(request, status, code, texts.get(status, error.detail), {}, dict(error.headers or {}))
 
 
-def unforeseen_problem(request: Request, error: Exception) -> Response:
-    """An internal error: its text goes to the log, the client gets only the request id."""
-    internal = PlatformError(cause=type(error).__name__)
-    return _problem(request, internal.status, internal.code, internal.message, {}, {})
-
-
 def _problem(
     request: Request,
     status: int,
@@ -163,7 +153,9 @@ def _problem(
     detail = cut_text(detail)
     facts = {name: cut_text(value) if isinstance(value, str) else value for name, value in facts.items()}
     headers = {"cache-control": "no-store", **headers}
-    if _prints_body(request):
+    endpoint = request.scope.get("endpoint")
+    is_git = endpoint is not None and endpoint.for_git
+    if is_git or request.scope["path"].startswith(PRINTED):
         fix = str(facts.get("fix", ""))
         text = f"{detail.rstrip('.')}: {fix}." if fix else detail
         return Response(f"{text}\n", status, {**headers, CODE_HEADER: code}, TEXT_TYPE)
@@ -183,12 +175,6 @@ def _problem(
         "requestId": request.scope.get("request_id"),
     }
     return Response(msgspec.json.encode(body, enc_hook=str), status, headers, PROBLEM_TYPE)
-
-
-def _prints_body(request: Request) -> bool:
-    endpoint = request.scope.get("endpoint")
-    is_git = endpoint is not None and endpoint.for_git
-    return bool(is_git) or str(request.scope["path"]).startswith(PRINTED)
 
 
 def cut_text(text: str) -> str:
@@ -226,7 +212,8 @@ def _page(request: Request, status: int, title: str, detail: str, fix: str) -> R
 def _headers_of(request: Request, error: PlatformError) -> dict[str, str]:
     if isinstance(error, NotSignedIn):
         # Basic makes a browser ask for a password, so only those who need it are told of it.
-        needs_basic = _challenges(request) or _is_closed(request)
+        # An empty set: the registry lets in accounts only, and this is none.
+        needs_basic = _challenges(request) or principal_of(request).audiences == frozenset()
         return {"www-authenticate": BASIC_OR_BEARER if needs_basic else "Bearer"}
     if isinstance(error, Ambiguous):
         return {"x-legacy-ambiguous": "true"}

@@ -4,7 +4,6 @@ A template gets `principal`, `offers_admin`, `browser`, `path`, `unread`, the ad
 `static(...)`, and filters for times and numbers; a number that is unknown is shown as a dash, never as zero (C4).
 """
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -32,24 +31,23 @@ LINES_PER_PART = 1_000
 UNKNOWN = "–"  # noqa: RUF001 - the dash that stands for a number nobody knows
 
 
-def _read(folder: Path) -> Mapping[str, str]:
-    """Every template's text, read once: no request waits for a file."""
-    found = sorted(folder.rglob("*.html"))
-    return MappingProxyType({path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in found})
-
-
-TEMPLATES = _read(FOLDER)
+#: Every template's text, read once: no request waits for a file.
+TEMPLATES = MappingProxyType(
+    {path.relative_to(FOLDER).as_posix(): path.read_text("utf-8") for path in sorted(FOLDER.rglob("*.html"))}
+)
 
 
 def render(request: Request, template: str, status: int = 200, /, **context: Any) -> Response:
-    """A page; what it says is true now, so a browser asks again each time."""
+    """A page; what it says is true now, so a browser asks again each time. Its one address is known where the operator
+    said what the registry is called."""
+    base = services_of(request).settings.public_url
     text = (
         environment()
         .get_template(template)
         .render(
             request=request,
             path=request.url.path,
-            page_address=_page_address(request),
+            page_address=base.rstrip("/") + quote(request.url.path) if base else "",
             principal=principal_of(request),
             offers_admin=SHOW_OVERVIEW.allows(principal_of(request)),
             browser=browser_of(request),
@@ -58,12 +56,6 @@ def render(request: Request, template: str, status: int = 200, /, **context: Any
         )
     )
     return HTMLResponse(text, status, {"cache-control": "no-cache, private"})
-
-
-def _page_address(request: Request) -> str:
-    """The page's one address, where the operator said what the registry is called."""
-    base = services_of(request).settings.public_url
-    return base.rstrip("/") + quote(request.url.path) if base else ""
 
 
 @cache

@@ -36,12 +36,8 @@ def json_response(value: object, status: int = 200) -> Response:
     return Response(body, status, {"cache-control": "no-store"}, JSON_TYPE)
 
 
-def tagged_json(request: Request, body: bytes) -> Response:
+def answer_with_tag(request: Request, body: bytes, media_type: str = JSON_TYPE) -> Response:
     """An answer with its tag; a client that has it already is told so with 304 and no body."""
-    return answer_with_tag(request, body, JSON_TYPE)
-
-
-def answer_with_tag(request: Request, body: bytes, media_type: str) -> Response:
     return with_tag(request, body, tag_of(body), media_type)
 
 

@@ -79,13 +79,13 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     others: Mapping[int, Any] = {}
     #: Refusals beyond those that follow from the declaration.
     problems: tuple[int, ...] = ()
-    #: Of which kind of request it counts as one; None is not counted.
+    #: Rate-limit bucket; None means unlimited.
     allowance: Allowance | None = None
     #: What the body may hold at most, in bytes.
     most_body: int = MOST_BODY
     #: A page's form: what it sends must carry the page's secret.
     is_form: bool = False
-    #: What it is for is to get a token: one that has expired and is still sent along does not keep its owner out.
+    #: Sign-in endpoint: an expired bearer token is ignored instead of answered with 401.
     signs_in: bool = False
     #: In an internal registry it answers those who did not sign in too, and it reads nothing that anybody published.
     stays_open: bool = False

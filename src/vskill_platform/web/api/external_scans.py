@@ -28,16 +28,12 @@ class Taken(Wire, frozen=True):
 
 async def receive(request: Request) -> Response:
     """A remote analyser's signed report; the signature is what lets it in."""
-    digest, provider = _address(request)
+    digest, provider = check_address(request.path_params["digest"]), request.path_params["provider"][:80]
     headers = request.headers
     body = await read_body(request, MOST_BODY_BYTES)
     call = SignedCall(headers.get(TIMESTAMP_HEADER, ""), headers.get(SIGNATURE_HEADER, ""), body)
     _, stored = await receive_report(digest, provider, call)
     return json_response(Taken(digest, provider, stored))
-
-
-def _address(request: Request) -> tuple[str, str]:
-    return check_address(request.path_params["digest"]), request.path_params["provider"][:80]
 
 
 ENDPOINTS = (

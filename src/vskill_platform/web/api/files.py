@@ -29,9 +29,9 @@ from vskill_platform.web.drawing import diffs
 from vskill_platform.web.kept import kept_of
 from vskill_platform.web.principal import services_of
 from vskill_platform.web.responses import (
+    answer_with_tag,
     attachment,
     foreign_file,
-    tagged_json,
     with_tag,
 )
 from vskill_platform.web.routing import query_of
@@ -139,7 +139,7 @@ async def diff_view(request: Request) -> Response:
     change = next((one for one in changes if one.filename == SKILL_FILE), None)
     text = "" if change is None else change.patch or change.note
     answer = DiffAnswer(before.number, after.number, await _summary(skill, before, after), text)
-    return tagged_json(request, encode(answer))
+    return answer_with_tag(request, encode(answer))
 
 
 async def compare_view(request: Request) -> Response:
@@ -151,7 +151,7 @@ async def compare_view(request: Request) -> Response:
     answer = CompareAnswer(
         before.number, after.number, summary, changes, changes_view(compare_cards(cards[0], cards[1]))
     )
-    return tagged_json(request, encode(answer))
+    return answer_with_tag(request, encode(answer))
 
 
 async def _two_versions(request: Request) -> tuple[PublishedSkill, VersionRef, VersionRef]:
@@ -200,7 +200,6 @@ ENDPOINTS = (
         query=FileQuery,
         media="*/*",
         problems=_GONE,
-        tag="skills",
         summary="Read one file of a version",
     ),
     *both(
@@ -210,7 +209,6 @@ ENDPOINTS = (
         media="*/*",
         challenges=True,
         problems=_GONE,
-        tag="skills",
         summary="Download a version as an archive",
         about="The bytes depend on the files alone, so they are those that the attestation names.",
     ),
@@ -220,7 +218,6 @@ ENDPOINTS = (
         query=DiffQuery,
         answer=DiffAnswer,
         problems=_GONE,
-        tag="skills",
         summary="Show what changed in SKILL.md between two versions",
     ),
     *both(
@@ -229,7 +226,6 @@ ENDPOINTS = (
         query=DiffQuery,
         answer=CompareAnswer,
         problems=_GONE,
-        tag="skills",
         summary="Show what changed in every file between two versions",
     ),
 )

@@ -14,18 +14,18 @@ from vskill_platform.web.routing import get
 JWKS_TYPE = "application/jwk-set+json"
 PEM_TYPE = "application/x-pem-file"
 #: Keys change by rotation only; a client that finds an unknown key id asks again anyway.
-KEYS_MAX_AGE_S = 300
+_KEPT = {"cache-control": "public, max-age=300"}
 
 
 async def key_set(request: Request) -> Response:
     """Every public key as a JSON Web Key Set, the one that signs now first."""
-    return Response(encode(await _keys(request)), 200, _cached_for(KEYS_MAX_AGE_S), JWKS_TYPE)
+    return Response(encode(await _keys(request)), 200, _KEPT, JWKS_TYPE)
 
 
 async def key_texts(request: Request) -> Response:
     """The same keys as PEM, one after the other."""
     body = "".join(public_from_jwk(dict(key)).pem for key in (await _keys(request)).keys)
-    return Response(body, 200, _cached_for(KEYS_MAX_AGE_S), PEM_TYPE)
+    return Response(body, 200, _KEPT, PEM_TYPE)
 
 
 async def attestation(request: Request) -> Response:
@@ -39,10 +39,6 @@ async def attestation(request: Request) -> Response:
 
 async def _keys(request: Request) -> KeySet:
     return await KEYS(services_of(request), principal_of(request), KeysRequest())
-
-
-def _cached_for(seconds: int) -> dict[str, str]:
-    return {"cache-control": f"public, max-age={seconds}"}
 
 
 _VERSION = "/api/v1/skills/{owner}/{repo}/{slug}/versions/{number}"

@@ -15,9 +15,9 @@ CANONICAL = f"{SKILLS}/{{owner}}/{{repo}}/{{slug}}"
 ANY_NAME = f"{SKILLS}/{{name}}"
 
 
-def both(suffix: str, view: View, **declared: Any) -> tuple[Endpoint, Endpoint]:
-    """The same reading for both forms of a name."""
-    return get(CANONICAL + suffix, view, **declared), get(ANY_NAME + suffix, view, **declared)
+def both(suffix: str, view: View, **declared: Any) -> tuple[Endpoint, ...]:
+    """The same reading of a skill for both forms of its name."""
+    return tuple(get(name + suffix, view, tag="skills", **declared) for name in (CANONICAL, ANY_NAME))
 
 
 def asked_name(request: Request) -> str:

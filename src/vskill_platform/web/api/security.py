@@ -69,7 +69,6 @@ ENDPOINTS = (
         query=VersionQuery,
         media=SARIF_TYPE,
         problems=(404,),
-        tag="skills",
         summary="Read the static scan of a version as SARIF 2.1.0",
     ),
     *both(
@@ -77,7 +76,6 @@ ENDPOINTS = (
         badge_view,
         media=SVG_TYPE,
         problems=(404,),
-        tag="skills",
         summary="Show how a skill stands, as a picture",
     ),
 )

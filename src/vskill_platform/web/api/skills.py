@@ -46,7 +46,6 @@ ENDPOINTS = both(
     detail_view,
     answer=SkillAnswer,
     problems=(404,),
-    tag="skills",
     summary="Read one skill",
     about="A name that nobody holds and several skills declare is a 404 with the header `X-Legacy-Ambiguous: true`.",
 )

@@ -78,20 +78,16 @@ class Highlighter:
             return []
         try:
             async with asyncio.timeout(self._wait_s):
-                return await _run(files)
+                process = await start_own(COLOURS, quiet=True)
+                try:
+                    answer = await process.ask(files)
+                finally:
+                    await asyncio.shield(process.end())
+                return msgspec.msgpack.decode(answer, type=list[CodeText | None])
         except (TimeoutError, OSError, ProcessDied, msgspec.DecodeError):
             return []
         finally:
             self._turns.release()
-
-
-async def _run(files: list[tuple[str, str]]) -> list[CodeText | None]:
-    process = await start_own(COLOURS, quiet=True)
-    try:
-        answer = await process.ask(files)
-    finally:
-        await asyncio.shield(process.end())
-    return msgspec.msgpack.decode(answer, type=list[CodeText | None])
 
 
 def plain_lines(text: str) -> CodeText:

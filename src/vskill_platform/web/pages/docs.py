@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from vskill_core.errors import NotFound
-from vskill_platform.actions.verdicts.rule_figures import RULE_FIGURES, ListRuleFigures, RuleFiguresAnswer
+from vskill_platform.actions.verdicts.rule_figures import RULE_FIGURES, ListRuleFigures
 from vskill_platform.web.documents import DOCUMENTS, sections
 from vskill_platform.web.drawing.markdown import Style, render_aside
 from vskill_platform.web.principal import principal_of, services_of
@@ -24,26 +24,18 @@ async def document(request: Request) -> Response:
     path = request.path_params["path"]
     found = DOCUMENTS.get(path)
     if found is None:
-        short = next((one for one in _spellings(path) if one in DOCUMENTS), None)
+        inside = f"docs/{path}"
+        spellings = (f"{path}.md", inside, f"{inside}.md", f"{path}/README.md", f"{inside}/README.md")
+        short = next((one for one in spellings if one in DOCUMENTS), None)
         if short is None:
             raise NotFound(f"There is no document {path[:120]!r}; /docs lists all.", path=path[:120])
         return RedirectResponse(DOCUMENTS[short].address, 302)
     style = Style(base="/docs/", folder=found.folder, anchors=True, known=_KNOWN)
     shown = await render_aside(found.text, style)
-    figures = await _rule_figures(request) if path == RULES_PAGE else None
+    reader, figures = principal_of(request), None
+    if path == RULES_PAGE and RULE_FIGURES.allows(reader):
+        figures = await RULE_FIGURES(services_of(request), reader, ListRuleFigures())
     return render(request, "docs_page.html", document=found, body=shown, sections=sections(), found=figures)
-
-
-async def _rule_figures(request: Request) -> RuleFiguresAnswer | None:
-    """How the rules did here, for those who may know."""
-    reader = principal_of(request)
-    if not RULE_FIGURES.allows(reader):
-        return None
-    return await RULE_FIGURES(services_of(request), reader, ListRuleFigures())
-
-
-def _spellings(path: str) -> tuple[str, ...]:
-    return (f"{path}.md", f"docs/{path}", f"docs/{path}.md", f"{path}/README.md", f"docs/{path}/README.md")
 
 
 ENDPOINTS = (page("/docs", index), page("/docs/{path:path}", document))

@@ -1,7 +1,9 @@
 """A publisher's page: everything that one owner has published, and what is known about the owner."""
 
 import asyncio
-from typing import Annotated
+from collections import Counter
+from collections.abc import Iterable
+from typing import Annotated, Any
 
 import msgspec
 from starlette.requests import Request
@@ -32,18 +34,6 @@ class OwnerQuery(Asked, frozen=True):
     after: Annotated[str, msgspec.Meta(max_length=2000)] = ""
 
 
-class Profile(msgspec.Struct, frozen=True):
-    """What the shown skills say about their owner."""
-
-    name: str
-    hosts: tuple[str, ...]
-    repositories: tuple[tuple[str, str], ...]
-    installs: int
-    since: int
-    #: By certification, the most thorough first.
-    certified: dict[str, int]
-
-
 async def owner(request: Request) -> Response:
     name = request.path_params["owner"]
     asked = query_of(request, OwnerQuery)
@@ -58,13 +48,13 @@ async def owner(request: Request) -> Response:
     )
     if not found.items and not asked.after:
         raise NotFound(f"No published skill belongs to {name[:100]}.", owner=name[:100])
-    profile = _profile(name, found.items)
+    profile = _profile(found.items)
     return render(
         request,
         "owner.html",
         name=name,
         profile=profile,
-        claimable=await _claimable(reader, profile),
+        claimable=await _claimable(reader, (url for url, _ in profile["repositories"])),
         skills=found.items,
         asked=asked,
         sorts=SORTS,
@@ -72,31 +62,29 @@ async def owner(request: Request) -> Response:
     )
 
 
-async def _claimable(principal: Principal, profile: Profile) -> list[str]:
+async def _claimable(principal: Principal, repositories: Iterable[str]) -> list[str]:
     """The repositories that the signed-in account could claim."""
     if principal.account is None:
         return []
-    shown = [url for url, _ in profile.repositories[:MOST_REPOSITORIES]]
+    shown = list(repositories)[:MOST_REPOSITORIES]
     places = [ActionObject(normalise(url)) for url in shown]
     mine = await asyncio.gather(*(may(principal, Right.MAINTAINER, place) for place in places))
     return [url for url, is_mine in zip(shown, mine, strict=True) if not is_mine]
 
 
-def _profile(name: str, skills: tuple[PublishedSkill, ...]) -> Profile:
-    listings = [one.listing for one in skills if one.listing]
-    certified: dict[str, int] = {}
-    for one in skills:
-        if one.certification is not None:
-            certified[one.certification.value] = certified.get(one.certification.value, 0) + 1
-    repositories = {one.repo_url: one.repo for one in skills if not one.identity.is_upload}
-    return Profile(
-        name=name,
-        hosts=tuple(sorted({one.identity.host for one in skills if not one.identity.is_upload})),
-        repositories=tuple(sorted(repositories.items())),
-        installs=sum(one.installs for one in listings),
-        since=min((one.created_at for one in listings), default=0),
-        certified=dict(sorted(certified.items())),
-    )
+def _profile(skills: tuple[PublishedSkill, ...]) -> dict[str, Any]:
+    """What the shown skills say about their owner."""
+    listings = [skill.listing for skill in skills if skill.listing]
+    certified = Counter(skill.certification.value for skill in skills if skill.certification is not None)
+    fetched = [skill for skill in skills if not skill.identity.is_upload]
+    return {
+        "hosts": sorted({skill.identity.host for skill in fetched}),
+        "repositories": sorted({skill.repo_url: skill.repo for skill in fetched}.items()),
+        "installs": sum(listing.installs for listing in listings),
+        "since": min((listing.created_at for listing in listings), default=0),
+        # The most thorough first.
+        "certified": dict(sorted(certified.items())),
+    }
 
 
 ENDPOINTS = (page("/owners/{owner:path}", owner, query=OwnerQuery),)

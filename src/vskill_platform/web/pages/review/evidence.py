@@ -199,18 +199,13 @@ async def compare(
     evidence: ContentEvidence, before: Sequence[SkillFile], coloured: ColouredFiles
 ) -> tuple[Difference, ...]:
     """How the content differs from what is live."""
-    if not before:
-        return ()
-    return await asyncio.to_thread(_differences, before, evidence.files, coloured)
+    old, new = ({file.path: file.data for file in files} for files in (before, evidence.files))
+    paths = _changed_paths(old, new) if before else ()
 
+    def differences() -> tuple[Difference, ...]:
+        return tuple(_difference(path, old.get(path), new.get(path), coloured) for path in paths)
 
-def _differences(
-    before: Sequence[SkillFile], after: Sequence[SkillFile], coloured: ColouredFiles
-) -> tuple[Difference, ...]:
-    old, new = ({file.path: file.data for file in files} for files in (before, after))
-    return tuple(
-        _difference(path, old.get(path), new.get(path), coloured) for path in _changed_paths(old, new)
-    )
+    return await asyncio.to_thread(differences)
 
 
 def _difference(path: str, old: bytes | None, new: bytes | None, coloured: ColouredFiles) -> Difference:

@@ -4,12 +4,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_client.wire.skills import SkillState
-from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.recall.takedowns import RESTORE, TAKE_DOWN
 from vskill_platform.actions.skills.catalogue import list_catalogue, search_catalogue
 from vskill_platform.actions.skills.names import RELEASE_NAME
 from vskill_platform.actions.wire import Asked
-from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.web.pages.acting import admin_page, form
 from vskill_platform.web.principal import principal_of
 from vskill_platform.web.routing import page, query_of
@@ -27,20 +25,14 @@ class AdminSkillsQuery(Asked, frozen=True):
 
 
 async def skills(request: Request) -> Response:
-    asked = query_of(request, AdminSkillsQuery)
-    items, after = await _find_skills(principal_of(request), asked)
-    return admin_page(
-        request, "skills.html", items=items, after=after, q=asked.q, is_first=asked.after is None
-    )
-
-
-async def _find_skills(
-    reader: Principal, asked: AdminSkillsQuery
-) -> tuple[tuple[PublishedSkill, ...], str | None]:
+    asked, reader = query_of(request, AdminSkillsQuery), principal_of(request)
+    after = None
     if asked.q.strip():
-        return (await search_catalogue(reader, asked.q, limit=PAGE)).items, None
-    page = await list_catalogue(reader, after=asked.after, limit=PAGE)
-    return page.items, page.after
+        items = (await search_catalogue(reader, asked.q, limit=PAGE)).items
+    else:
+        found = await list_catalogue(reader, after=asked.after, limit=PAGE)
+        items, after = found.items, found.after
+    return admin_page(request, "skills.html", items=items, after=after, asked=asked)
 
 
 def told_state(state: SkillState, done: str) -> str:

@@ -38,11 +38,13 @@ from vskill_platform.domain.skills.trust import (
     trust_tier,
 )
 from vskill_platform.domain.verdicts.verdict_words import VerdictWords, words_for_blocked, words_for_scan
+from vskill_platform.web.addresses import public_address
+from vskill_platform.web.api.names import asked_name
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.charts import installs_chart
+from vskill_platform.web.clients.artifacts import ways_to_install
 from vskill_platform.web.drawing.markdown import Rendered, Style, TextHeading, body_of, render_aside
 from vskill_platform.web.pages.acting import act_by_form, page_with_flash
-from vskill_platform.web.pages.skills.install import base_address, ways_to_install
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import form, page, query_of
 from vskill_scan.results.report import by_weight
@@ -55,6 +57,9 @@ MOST_RELATED = 3
 LEAST_HEADINGS, MOST_HEADINGS = 4, 60
 #: Headings below these are details.
 DEEPEST = 3
+
+#: What a skill's page leaves out where it only says what is wrong with a report.
+_REST_OF_SKILL = {"readme": None, "contents": (), "chart": None, "related": ((), ()), "reported": ""}
 
 VersionNumber = Annotated[str, msgspec.Meta(max_length=80)]
 
@@ -85,7 +90,7 @@ class TrustFigure(msgspec.Struct, frozen=True):
 
 async def skill(request: Request) -> Response:
     services = services_of(request)
-    look = await look_at_skill(services, principal_of(request), _canonical(request), MOST_RELATED)
+    look = await look_at_skill(services, principal_of(request), asked_name(request), MOST_RELATED)
     dossier = look.dossier
     text = await _skill_text(dossier)
     place = skill_address(dossier)
@@ -141,22 +146,14 @@ async def report(request: Request) -> Response:
     """A reader's report; what is wrong with the form is said at its fields."""
     dossier = await read_asked_dossier(request)
     values = {name: await text_of(request, name, MOST_REASON) for name in ("category", "reason")}
-    errors = _report_errors(values)
+    errors = {}
+    if values["category"] not in REPORT_KINDS:
+        errors["category"] = f"Choose one of: {', '.join(REPORT_KINDS)}."
+    if not values["reason"]:
+        errors["reason"] = "Say what is wrong, in a sentence or two."
     if errors:
-        refused = {"errors": errors, "values": values}
-        return await render_skill(
-            request,
-            "skill.html",
-            dossier,
-            "about",
-            400,
-            readme=None,
-            contents=(),
-            chart=None,
-            related=((), ()),
-            reported="",
-            **refused,
-        )
+        refused = {**_REST_OF_SKILL, "errors": errors, "values": values}
+        return await render_skill(request, "skill.html", dossier, "about", 400, **refused)
     filed = await act_by_form(request, FILE, skill=dossier.skill.canonical)
     said = "new" if filed.new else "again"
     return RedirectResponse(
@@ -164,19 +161,9 @@ async def report(request: Request) -> Response:
     )
 
 
-def _report_errors(values: dict[str, str]) -> dict[str, str]:
-    errors = {}
-    if values["category"] not in REPORT_KINDS:
-        errors["category"] = f"Choose one of: {', '.join(REPORT_KINDS)}."
-    if not values["reason"]:
-        errors["reason"] = "Say what is wrong, in a sentence or two."
-    return errors
-
-
 async def render_skill(
     request: Request, template: str, dossier: Dossier, tab: str, status: int = 200, **context: Any
 ) -> Response:
-    base = base_address(request)
     with_token = needs_token(services_of(request), dossier.skill.audience)
     place = ActionObject(dossier.skill.identity)
     short_name = listed_name(dossier.skill.listed_as, audiences_of(principal_of(request)))
@@ -190,8 +177,8 @@ async def render_skill(
         ref=dossier.ref,
         tab=tab,
         place=skill_address(dossier),
-        base=base,
-        ways=await ways_to_install(request, dossier, with_token=with_token),
+        base=public_address(request),
+        ways=await ways_to_install(request, dossier.skill) if dossier.installable else (),
         with_token=with_token,
         why=_why_not(dossier),
         words=_words(dossier),
@@ -206,7 +193,7 @@ async def render_skill(
 
 
 async def read_asked_dossier(request: Request, number: str | None = None) -> Dossier:
-    return await read_dossier(services_of(request), principal_of(request), _canonical(request), number)
+    return await read_dossier(services_of(request), principal_of(request), asked_name(request), number)
 
 
 async def read_asked_version(request: Request) -> Dossier:
@@ -222,11 +209,6 @@ async def _skill_text(dossier: Dossier) -> str | None:
     except ContentDamaged:
         return None
     return next((one.data.decode("utf-8", "replace") for one in found if one.path == SKILL_FILE), None)
-
-
-def _canonical(request: Request) -> str:
-    parts = request.path_params
-    return f"{parts['owner']}/{parts['repo']}/{parts['slug']}"
 
 
 def skill_address(dossier: Dossier) -> str:

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from vskill_core.content import SkillFile
 from vskill_core.errors import NotFound
 from vskill_platform.actions.skills.capabilities import compare_cards
-from vskill_platform.actions.verdicts.dossier import Dossier, read_dossier_files
+from vskill_platform.actions.verdicts.dossier import read_dossier_files
 from vskill_platform.actions.wire import Asked
 from vskill_platform.web.drawing.diffs import compare
 from vskill_platform.web.drawing.highlight import CodeLine, Highlighter, shorten
@@ -95,14 +95,10 @@ async def file(request: Request) -> Response:
     if wanted is None:
         message = f"{dossier.skill.canonical} {dossier.ref.number} has no file {path[:200]}"
         raise NotFound(message, path=path[:200])
-    raw = _raw_address(dossier, path)
+    version = urlencode({"path": path, "version": dossier.ref.number})
+    raw = f"/api/v1/skills/{quote(dossier.skill.canonical)}/file?{version}"
     shown = await _view(wanted, raw, asked.part, kept_of(request).highlighter)
     return await render_skill(request, "skill_files.html", dossier, "files", shown=shown, here=here)
-
-
-def _raw_address(dossier: Dossier, path: str) -> str:
-    asked = urlencode({"path": path, "version": dossier.ref.number})
-    return f"/api/v1/skills/{quote(dossier.skill.canonical)}/file?{asked}"
 
 
 async def _view(file: SkillFile, raw: str, part: int, highlighter: Highlighter) -> ViewedFile:

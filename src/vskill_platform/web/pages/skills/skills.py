@@ -83,14 +83,6 @@ class Choice(msgspec.Struct, frozen=True):
     chosen: bool
 
 
-class FacetGroup(msgspec.Struct, frozen=True):
-    """One facet."""
-
-    name: str
-    title: str
-    choices: tuple[Choice, ...]
-
-
 class Results(msgspec.Struct, frozen=True):
     """What the list shows."""
 
@@ -114,7 +106,7 @@ async def skills(request: Request) -> Response:
         "results": results,
         "chosen": _chosen_filters(asked),
         "sorts": SORTS,
-        "groups": _groups(asked, counts),
+        "groups": [(name, title, _choices(asked, name, counts)) for name, title in FACETS.items()],
         "counts": counts,
         "is_partial": request.headers.get("hx-request-type") == "partial",
     }
@@ -169,10 +161,6 @@ async def _results(request: Request, asked: SkillsQuery) -> Results:
 def _without_pass(blocked: PublishedSkill) -> PublishedSkill:
     """As it will be listed once the pass over the blocklist has come by: withdrawn."""
     return msgspec.structs.replace(blocked, certification=None, listing=None)
-
-
-def _groups(asked: SkillsQuery, counts: Facets) -> list[FacetGroup]:
-    return [FacetGroup(name, title, _choices(asked, name, counts)) for name, title in FACETS.items()]
 
 
 def _choices(asked: SkillsQuery, name: str, counts: Facets) -> tuple[Choice, ...]:

@@ -2,7 +2,6 @@
 refused. Its address can be shared and loaded again; with a script it follows every change by itself.
 """
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -10,7 +9,6 @@ from vskill_platform.actions.submissions.hand_ins import (
     PAGES,
     SHOW_HAND_IN,
     HandInRequest,
-    HandInSkill,
     HandInView,
 )
 from vskill_platform.domain.submissions.states import StateCategory
@@ -35,62 +33,29 @@ KINDS = {
 }
 
 
-class SkillCount(msgspec.Struct, frozen=True):
-    """How many skills of a hand-in are of one kind."""
-
-    kind: str
-    number: int
-    label: str
-    tone: str
-
-
-class ShownHandIn(msgspec.Struct, frozen=True):
-    """Everything about one hand-in."""
-
-    view: HandInView
-    #: Of the kinds that there are.
-    counts: tuple[SkillCount, ...]
-    address: str
-    cursor: str
-
-    @property
-    def title(self) -> str:
-        """What can be said truly now: how many are published of how many, once nothing goes on any more."""
-        total = len(self.view.skills)
-        if not self.view.ended:
-            return f"Checking {total} {'skill' if total == 1 else 'skills'}"
-        published = next((one.number for one in self.counts if one.kind == StateCategory.PUBLISHED), 0)
-        return f"{published} of {total} published"
-
-    @property
-    def refresh_ms(self) -> int:
-        return RESTING_MS if self.view.ended else MOVING_MS
-
-
 async def show_page(request: Request) -> Response:
     cursor = await page_cursor(request)
     view = await _read_view(request)
-    shown = ShownHandIn(
+    kinds = [REFUSED if one.submission is None else one.submission.category for one in view.skills]
+    total = len(view.skills)
+    title = f"Checking {total} {'skill' if total == 1 else 'skills'}"
+    if view.ended:
+        title = f"{kinds.count(StateCategory.PUBLISHED.value)} of {total} published"
+    return render(
+        request,
+        "hand_in.html",
         view=view,
-        counts=count_kinds(view.skills),
+        title=title,
+        counts=[(kinds.count(kind), *words) for kind, words in KINDS.items() if kind in kinds],
         address=f"{public_address(request)}{PAGES}/{view.id}",
         cursor=cursor,
+        refresh_ms=RESTING_MS if view.ended else MOVING_MS,
     )
-    return render(request, "hand_in.html", shown=shown)
 
 
 async def _read_view(request: Request) -> HandInView:
     wanted = HandInRequest(hand_in_id=request.path_params["hand_in_id"])
     return await SHOW_HAND_IN(services_of(request), principal_of(request), wanted)
-
-
-def count_kinds(skills: tuple[HandInSkill, ...]) -> tuple[SkillCount, ...]:
-    kinds = [REFUSED if one.submission is None else one.submission.category for one in skills]
-    return tuple(
-        SkillCount(kind, kinds.count(kind), label, tone)
-        for kind, (label, tone) in KINDS.items()
-        if kind in kinds
-    )
 
 
 async def live(request: Request) -> Submissions:

@@ -29,7 +29,7 @@ from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.submissions.states import State, StateCategory, category_of
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.web.charts import Chart, latency_chart, queue_chart
+from vskill_platform.web.charts import latency_chart, queue_chart
 from vskill_platform.web.kept import answer_recently
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.problems import RETRY_AFTER_S
@@ -46,7 +46,9 @@ ACTIVITY_AGE_S = 5.0
 SLOT_MS = 900_000
 SLOTS = 24
 
-LABELS = {
+#: Of each card, in their order; without a category it is about all.
+LABELS: dict[StateCategory | None, tuple[str, str]] = {
+    None: ("All", ""),
     StateCategory.WAITING: ("Waiting", ""),
     StateCategory.RUNNING: ("Running", "info"),
     StateCategory.REVIEW: ("Needs review", "warn"),
@@ -65,55 +67,57 @@ class QueueQuery(Asked, frozen=True):
     after: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)] | None = None
 
 
-class Card(msgspec.Struct, frozen=True):
-    """A number that is a filter."""
-
-    name: str
-    label: str
-    kind: str
-    #: None is unknown.
-    count: int | None
-    link: str
-    current: bool
-
-
 async def queue(request: Request) -> Response:
-    query = query_of(request, QueueQuery)
-    within_s = services_of(request).pace.page_within_s
-    try:
-        async with asyncio.timeout(within_s):
-            look = await _look(request, query)
-            cursor = await sealed_cursor(request, look.cursor)
-    except TimeoutError:
-        return _unreachable(request, query, StoreTimeout())
-    except PlatformError as error:
-        if error.status < StoreUnavailable.status:
-            raise
-        return _unreachable(request, query, error)
-    return render(
-        request,
-        "queue.html",
-        **_always(query, look.counts),
-        look=look,
-        cursor=cursor,
-        charts=_charts(look),
-        next_link=_link(query, after=look.found.after) if look.found.after else "",
-        problem="",
-    )
-
-
-async def _look(request: Request, query: QueueQuery) -> QueueLook:
-    services, reader = services_of(request), principal_of(request)
+    query, services = query_of(request, QueueQuery), services_of(request)
     asked = ListSubmissions(
         state=query.state, category=query.category, q=query.q, after=query.after, limit=PAGE
     )
-    return await look_at_queue(
-        services,
-        reader,
-        asked,
-        health=lambda: recent_health(request),
-        activity=lambda: recent_activity(request),
+    look, cursor = None, ""
+    error: PlatformError | None = None
+    try:
+        async with asyncio.timeout(services.pace.page_within_s):
+            look = await look_at_queue(
+                services,
+                principal_of(request),
+                asked,
+                health=lambda: recent_health(request),
+                activity=lambda: recent_activity(request),
+            )
+            cursor = await sealed_cursor(request, look.cursor)
+    except TimeoutError:
+        error = StoreTimeout()
+    except PlatformError as found:
+        if found.status < StoreUnavailable.status:
+            raise
+        error = found
+    return _show(request, query, None if error else look, cursor, error)
+
+
+def _show(
+    request: Request, query: QueueQuery, look: QueueLook | None, cursor: str, error: PlatformError | None
+) -> Response:
+    """The page; without a look at the store, without numbers and with the reason."""
+    counts = None if look is None else look.counts
+    slots = () if look is None else look.activity.slots(SLOT_MS, SLOTS)
+    following = None if look is None else look.found.after
+    shown = render(
+        request,
+        "queue.html",
+        200 if error is None else error.status,
+        query=query,
+        cards=[_card(category, query, counts) for category in LABELS],
+        states=tuple((state, None if counts is None else counts.by_state[state.value]) for state in State),
+        first_link=_link(query, after=None) if query.after else "",
+        clear_link="/queue" if query != QueueQuery() else "",
+        look=look,
+        cursor=cursor,
+        charts=() if look is None else (queue_chart(slots), latency_chart(slots)),
+        next_link=_link(query, after=following) if following else "",
+        problem="" if error is None else error.public_message,
     )
+    if error is not None:
+        shown.headers["retry-after"] = str(RETRY_AFTER_S)
+    return shown
 
 
 async def recent_health(request: Request) -> HealthAnswer:
@@ -131,68 +135,26 @@ async def recent_activity(request: Request) -> QueueActivity:
     return await answer_recently(request, "activity", ACTIVITY_AGE_S, lambda: read_activity(reader))
 
 
-def _unreachable(request: Request, query: QueueQuery, error: PlatformError) -> Response:
-    """The page without numbers, with the reason why the store cannot be read."""
-    context = _always(query, None)
-    shown = render(
-        request,
-        "queue.html",
-        error.status,
-        **context,
-        look=None,
-        cursor="",
-        charts=(),
-        next_link="",
-        problem=error.public_message,
-    )
-    shown.headers["retry-after"] = str(RETRY_AFTER_S)
-    return shown
-
-
-def _always(query: QueueQuery, counts: StatsView | None) -> dict[str, object]:
-    """What is there whether or not the store is."""
-    return {
-        "query": query,
-        "cards": _cards(query, counts),
-        "states": tuple((state, None if counts is None else counts.by_state[state.value]) for state in State),
-        "first_link": _link(query, after=None) if query.after else "",
-        "clear_link": "/queue" if query != QueueQuery() else "",
-    }
-
-
-def _cards(query: QueueQuery, counts: StatsView | None) -> tuple[Card, ...]:
-    everything = Card(
-        name="all",
-        label="All",
-        kind="",
-        count=None if counts is None else counts.total,
-        link=_link(QueueQuery(q=query.q)),
-        current=query.category is None and query.state is None,
-    )
-    return (everything, *(_card(category, query, counts) for category in StateCategory))
-
-
-def _card(category: StateCategory, query: QueueQuery, counts: StatsView | None) -> Card:
+def _card(category: StateCategory | None, query: QueueQuery, counts: StatsView | None) -> dict[str, object]:
+    """A number that is a filter."""
     label, kind = LABELS[category]
-    return Card(
-        name=category.value,
-        label=label,
-        kind=kind,
-        count=None if counts is None else counts.by_category[category.value],
-        link=_link(QueueQuery(category=category, q=query.q)),
-        current=query.category is category,
-    )
+    count = None  # it is unknown
+    if counts is not None:
+        count = counts.total if category is None else counts.by_category[category.value]
+    return {
+        "name": "all" if category is None else category.value,
+        "label": label,
+        "kind": kind,
+        "count": count,
+        "link": _link(QueueQuery(category=category, q=query.q)),
+        "current": query.category is category and (category is not None or query.state is None),
+    }
 
 
 def _link(query: QueueQuery, **changes: str | None) -> str:
     given = {**msgspec.to_builtins(query), **changes}
     parts = {name: value for name, value in given.items() if value}
     return f"/queue?{urlencode(parts)}" if parts else "/queue"
-
-
-def _charts(look: QueueLook) -> tuple[Chart, ...]:
-    slots = look.activity.slots(SLOT_MS, SLOTS)
-    return queue_chart(slots), latency_chart(slots)
 
 
 # Live.
@@ -205,7 +167,12 @@ class QueueRows(msgspec.Struct, frozen=True):
 
     def write(self, batch: EventBatch) -> bytes:
         rows = b"".join(self._row(update) for update in batch.updates)
-        return rows + (b"" if batch.counts is None else _counts(stats_view(batch.counts), batch.cursor))
+        if batch.counts is None:
+            return rows
+        counts = stats_view(batch.counts)
+        return rows + frame(
+            "counts", {"all": counts.total, **counts.by_category, **counts.by_state}, batch.cursor
+        )
 
     def _row(self, update: Update) -> bytes:
         record = update.record
@@ -214,10 +181,6 @@ class QueueRows(msgspec.Struct, frozen=True):
         html = environment().get_template("queue_row.html").render(row=queue_row(record))
         data = {"id": record.id, "category": category_of(record.state), "state": record.state, "html": html}
         return frame("row", data, update.cursor)
-
-
-def _counts(counts: StatsView, cursor: str) -> bytes:
-    return frame("counts", {"all": counts.total, **counts.by_category, **counts.by_state}, cursor)
 
 
 async def live(_request: Request) -> QueueRows:

@@ -11,11 +11,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_client.wire.submissions import PositionView, SubmitSkill, UploadSkill
-from vskill_core.capability import SkillCapability
+from vskill_client.wire.submissions import SubmitSkill, UploadSkill
 from vskill_core.errors import InvalidInput
 from vskill_core.findings import Finding, FindingKind, ScanStatus, StaticReport
-from vskill_core.form import FormNote
 from vskill_core.naming import name_note
 from vskill_platform.actions.review.appeals import APPEAL, why_no_appeal
 from vskill_platform.actions.review.change_requests import ANSWER
@@ -31,12 +29,10 @@ from vskill_platform.actions.submissions.submissions import (
     read_run,
     rights_object,
 )
-from vskill_platform.actions.visibility import Viewer
 from vskill_platform.actions.wire import Asked
-from vskill_platform.domain.signals import Signal
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import EXHAUSTED, EntryPoint, Submission
-from vskill_platform.domain.submissions.timeline import Stay, stays, time_by_state
+from vskill_platform.domain.submissions.timeline import stays, time_by_state
 from vskill_platform.domain.verdicts.verdict_words import VerdictWords, words_for_scan
 from vskill_platform.intake.submit import IntakeOutcome
 from vskill_platform.web.flash import see_other
@@ -75,93 +71,59 @@ class Offers(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-class ShownSubmission(msgspec.Struct, frozen=True):
-    """Everything about one run."""
-
-    record: Submission
-    #: The run that is the submission's present.
-    current_run: int
-    stays: tuple[Stay, ...]
-    timings: dict[State, int]
-    position: PositionView | None
-    findings: tuple[Finding, ...]
-    more_findings: int
-    #: What the registry noticed and a reviewer must look at.
-    signals: tuple[Signal, ...]
-    #: What its author should correct in SKILL.md.
-    notes: tuple[FormNote, ...]
-    #: There is a report of this run.
-    is_scanned: bool
-    #: The capability card; None: its report was made before there were cards.
-    card: tuple[SkillCapability, ...] | None
-    #: What was looked at; None before the scan, and where it is blocked.
-    words: VerdictWords | None
-    remedies: tuple[str, ...]
-    offers: Offers
-    viewer: Viewer
-    skill: str | None
-    cursor: str
-    now: int
-
-    @property
-    def name_note(self) -> str | None:
-        return name_note(self.record.skill_name, self.record.declared_name)
-
-    @property
-    def is_current(self) -> bool:
-        return self.record.run == self.current_run
-
-    @property
-    def earlier_runs(self) -> tuple[int, ...]:
-        least = max(self.current_run - MOST_RUNS, 1)
-        return tuple(run for run in range(self.current_run, least - 1, -1) if run != self.record.run)
-
-    @property
-    def refresh_ms(self) -> int:
-        return MOVING_MS if self.record.state.active and self.is_current else RESTING_MS
-
-
 async def submission(request: Request) -> Response:
-    shown = await _read_page(request, query_of(request, RunQuery).run)
+    """One run: the one that is asked for, or the one that is the submission's present."""
+    reader, cursor = principal_of(request), await page_cursor(request)
+    submission_id = request.path_params["submission_id"]
+    current, record = await read_run(reader, submission_id, query_of(request, RunQuery).run)
+    position, offers, now = None, Offers(), services_of(request).kv.now()
+    if record is current:
+        position = await find_position(reader, record, lambda: recent_activity(request))
+        offers = await _offers(request, record)
+    is_current = record.run == current.run
+    shown = {
+        "record": record,
+        "current_run": current.run,
+        "is_current": is_current,
+        "earlier_runs": [
+            run for run in range(current.run, max(current.run - MOST_RUNS, 1) - 1, -1) if run != record.run
+        ],
+        "name_note": name_note(record.skill_name, record.declared_name),
+        "stays": stays(record, now),
+        "timings": time_by_state(record, now),
+        "position": position,
+        "remedies": remedies_of(record),
+        "offers": offers,
+        "viewer": viewer_of(request),
+        "skill": published_name(current),
+        "cursor": cursor,
+        "now": now,
+        "refresh_ms": MOVING_MS if record.state.active and is_current else RESTING_MS,
+        **_findings(record, await report_of(record)),
+    }
     return page_with_flash(request, "submission.html", shown=shown)
 
 
-async def _read_page(request: Request, run: int | None) -> ShownSubmission:
-    services = services_of(request)
-    kv = services.kv
-    cursor = await page_cursor(request)
-    submission_id = request.path_params["submission_id"]
-    current, record = await read_run(principal_of(request), submission_id, run)
-    now = kv.now()
-    report = await report_of(record)
+def _findings(record: Submission, report: StaticReport | None) -> dict[str, object]:
+    """What the scan says about the run."""
     counting = _counting(record, report)
-    return ShownSubmission(
-        record=record,
-        current_run=current.run,
-        stays=stays(record, now),
-        timings=time_by_state(record, now),
-        position=await _position(request, record) if record is current else None,
-        findings=counting[:MOST_FINDINGS],
-        more_findings=max(len(counting) - MOST_FINDINGS, 0),
-        signals=_signals(record),
-        notes=report.notes if report is not None else (),
-        is_scanned=report is not None,
-        card=report.capabilities if report else None,
-        words=_words(record, report),
-        remedies=remedies_of(record),
-        offers=await _offers(request, record) if record is current else Offers(),
-        viewer=viewer_of(request),
-        skill=published_name(current),
-        cursor=cursor,
-        now=now,
-    )
-
-
-async def _position(request: Request, record: Submission) -> PositionView | None:
-    return await find_position(principal_of(request), record, lambda: recent_activity(request))
+    # Those that wait for a reviewer, or waited when a reviewer refused it.
+    noticed = record.evidence.noticed if record.evidence and record.state is not State.PUBLISHED else ()
+    return {
+        "findings": counting[:MOST_FINDINGS],
+        "more_findings": max(len(counting) - MOST_FINDINGS, 0),
+        "signals": [signal for signal in noticed if signal.holds],
+        # What its author should correct in SKILL.md.
+        "notes": report.notes if report else (),
+        "is_scanned": report is not None,
+        # None: its report was made before there were cards.
+        "card": report.capabilities if report else None,
+        "words": _words(record, report),
+    }
 
 
 def _words(record: Submission, report: StaticReport | None) -> VerdictWords | None:
+    """What was looked at; None before the scan, and where it is blocked."""
     evidence = record.evidence
     if evidence is None or record.state is State.BLOCKED:
         return None
@@ -180,14 +142,9 @@ def _counting(record: Submission, report: StaticReport | None) -> tuple[Finding,
     return tuple(one for one in found if one.kind is not FindingKind.CAPABILITY or one.rule_id in named)
 
 
-def _signals(record: Submission) -> tuple[Signal, ...]:
-    """Those that wait for a reviewer, or waited when a reviewer refused it."""
-    noticed = record.evidence.noticed if record.evidence and record.state is not State.PUBLISHED else ()
-    return tuple(one for one in noticed if one.holds)
-
-
 async def _offers(request: Request, record: Submission) -> Offers:
-    has_rights = await may(principal_of(request), Right.SUBMITTER, rights_object(record))
+    principal = principal_of(request)
+    has_rights = await may(principal, Right.SUBMITTER, rights_object(record))
     refusal = why_no_appeal(record)
     note = ""
     if not has_rights and (not record.state.terminal or refusal is None):
@@ -195,10 +152,11 @@ async def _offers(request: Request, record: Submission) -> Offers:
     elif has_rights and record.state.failure and refusal is not None:
         note = f"There is no appeal: {refusal[0].lower()}{refusal[1:]}"
     is_upload = record.identity.is_upload
+    is_own = UPLOAD.allows(principal) and (principal.account or "").lower() == record.identity.owner
     return Offers(
         cancel=has_rights and not record.state.terminal,
         resubmit=record.state.ends_run and (not is_upload or (has_rights and _may_end_otherwise(record))),
-        correct=record.state.ends_run and is_upload and _is_own_upload(request, record),
+        correct=record.state.ends_run and is_upload and is_own,
         review=has_rights and refusal is None,
         answer=has_rights and record.change_request is not None,
         note=note,
@@ -209,11 +167,6 @@ def _may_end_otherwise(record: Submission) -> bool:
     """Whether the same bytes could end in another way: the last run ended for a reason that is not in them."""
     exhausted = record.decision is not None and EXHAUSTED in record.decision.rule_ids
     return record.state is State.DEQUEUED or exhausted
-
-
-def _is_own_upload(request: Request, record: Submission) -> bool:
-    principal = principal_of(request)
-    return UPLOAD.allows(principal) and (principal.account or "").lower() == record.identity.owner
 
 
 # What people do.
