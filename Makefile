@@ -44,7 +44,7 @@ LOCK_ALONE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --
 LOCK := $(LOCK_ALONE) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup analysers run test test-slow test-clients test-machine test-all test-judge test-long node browser nginx screenshots check format sim fuzz chaos bench coverage snapshots mutants lock build reference audit measures clean
+.PHONY: help setup analysers run test test-slow test-clients test-machine test-all test-judge test-long node browser nginx screenshots check format sim fuzz chaos bench coverage snapshots mutants lock build release reference audit measures clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -193,9 +193,11 @@ lock: $(READY) ## Write the lock files anew (UPGRADE=1 takes the newest versions
 	@$(LOCK_ALONE) --no-deps --group judge --output-file requirements-judge.lock
 	@echo "lock: requirements.lock, requirements-dev.lock, requirements-bench.lock, requirements-analysers.lock, requirements-tools.lock, requirements-judge.lock"
 
-build: $(READY) ## Build the wheels of registry, client and scanner and the source archive into dist/
-	@$(BIN)/python -m hatchling build --clean
-	@for part in client scan; do (cd packages/$$part && $(abspath $(BIN))/python -m hatchling build --target wheel -d $(CURDIR)/dist) || exit 1; done
+build: $(TOOLS_READY) ## Make everything of a release in dist/: wheels, source archive, image context, notes, checksums
+	@sh tools/release.sh build
+
+release: build ## The same, and install each wheel into a fresh environment and run it
+	@sh tools/release.sh check
 
 reference: $(READY) ## Write the generated parts of the documents anew
 	@$(BIN)/python -m tools.reference

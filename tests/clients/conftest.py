@@ -20,6 +20,8 @@ from tests.clients.clients import (
 )
 from tests.clients.private import running_private
 from tests.clients.registry import Registry, running
+from tests.support.wheels import make_wheelhouse
+from vskill_platform.web.clients.own_client import NEEDED
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +42,12 @@ def installed():
     if found is None:
         pytest.skip("the npm clients are not installed: run `make test-all`, or `make node` once")
     return found
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory):
+    """What our own client needs of others."""
+    return make_wheelhouse(tmp_path_factory.mktemp("index") / "wheels", *NEEDED)
 
 
 @pytest.fixture

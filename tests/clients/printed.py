@@ -17,7 +17,20 @@ REFERENCE = "docs/reference/clients.md"
 #: How the documents write the registry's address.
 ADDRESSES = ("http://127.0.0.1:8080", "https://skills.example.org", "http://HOST")
 #: What stands for a program of its own at the beginning of a line.
-PROGRAMS = ("npx", "claude", "codex", "copilot", "gemini", "opencode", "vskill-platform", "/plugin", "curl")
+PROGRAMS = (
+    "npx",
+    "claude",
+    "codex",
+    "copilot",
+    "gemini",
+    "opencode",
+    "vskill-platform",
+    "vskill-client",
+    "uv",
+    "uvx",
+    "/plugin",
+    "curl",
+)
 #: Begin a command only where a document leaves `npx` out.
 SHORT = ("skills", "clawhub", "vskill")
 
@@ -58,7 +71,14 @@ class PrintedLine(msgspec.Struct, frozen=True):
             # What it writes is read by the client itself, and by none that was told before.
             told = words[words.index("connect") + 1]
             return told if told == "opencode" else f"connect {told}"
-        return {"/plugin": "claude", "export": "clawhub", "unzip": "curl"}.get(words[0], words[0])
+        others = {
+            "/plugin": "claude",
+            "export": "clawhub",
+            "unzip": "curl",
+            "uv": "vskill-client",
+            "uvx": "vskill-client",
+        }
+        return others.get(words[0], words[0])
 
     def fill(self, values: Mapping[str, str]) -> str:
         """With the values of placeholders, in their order. Inside Claude Code a line begins with a slash; the same

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.clients.clients import Claude, Client, Copilot, Gemini, Installed, OpenCode
 from tests.clients.registry import Registry, read_files, write_files
+from tests.support.uv import uv_variables
 from tests.support.worlds import write_curl
 
 #: What clients note for themselves beside a skill.
@@ -17,8 +18,9 @@ NOTES = (".clawhub/",)
 class Terminal(Client):
     """A shell in which every client is a command."""
 
-    def __init__(self, installed: Installed, registry: Registry, folder: Path) -> None:
+    def __init__(self, installed: Installed, registry: Registry, folder: Path, wheels: Path) -> None:
         super().__init__(installed, registry, folder)
+        self._wheels = wheels
         self._exported: list[str] = []
         self._programs = folder / "programs"
         self._programs.mkdir()
@@ -30,6 +32,8 @@ class Terminal(Client):
         for name in ("claude", "codex", "copilot", "opencode"):
             self._write(name, f'exec {getattr(installed, name)} "$@"')
         self._write("gemini", f'exec {node} {modules / Gemini.script} "$@"')
+        for name in ("uv", "uvx"):
+            self._write(name, f'exec {Path(sys.executable).parent / name} "$@"')
         self._write("vskill-platform", f'exec {sys.executable} -m vskill_platform "$@"')
         # Gemini CLI asks for each folder once whether to trust it; the rest of what it asks is answered.
         write_files(
@@ -52,7 +56,8 @@ class Terminal(Client):
         for client in (Claude, Copilot, Gemini, OpenCode):
             own |= client(self._installed, self.registry, self._folder).variables()
         # `skills` asks nothing where an agent runs it.
-        return own | {"PATH": f"{self._programs}{os.pathsep}{own['PATH']}", "AI_AGENT": "claude"}
+        places = (str(self._programs), str(self.home / ".local" / "bin"), own["PATH"])
+        return own | {"PATH": os.pathsep.join(places), "AI_AGENT": "claude", **uv_variables(self._wheels)}
 
     def paste(self, line: str, given: str = "") -> str:
         """Run one line; what was exported before holds."""

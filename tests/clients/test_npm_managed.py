@@ -98,7 +98,7 @@ def test_opencode_has_the_skills(published, opencode: OpenCode, tmp_path):
 
 @pytest.mark.parametrize("name", ["claude", "codex", "copilot"])
 def test_the_recall_line_of_the_page_takes_a_skill_from_the_model(
-    published, installed, request, model, tmp_path, name
+    published, installed, request, model, tmp_path, name, wheels
 ):
     """What the managed file turned on, and what a person chose: both are given before, and neither afterwards."""
     client: Claude | Codex | Copilot = request.getfixturevalue(name)
@@ -117,7 +117,7 @@ def test_the_recall_line_of_the_page_takes_a_skill_from_the_model(
     assert [slug for slug in slugs if f"called {slug}," in client.ask_model(model)] == slugs
     for canonical in made:
         published.command("skill", "takedown", canonical, "--reason", "it steals tokens")
-    terminal = Terminal(installed, published, tmp_path)
+    terminal = Terminal(installed, published, tmp_path, wheels)
     terminal.etc = client.etc
     (line,) = [one for one in block_lines(COMPANY) if one.client == name]
     terminal.paste(line.text)

@@ -98,16 +98,16 @@ def run_lines(
 
 
 @pytest.fixture
-def terminals(installed, registry: Registry, tmp_path):
-    return Terminals(installed, registry, tmp_path)
+def terminals(installed, registry: Registry, wheels, tmp_path):
+    return Terminals(installed, registry, tmp_path, wheels)
 
 
 class Terminals(dict[str, Terminal]):
     """One for each client, made when it is asked for."""
 
-    def __init__(self, installed: Installed, registry: Registry, folder: Path) -> None:
+    def __init__(self, installed: Installed, registry: Registry, folder: Path, wheels: Path) -> None:
         super().__init__()
-        self._made = lambda place: Terminal(installed, registry, place)
+        self._made = lambda place: Terminal(installed, registry, place, wheels)
         self._folder = folder
 
     def __missing__(self, client: str) -> Terminal:
@@ -127,6 +127,7 @@ def test_the_page_about_clients(registry, canonical, token, terminals):
         "codex",
         "copilot",
         "gemini",
+        "vskill-client",
         "curl",
     }
     run_lines(lines, terminals, values(registry, canonical, token, "by-page"), FILES)
@@ -140,10 +141,10 @@ def test_the_page_of_a_skill(registry, canonical, token, terminals):
 
 
 @pytest.mark.node
-def test_the_page_of_a_private_skill(private: PrivateRegistry, installed, tmp_path):
+def test_the_page_of_a_private_skill(private: PrivateRegistry, installed, wheels, tmp_path):
     """With the token where the page says so: in git's helper, and in the settings of Claude Code."""
     registry = private.registry
-    terminals = Terminals(installed, registry, tmp_path)
+    terminals = Terminals(installed, registry, tmp_path, wheels)
     for client in ("skills", "claude", "codex", "copilot"):
         keep_for_git(terminals[client].home, private.url, private.member)
     page = f"/skills/{HIDDEN}"
@@ -156,14 +157,22 @@ def test_the_page_of_a_private_skill(private: PrivateRegistry, installed, tmp_pa
     claude.settings().write_text(json.dumps({"extraKnownMarketplaces": known}))
     claude.start_session()
     run_lines(lines, terminals, values(registry, HIDDEN, private.member, "by-private-page"), HIDDEN_FILES)
-    assert {one.client for one in lines} >= {"skills", "clawhub", "claude", "codex", "copilot", "curl"}
+    assert {one.client for one in lines} >= {
+        "skills",
+        "clawhub",
+        "claude",
+        "codex",
+        "copilot",
+        "vskill-client",
+        "curl",
+    }
 
 
 @pytest.mark.node
-def test_connect_a_client(registry, canonical, token, terminals, installed, tmp_path):
+def test_connect_a_client(registry, canonical, token, terminals, installed, wheels, tmp_path):
     """What is typed inside Claude Code adds the document, and what is typed outside the repository, of one name."""
     (tmp_path / "inside").mkdir()
-    inside = Terminals(installed, registry, tmp_path / "inside")
+    inside = Terminals(installed, registry, tmp_path / "inside", wheels)
     lines, filled = document_lines(HOW_TO), values(registry, canonical, token, "by-how-to")
     run_lines([one for one in lines if one.text[0] != "/"], terminals, filled, FILES)
     run_lines([one for one in lines if one.text[0] == "/"], inside, filled, FILES)

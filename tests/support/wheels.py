@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import venv
+import zipfile
 from importlib import metadata
 from pathlib import Path
 
@@ -44,6 +45,37 @@ def make_environment(folder: Path, wheel: Path) -> Path:
         check=True,
     )  # fmt: skip
     return folder
+
+
+def make_wheelhouse(folder: Path, *names: str) -> Path:
+    """Wheels of these packages and of all that they need, made from what is installed here: an index for a test, which
+    has no network."""
+    folder.mkdir()
+    seen: set[str] = set()
+    left = list(names)
+    while left:
+        found = metadata.distribution(left.pop())
+        if found.name in seen:
+            continue
+        seen.add(found.name)
+        _repack(found, folder)
+        needed = (Requirement(one) for one in found.requires or ())
+        left += [one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": ""})]
+    return folder
+
+
+def _repack(found: metadata.Distribution, folder: Path) -> None:
+    said = (found.read_text("WHEEL") or "").splitlines()
+    tags = [line.removeprefix("Tag: ").split("-") for line in said if line.startswith("Tag: ")]
+    tag = "-".join(".".join(dict.fromkeys(part)) for part in zip(*tags, strict=True))
+    files = [one for one in found.files or () if not {"..", "__pycache__"} & set(one.parts)]
+    name = found.name.replace("-", "_")
+    with zipfile.ZipFile(folder / f"{name}-{found.version}-{tag}.whl", "w") as wheel:
+        for one in files:
+            if one.name != "RECORD":
+                wheel.write(str(found.locate_file(one)), str(one))
+            else:
+                wheel.writestr(str(one), "".join(f"{each},,\n" for each in files))
 
 
 def _link(found: metadata.Distribution, site: Path) -> None:

@@ -404,6 +404,8 @@ OPEN = {
     "GET /metrics",
     "GET /.well-known/vskill-keys.json",
     "GET /.well-known/vskill-keys.pem",
+    # The client, with which people sign in.
+    "GET /client/{file}",
     "GET /signin",
     "POST /signin",
     "POST /signin/github",

@@ -164,6 +164,7 @@ ASKED: tuple[Ask, ...] = (
     *get("/readyz", hide=frozenset({"store"})),
     *get("/.well-known/vskill-keys.json"),
     *get("/.well-known/vskill-keys.pem"),
+    *get("/client/{file}", "/client/vskill_client-0.0.1-py3-none-any.whl"),
     *get("/.well-known/vskill-revocations.json"),
     *get("/api/v1/revocations", "/api/v1/revocations", "/api/v1/revocations?after=1"),
     *get("/revocations.xml"),

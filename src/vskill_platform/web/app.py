@@ -33,6 +33,7 @@ from vskill_platform.web.clients import (
     git_marketplace,
     marketplace,
     mcp,
+    own_client,
     plugin_git,
     wellknown,
 )
@@ -65,6 +66,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *plugin_git.ENDPOINTS,
     *git_marketplace.ENDPOINTS,
     *mcp.ENDPOINTS,
+    *own_client.ENDPOINTS,
     *pages.ENDPOINTS,
 )
 

@@ -166,9 +166,17 @@ def _plan(client: str, address: ListAddress, *, has_token: bool) -> list[Planned
         path, before = _read(home / ".gitconfig")
         head = f'[credential "{address.registry}"]'
         if head not in before:
+            _refuse_passing_install()
             helper = f"!{current_destination().program} git-credential"
             planned.append((path, put_section(before, f"{head}\n\thelper = {helper}\n")))
     return [PlannedEntry(path, after, put) for path, (after, put) in planned]
+
+
+def _refuse_passing_install() -> None:
+    """Git calls the helper later. What `uvx` runs lies in a cache, which may be gone by then."""
+    if any((folder / "CACHEDIR.TAG").exists() for folder in Path(sys.prefix).parents):
+        message = "Git would call this command later, and uvx keeps it in a cache only."
+        raise InvalidInput(message, field="client", fix="install it with `uv tool install`, then connect")
 
 
 def _refuse_other(path: Path, text: str, name: str) -> None:

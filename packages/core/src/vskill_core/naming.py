@@ -36,6 +36,7 @@ RESERVED_OWNERS = frozenset(
         "blocklist",
         "check-updates",
         "clawhub",
+        "client",
         "collection",
         "collections",
         "docs",

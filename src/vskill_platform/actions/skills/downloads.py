@@ -16,7 +16,7 @@ from vskill_client.wire.skills import (
     SkillRequest,
 )
 from vskill_core.archives import TAR_TYPE, tar_archive, zip_archive
-from vskill_core.dsse import ENVELOPE_TYPE
+from vskill_core.dsse import ENVELOPE_TYPE, seal
 from vskill_core.errors import Ambiguous, Blocked, NotFound, Withdrawn
 from vskill_platform.actions.action import Allowance, Services, action_for
 from vskill_platform.actions.principal import Principal
@@ -25,7 +25,7 @@ from vskill_platform.actions.skills.installs import count_install_of
 from vskill_platform.actions.skills.skill_contents import read_attestation, read_files
 from vskill_platform.actions.skills.skill_names import find_installable, find_skill
 from vskill_platform.domain.people.token import TokenScope
-from vskill_platform.store.recall.attestations import public_keys
+from vskill_platform.store.recall.attestations import public_keys, remember_signer
 
 
 async def download(services: Services, reader: Principal, request: DownloadVersion) -> bytes:
@@ -41,6 +41,15 @@ async def show_attestation(reader: Principal, request: AttestedVersion) -> bytes
 async def show_keys(_request: KeysRequest) -> KeySet:
     """Every public key, the one that signs now first."""
     return KeySet(tuple(key.jwk for key in await public_keys()))
+
+
+async def sign(services: Services, statement: bytes) -> bytes:
+    """An envelope around a statement, by the key that signs now."""
+    if services.signing is None:
+        raise NotFound("This process has no key to sign with.")
+    key = await services.signing.current()
+    await remember_signer(key.public)
+    return seal(statement, key)
 
 
 async def count_install(reader: Principal, request: SkillRequest) -> InstallAnswer:

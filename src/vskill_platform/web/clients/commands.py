@@ -6,11 +6,13 @@ import shlex
 import msgspec
 
 from vskill_core.naming import hyphenate
+from vskill_platform.web.clients.own_client import client_command
 
 _SAME = "The archive is the same bytes every time."
 _ITS_OWNER = "The list holds all of the owner's skills."
 _BY_HELPER = "Needs the token in git's credential helper."
 _NODE_AND_HELPER = "Needs Node 22, and the token in git's credential helper."
+_OURS = "This registry's own client, from this registry; needs uv."
 _INSIDE = "Inside Claude Code; a marketplace of the whole owner is one address up."
 
 
@@ -36,6 +38,8 @@ def install_commands(
     archive = f"-o {name}.zip {_word(f'{base_url}/api/v1/skills/{canonical}/archive')}"
     unzip = f"unzip {name}.zip -d {name}"
     install = f"{clawhub} install {_word(flat_name(canonical))}"
+    client = client_command(base_url)
+    own = f"{client} --registry {base_url} install {_word(canonical)}"
     by_list = _from_list(base_url, canonical, listed, _BY_HELPER if with_token else _ITS_OWNER)
     if with_token:
         by_settings = f"Once the settings of Claude Code name {marketplace} with the token."
@@ -45,6 +49,7 @@ def install_commands(
             Way("clawhub", "clawhub", (f"{clawhub} login --token TOKEN", install)),
             Way("claude", "Claude Code", (claude,), by_settings),
             *by_list,
+            Way("own", "vskill-client", (f"{client} login {base_url}", own), _OURS),
             Way("curl", "curl", (curl, unzip), _SAME),
         )
     place = install_address(base_url, canonical)
@@ -54,6 +59,7 @@ def install_commands(
         Way("claude", "Claude Code", (f"/plugin marketplace add {marketplace}", claude), _INSIDE),
         *by_list,
         Way("gemini", "Gemini CLI", (f"gemini extensions install {repository}",)),
+        Way("own", "vskill-client", (own,), _OURS),
         Way("curl", "curl", (f"curl -fsSL {archive}", unzip), _SAME),
     )
 

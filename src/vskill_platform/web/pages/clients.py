@@ -12,6 +12,7 @@ from vskill_platform.domain.skills.catalogue import Sort
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients import mcp
 from vskill_platform.web.clients.commands import flat_name, marketplace_name
+from vskill_platform.web.clients.own_client import WHEEL, client_command
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page
@@ -31,6 +32,8 @@ async def clients(request: Request) -> Response:
         request,
         "docs_clients.html",
         base=base,
+        client=client_command(base),
+        wheel=f"{base}/client/{WHEEL}",
         example=example,
         flat=flat_name(example.canonical) if example else "owner--repo--skill",
         canonical=example.canonical if example else "owner/repo/skill",
