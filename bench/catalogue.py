@@ -20,7 +20,8 @@ from vskill_core.identity import Identity
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.skills.listing import about
-from vskill_platform.domain.skills.skill import Publication, PublishedSkill, SkillVersion, publish_version
+from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion
+from vskill_platform.domain.skills.skill_changes import Publication, publish_version
 from vskill_platform.domain.skills.synonyms import GROUPED
 from vskill_platform.domain.skills.terms import cut_terms
 from vskill_platform.domain.skills.trust import TrustFacts

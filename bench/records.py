@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from vskill_core.identity import Identity
-from vskill_platform.domain.submissions import submission
+from vskill_platform.domain.submissions import attempts, submission
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Step, Submission
 from vskill_platform.ledger.kv.entries import Put
@@ -60,7 +60,7 @@ def _drafts(now: int) -> tuple[Submission, Submission, Submission]:
         skill_name="",
         step=Step("event-1", now, "user:someone", "submitted"),
     )
-    held = submission.claim(created, token="token", worker="bench", now=now, event_ids=("event-2", "event-3"))  # noqa: S106
+    held = attempts.claim(created, token="token", worker="bench", now=now, event_ids=("event-2", "event-3"))  # noqa: S106
     step = Step("event-4", now, "worker:bench", "the scan is done")
     approved = submission.move(held, State.AUTO_APPROVED, step, digest="0" * 64, commit="0" * 40)
     return (

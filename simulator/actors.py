@@ -38,10 +38,11 @@ from vskill_platform.domain.blocklist import (
     repository_target,
 )
 from vskill_platform.domain.people.namespace import Visibility, namespace_in, namespace_of
-from vskill_platform.domain.skills import skill
+from vskill_platform.domain.skills import skill_changes
 from vskill_platform.domain.skills.skill import Certification, PublishedSkill, StatusRole
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.verdicts.decision import BlockScope, RescanDecision, RescanOutcome
+from vskill_platform.domain.verdicts.decision import BlockScope
+from vskill_platform.domain.verdicts.rescan_decision import RescanDecision, RescanOutcome
 from vskill_platform.intake.submit import (
     IntakeOutcome,
     Submitted,
@@ -54,7 +55,8 @@ from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.store.people import accounts
-from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist, remove_block
+from vskill_platform.store.recall.blocklist import add_block, remove_block
+from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.skills.skills import update_skill
 from vskill_platform.store.stored_content import read_content
 from vskill_platform.store.verdicts.rescans import apply_rescan
@@ -280,7 +282,7 @@ class People:
         return str(target)
 
     async def _unblock(self, place: Place) -> str | None:
-        page = await self._world.store.scan(keys.BLOCK)
+        page = await self._world.store.scan(keys.block.prefix)
         if not page.items:
             return None
         entry = msgspec.json.decode(self._rng.choice(page.items).value, type=BlockEntry)
@@ -318,8 +320,10 @@ class People:
     async def _yank(self, place: Place) -> None:
         found = await self._skill_of(place)
         if found is not None:
-            change = skill.StatusChange(StatusRole.OWNER, "user:sue", self._world.clock.now(), "withdrawn")
-            await update_skill(found.canonical, lambda current: skill.yank(current, change))
+            change = skill_changes.StatusChange(
+                StatusRole.OWNER, "user:sue", self._world.clock.now(), "withdrawn"
+            )
+            await update_skill(found.canonical, lambda current: skill_changes.yank(current, change))
 
     async def _take_down(self, place: Place) -> str | None:
         found = await self._skill_of(place)

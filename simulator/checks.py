@@ -22,18 +22,17 @@ from vskill_platform.domain.skills.skill import (
     listed_version,
     newest_under_review,
 )
-from vskill_platform.domain.submissions.states import State, may_move
-from vskill_platform.domain.submissions.submission import (
+from vskill_platform.domain.submissions.attempts import (
     CLAIM_MS,
     CLOCK_SLACK_MS,
     FAILED_DELAYS_MS,
     MAX_INTERRUPTED,
     UNAVAILABLE_MOST_MS,
-    Event,
-    Submission,
     owed_violation,
     violation,
 )
+from vskill_platform.domain.submissions.states import State, may_move
+from vskill_platform.domain.submissions.submission import Event, Submission
 from vskill_platform.ledger.broker.contract import Broker
 from vskill_platform.ledger.kv.collections import SKILLS, TASKS
 from vskill_platform.ledger.kv.entries import Entry, Operation, Put
@@ -127,27 +126,27 @@ class Watcher:
     async def _check(
         self, store: MemoryKV, key: str, old: Entry | None, value: bytes, puts: dict[str, bytes]
     ) -> None:
-        if key.startswith(keys.SUB):
+        if key.startswith(keys.sub.prefix):
             record = msgspec.json.decode(value, type=Submission)
             was = None if old is None else msgspec.json.decode(old.value, type=Submission)
             for written in self._check_submission(was, record, puts):
                 await self._check_publication(store, written, puts)
-        elif key.startswith((keys.SUBRUN, keys.VERSION)):
+        elif key.startswith((keys.subrun.prefix, keys.version.prefix)):
             require(old is None or old.value == value, "what is written once never changes", key)
         elif key.startswith(TASKS.prefix):
             task = msgspec.json.decode(value, type=Task)
             self._check_task(None if old is None else msgspec.json.decode(old.value, type=Task), task)
-        elif key.startswith(keys.SKILL) and not keys.is_alias(key):
+        elif key.startswith(keys.skill.prefix) and not keys.is_alias(key):
             skill = msgspec.json.decode(value, type=PublishedSkill)
             await self._check_skill(store, skill)
             was_skill = None if old is None else msgspec.json.decode(old.value, type=PublishedSkill)
             _check_revoked(was_skill, skill, puts)
             self._check_listed(skill)
-        elif key.startswith(keys.REVOCATION):
+        elif key.startswith(keys.revocation.prefix):
             await _check_serial(store, msgspec.json.decode(value, type=Revocation), old)
-        elif key.startswith(keys.NAMESPACE):
+        elif key.startswith(keys.namespace.prefix):
             await self._check_namespace(store, msgspec.json.decode(value, type=Namespace))
-        if key.startswith((keys.SUB, keys.SKILL)) and not keys.is_alias(key):
+        if key.startswith((keys.sub.prefix, keys.skill.prefix)) and not keys.is_alias(key):
             await self._check_audience(store, key, old, value)
 
     # Who may read.
@@ -214,7 +213,7 @@ class Watcher:
         elif new.run == old.run:
             published += self._extended(old, new, name)
         else:
-            kept_value = puts.get(keys.subrun(new.id, old.run))
+            kept_value = puts.get(keys.subrun(new.id, str(old.run)))
             require(new.run == old.run + 1 and kept_value, "an ended run is kept when the next begins", name)
             assert kept_value is not None
             kept = msgspec.json.decode(kept_value, type=Submission)
@@ -339,7 +338,7 @@ class Watcher:
         require(numbers == wanted, "what was published is current", f"{name}: {numbers}, not {wanted}")
         require(skill.submission == record.id, "a skill knows its submission", name)
         for target in targets_of(skill.identity, (skill.name, skill.slug), record.digest):
-            entry = await store.get(keys.block(target))
+            entry = await store.get(target.key)
             require(entry is None, "nothing blocked goes live", f"{name}: {target}")
 
     async def _check_skill(self, store: MemoryKV, skill: PublishedSkill) -> None:
@@ -385,8 +384,8 @@ class _Audience(msgspec.Struct, frozen=True):
 async def _audiences(store: MemoryKV) -> list[tuple[str, str, str]]:
     """Of every skill and submission: its key, its namespace and its audience."""
     entries = [
-        *(await store.scan(keys.SUB)).items,
-        *(await store.scan(keys.SKILL, exclude=SKILLS.exclude)).items,
+        *(await store.scan(keys.sub.prefix)).items,
+        *(await store.scan(keys.skill.prefix, exclude=SKILLS.exclude)).items,
     ]
     found = [(entry.key, msgspec.json.decode(entry.value, type=_Audience)) for entry in entries]
     return [(key, namespace_of(one.identity), one.audience) for key, one in found]
@@ -403,7 +402,7 @@ def _check_revoked(old: PublishedSkill | None, new: PublishedSkill, puts: dict[s
     events = [
         msgspec.json.decode(value, type=Revocation)
         for key, value in puts.items()
-        if key.startswith(keys.REVOCATION)
+        if key.startswith(keys.revocation.prefix)
     ]
     known = {ref.number: status_of(ref) for ref in old.versions}
     wanted = {

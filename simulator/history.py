@@ -20,7 +20,8 @@ from simulator.planted import Bug, handler_of, jobs_of
 from simulator.world import World
 from vskill_platform.domain import keys
 from vskill_platform.domain.operation.task import Task, is_due
-from vskill_platform.domain.submissions.submission import CLOCK_SLACK_MS, Event, Submission, claimable
+from vskill_platform.domain.submissions.attempts import CLOCK_SLACK_MS, claimable
+from vskill_platform.domain.submissions.submission import Event, Submission
 from vskill_platform.ledger.kv.collections import SKILLS
 from vskill_platform.notifications import deliveries
 from vskill_platform.queue.control import Pause
@@ -288,7 +289,7 @@ class History:
 
     async def _following_due(self) -> list[int]:
         """When the jobs run next that follow changes, if there are some that they have not seen."""
-        followed = {"notices": keys.SUB[:-1]} if self.world.plan.listeners else {}
+        followed = {"notices": keys.sub.prefix[:-1]} if self.world.plan.listeners else {}
         followed |= {"external-scans": SKILLS.prefix} if self.world.plan.analyser else {}
         due = []
         for name, prefix in followed.items():

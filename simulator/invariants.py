@@ -17,15 +17,17 @@ from vskill_platform.domain.operation.task import Task, TaskState, task_key
 from vskill_platform.domain.people.namespace import namespace_of
 from vskill_platform.domain.skills.revocation import Revocation, revoked_versions, steps_by_kind
 from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion, VersionStatus
+from vskill_platform.domain.submissions.attempts import MAX_INTERRUPTED, exhaustion
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.submissions.submission import MAX_INTERRUPTED, Event, Submission, exhaustion
+from vskill_platform.domain.submissions.submission import Event, Submission
 from vskill_platform.notifications.deliveries import DELIVERY
 from vskill_platform.notifications.notices import notices_of, recall_id
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
 from vskill_platform.stages.repo_check import REPO_CHECK
 from vskill_platform.store.external_scans import EXTERNAL_SCAN, external_task_id
-from vskill_platform.store.recall.blocklist import reapply_blocklist, targets_for
+from vskill_platform.store.recall.blocklist import targets_for
+from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.worker_context import run_with_worker_env
 
 
@@ -75,7 +77,7 @@ def _harmless(record: Submission) -> bool:
 
 
 async def _entries(world: World) -> list[BlockEntry]:
-    page = await world.store.scan(keys.BLOCK)
+    page = await world.store.scan(keys.block.prefix)
     return [msgspec.json.decode(entry.value, type=BlockEntry) for entry in page.items]
 
 
@@ -83,7 +85,7 @@ async def _check_history(world: World, record: Submission, name: str) -> None:
     """Without a gap over all runs: kept ones and the current one."""
     events: list[tuple[int, Event]] = []
     for run in range(1, record.run):
-        entry = await world.store.get(keys.subrun(record.id, run))
+        entry = await world.store.get(keys.subrun(record.id, str(run)))
         require(entry is not None, "every run is kept", f"{name} run {run}")
         assert entry is not None
         kept = msgspec.json.decode(entry.value, type=Submission)
@@ -170,7 +172,7 @@ async def _check_content(world: World, skill: PublishedSkill, digest: str) -> No
 
 async def _check_revocations(world: World, skills: list[PublishedSkill]) -> None:
     """Whoever follows the events knows the same revoked versions as whoever reads the records."""
-    page = await world.store.scan(keys.REVOCATION)
+    page = await world.store.scan(keys.revocation.prefix)
     events = [msgspec.json.decode(entry.value, type=Revocation) for entry in page.items]
     serials = [event.serial for event in events]
     require(serials == list(range(1, len(serials) + 1)), "no serial is left out", serials)
@@ -226,7 +228,7 @@ async def _check_told(world: World, records: dict[str, Submission]) -> None:
         for notice in notices:
             entry = await world.store.get(task_key(DELIVERY, f"{listener}:{notice.id}"))
             require(entry is not None, "every decision is told to whoever subscribed", (listener, notice))
-        page = await world.store.scan(keys.REVOCATION)
+        page = await world.store.scan(keys.revocation.prefix)
         for event in (msgspec.json.decode(entry.value, type=Revocation) for entry in page.items):
             for kind in steps_by_kind(event):
                 told = await world.store.get(task_key(DELIVERY, f"{listener}:{recall_id(event, kind)}"))
@@ -235,7 +237,7 @@ async def _check_told(world: World, records: dict[str, Submission]) -> None:
 
 
 async def _kept_runs(world: World) -> list[Submission]:
-    page = await world.store.scan(keys.SUBRUN)
+    page = await world.store.scan(keys.subrun.prefix)
     return [msgspec.json.decode(entry.value, type=Submission) for entry in page.items]
 
 
@@ -260,7 +262,7 @@ async def _check_task(world: World, outside: Outside, task: Task) -> None:
     elif task.kind == REPO_CHECK and task.state is TaskState.DONE:
         subject = task.subject
         place = Identity(subject["host"], subject["owner"], subject["repo"])
-        health = await world.store.get(keys.repohealth(place))
+        health = await world.store.get(keys.repohealth(place.repo_key))
         require(health is not None, "a check of a repository leaves what it found", task)
 
 
@@ -277,7 +279,7 @@ async def _check_converged(world: World) -> None:
 
     async def look() -> None:
         health = await queue_health()
-        others = [one for one in health.violations if not one.key.startswith(keys.DAMAGE)]
+        others = [one for one in health.violations if not one.key.startswith(keys.damage.prefix)]
         require(not health.stalled and not others, "queue health is empty", others)
         require(health.damaged == len(await world.listed_damage()), "health counts damage", health.damaged)
         require(health.counts.active == 0, "queue health is empty", health.counts)

@@ -13,8 +13,9 @@ from vskill_core.errors import PlatformError
 from vskill_platform.domain import keys
 from vskill_platform.domain.messages import SubmissionMessage, decode_body
 from vskill_platform.domain.people.namespace import Directory
+from vskill_platform.domain.submissions.attempts import claim, claimable
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.submissions.submission import Submission, claim, claimable
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.ledger.blobs.memory import MemoryBlobs
 from vskill_platform.ledger.broker.contract import Batch
@@ -89,7 +90,7 @@ class _Unversioned(FaultyKV):
 
 
 def _without_version(operation: Operation) -> Operation:
-    if isinstance(operation, Put) and operation.key.startswith(keys.SUB):
+    if isinstance(operation, Put) and operation.key.startswith(keys.sub.prefix):
         return msgspec.structs.replace(operation, if_version=None)
     return operation
 
@@ -98,8 +99,8 @@ class _Unasserted(FaultyKV):
     def substitute(self, operations: Sequence[Operation]) -> Sequence[Operation]:
         """Only where it publishes: other commits that assert the blocklist keep doing so."""
         written = [one.key for one in operations if isinstance(one, Put)]
-        publishes = any(key.startswith(keys.SKILL) for key in written) and any(
-            key.startswith(keys.SUB) for key in written
+        publishes = any(key.startswith(keys.skill.prefix) for key in written) and any(
+            key.startswith(keys.sub.prefix) for key in written
         )
         return [
             one
@@ -111,7 +112,9 @@ class _Unasserted(FaultyKV):
 class _Unbound(FaultyKV):
     def substitute(self, operations: Sequence[Operation]) -> Sequence[Operation]:
         return [
-            one for one in operations if not (isinstance(one, Assert) and one.key.startswith(keys.NAMESPACE))
+            one
+            for one in operations
+            if not (isinstance(one, Assert) and one.key.startswith(keys.namespace.prefix))
         ]
 
 
@@ -179,7 +182,7 @@ async def _trust_the_queue(state: JobState) -> JobState:
 async def _execute_expired(_: JobState) -> JobState:
     """For what a worker left behind, go on in its name; send messages for the rest."""
     env = require_env("kv")
-    async for page in iterate_pages(env.kv, keys.SUB):
+    async for page in iterate_pages(env.kv, keys.sub.prefix):
         for entry in page.items:
             record = decode(entry, Submission)
             if record.claim is not None and claimable(record, env.kv.now()):

@@ -136,8 +136,8 @@ class World:
 
     async def listed_damage(self) -> set[str]:
         """The digests of what is known to be damaged."""
-        page = await self.store.scan(keys.DAMAGE)
-        return {entry.key.removeprefix(keys.DAMAGE) for entry in page.items}
+        page = await self.store.scan(keys.damage.prefix)
+        return {entry.key.removeprefix(keys.damage.prefix) for entry in page.items}
 
     def moment(self) -> int:
         """Counts up: which of two things came first, whatever the clocks say."""
@@ -159,16 +159,16 @@ class World:
             self.over.set_result(None)
 
     async def records(self) -> dict[str, Submission]:
-        page = await self.store.scan(keys.SUB)
+        page = await self.store.scan(keys.sub.prefix)
         found = [msgspec.json.decode(entry.value, type=Submission) for entry in page.items]
         return {record.id: record for record in found}
 
     async def skills(self) -> list[PublishedSkill]:
-        page = await self.store.scan(keys.SKILL, exclude=SKILLS.exclude)
+        page = await self.store.scan(keys.skill.prefix, exclude=SKILLS.exclude)
         return [msgspec.json.decode(entry.value, type=PublishedSkill) for entry in page.items]
 
     async def namespaces(self) -> list[Namespace]:
-        page = await self.store.scan(keys.NAMESPACE)
+        page = await self.store.scan(keys.namespace.prefix)
         return [msgspec.json.decode(entry.value, type=Namespace) for entry in page.items]
 
     async def tasks(self) -> list[Task]:

@@ -17,7 +17,8 @@ from vskill_platform.actions.operation.rescans import (
     ContinueRescans,
     StoppedRescans,
 )
-from vskill_platform.domain.skills.skill import Publication, SkillVersion, VersionStatus, publish_version
+from vskill_platform.domain.skills.skill import SkillVersion, VersionStatus
+from vskill_platform.domain.skills.skill_changes import Publication, publish_version
 from vskill_platform.intake.submit import submit_upload
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.health import queue_health

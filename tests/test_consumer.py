@@ -31,13 +31,9 @@ from vskill_core.content import SkillFile
 from vskill_core.errors import SourceUnavailable, StoreUnavailable
 from vskill_core.findings import StaticReport
 from vskill_platform.bootstrap import env_for
+from vskill_platform.domain.submissions.attempts import CLAIM_MS, MAX_INTERRUPTED, UNAVAILABLE_END_MS
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.submissions.submission import (
-    CLAIM_MS,
-    MAX_INTERRUPTED,
-    UNAVAILABLE_END_MS,
-    Submission,
-)
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env, Pace
 from vskill_platform.intake.submit import submit_repository, submit_upload
 from vskill_platform.queue import consumer

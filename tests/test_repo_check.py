@@ -102,7 +102,7 @@ async def test_archived_is_unknown_and_never_false(env, server):
     """Plain git does not tell, and what is not known is not said."""
     server.repo("ann/tools", {"SKILL.md": skill_md("tools")})
     assert (await checked(env)).facts.archived is None
-    stored = await env.kv.get(keys.repohealth(REPO))
+    stored = await env.kv.get(keys.repohealth(REPO.repo_key))
     assert b"archived" not in stored.value
 
 
@@ -427,7 +427,7 @@ async def test_a_check_that_failed_by_itself_is_not_asked_for_in_a_loop(plain_en
 
 async def test_a_health_record_that_cannot_be_read_is_skipped_and_said(plain_env):
     await put_skill(plain_env, "tools")
-    await plain_env.kv.put(keys.repohealth(REPO), b"not json")
+    await plain_env.kv.put(keys.repohealth(REPO.repo_key), b"not json")
     assert await ask_for_checks(RepoCheckProgress()) == RepoCheckProgress()
     skipped = plain_env.metrics.records_skipped.labels("ask_for_checks", "malformed")
     assert skipped._value.get() == 1

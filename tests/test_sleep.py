@@ -34,8 +34,9 @@ from vskill_core.findings import JudgeStatus, ScanStatus, StaticReport
 from vskill_core.identity import normalise
 from vskill_platform.domain.messages import TaskMessage
 from vskill_platform.domain.operation.task import Task, TaskState
+from vskill_platform.domain.submissions.attempts import CLAIM_MS, UNAVAILABLE_FIRST_MS
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.submissions.submission import CLAIM_MS, UNAVAILABLE_FIRST_MS, Submission
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.external_scan.dispatch import request_scans
 from vskill_platform.ledger.clock import TICK_S, TimeLimit
 from vskill_platform.ledger.kv.entries import Put
@@ -46,8 +47,7 @@ from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.command import find_git
 from vskill_platform.sources.git import FetchSettings, GitSource
 from vskill_platform.store.external_scans import ExternalStatus, get_external_scan
-from vskill_platform.store.task_kinds import TaskEnd, TaskKind
-from vskill_platform.store.tasks import ask_for, read_task
+from vskill_platform.store.tasks import TaskEnd, TaskKind, ask_for, read_task
 from vskill_platform.tiers.judge import HttpJudge, JudgeAddress, make_client
 from vskill_platform.tiers.pool import PooledScanner
 

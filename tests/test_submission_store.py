@@ -34,13 +34,13 @@ from vskill_platform.ledger.database.sqlite import SqliteDatabase
 from vskill_platform.ledger.kv.contract import KV, READS_AT_ONCE
 from vskill_platform.ledger.kv.memory import MemoryKV
 from vskill_platform.ledger.kv.sqlite import SqliteKV
+from vskill_platform.store.submissions.submission_lists import Order, find_submissions
 from vskill_platform.submission_store import (
     count_submissions,
     enumerate_published_skills,
     get_stuck_submissions,
     get_submissions_fresh,
     iter_published_skills,
-    list_submissions,
     require_reason,
 )
 from vskill_platform.worker_context import run_with_worker_env
@@ -331,7 +331,10 @@ async def test_lists_page_by_last_change_or_by_creation(any_env):
         names: list[str] = []
         after: str | None = None
         while True:
-            page = await list_submissions(states, after=after, limit=2, audiences=EVERYTHING)
+            order = Order.UPDATED if states else Order.CREATED
+            page = await find_submissions(
+                states=states, order=order, after=after, limit=2, audiences=EVERYTHING
+            )
             names += [record.skill_name for record in page.items]
             after = page.after
             if after is None:

@@ -109,7 +109,6 @@ READ_EVERYTHING = {
     "queue/recovery.py": "sends the work that is owed, in every namespace",
     "stages/rescan.py": "asks for tasks, which have no audience",
     "store/review/change_requests.py": "ends runs whose author did not answer, whoever may read them",
-    "store/recall/blocklist.py": "an entry is for the readers of what it hits, in every namespace",
     "store/skills/collections.py": "reads what an admin is about to change",
     "store/contents.py": "asks which records hold a content, and tells only whether one of them may be read",
     "store/verdicts/brake.py": "counts live skills, for the brake of rescans",

@@ -8,7 +8,7 @@ import msgspec
 from structlog.typing import FilteringBoundLogger
 
 from vskill_platform.domain.people.token import ActingToken
-from vskill_platform.domain.submissions.submission import RENEW_EVERY_MS
+from vskill_platform.domain.submissions.attempts import RENEW_EVERY_MS
 from vskill_platform.ledger.blobs.contract import Blobs
 from vskill_platform.ledger.broker.contract import Broker
 from vskill_platform.ledger.clock import Clock

@@ -4,9 +4,11 @@ Every stage writes its results through the claim, and content is stored by diges
 the next attempt continues from the record wherever this one stopped.
 """
 
+from functools import partial
+
 import msgspec
 
-from vskill_core.content import SkillFile, digest_of, manifest_of
+from vskill_core.content import digest_of, manifest_of
 from vskill_core.errors import (
     Blocked,
     ContentDamaged,
@@ -18,13 +20,10 @@ from vskill_core.errors import (
     QuotaExceeded,
     SourceGone,
 )
-from vskill_core.findings import Severity, StaticReport
 from vskill_core.naming import slug_of
-from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, digest_target, place_target
-from vskill_platform.domain.evidence import evidence_of
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import RecordedDecision, Submission
-from vskill_platform.domain.verdicts.decision import BlockScope, Decision, decide, is_automatic
+from vskill_platform.domain.verdicts.decision import Decision, decide, is_automatic
 from vskill_platform.external_scan.requirements import unmet_requirements
 from vskill_platform.ledger.kv.entries import Operation
 from vskill_platform.stages.publish import Content, TakenDown, VerifiedContent, publish
@@ -32,9 +31,9 @@ from vskill_platform.store.claims import HeldClaim, Passed
 from vskill_platform.store.damage import note_damage_in_passing
 from vskill_platform.store.people.namespaces import require_as_open
 from vskill_platform.store.recall.blocklist import (
+    BlockedContent,
     assert_blocklist,
-    audience_of_block,
-    block_writes,
+    decided_block_writes,
     find_hits,
     require_unblocked,
     targets_for,
@@ -42,11 +41,11 @@ from vskill_platform.store.recall.blocklist import (
 from vskill_platform.store.skills.sketches import marks_of
 from vskill_platform.store.stored_content import keep_content
 from vskill_platform.store.verdicts.capability_signals import capability_signals
-from vskill_platform.store.verdicts.decision_inputs import Grounds, grounds_for
-from vskill_platform.store.verdicts.judging import NOT_ASKED, Judged, ask_judges, is_judge_needed
+from vskill_platform.store.verdicts.judging import (
+    read_verdicts,
+)
 from vskill_platform.store.verdicts.registry_signals import registry_signals
 from vskill_platform.store.verdicts.rule_figures import count_fired
-from vskill_platform.store.verdicts.scans import scan_once
 from vskill_platform.worker_context import require_env
 from vskill_scan.reading.manifest import admit_skill
 
@@ -84,37 +83,36 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
     breaks over it."""
     content = await _fetch(claim)
     unblocked = await require_unblocked(targets_for(claim.record))
-    report = await scan_once(content.files, content.digest)
-    grounds = await grounds_for(claim.record.identity, content.digest, claim.record.approval, report)
-    judge, second = await _judge(claim, content.files, report, grounds)
-    evidence = evidence_of(
+    said = await read_verdicts(
+        content.files,
         content.digest,
-        report,
-        judge,
-        second=second,
-        suppressed=grounds["suppressed"],
-        trusted_vendor=grounds["trusted_vendor"],
+        claim.record.identity,
+        claim.record.approval,
+        before_judging=lambda: claim.move(
+            State.TIER2_SCANNING, "the static scan is done; the judge reads it"
+        ),
     )
     # The record keeps the findings however this run ends.
-    claim.learn(evidence=evidence)
-    marks = marks_of(content.files, report.capabilities or ())
+    claim.learn(evidence=said.evidence)
+    marks = marks_of(content.files, said.report.capabilities or ())
     signals = (
-        *await capability_signals(claim.record.identity, content.digest, report),
+        *await capability_signals(claim.record.identity, content.digest, said.report),
         *await registry_signals(claim.record, content.files, marks),
     )
     if signals:
-        claim.learn(evidence=msgspec.structs.replace(evidence, noticed=signals))
-    decision = decide(report, judge, second=second, **grounds, signals=signals)
+        claim.learn(evidence=msgspec.structs.replace(said.evidence, noticed=signals))
+    decide_by = partial(decide, said.report, said.judge, second=said.second, signals=signals, **said.grounds)
+    decision = decide_by()
     if is_automatic(decision):
         began = claim.record.history[0].at
-        unmet = await unmet_requirements(content.digest, (judge, second), began=began)
-        decision = decide(report, judge, second=second, **grounds, signals=signals, unmet=unmet)
+        unmet = await unmet_requirements(content.digest, (said.judge, said.second), began=began)
+        decision = decide_by(unmet=unmet)
     recorded = _record_of(decision)
     if decision.next_state is not State.AUTO_APPROVED:
         await _end(claim, decision.next_state, recorded, decision)
         return None
     approved = Passed(State.AUTO_APPROVED, decision.reason, {"decision": recorded})
-    verified = msgspec.structs.replace(content, unblocked=unblocked, report=report, marks=marks)
+    verified = msgspec.structs.replace(content, unblocked=unblocked, report=said.report, marks=marks)
     return VerifiedContent(verified, approved)
 
 
@@ -136,16 +134,6 @@ async def _fetch(claim: HeldClaim) -> Content:
     return Content(digest, fetched.files, entries, manifest)
 
 
-async def _judge(
-    claim: HeldClaim, files: tuple[SkillFile, ...], report: StaticReport, grounds: Grounds
-) -> Judged:
-    """Ask the judges only if an answer can change the decision."""
-    if not is_judge_needed(report, grounds):
-        return NOT_ASKED
-    await claim.move(State.TIER2_SCANNING, "the static scan is done; the judge reads it")
-    return await ask_judges(files, report)
-
-
 def _record_of(decision: Decision) -> RecordedDecision:
     certification = decision.certification.value if decision.certification else None
     return RecordedDecision(decision.reason, decision.rule_ids, certification, decision.score)
@@ -161,13 +149,9 @@ async def _end(
     """
 
     async def together(record: Submission) -> tuple[tuple[Operation, ...], dict[str, object]]:
-        changes: dict[str, object] = {"decision": decision}
-        target = None if made is None else _target(record, made.block)
-        if made is not None and target is not None:
-            audience = await audience_of_block(target, record.audience)
-            written = await block_writes(_entry(record, target, made, audience))
-            return (*written, *count_fired(record)), changes
-        return (await require_unblocked(targets_for(record)), *count_fired(record)), changes
+        blocks = () if made is None else await decided_block_writes(made, _blocked_by(record))
+        grounds = blocks or (await require_unblocked(targets_for(record)),)
+        return (*grounds, *count_fired(record)), {"decision": decision}
 
     await claim.end(state, decision.reason, together)
 
@@ -192,30 +176,12 @@ async def _end_blocked(claim: HeldClaim, decision: RecordedDecision) -> None:
         await claim.hand_back("no entry of the blocklist hits it any more")
 
 
-def _target(record: Submission, block: BlockScope) -> BlockTarget | None:
-    match block:
-        case BlockScope.PLACE:
-            return place_target(record.identity)
-        case BlockScope.DIGEST if record.digest is not None:
-            return digest_target(record.digest)
-        case _:
-            return None
-
-
-def _entry(record: Submission, target: BlockTarget, decision: Decision, audience: str) -> BlockEntry:
-    env = require_env("kv")
-    return BlockEntry(
-        target=target,
-        severity=Severity.CRITICAL,
-        reason=decision.reason,
-        discovered_by=f"worker:{env.worker_id}",
-        discovered_at=env.kv.now(),
-        updated_at=env.kv.now(),
-        threat_type=decision.worst.category.value if decision.worst else "",
-        evidence=decision.rule_ids,
+def _blocked_by(record: Submission) -> BlockedContent:
+    return BlockedContent(
+        identity=record.identity,
+        digest=record.digest or "",
+        by=f"worker:{require_env('kv').worker_id}",
+        audience=record.audience,
         skill_name=record.skill_name,
         source_url=record.repo_url,
-        digest=record.digest or "",
-        audience=audience,
-        origin=record.audience,
     )

@@ -1,7 +1,8 @@
-"""What every store does in the same way: decode records, report those that were skipped, and try a write again."""
+"""What every store does in the same way: read and decode records, report those that were skipped, and try a write
+again. What is read here raises where a read fails: a record that cannot be read must not look like one that is gone."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -9,7 +10,10 @@ import msgspec
 from vskill_core.errors import Conflict, PlatformError, RecordMalformed, StoreUnavailable
 from vskill_platform.domain.audience import PUBLIC, Audiences, may_read
 from vskill_platform.env import Env
-from vskill_platform.ledger.kv.entries import Entry
+from vskill_platform.ledger.kv.collections import RecordKind
+from vskill_platform.ledger.kv.contract import PAGE, iterate_pages
+from vskill_platform.ledger.kv.entries import ABSENT, Entry, EntryPage
+from vskill_platform.ledger.kv.query import Condition
 from vskill_platform.worker_context import require_env
 
 T = TypeVar("T")
@@ -32,6 +36,15 @@ def decode(entry: Entry, kind: type[T]) -> T:
         return msgspec.json.decode(entry.value, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RecordMalformed(f"{entry.key}: {error}", key=entry.key, reason=str(error)) from error
+
+
+def read_count(entry: Entry | None) -> int:
+    """The number in a counter, 0 where there is none, or RecordMalformed."""
+    try:
+        return 0 if entry is None else int(entry.value)
+    except ValueError as error:
+        key = "" if entry is None else entry.key
+        raise RecordMalformed(f"{key} is not a number", key=key) from error
 
 
 class _AudienceField(msgspec.Struct, frozen=True):
@@ -80,6 +93,10 @@ class Skips:
             self.add("malformed", entry.key)
             return None
 
+    def decode_all(self, entries: Iterable[Entry], kind: type[T]) -> list[T]:
+        """The typed records without those that are malformed, which are noted."""
+        return [record for entry in entries if (record := self.decode(entry, kind)) is not None]
+
     @property
     def count(self) -> int:
         return sum(map(len, self._keys.values()))
@@ -95,6 +112,80 @@ class Skips:
                 count=len(keys),
                 keys=keys[:KEYS_IN_LOG],
             )
+
+
+def decode_readable(entries: Iterable[Entry], kind: type[T], operation: str) -> list[T]:
+    """The typed records; those that are malformed are left out, counted and logged."""
+    skips = Skips(operation)
+    records = skips.decode_all(entries, kind)
+    skips.report(require_env("log"))
+    return records
+
+
+# Reading.
+
+
+def entries_of(page: EntryPage) -> tuple[Entry, ...]:
+    """The entries of a page; raises what a read of it failed with."""
+    for error in page.failed.values():
+        raise error
+    return page.items
+
+
+async def read_record(key: str, kind: type[T]) -> tuple[T | None, int]:
+    """The record and its version; None and ABSENT where there is none."""
+    entry = await require_env("kv").kv.get(key)
+    return (None, ABSENT) if entry is None else (decode(entry, kind), entry.version)
+
+
+async def read_entries(wanted: Iterable[str]) -> dict[str, Entry]:
+    """What is stored under these keys, by key; what is not there is left out."""
+    settled = await require_env("kv").kv.get_many(wanted)
+    for error in settled.failed.values():
+        raise error
+    return settled.found
+
+
+async def iter_entries(prefix: str, page: int = PAGE) -> AsyncIterator[Entry]:
+    """Every entry under a prefix, in the order of keys, a page at a time."""
+    async for entries in iterate_pages(require_env("kv").kv, prefix, page=page):
+        for entry in entries_of(entries):
+            yield entry
+
+
+async def iter_selected(
+    prefix: str,
+    *,
+    audiences: Audiences,
+    where: Mapping[str, Condition] | None = None,
+    order_by: str = "key",
+    under: str = "",
+) -> AsyncIterator[Entry]:
+    """Every entry that `KV.select` finds, a page at a time."""
+    after: str | None = None
+    while True:
+        page = await require_env("kv").kv.select(
+            prefix, audiences=audiences, where=where, order_by=order_by, after=after, under=under
+        )
+        for entry in entries_of(page):
+            yield entry
+        after = page.after
+        if after is None:
+            return
+
+
+async def iter_readable_records(collection: RecordKind, kind: type[T], operation: str) -> AsyncIterator[T]:
+    """Every record of a collection that can be read; the others are left out, counted and logged."""
+    env = require_env("kv")
+    skips = Skips(operation)
+    async for page in iterate_pages(env.kv, collection.prefix, exclude=collection.exclude):
+        skips.failed(page.failed)
+        for record in skips.decode_all(page.items, kind):
+            yield record
+    skips.report(env)
+
+
+# Writing.
 
 
 def note_store_failure() -> None:

@@ -281,14 +281,6 @@ def _listed_version(fields: _SummaryFields) -> str | None:
 # Other reads.
 
 
-class SubmissionPage(msgspec.Struct, frozen=True):
-    """A page of a list; `skipped` records could not be read, and are in the log by key."""
-
-    items: tuple[Submission, ...]
-    after: str | None
-    skipped: int = 0
-
-
 class SubmissionCounts(msgspec.Struct, frozen=True):
     """How many submissions there are, by state: the one definition of every number that people see."""
 
@@ -331,34 +323,10 @@ async def get_run(submission_id: str, run: int, *, audiences: Audiences) -> Subm
     current = await get_submission(submission_id, audiences=audiences)
     if current.run == run:
         return current
-    entry = await require_env("kv").kv.get(keys.subrun(submission_id, run))
+    entry = await require_env("kv").kv.get(keys.subrun(submission_id, str(run)))
     if entry is None:
         raise NotFound(f"{submission_id} has no run {run}.", submission=submission_id, run=run)
     return decode(entry, Submission)
-
-
-async def list_submissions(
-    states: Iterable[State] = (), *, audiences: Audiences, after: str | None = None, limit: int = 50
-) -> SubmissionPage:
-    """The latest first: by last change within the states asked for, by creation where none is."""
-    env = require_env("kv")
-    wanted = tuple(sorted(states))
-    where: dict[str, Condition] = {"state": In(wanted)} if wanted else {}
-    order = "updated_at" if wanted else "created_at"
-    page = await env.kv.select(
-        SUBMISSIONS.prefix,
-        audiences=audiences,
-        where=where,
-        order_by=order,
-        descending=True,
-        after=after,
-        limit=limit,
-    )
-    skips = Skips("list_submissions")
-    skips.failed(page.failed)
-    records = [skips.decode(entry, Submission) for entry in page.items]
-    skips.report(env)
-    return SubmissionPage(tuple(r for r in records if r is not None), page.after, skips.count)
 
 
 async def count_submissions(*, audiences: Audiences) -> SubmissionCounts:
@@ -458,17 +426,22 @@ async def update_submission(submission_id: str, decide: Decide, *, event_id: str
 
 
 async def commit_change(operations: Sequence[Operation], before: Submission, *after: Submission) -> int:
-    """One commit; every step that it adds is counted, and how long the state before it stood. `after` is the record's
-    next form, or where a run ends and the next one begins, both of them."""
-    env = require_env("kv")
-    version = await env.kv.commit(operations)
+    """One commit, and its steps counted."""
+    version = await require_env("kv").kv.commit(operations)
+    count_steps(before, *after)
+    return version
+
+
+def count_steps(before: Submission, *after: Submission) -> None:
+    """Count every step that a commit added, and how long the state before it stood. `after` is the record's next form,
+    or where a run ends and the next one begins, both of them."""
+    metrics = require_env("metrics").metrics
     last = before.history[-1]
     for event in chain.from_iterable(record.history for record in after):
         if event.seq > last.seq:
-            env.metrics.transitions.labels(event.to).inc()
-            env.metrics.stage_duration.labels(last.to).observe((event.at - last.at) / 1000)
+            metrics.transitions.labels(event.to).inc()
+            metrics.stage_duration.labels(last.to).observe((event.at - last.at) / 1000)
             last = event
-    return version
 
 
 async def was_written(record: Submission, event_id: str, since_run: int) -> bool:
@@ -477,7 +450,7 @@ async def was_written(record: Submission, event_id: str, since_run: int) -> bool
     if record.wrote(event_id):
         return True
     for run in range(since_run, record.run):
-        entry = await require_env("kv").kv.get(keys.subrun(record.id, run))
+        entry = await require_env("kv").kv.get(keys.subrun(record.id, str(run)))
         if entry is not None and decode(entry, Submission).wrote(event_id):
             return True
     return False
@@ -504,7 +477,7 @@ def next_run(ended: Submission, step: Step, *, submitter: str | None, upload: st
     record = submission.start_run(ended, step, submitter=submitter, upload=upload)
     kept = msgspec.structs.replace(ended, rerun_requested=None)
     operations = (
-        Put(keys.subrun(ended.id, ended.run), msgspec.json.encode(kept)),
+        Put(keys.subrun(ended.id, str(ended.run)), msgspec.json.encode(kept)),
         record.message,
     )
     return RecordChange(record, operations)

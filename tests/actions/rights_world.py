@@ -33,8 +33,9 @@ from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import EntryPoint, RecordedDecision, Submission
 from vskill_platform.env import Env
 from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.people.github_accounts import account_of_github
-from vskill_platform.store.people.namespaces import AuditNote, NamespaceChange, change_namespace
+from vskill_platform.store.people.namespaces import NamespaceChange, change_namespace
 from vskill_platform.store.people.owners import Owner
 from vskill_platform.store.review.reports import file_report
 from vskill_platform.store.skills.collections import create_collection

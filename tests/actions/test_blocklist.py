@@ -19,8 +19,9 @@ from vskill_platform.actions.recall.blocklist import (
 from vskill_platform.actions.skills.blocked_skills import current_blocklist
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.blocklist import TargetKind
-from vskill_platform.domain.skills import skill as versions
-from vskill_platform.domain.skills.skill import PublishedSkill, StatusChange, StatusRole, VersionStatus
+from vskill_platform.domain.skills import skill_changes
+from vskill_platform.domain.skills.skill import PublishedSkill, StatusRole, VersionStatus
+from vskill_platform.domain.skills.skill_changes import StatusChange
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.recall.blocklist import list_blocks
@@ -160,7 +161,9 @@ async def test_what_something_else_took_down_stays_down(env, change, before_the_
     number = skill.versions[0].number
 
     async def take_down() -> None:
-        await update_skill(skill.canonical, lambda found: versions.take_down(found, change, number=number))
+        await update_skill(
+            skill.canonical, lambda found: skill_changes.take_down(found, change, number=number)
+        )
 
     if before_the_block:
         await take_down()
@@ -187,7 +190,7 @@ async def test_what_its_owner_had_yanked_stays_yanked(env):
     skill = await publish(env, "one", "two")
     change = StatusChange(StatusRole.OWNER, "user:ann", 1, "old")
     number = skill.versions[0].number
-    await update_skill(skill.canonical, lambda found: versions.yank(found, change, number=number))
+    await update_skill(skill.canonical, lambda found: skill_changes.yank(found, change, number=number))
     await BLOCK(env, ROB, place())
     await LIFT(env, ROB, lifted())
     assert await statuses(skill.canonical) == [VersionStatus.YANKED, LIVE]

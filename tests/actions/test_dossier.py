@@ -13,7 +13,8 @@ from vskill_platform.actions.verdicts.dossier import read_dossier
 from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import Member, Namespace, NamespaceRole
-from vskill_platform.store.people.namespaces import AuditNote, NamespaceChange, change_namespace
+from vskill_platform.store.people.audit import AuditNote
+from vskill_platform.store.people.namespaces import NamespaceChange, change_namespace
 from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.worker_context import require_env
 

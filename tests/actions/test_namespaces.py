@@ -71,7 +71,7 @@ from vskill_platform.store.recall.first_management import finish_preparations
 from vskill_platform.store.skills.collections import add_skills, create_collection
 from vskill_platform.store.skills.quotas import HOUR_MS, SubmissionHour, read_usage
 from vskill_platform.store.skills.skills import get_skill
-from vskill_platform.submission_store import list_submissions
+from vskill_platform.store.submissions.submission_lists import find_submissions
 
 pytestmark = pytest.mark.anyio
 
@@ -359,7 +359,7 @@ async def test_bytes_are_counted_for_every_version_and_limited(env):
     assert 0 < first < second - first
     await SET_QUOTAS(env, EVE, SetQuotas(name=OWN, bytes=second + 1, reason=WHY))
     await publish(env, "lint")
-    found = await list_submissions(audiences=frozenset({f"ns:{OWN}"}))
+    found = await find_submissions(audiences=frozenset({f"ns:{OWN}"}))
     assert [one.state.value for one in found.items if one.skill_name == "lint"] == ["REJECTED"]
     assert (await read_usage(OWN)).bytes == second
     await SET_QUOTAS(env, EVE, SetQuotas(name=OWN, bytes=second, reason=WHY))

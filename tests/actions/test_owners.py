@@ -93,7 +93,7 @@ async def test_a_token_in_the_repository_makes_an_owner(env, server):
     assert await controls("ann", REPO)
     entry = (await list_audit()).items[0]
     assert (entry.action, entry.target, entry.by) == ("owner added", URL, "user:ann")
-    assert await env.kv.get(keys.owner_proof(REPO, "ann")) is None
+    assert await env.kv.get(keys.owner_proof(REPO.repo_key, "ann")) is None
     assert await check("ann", URL) == ownership
 
 
@@ -145,7 +145,7 @@ async def test_a_token_expires_after_seven_days_and_the_next_one_replaces_it(env
 async def test_a_token_that_is_still_stored_after_its_time_is_not_good(env, server):
     started = await claim("ann", URL)
     server.repo("ann/tools", {PROOF_FILE: started.token})
-    key = keys.owner_proof(REPO, "ann")
+    key = keys.owner_proof(REPO.repo_key, "ann")
     entry = await env.kv.get(key)
     await env.kv.put(key, entry.value)
     env.clock.advance(PROOF_MS)

@@ -47,7 +47,8 @@ from vskill_platform.domain.submissions.states import State
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import SubmittedBy
 from vskill_platform.store.people.accounts import Role, create_user
-from vskill_platform.store.recall.blocklist import add_block, find_hits, list_blocks, reapply_blocklist
+from vskill_platform.store.recall.blocklist import add_block, find_hits, list_blocks
+from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.web.app import create_app
 

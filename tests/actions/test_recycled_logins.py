@@ -177,7 +177,7 @@ async def test_a_login_that_was_taken_over_before_gives_no_right_to_a_private_na
     skill = (await shelf.publish("lint", repo=REPO, submitter="ghcorp")).canonical
     await hide(shelf, A)
     await account_of_github("2", "ghcorp")
-    await shelf.env.kv.put(keys.github_login("ghcorp"), b'{"account":"ghcorp-2","id":"2","at":0}')
+    await shelf.env.kv.put(keys.github("login", "ghcorp"), b'{"account":"ghcorp-2","id":"2","at":0}')
     await require_nothing(shelf, B, skill)
 
 

@@ -31,8 +31,9 @@ from vskill_platform.actions.verdicts.suppressions import SUPPRESS, UNSUPPRESS, 
 from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain.evidence import evidence_of
 from vskill_platform.domain.signals import Signal, SignalKind
+from vskill_platform.domain.submissions.attempts import EXHAUSTED
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.submissions.submission import EXHAUSTED, RecordedDecision, Submission
+from vskill_platform.domain.submissions.submission import RecordedDecision, Submission
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.verdicts.past_decisions import SubjectKind, find_similar, subjects_of

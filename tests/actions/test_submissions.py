@@ -31,7 +31,8 @@ from vskill_platform.env import Env
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.store.people.accounts import Role, create_user
 from vskill_platform.store.people.audit import list_audit
-from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist, remove_block
+from vskill_platform.store.recall.blocklist import add_block, remove_block
+from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 
 pytestmark = pytest.mark.anyio
 

@@ -36,7 +36,8 @@ from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.submit import IntakeOutcome
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.audit import list_audit
-from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist
+from vskill_platform.store.recall.blocklist import add_block
+from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.submission_store import enumerate_published_skills
 

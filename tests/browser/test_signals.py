@@ -43,7 +43,7 @@ import msgspec
 from vskill_platform.cli.process import run_in_env
 from vskill_platform.domain import keys
 from vskill_platform.domain.verdicts.look_alike import MIN_INSTALLS
-from vskill_platform.domain.skills.skill import with_installs
+from vskill_platform.domain.skills.skill_changes import with_installs
 from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.store.verdicts.registry_signals import FEWEST_SKILLS
 from vskill_platform.store.skills.skills import get_skill, update_skill

@@ -32,7 +32,7 @@ from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.store.damage import list_damage, read_damage
 from vskill_platform.store.people.accounts import Role
-from vskill_platform.submission_store import list_submissions
+from vskill_platform.store.submissions.submission_lists import find_submissions
 
 T = TypeVar("T")
 
@@ -171,7 +171,7 @@ class World:
 
         async def is_there() -> bool:
             states = (State.PUBLISHED,)
-            page = await _quietly(list_submissions(audiences=EVERYTHING, states=states, limit=20))
+            page = await _quietly(find_submissions(audiences=EVERYTHING, states=states, limit=20))
             found.extend(() if page is None else page.items)
             return bool(found)
 

@@ -14,7 +14,8 @@ from tests.support.records import put_copies
 from tests.support.shelf import open_shelf
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.recall.takedowns import TAKE_DOWN, TakeDownSkill
-from vskill_platform.domain.skills.skill import StatusChange, StatusRole, take_down, yank
+from vskill_platform.domain.skills.skill import StatusRole
+from vskill_platform.domain.skills.skill_changes import StatusChange, take_down, yank
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.skills.skills import get_skill, update_skill
 

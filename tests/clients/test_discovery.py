@@ -19,7 +19,8 @@ from vskill_core.naming import is_plain_name
 from vskill_platform.actions.skills.scopes import AT_ONCE
 from vskill_platform.domain.blocklist import BlockEntry, parse_target
 from vskill_platform.domain.skills.names import hashed_name
-from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist
+from vskill_platform.store.recall.blocklist import add_block
+from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.skills.collections import add_skills, create_collection
 from vskill_platform.store.skills.installs import installs_by_skill
 from vskill_platform.web.app import create_app

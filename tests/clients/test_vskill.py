@@ -16,8 +16,10 @@ from tests.support.shelf import Shelf, open_shelf
 from vskill_core.content import SkillFile
 from vskill_core.findings import Severity
 from vskill_platform.domain.blocklist import BlockEntry, parse_target
-from vskill_platform.domain.skills.skill import StatusChange, StatusRole, take_down, yank
-from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist
+from vskill_platform.domain.skills.skill import StatusRole
+from vskill_platform.domain.skills.skill_changes import StatusChange, take_down, yank
+from vskill_platform.store.recall.blocklist import add_block
+from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.skills.installs import installs_by_skill
 from vskill_platform.store.skills.skills import update_skill
 

@@ -6,7 +6,7 @@ import pytest
 from tests.contracts.conftest import asks_for_the_time
 from tests.support.manual_clock import ManualClock
 from vskill_platform.domain.messages import Send
-from vskill_platform.domain.submissions.submission import CLOCK_SLACK_MS
+from vskill_platform.domain.submissions.attempts import CLOCK_SLACK_MS
 from vskill_platform.ledger.broker.contract import LEASE_MS, Broker, Depth, Message, latest_lease_end
 
 # A server that keeps its own time measures leases by a clock that cannot be set back.

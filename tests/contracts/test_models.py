@@ -16,7 +16,7 @@ from tests.support.examples import examples
 from tests.support.manual_clock import ManualClock
 from vskill_core.errors import Conflict, PlatformError
 from vskill_platform.domain.messages import Send
-from vskill_platform.domain.submissions.submission import CLOCK_SLACK_MS
+from vskill_platform.domain.submissions.attempts import CLOCK_SLACK_MS
 from vskill_platform.ledger.broker.contract import (
     LEASE_MS,
     Broker,

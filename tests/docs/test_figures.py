@@ -12,7 +12,7 @@ from tools.files import ROOT
 from vskill_core import findings as scan
 from vskill_core.findings import Severity
 from vskill_platform.domain import judges
-from vskill_platform.domain.submissions import submission
+from vskill_platform.domain.submissions import attempts
 from vskill_platform.external_scan import callback, contract
 from vskill_platform.ledger.clock import MAX_SKEW_MS
 from vskill_platform.notifications import post
@@ -35,17 +35,17 @@ DELIVERY = next(kind for kind in tasks.KINDS if kind.name == "delivery")
 
 #: The page, what it says, and the code's figures beside those that the sentence was written for.
 SAID: tuple[tuple[str, str, object, object], ...] = (
-    ("docs/reference/settings.md", "a claim lasts 15 s", submission.CLAIM_MS, 15 * S),
-    ("docs/reference/settings.md", "is renewed every 5 s", submission.RENEW_EVERY_MS, 5 * S),
-    (WHY, "a claim lasts 15 seconds, and a living worker renews it every 5", submission.CLAIM_MS, 15 * S),
-    (WHY, "Four failures of the content itself", len(submission.FAILED_DELAYS_MS), 3),
-    (WHY, "Ten dead workers", submission.MAX_INTERRUPTED, 10),
-    (TROUBLESHOOT, "after 10 s, 1 min and 5 min", submission.FAILED_DELAYS_MS, (10 * S, MIN, 5 * MIN)),
-    (TROUBLESHOOT, "is tried after 10 s and then", submission.UNAVAILABLE_FIRST_MS, 10 * S),
-    (TROUBLESHOOT, "up to 15 minutes", submission.UNAVAILABLE_MOST_MS, 15 * MIN),
-    (TROUBLESHOOT, "After 24 hours a person is asked", submission.UNAVAILABLE_END_MS, 24 * H),
-    (TROUBLESHOOT, "After three deaths it runs alone", submission.SUSPECT_INTERRUPTED, 3),
-    (TROUBLESHOOT, "after ten it waits for a person", submission.MAX_INTERRUPTED, 10),
+    ("docs/reference/settings.md", "a claim lasts 15 s", attempts.CLAIM_MS, 15 * S),
+    ("docs/reference/settings.md", "is renewed every 5 s", attempts.RENEW_EVERY_MS, 5 * S),
+    (WHY, "a claim lasts 15 seconds, and a living worker renews it every 5", attempts.CLAIM_MS, 15 * S),
+    (WHY, "Four failures of the content itself", len(attempts.FAILED_DELAYS_MS), 3),
+    (WHY, "Ten dead workers", attempts.MAX_INTERRUPTED, 10),
+    (TROUBLESHOOT, "after 10 s, 1 min and 5 min", attempts.FAILED_DELAYS_MS, (10 * S, MIN, 5 * MIN)),
+    (TROUBLESHOOT, "is tried after 10 s and then", attempts.UNAVAILABLE_FIRST_MS, 10 * S),
+    (TROUBLESHOOT, "up to 15 minutes", attempts.UNAVAILABLE_MOST_MS, 15 * MIN),
+    (TROUBLESHOOT, "After 24 hours a person is asked", attempts.UNAVAILABLE_END_MS, 24 * H),
+    (TROUBLESHOOT, "After three deaths it runs alone", attempts.SUSPECT_INTERRUPTED, 3),
+    (TROUBLESHOOT, "after ten it waits for a person", attempts.MAX_INTERRUPTED, 10),
     (TROUBLESHOOT, "a link lasts 24 hours", setup.LINK_MS, 24 * H),
     ("docs/how-to/self-host.md", "works once, within 24 hours", setup.LINK_MS, 24 * H),
     ("docs/how-to/operate-the-queue.md", "within the last hour", alerts.RECENT_MS, H),

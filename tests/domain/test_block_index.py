@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tests.domain.test_skill import PLACE, digest, publication, published
+from tests.domain.test_skill_changes import PLACE, digest, publication, published
 from vskill_core.findings import Severity
 from vskill_core.identity import normalise
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC, SEVERAL
@@ -17,7 +17,8 @@ from vskill_platform.domain.blocklist import (
     repository_target,
 )
 from vskill_platform.domain.recall.block_index import Blocklist, all_targets, version_targets
-from vskill_platform.domain.skills.skill import PublishedSkillSummary, publish_version
+from vskill_platform.domain.skills.skill import PublishedSkillSummary
+from vskill_platform.domain.skills.skill_changes import publish_version
 
 OTHER = normalise("acme/other", "skills/letters")
 

@@ -2,10 +2,11 @@
 
 import pytest
 
-from tests.domain.test_skill import by, publication
+from tests.domain.test_skill_changes import by, publication
 from vskill_platform.domain.skills.catalogue import Facets, Filter, count_rows, counted_values, facets_of
 from vskill_platform.domain.skills.listing import About
-from vskill_platform.domain.skills.skill import StatusRole, publish_version, yank
+from vskill_platform.domain.skills.skill import StatusRole
+from vskill_platform.domain.skills.skill_changes import publish_version, yank
 
 #: category, certification, trust, agent, licence, owner
 ROWS = [

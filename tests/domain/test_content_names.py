@@ -22,7 +22,7 @@ A, B, C = "a" * 64, "b" * 64, "c" * 64
             (A, B, C),
         ),
         (keys.sub("x"), '{"digest":null,"rerun_requested":null}', ()),
-        (keys.subrun("x", 1), f'{{"upload":"{B}"}}', (B,)),
+        (keys.subrun("x", "1"), f'{{"upload":"{B}"}}', (B,)),
         (keys.git_list("marketplace", "readers"), LIST, (A,)),
         (keys.git_list("marketplace", "readers"), '{"served":{}}', ()),
         (keys.skill("o/r/s"), f'{{"current_digest":"{A}"}}', ()),

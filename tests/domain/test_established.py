@@ -2,7 +2,7 @@
 
 import msgspec
 
-from tests.domain.test_skill import published
+from tests.domain.test_skill_changes import published
 from vskill_platform.domain.skills.catalogue import prefer_established
 from vskill_platform.domain.skills.skill import PublishedSkill
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.domain.test_skill import by, publication
+from tests.domain.test_skill_changes import by, publication
 from vskill_core.errors import PlatformError
 from vskill_platform.domain.skills.git_list import (
     GitList,
@@ -19,11 +19,9 @@ from vskill_platform.domain.skills.git_list import (
     withdrawn_number,
 )
 from vskill_platform.domain.skills.numbering import listed_number, parse_semver
-from vskill_platform.domain.skills.skill import (
-    PublishedSkill,
-    StatusRole,
+from vskill_platform.domain.skills.skill import PublishedSkill, StatusRole, listed_version
+from vskill_platform.domain.skills.skill_changes import (
     delete,
-    listed_version,
     publish_version,
     restore,
     take_down,

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tests.domain.test_skill import by, digest, publication, published
+from tests.domain.test_skill_changes import by, digest, publication, published
 from vskill_core.content import content_hash
 from vskill_core.findings import Severity
 from vskill_core.revocation_list import RevokedStatus
@@ -21,10 +21,9 @@ from vskill_platform.domain.skills.revocation import (
     status_of,
     steps_by_kind,
 )
-from vskill_platform.domain.skills.skill import (
-    PublishedSkill,
+from vskill_platform.domain.skills.skill import PublishedSkill, StatusRole
+from vskill_platform.domain.skills.skill_changes import (
     StatusChange,
-    StatusRole,
     delete,
     publish_version,
     restore,

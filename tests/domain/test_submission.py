@@ -18,15 +18,19 @@ from vskill_platform.domain.messages import (
     submission_send,
     task_send,
 )
+from vskill_platform.domain.submissions import attempts
 from vskill_platform.domain.submissions import submission as domain
-from vskill_platform.domain.submissions.states import State, may_move
-from vskill_platform.domain.submissions.submission import (
+from vskill_platform.domain.submissions.attempts import (
     CLAIM_MS,
     CLOCK_SLACK_MS,
     EXHAUSTED,
     MAX_INTERRUPTED,
     UNAVAILABLE_END_MS,
     UNAVAILABLE_MOST_MS,
+    is_suspect,
+)
+from vskill_platform.domain.submissions.states import State, may_move
+from vskill_platform.domain.submissions.submission import (
     Appeal,
     Approval,
     Attempts,
@@ -37,7 +41,6 @@ from vskill_platform.domain.submissions.submission import (
     Rerun,
     Step,
     Submission,
-    is_suspect,
     line_owner,
 )
 
@@ -49,7 +52,7 @@ def step(number: int = 1, at: int = NOW, reason: str = "because") -> Step:
 
 
 def claimed(now: int = NOW) -> Submission:
-    return domain.claim(submission(at=now), token="t", worker="w", now=now, event_ids=["a", "b"])
+    return attempts.claim(submission(at=now), token="t", worker="w", now=now, event_ids=["a", "b"])
 
 
 def test_a_new_submission_waits_for_a_worker_and_is_due_now():
@@ -104,7 +107,7 @@ def test_moves_follow_the_table_and_a_refused_one_changes_nothing(source, target
     moved = domain.move(record, target, step())
     assert moved.state is target
     assert moved.history[-1].source is source
-    assert domain.violation(moved, NOW, 0) is None
+    assert attempts.violation(moved, NOW, 0) is None
     assert (moved.next_attempt_at is not None) == target.active
 
 
@@ -140,12 +143,12 @@ def test_claiming_what_waits_begins_an_attempt():
     assert record.claim is not None
     assert (record.claim.until, record.attempts.started) == (NOW + CLAIM_MS, 1)
     assert record.next_attempt_at is None
-    assert not domain.claimable(record, NOW + CLAIM_MS - 1)
-    assert domain.claimable(record, NOW + CLAIM_MS)
+    assert not attempts.claimable(record, NOW + CLAIM_MS - 1)
+    assert attempts.claimable(record, NOW + CLAIM_MS)
 
 
 def test_a_claim_names_its_worker_and_attempt_and_so_does_the_history():
-    record = claim_again(domain.hand_back(claimed(), step()), 7)
+    record = claim_again(attempts.hand_back(claimed(), step()), 7)
     assert record.claim == Claim("t7", "w", NOW + CLAIM_MS)
     assert record.history[-1] == Event(
         "c7", 4, NOW, State.TIER1_SCANNING, "worker:w", "attempt 2 begins", State.RECEIVED
@@ -154,7 +157,7 @@ def test_a_claim_names_its_worker_and_attempt_and_so_does_the_history():
 
 def test_taking_over_from_a_dead_worker_says_so_and_counts_it():
     later = NOW + CLAIM_MS
-    record = domain.claim(claimed(), token="u", worker="x", now=later, event_ids=["c", "d"])
+    record = attempts.claim(claimed(), token="u", worker="x", now=later, event_ids=["c", "d"])
     assert [(e.source, e.to) for e in record.history[-2:]] == [
         (State.TIER1_SCANNING, State.RECEIVED),
         (State.RECEIVED, State.TIER1_SCANNING),
@@ -171,16 +174,16 @@ def test_taking_over_from_a_dead_worker_says_so_and_counts_it():
 def test_an_approved_one_that_waits_is_taken_up_where_it_stands():
     waiting = domain.move(claimed(), State.AUTO_APPROVED, step(at=NOW + 7), next_attempt_at=NOW + 9)
     assert waiting.updated_at == NOW + 7
-    record = domain.claim(waiting, token="u", worker="x", now=NOW + 9, event_ids=["c", "d"])
+    record = attempts.claim(waiting, token="u", worker="x", now=NOW + 9, event_ids=["c", "d"])
     assert (record.state, record.next_attempt_at, record.attempts.started) == (State.AUTO_APPROVED, None, 2)
 
 
 @pytest.mark.parametrize(
     "give_up",
     [
-        lambda record, at: domain.record_unavailable(record, at, "the record store"),
-        domain.record_failure,
-        domain.hand_back,
+        lambda record, at: attempts.record_unavailable(record, at, "the record store"),
+        attempts.record_failure,
+        attempts.hand_back,
     ],
     ids=["unavailable", "failure", "hand back"],
 )
@@ -189,12 +192,12 @@ def test_what_a_reviewer_approved_stays_approved_when_an_attempt_ends_early(give
     approved = domain.move(claimed(), State.AUTO_APPROVED, step(), claim=claimed().claim)
     record = give_up(approved, step(at=NOW + 7))
     assert (record.state, record.claim) == (State.AUTO_APPROVED, None)
-    assert record.next_attempt_at is not None and domain.violation(record, NOW + 8, 0) is None
+    assert record.next_attempt_at is not None and attempts.violation(record, NOW + 8, 0) is None
 
 
 def test_an_approved_one_is_taken_over_where_it_stands():
     approved = domain.move(claimed(), State.AUTO_APPROVED, step(), claim=claimed().claim)
-    record = domain.claim(approved, token="u", worker="x", now=NOW + CLAIM_MS, event_ids=["c", "d"])
+    record = attempts.claim(approved, token="u", worker="x", now=NOW + CLAIM_MS, event_ids=["c", "d"])
     assert record.state is State.AUTO_APPROVED and record.held_by("u")
     assert (record.attempts.interrupted, record.attempts.started, record.next_attempt_at) == (1, 2, None)
     assert record.history == approved.history
@@ -204,13 +207,13 @@ def test_too_many_dead_workers_end_the_run_with_a_person():
     record = claimed()
     for number in range(1, MAX_INTERRUPTED):
         now = NOW + number * CLAIM_MS
-        record = domain.claim(
+        record = attempts.claim(
             record, token=f"t{number}", worker="w", now=now, event_ids=[f"{number}a", f"{number}b"]
         )
         assert record.state is State.TIER1_SCANNING
-    record = domain.claim(record, token="z", worker="w", now=NOW * 10, event_ids=["y", "z"])
+    record = attempts.claim(record, token="z", worker="w", now=NOW * 10, event_ids=["y", "z"])
     assert record.state is State.NEEDS_REVIEW and record.claim is None
-    assert domain.violation(record, NOW * 10, 0) is None
+    assert attempts.violation(record, NOW * 10, 0) is None
     assert record.attempts == Attempts(started=MAX_INTERRUPTED, interrupted=MAX_INTERRUPTED)
     last = record.history[-1]
     assert (last.id, last.at, last.actor) == ("y", NOW * 10, "worker:w")
@@ -232,13 +235,13 @@ def test_over_whom_three_workers_have_died_is_suspect_and_a_claim_that_is_left_i
 
 def test_renewing_changes_the_deadline_and_nothing_else():
     record = claimed()
-    renewed = domain.renew(record, "t", NOW + 5_000)
+    renewed = attempts.renew(record, "t", NOW + 5_000)
     assert renewed.claim is not None and renewed.claim.until == NOW + 5_000 + CLAIM_MS
     assert msgspec.structs.replace(renewed, claim=record.claim) == record
-    assert domain.renew(renewed, "t", NOW + 1_000) == renewed
+    assert attempts.renew(renewed, "t", NOW + 1_000) == renewed
     for not_held in (record, submission()):
         with pytest.raises(TransitionError) as caught:
-            domain.renew(not_held, "other", NOW)
+            attempts.renew(not_held, "other", NOW)
         assert caught.value.details == {"submission": not_held.id}
 
 
@@ -246,46 +249,46 @@ def test_renewing_changes_the_deadline_and_nothing_else():
     ("ahead", "ends"), [(0, 0), (CLOCK_SLACK_MS, CLOCK_SLACK_MS), (CLOCK_SLACK_MS + 1, 0), (-1, 0)]
 )
 def test_a_renewal_never_shortens_a_claim_but_puts_right_one_from_before_the_clock_went_back(ahead, ends):
-    renewed = domain.renew(claimed(NOW + ahead), "t", NOW)
+    renewed = attempts.renew(claimed(NOW + ahead), "t", NOW)
     assert renewed.claim is not None and renewed.claim.until == NOW + CLAIM_MS + ends
 
 
 def test_a_clock_that_went_back_makes_no_deadline_unreachable():
     record = claimed(NOW + 3_600_000)
-    assert domain.claimable(record, NOW)
+    assert attempts.claimable(record, NOW)
     waiting = submission(next_attempt_at=NOW + UNAVAILABLE_MOST_MS + CLOCK_SLACK_MS + 1)
-    assert domain.claimable(waiting, NOW)
-    assert not domain.claimable(submission(next_attempt_at=NOW + UNAVAILABLE_MOST_MS), NOW)
-    assert not domain.claimable(claimed(NOW + CLOCK_SLACK_MS), NOW)
-    assert domain.claimable(claimed(NOW + CLOCK_SLACK_MS + 1), NOW)
+    assert attempts.claimable(waiting, NOW)
+    assert not attempts.claimable(submission(next_attempt_at=NOW + UNAVAILABLE_MOST_MS), NOW)
+    assert not attempts.claimable(claimed(NOW + CLOCK_SLACK_MS), NOW)
+    assert attempts.claimable(claimed(NOW + CLOCK_SLACK_MS + 1), NOW)
     within = NOW + UNAVAILABLE_MOST_MS + CLOCK_SLACK_MS
-    assert not domain.claimable(submission(next_attempt_at=within), NOW)
-    assert not domain.is_due(submission(next_attempt_at=NOW + CLOCK_SLACK_MS + 9), NOW, 9)
-    assert domain.is_due(submission(next_attempt_at=NOW + CLOCK_SLACK_MS + 10), NOW, 9)
+    assert not attempts.claimable(submission(next_attempt_at=within), NOW)
+    assert not attempts.is_due(submission(next_attempt_at=NOW + CLOCK_SLACK_MS + 9), NOW, 9)
+    assert attempts.is_due(submission(next_attempt_at=NOW + CLOCK_SLACK_MS + 10), NOW, 9)
 
 
 def test_it_is_due_when_its_claim_ends_or_else_at_its_next_attempt():
-    assert domain.due_at(claimed()) == NOW + CLAIM_MS
-    assert domain.due_at(submission(next_attempt_at=NOW)) == NOW
-    assert domain.due_at(submission(next_attempt_at=None)) is None
-    assert domain.claimable(submission(next_attempt_at=NOW), NOW)
-    assert not domain.claimable(submission(next_attempt_at=NOW + 1), NOW)
+    assert attempts.due_at(claimed()) == NOW + CLAIM_MS
+    assert attempts.due_at(submission(next_attempt_at=NOW)) == NOW
+    assert attempts.due_at(submission(next_attempt_at=None)) is None
+    assert attempts.claimable(submission(next_attempt_at=NOW), NOW)
+    assert not attempts.claimable(submission(next_attempt_at=NOW + 1), NOW)
 
 
 def test_what_is_at_rest_cannot_be_claimed():
-    assert not domain.claimable(submission(state=State.PUBLISHED), NOW)
-    assert not domain.claimable(submission(next_attempt_at=None), NOW)
+    assert not attempts.claimable(submission(state=State.PUBLISHED), NOW)
+    assert not attempts.claimable(submission(next_attempt_at=None), NOW)
 
 
 def test_failed_attempts_wait_longer_each_time_and_the_fourth_ends_the_run():
     record = submission(at=NOW)
     delays = []
     for number in range(3):
-        record = domain.record_failure(claim_again(record, number), step(number, at=NOW, reason="boom"))
+        record = attempts.record_failure(claim_again(record, number), step(number, at=NOW, reason="boom"))
         assert record.next_attempt_at is not None
         delays.append(record.next_attempt_at - NOW)
     assert delays == [10_000, 60_000, 300_000]
-    ended = domain.record_failure(claim_again(record, 9), step(9, reason="boom"))
+    ended = attempts.record_failure(claim_again(record, 9), step(9, reason="boom"))
     assert ended.state is State.REJECTED and ended.decision is not None
     assert ended.decision == RecordedDecision("4 attempts failed; the last one: boom", (EXHAUSTED,))
     assert (ended.history[-1].id, ended.history[-1].reason) == ("e9", ended.decision.reason)
@@ -293,23 +296,23 @@ def test_failed_attempts_wait_longer_each_time_and_the_fourth_ends_the_run():
 
 
 def claim_again(record: Submission, number: int) -> Submission:
-    return domain.claim(
+    return attempts.claim(
         record, token=f"t{number}", worker="w", now=NOW, event_ids=[f"c{number}", f"d{number}"]
     )
 
 
 def test_what_is_unavailable_counts_as_no_attempt_and_a_later_failure_forgets_it():
-    record = domain.record_unavailable(claimed(), step(), "github.com")
+    record = attempts.record_unavailable(claimed(), step(), "github.com")
     assert record.attempts.failed == 0
     assert (record.attempts.unavailable, record.attempts.waiting_for) == (1, "github.com")
-    failed = domain.record_failure(claim_again(record, 3), step(4))
+    failed = attempts.record_failure(claim_again(record, 3), step(4))
     assert (failed.attempts.unavailable, failed.attempts.waiting_for) == (0, None)
     late = step(5, at=NOW + UNAVAILABLE_END_MS)
-    slept = domain.record_unavailable(claim_again(record, 5), late, "github.com")
+    slept = attempts.record_unavailable(claim_again(record, 5), late, "github.com")
     assert (slept.state, slept.attempts.unavailable) == (State.RECEIVED, 2), "two looks are not a day"
     for number in range(101):
-        record = domain.record_unavailable(claim_again(record, number), step(number), "github.com")
-    given_up = domain.record_unavailable(claim_again(record, 5), late, "github.com")
+        record = attempts.record_unavailable(claim_again(record, number), step(number), "github.com")
+    given_up = attempts.record_unavailable(claim_again(record, 5), late, "github.com")
     assert given_up.state is State.NEEDS_REVIEW
     assert given_up.attempts == Attempts(
         started=103, unavailable=103, unavailable_since=NOW, waiting_for="github.com", last_error="because"
@@ -324,24 +327,24 @@ def test_what_is_unavailable_counts_as_no_attempt_and_a_later_failure_forgets_it
 def test_what_is_unavailable_is_asked_for_less_and_less_often_until_a_day_is_over():
     record, delays = submission(at=NOW), []
     for number in range(9):
-        record = domain.record_unavailable(claim_again(record, number), step(number), "host")
+        record = attempts.record_unavailable(claim_again(record, number), step(number), "host")
         assert record.next_attempt_at is not None
         delays.append((record.next_attempt_at - NOW) // 1000)
     assert delays == [10, 20, 40, 80, 160, 320, 640, 900, 900]
     assert (record.attempts.unavailable, record.attempts.unavailable_since) == (9, NOW)
     assert record.attempts.last_error == "because"
     almost = step(10, at=NOW + UNAVAILABLE_END_MS - 1)
-    assert domain.record_unavailable(claim_again(record, 10), almost, "host").state is State.RECEIVED
+    assert attempts.record_unavailable(claim_again(record, 10), almost, "host").state is State.RECEIVED
 
 
 def test_a_failure_forgets_when_an_outage_began():
-    record = domain.record_unavailable(claimed(), step(), "host")
-    failed = domain.record_failure(claim_again(record, 1), step(2, reason="boom"))
+    record = attempts.record_unavailable(claimed(), step(), "host")
+    failed = attempts.record_failure(claim_again(record, 1), step(2, reason="boom"))
     assert failed.attempts == Attempts(started=2, failed=1, last_error="boom")
 
 
 def test_handing_back_counts_nowhere():
-    record = domain.hand_back(claimed(), step())
+    record = attempts.hand_back(claimed(), step())
     assert (record.state, record.claim, record.next_attempt_at) == (State.RECEIVED, None, NOW)
     assert (record.attempts.failed, record.attempts.interrupted, record.attempts.unavailable) == (0, 0, 0)
 
@@ -432,11 +435,11 @@ GAVE_UP = RecordedDecision("4 attempts failed", (EXHAUSTED,))
     ],
 )
 def test_a_run_is_exhausted_by_failures_or_dead_workers_and_by_nothing_else(record, reason):
-    assert domain.exhaustion(record) == reason
+    assert attempts.exhaustion(record) == reason
 
 
 def test_submitting_again_while_it_waits_looks_at_the_new_content_now():
-    waiting = domain.record_failure(claimed(), step())
+    waiting = attempts.record_failure(claimed(), step())
     record = domain.refresh(waiting, now=NOW + 1, submitter="you", upload="new")
     assert (record.upload, record.next_attempt_at, record.attempts.failed) == ("new", NOW + 1, 0)
     assert record.submitter == "you"
@@ -466,13 +469,13 @@ def test_a_request_to_run_again_is_remembered_the_latest_wins_and_cancelling_for
     ],
 )
 def test_a_record_that_breaks_the_invariant_is_named(record, says):
-    found = domain.violation(record, NOW, 0)
+    found = attempts.violation(record, NOW, 0)
     assert found is None if says is None else says in (found or "")
 
 
 def test_a_claim_that_expired_within_the_grace_is_no_violation():
-    assert domain.violation(claimed(NOW - CLAIM_MS - 700), NOW, 700) is None
-    assert domain.violation(claimed(NOW - CLAIM_MS - 701), NOW, 700)
+    assert attempts.violation(claimed(NOW - CLAIM_MS - 700), NOW, 700) is None
+    assert attempts.violation(claimed(NOW - CLAIM_MS - 701), NOW, 700)
 
 
 @given(
@@ -488,7 +491,7 @@ def test_whatever_happens_the_invariant_holds_and_history_has_no_gap(actions):
         record = act(record, action, number, now)
         fresh = [e.seq for e in record.history if e.seq > seqs[-1]]
         seqs += fresh
-        assert domain.violation(record, now, CLAIM_MS * 2) is None
+        assert attempts.violation(record, now, CLAIM_MS * 2) is None
         assert record.run - before.run in (0, 1)
     assert seqs == list(range(1, len(seqs) + 1))
 
@@ -496,19 +499,19 @@ def test_whatever_happens_the_invariant_holds_and_history_has_no_gap(actions):
 def act(record: Submission, action: str, number: int, now: int) -> Submission:
     held = record.claim is not None
     at = step(number, at=now)
-    if action == "claim" and domain.claimable(record, now):
-        return domain.claim(
+    if action == "claim" and attempts.claimable(record, now):
+        return attempts.claim(
             record, token=f"t{number}", worker="w", now=now, event_ids=[f"{number}x", f"{number}y"]
         )
     if action == "failed" and held:
-        return domain.record_failure(record, at)
+        return attempts.record_failure(record, at)
     if action == "unavailable" and held:
-        return domain.record_unavailable(record, at, "host")
+        return attempts.record_unavailable(record, at, "host")
     if action == "hand_back" and held:
-        return domain.hand_back(record, at)
+        return attempts.hand_back(record, at)
     if action == "die" and record.claim is not None:
         expired = msgspec.structs.replace(record, claim=msgspec.structs.replace(record.claim, until=now))
-        return domain.claim(
+        return attempts.claim(
             expired, token=f"z{number}", worker="w", now=now, event_ids=[f"{number}x", f"{number}y"]
         )
     if action == "end" and record.state.active:

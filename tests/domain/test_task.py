@@ -6,14 +6,13 @@ import pytest
 from vskill_core.errors import TransitionError
 from vskill_platform.domain.operation import task as domain
 from vskill_platform.domain.operation.task import LONGEST_DELAY_MS, Task, TaskState
-from vskill_platform.domain.submissions.submission import (
+from vskill_platform.domain.submissions.attempts import (
     CLAIM_MS,
     CLOCK_SLACK_MS,
     MAX_INTERRUPTED,
     UNAVAILABLE_END_MS,
-    Attempts,
-    Claim,
 )
+from vskill_platform.domain.submissions.submission import Attempts, Claim
 
 NOW = 50_000
 DELAYS = (1_000, 2_000)

@@ -22,14 +22,8 @@ from vskill_platform.domain.judges import missing_answers, rank_judges
 from vskill_platform.domain.signals import Signal, SignalKind
 from vskill_platform.domain.skills.skill import Certification
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.verdicts.decision import (
-    BlockScope,
-    DecisionRow,
-    RescanOutcome,
-    decide,
-    decide_rescan,
-    is_automatic,
-)
+from vskill_platform.domain.verdicts.decision import BlockScope, DecisionRow, decide, is_automatic
+from vskill_platform.domain.verdicts.rescan_decision import RescanOutcome, decide_rescan
 
 CRITICAL = Finding(
     "X-001", Severity.CRITICAL, FindingCategory.EXFILTRATION, FindingKind.MALICE, "SKILL.md", 3

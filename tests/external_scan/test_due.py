@@ -13,7 +13,8 @@ from tests.support.patience import PATIENCE_S
 from vskill_core.errors import CursorGone, NoEnvironment
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.operation.task import TaskState
-from vskill_platform.domain.skills.skill import StatusChange, StatusRole, yank
+from vskill_platform.domain.skills.skill import StatusRole
+from vskill_platform.domain.skills.skill_changes import StatusChange, yank
 from vskill_platform.external_scan.dispatch import request_scans
 from vskill_platform.external_scan.due import MOST_OPEN, STEP, LookPosition, request_due_scans
 from vskill_platform.ledger.clock import SystemClock

@@ -62,7 +62,7 @@ async def published(submission: Submission) -> PublishedSkill:
     record = await get_submission(submission.id)
     assert record.state is State.PUBLISHED, record.history[-1]
     assert record.published is not None
-    return await get_skill(record.published.removeprefix(keys.SKILL))
+    return await get_skill(record.published.removeprefix(keys.skill.prefix))
 
 
 async def until_state(submission_id: str, state: State, seconds: float = PATIENCE_S) -> Submission:

@@ -40,15 +40,15 @@ from vskill_core.identity import normalise, submission_id, upload_identity
 from vskill_core.naming import canonical_name, clash_slug, slug_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC, PUBLIC_ONLY
-from vskill_platform.domain.skills import skill
+from vskill_platform.domain.skills import skill_changes
 from vskill_platform.domain.skills.skill import (
     Certification,
-    Publication,
     PublishedSkill,
     SkillVersion,
     StatusRole,
     VersionStatus,
 )
+from vskill_platform.domain.skills.skill_changes import Publication
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import EntryPoint, Submission
 from vskill_platform.env import Env
@@ -80,7 +80,7 @@ async def check_versions(env: Env) -> int:
             version = await get_version(summary.slug, ref.number)
             assert version.digest == ref.digest == digest_of(version.manifest)
             listed.add((summary.slug, ref.number))
-    stored = {tuple(keys.parse(key).parts) for key in await all_keys(env, keys.VERSION)}
+    stored = {tuple(keys.parse(key).parts) for key in await all_keys(env, keys.version.prefix)}
     assert stored == listed
     return len(stored)
 
@@ -144,7 +144,7 @@ async def test_A3_renaming_never_rekeys(env: Env) -> None:
     renamed = await published(first.submission)
     assert renamed.name == "second-name"
     assert [ref.number for ref in renamed.versions] == ["1.0.0", "1.0.1"]
-    assert [key for key in await all_keys(env, keys.SKILL) if SKILLS.holds(key)] == [
+    assert [key for key in await all_keys(env, keys.skill.prefix) if SKILLS.holds(key)] == [
         keys.skill(renamed.canonical)
     ]
     for name in ("first-name", "second-name", "place", renamed.canonical):
@@ -258,7 +258,7 @@ async def test_A5_lists_reach_the_end(env: Env) -> None:
     await plant_submissions(env, count)
     assert len(await enumerate_published_skills()) == count
     assert len([one async for one in iter_published_skills(page=7, audiences=EVERYTHING)]) == count
-    assert len(await all_keys(env, keys.SUB)) == count
+    assert len(await all_keys(env, keys.sub.prefix)) == count
     pass_time(env, 300_000)
     assert len(await get_stuck_submissions()) == count
 
@@ -281,9 +281,9 @@ async def test_A6_counts_are_counts(env: Env) -> None:
     assert (await count_submissions(audiences=EVERYTHING)).by_state[State.RECEIVED] == count
 
     await plant_skills(env, 1_050)
-    cut = await env.kv.search(keys.SKILL, "planted", limit=5_000, audiences=EVERYTHING)
+    cut = await env.kv.search(keys.skill.prefix, "planted", limit=5_000, audiences=EVERYTHING)
     assert (len(cut.items), cut.truncated) == (1_000, True)
-    assert not (await env.kv.search(keys.SKILL, "absent", audiences=EVERYTHING)).truncated
+    assert not (await env.kv.search(keys.skill.prefix, "absent", audiences=EVERYTHING)).truncated
 
     for number in range(MOST_VIOLATIONS + 3):
         broken = make_submission(f"s{number:05}", at=env.kv.now(), next_attempt_at=None)
@@ -349,7 +349,7 @@ def assert_published_with_skill(kv: HookedKV) -> None:
     for operations in publishing:
         puts = {op.key: op.value for op in operations if isinstance(op, Put)}
         record = msgspec.json.decode(
-            next(v for k, v in puts.items() if k.startswith(keys.SUB)), type=Submission
+            next(v for k, v in puts.items() if k.startswith(keys.sub.prefix)), type=Submission
         )
         assert record.published is not None
         live = msgspec.json.decode(puts[record.published], type=PublishedSkill)
@@ -380,7 +380,9 @@ async def test_A12_search_follows_the_record_write(env: Env) -> None:
     """A new skill is found at once, an old name is not found any more, a deleted skill is not found at all."""
 
     async def search(text: str) -> list[str]:
-        return [entry.key for entry in (await env.kv.search(keys.SKILL, text, audiences=EVERYTHING)).items]
+        return [
+            entry.key for entry in (await env.kv.search(keys.skill.prefix, text, audiences=EVERYTHING)).items
+        ]
 
     await submit_upload(skill_files("quokka"), namespace="tests", slug="place")
     await run_until_quiet(env)
@@ -423,8 +425,8 @@ async def test_A14_every_current_version_has_its_record(env: Env) -> None:
     before = await get_skill(canonical)
     assert [ref.number for ref in before.versions] == ["1.0.0", "1.0.1", "1.0.2", "1.0.3"]
     assert before.versions[0].digest == before.versions[2].digest
-    change = skill.StatusChange(StatusRole.REVIEWER, "admin:eve", env.kv.now(), "a test")
-    down = await update_skill(canonical, lambda one: skill.take_down(one, change, number="1.0.3"))
+    change = skill_changes.StatusChange(StatusRole.REVIEWER, "admin:eve", env.kv.now(), "a test")
+    down = await update_skill(canonical, lambda one: skill_changes.take_down(one, change, number="1.0.3"))
     assert down.current_version == "1.0.2"
     assert await check_versions(env) == 4
 
@@ -471,7 +473,7 @@ async def test_A15_no_phantom_versions(env: Env) -> None:
     files = skill_files("steady", "other")
     for placeholder in ("", "0" * 64, "pending"):
         with pytest.raises(InvalidInput, match="digest"):
-            skill.publish_version(live, publication(live, files, placeholder, env.kv.now()))
+            skill_changes.publish_version(live, publication(live, files, placeholder, env.kv.now()))
 
 
 def publication(live: PublishedSkill, files: tuple[SkillFile, ...], digest: str, at: int) -> Publication:

@@ -29,16 +29,15 @@ from vskill_platform.bootstrap import env_for, report_start
 from vskill_platform.cli import cli
 from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.skills.skill import Certification
-from vskill_platform.domain.submissions.states import STUCK_STATES, State
-from vskill_platform.domain.submissions.submission import (
+from vskill_platform.domain.submissions.attempts import (
     CLAIM_MS,
     FAILED_DELAYS_MS,
     MAX_INTERRUPTED,
     RENEW_EVERY_MS,
     UNAVAILABLE_MOST_MS,
-    Claim,
-    Submission,
 )
+from vskill_platform.domain.submissions.states import STUCK_STATES, State
+from vskill_platform.domain.submissions.submission import Claim, Submission
 from vskill_platform.env import Env, Pace
 from vskill_platform.intake.submit import IntakeOutcome, submit_repository
 from vskill_platform.ledger.broker.contract import LEASE_MS

@@ -43,12 +43,12 @@ from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.job_health import job_health
 from vskill_platform.queue.jobs import Job, JobState
 from vskill_platform.queue.schedule import run_job, run_schedule
+from vskill_platform.store.submissions.submission_lists import find_submissions
 from vskill_platform.submission_store import (
     count_submissions,
     enumerate_published_skills,
     get_stuck_submissions,
     get_submissions_fresh,
-    list_submissions,
 )
 from vskill_platform.web.app import create_app
 
@@ -178,13 +178,13 @@ async def test_C5_every_job_shows_in_health(env: Env) -> None:
 @pytest.mark.parametrize(
     "ask",
     [
-        partial(list_submissions, audiences=EVERYTHING),
+        partial(find_submissions, audiences=EVERYTHING),
         partial(count_submissions, audiences=EVERYTHING),
         get_stuck_submissions,
         queue_health,
         enumerate_published_skills,
     ],
-    ids=["list_submissions", "count_submissions", "get_stuck", "queue_health", "enumerate_published_skills"],
+    ids=["find_submissions", "count_submissions", "get_stuck", "queue_health", "enumerate_published_skills"],
 )
 async def test_C7_a_failed_read_is_not_an_empty_list(env: Env, ask: Callable[[], Awaitable[object]]) -> None:
     """Lists and counts raise where the store does; none of them answers with nothing (j)."""
@@ -201,7 +201,7 @@ async def test_C7_a_database_that_is_gone_is_an_error(tmp_path: Path) -> None:
         record = record_of(await submit_skill("there"))
         await env.kv.close()
         await env.broker.close()
-        for ask in (list_submissions, count_submissions):
+        for ask in (find_submissions, count_submissions):
             with pytest.raises(StoreUnavailable):
                 await ask(audiences=EVERYTHING)
         for ask_all in (enumerate_published_skills, queue_health):
@@ -289,7 +289,7 @@ async def test_C13_one_definition_of_every_count(env: Env, client: httpx2.AsyncC
     assert list(stats.values()) == list(msgspec.to_builtins(stats_view(counts)).values())
     metrics = (await client.get("/metrics")).text
     for state in State:
-        listed = await list_submissions([state], limit=100, audiences=EVERYTHING)
+        listed = await find_submissions(states=[state], limit=100, audiences=EVERYTHING)
         assert len(listed.items) == expected[state.value]
         assert f'vskill_submissions{{state="{state.value}"}} {expected[state.value]}.0' in metrics
 

@@ -45,20 +45,17 @@ from vskill_platform.domain.blocklist import (
     repository_target,
 )
 from vskill_platform.domain.messages import submission_send
+from vskill_platform.domain.submissions.attempts import CLAIM_MS
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.submissions.submission import CLAIM_MS, Submission
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env, Pace
 from vskill_platform.intake.submit import IntakeOutcome, submit_repository, submit_upload
 from vskill_platform.ledger.kv.entries import Operation
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.settings import load_settings
-from vskill_platform.store.recall.blocklist import (
-    add_block,
-    blocklist_version,
-    reapply_blocklist,
-    remove_block,
-)
+from vskill_platform.store.recall.blocklist import add_block, blocklist_version, remove_block
+from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.submission_store import (
     count_submissions,
     enumerate_published_skills,
@@ -192,7 +189,7 @@ async def test_D4_the_same_place_is_one_record(env: Env) -> None:
     assert (await count_submissions(audiences=EVERYTHING)).total == 1
     assert (await env.broker.depth()).ready == 1
     await run_until_quiet(env)
-    assert len(await all_keys(env, keys.VERSION)) == 1
+    assert len(await all_keys(env, keys.version.prefix)) == 1
 
 
 async def test_D5_D6_history_is_gapless_and_in_order(env: Env) -> None:
@@ -291,7 +288,7 @@ async def test_D14_blocked_while_being_published(
     assert (blocked, record.state, record.published) == (1, State.BLOCKED, None)
     assert "malicious" in record.history[-1].reason
     assert await enumerate_published_skills() == []
-    assert await all_keys(env, keys.SKILL) == []
+    assert await all_keys(env, keys.skill.prefix) == []
 
     assert await remove_block(target(submission))
     await reapply_blocklist()
@@ -444,7 +441,7 @@ async def test_D9_a_batch_that_broke_off_is_sent_again_whole(env: Env) -> None:
     assert outcomes == [IntakeOutcome.ALREADY_VERIFIED] * 13 + [IntakeOutcome.CREATED] * 17
     await run_until_quiet(env)
     assert len(await enumerate_published_skills()) == 30
-    assert len(await all_keys(env, keys.VERSION)) == 30
+    assert len(await all_keys(env, keys.version.prefix)) == 30
 
 
 async def test_D10_a_block_reaches_what_it_names_and_nothing_else(env: Env) -> None:

@@ -47,6 +47,7 @@ from vskill_core.identity import normalise
 from vskill_platform.actions.rights import OPEN_RIGHTS
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import BlockEntry, place_target
+from vskill_platform.domain.submissions.attempts import FAILED_DELAYS_MS
 from vskill_platform.domain.submissions.states import (
     ACTIVE_STATES,
     State,
@@ -54,7 +55,7 @@ from vskill_platform.domain.submissions.states import (
     category_of,
     states_in,
 )
-from vskill_platform.domain.submissions.submission import FAILED_DELAYS_MS, Submission
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.ledger.blobs.contract import Blobs
@@ -63,8 +64,10 @@ from vskill_platform.ledger.database.migrations import load_migrations
 from vskill_platform.ledger.database.sqlite import SqliteDatabase
 from vskill_platform.ledger.kv.sqlite import SqliteKV
 from vskill_platform.settings import SECRETS, Settings
-from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist
-from vskill_platform.submission_store import count_submissions, list_submissions
+from vskill_platform.store.recall.blocklist import add_block
+from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
+from vskill_platform.store.submissions.submission_lists import find_submissions
+from vskill_platform.submission_store import count_submissions
 from vskill_platform.web.app import ENDPOINTS, create_app
 
 pytestmark = pytest.mark.anyio
@@ -77,13 +80,13 @@ async def test_E3_a_category_is_expanded_to_all_its_states(env: Env) -> None:
     for state in State:
         await put_record(env, make_submission(state.lower(), state=state, at=env.kv.now()))
     for category in StateCategory:
-        listed = await list_submissions(states_in(category), audiences=EVERYTHING)
+        listed = await find_submissions(states=states_in(category), audiences=EVERYTHING)
         assert {record.state for record in listed.items} == states_in(category)
         assert all(category_of(record.state) is category for record in listed.items)
-    active = await list_submissions(ACTIVE_STATES, audiences=EVERYTHING)
+    active = await find_submissions(states=ACTIVE_STATES, audiences=EVERYTHING)
     assert {record.state for record in active.items} == ACTIVE_STATES
     assert len(active.items) == (await count_submissions(audiences=EVERYTHING)).active == 4
-    assert len((await list_submissions(audiences=EVERYTHING)).items) == len(State)
+    assert len((await find_submissions(audiences=EVERYTHING)).items) == len(State)
 
 
 class Judge:

@@ -137,7 +137,7 @@ async def test_a_scan_that_did_not_finish_is_not_kept(env):
     with active_env(env, scanner=UnfinishedScanner()) as failing:
         first = await verified(failing)
     assert first.state is State.NEEDS_REVIEW
-    assert (await env.kv.list(keys.SCAN)).items == ()
+    assert (await env.kv.list(keys.scan.prefix)).items == ()
     scanner = CountingScanner()
     with active_env(env, scanner=scanner) as counting:
         await run_again(first.id, by="admin:eve", reason="the scanner was repaired")
@@ -167,7 +167,7 @@ async def test_a_cache_that_cannot_be_read_is_not_an_empty_one(env):
             return getattr(self._kv, name)
 
         async def get(self, key):
-            if key.startswith(keys.SCAN):
+            if key.startswith(keys.scan.prefix):
                 raise StoreUnavailable("away")
             return await self._kv.get(key)
 
@@ -224,7 +224,7 @@ async def test_B2_a_judge_that_is_down_leaves_nothing_of_itself_and_is_asked_aga
     assert (record.state, record.decision and record.decision.certification) == (State.PUBLISHED, "SCANNED")
     assert record.evidence is not None
     assert (record.evidence.judge_status, record.evidence.judge) == (JudgeStatus.DOWN, None)
-    assert (await judged.kv.list(keys.JUDGE)).items == ()
+    assert (await judged.kv.list(keys.judge.prefix)).items == ()
     page = await judged.kv.scan("")
     stored = b"".join(entry.value for entry in page.items)
     assert b"words of the error" not in stored and b"status 500" not in stored

@@ -40,8 +40,10 @@ from vskill_platform.env import Env
 from vskill_platform.intake.submit import SubmittedBy, submit_repository
 from vskill_platform.sources.contract import FilesAtHead, Place, RepositoryHead, Survey, no_repository
 from vskill_platform.store.people.accounts import Role
-from vskill_platform.store.people.namespaces import AuditNote, NamespaceChange, change_namespace
-from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist
+from vskill_platform.store.people.audit import AuditNote
+from vskill_platform.store.people.namespaces import NamespaceChange, change_namespace
+from vskill_platform.store.recall.blocklist import add_block
+from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.web.app import ENDPOINTS, create_app
 from vskill_platform.web.browser import SESSION_COOKIE, VISITOR_COOKIE, Browser

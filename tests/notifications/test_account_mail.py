@@ -172,7 +172,7 @@ async def test_what_was_mailed_is_not_mailed_again_though_its_notification_is_go
     await publish(env, by="ann")
     await find_notices(cursor)
     await pass_to_the_next_digest(env)
-    async for page in iterate_pages(env.kv, keys.inbox_of("ann")):
+    async for page in iterate_pages(env.kv, keys.inbox.under("ann")):
         await env.kv.commit([Delete(entry.key) for entry in page.items])
     env.clock.advance(-DIGEST_GRACE_MS - 2)
     await find_notices(cursor)

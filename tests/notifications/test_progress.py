@@ -60,11 +60,11 @@ class BrokenPart(HookedKV):
         self.second_look = asyncio.Event()
 
     async def changes(self, prefix, *, after=None, limit=1000):
-        if prefix == keys.REPORT and self.broken == "raises":
+        if prefix == keys.report.prefix and self.broken == "raises":
             raise StoreUnavailable("reports are away because a test says so")
-        if prefix == keys.REPORT and self.broken == "hangs":
+        if prefix == keys.report.prefix and self.broken == "hangs":
             await asyncio.Event().wait()
-        if prefix != keys.REPORT:
+        if prefix != keys.report.prefix:
             self.looks += 1
             if self.looks == 2:
                 self.second_look.set()
@@ -91,7 +91,7 @@ async def count_below(env, prefix: str) -> int:
 
 async def told(env) -> list[int]:
     """How many notifications each reviewer has."""
-    return [await count_below(env, keys.inbox_of(name)) for name in REVIEWERS]
+    return [await count_below(env, keys.inbox.under(name)) for name in REVIEWERS]
 
 
 async def run_notices(env) -> bool:
@@ -122,7 +122,7 @@ async def test_each_run_gets_on_by_a_bounded_number_and_tells_all_of_it_once(env
 
 
 def is_notification(operation) -> bool:
-    return isinstance(operation, Put) and operation.key.startswith(keys.INBOX)
+    return isinstance(operation, Put) and operation.key.startswith(keys.inbox.prefix)
 
 
 @pytest.mark.parametrize("broken", ["raises", "hangs"])

@@ -31,9 +31,9 @@ def import_module(name: str) -> Any:
 
 def shorten_claims(claim_ms: int) -> None:
     """Change what the modules below import by name; nothing that reads it may be imported before."""
-    submission = import_module("vskill_platform.domain.submissions.submission")
-    submission.CLAIM_MS = claim_ms
-    submission.RENEW_EVERY_MS = claim_ms // 3
+    attempts = import_module("vskill_platform.domain.submissions.attempts")
+    attempts.CLAIM_MS = claim_ms
+    attempts.RENEW_EVERY_MS = claim_ms // 3
     broker = import_module("vskill_platform.ledger.broker.contract")
     broker.LEASE_MS = claim_ms
     broker.Message.extend.__defaults__ = (claim_ms,)

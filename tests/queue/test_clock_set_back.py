@@ -8,8 +8,8 @@ from tests.support.faults import HookedKV
 from tests.support.system_reads import get_submission
 from vskill_platform.domain.messages import TaskMessage
 from vskill_platform.domain.operation.task import LONGEST_DELAY_MS
+from vskill_platform.domain.submissions.attempts import CLAIM_MS, FAILED_DELAYS_MS
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.submissions.submission import CLAIM_MS, FAILED_DELAYS_MS
 from vskill_platform.queue.control import current_pause, pause_queue
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.recovery import AHEAD_AT_ONCE, recover_stuck_submissions, recover_tasks
@@ -17,8 +17,7 @@ from vskill_platform.queue.schedule import run_job
 from vskill_platform.queue.tasks import handle_task
 from vskill_platform.store.claims import HeldClaim, NotClaimed, claim_submission
 from vskill_platform.store.operation.jobs import take_tick
-from vskill_platform.store.task_kinds import TaskEnd, TaskKind
-from vskill_platform.store.tasks import HeldTask, ask_for, claim_task, read_task
+from vskill_platform.store.tasks import HeldTask, TaskEnd, TaskKind, ask_for, claim_task, read_task
 
 pytestmark = pytest.mark.anyio
 

@@ -15,8 +15,9 @@ from tests.support.records import in_state, stored, submission
 from vskill_core.errors import InvalidInput, StoreUnavailable
 from vskill_platform.domain.keys import CONTROL_QUEUE
 from vskill_platform.domain.messages import submission_send
+from vskill_platform.domain.submissions.attempts import CLAIM_MS, UNAVAILABLE_MOST_MS
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.submissions.submission import CLAIM_MS, UNAVAILABLE_MOST_MS, Attempts, Claim
+from vskill_platform.domain.submissions.submission import Attempts, Claim
 from vskill_platform.env import Pace
 from vskill_platform.machine.slots import WorkGate
 from vskill_platform.queue.alerts import AlertCode

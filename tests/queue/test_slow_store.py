@@ -58,7 +58,7 @@ async def test_a_workers_sign_tells_how_long_the_one_before_took(tmp_path):
         stop = asyncio.Event()
 
         async def slow_signs(operations) -> None:
-            if any(isinstance(one, Put) and one.key.startswith(keys.WORKER) for one in operations):
+            if any(isinstance(one, Put) and one.key.startswith(keys.worker.prefix) for one in operations):
                 clock.advance(1_600)
 
         kv.before_commit = slow_signs

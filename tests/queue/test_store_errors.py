@@ -13,8 +13,8 @@ from tests.support.faults import HookedKV, state_written
 from tests.support.manual_clock import ManualClock
 from tests.support.system_reads import get_submission
 from vskill_core.errors import StoreCorrupt, StoreUnavailable
+from vskill_platform.domain.submissions.attempts import CLAIM_MS
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.submissions.submission import CLAIM_MS
 from vskill_platform.env import Env, Pace
 from vskill_platform.ledger.database.failures import translate
 from vskill_platform.ledger.kv.entries import Operation

@@ -15,7 +15,7 @@ from vskill_platform.actions.operation.dead_letters import REPLAY, LetterRequest
 from vskill_platform.domain.messages import TaskMessage
 from vskill_platform.domain.operation import task as domain
 from vskill_platform.domain.operation.task import TaskState
-from vskill_platform.domain.submissions.submission import CLAIM_MS, MAX_INTERRUPTED, UNAVAILABLE_END_MS
+from vskill_platform.domain.submissions.attempts import CLAIM_MS, MAX_INTERRUPTED, UNAVAILABLE_END_MS
 from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.queue.control import pause_queue
 from vskill_platform.queue.dead_letters import list_dead_letters
@@ -23,8 +23,7 @@ from vskill_platform.queue.health import EXPIRED_GRACE_MS, queue_health
 from vskill_platform.queue.recovery import recover_tasks
 from vskill_platform.queue.tasks import handle_task
 from vskill_platform.store.claims import NotClaimed
-from vskill_platform.store.task_kinds import TaskEnd, TaskKind
-from vskill_platform.store.tasks import HeldTask, ask_for, claim_task, read_task
+from vskill_platform.store.tasks import HeldTask, TaskEnd, TaskKind, ask_for, claim_task, read_task
 from vskill_platform.worker_context import require_env, run_with_worker_env
 
 pytestmark = pytest.mark.anyio

@@ -13,13 +13,8 @@ from vskill_core.identity import Identity
 from vskill_platform.domain import keys
 from vskill_platform.domain.skills.listing import about
 from vskill_platform.domain.skills.names import HeldName, NameHolder
-from vskill_platform.domain.skills.skill import (
-    Publication,
-    PublishedSkill,
-    SkillVersion,
-    publish_version,
-    with_trust,
-)
+from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion
+from vskill_platform.domain.skills.skill_changes import Publication, publish_version, with_trust
 from vskill_platform.domain.skills.trust import TrustFacts, TrustTier
 from vskill_platform.ledger.kv.contract import KV
 from vskill_platform.ledger.kv.entries import Put

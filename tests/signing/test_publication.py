@@ -21,7 +21,7 @@ from vskill_core.signing_keys import public_from_jwks, public_from_pem
 from vskill_core.verification import check_attestation
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, digest_target
-from vskill_platform.domain.skills import skill
+from vskill_platform.domain.skills import skill_changes
 from vskill_platform.domain.skills.skill import StatusRole
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
@@ -85,10 +85,10 @@ async def test_it_is_written_in_the_commit_that_publishes(env):
     (commit,) = [
         {operation.key for operation in operations if isinstance(operation, Put)}
         for operations in hooked.commits
-        if any(isinstance(one, Put) and one.key.startswith(keys.ATTESTATION) for one in operations)
+        if any(isinstance(one, Put) and one.key.startswith(keys.attestation.prefix) for one in operations)
     ]
     assert {keys.attestation(NAME, "1.0.0"), keys.version(NAME, "1.0.0"), keys.skill(NAME)} <= commit
-    assert any(key.startswith(keys.SUB) for key in commit)
+    assert any(key.startswith(keys.sub.prefix) for key in commit)
 
 
 async def test_every_version_has_its_own_and_large_content_too(env):
@@ -152,7 +152,7 @@ async def test_where_nothing_is_signed_publishing_goes_on(env):
     with active_env(env, signing=None) as unsigned:
         await published(unsigned)
         assert await public_keys() == ()
-    assert (await env.kv.list(keys.ATTESTATION)).items == ()
+    assert (await env.kv.list(keys.attestation.prefix)).items == ()
 
 
 # On the web.
@@ -200,8 +200,8 @@ async def test_a_version_without_an_attestation_says_so(env, client):
 
 async def test_what_was_taken_down_is_not_vouched_for(env, client):
     await published(env)
-    change = skill.StatusChange(StatusRole.SYSTEM, "system", env.kv.now(), "it was malicious")
-    await update_skill(NAME, lambda record: skill.take_down(record, change))
+    change = skill_changes.StatusChange(StatusRole.SYSTEM, "system", env.kv.now(), "it was malicious")
+    await update_skill(NAME, lambda record: skill_changes.take_down(record, change))
     answer = await client.get(f"/api/v1/skills/{NAME}/versions/1.0.0/attestation")
     assert answer.status_code == 403
     assert "it was malicious" in answer.json()["error"]

@@ -13,11 +13,12 @@ from vskill_core.errors import PlatformError, StoreUnavailable, TransitionError
 from vskill_core.findings import ScanStatus, Severity, StaticReport
 from vskill_platform.domain.blocklist import BlockEntry, digest_target, name_target, place_target
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.verdicts.decision import RescanDecision, RescanOutcome
+from vskill_platform.domain.verdicts.rescan_decision import RescanDecision, RescanOutcome
 from vskill_platform.intake.submit import submit_upload
 from vskill_platform.ledger.kv.entries import EntryPage
 from vskill_platform.store.claims import HeldClaim, claim_submission
-from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist, remove_block
+from vskill_platform.store.recall.blocklist import add_block, remove_block
+from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.store.verdicts.rescans import apply_rescan
 

@@ -291,7 +291,7 @@ async def test_a_hash_of_a_lower_cost_is_renewed_by_signing_in_and_nobody_is_sig
     renewed = (await get_user("ann")).password
     assert renewed is not None and renewed != old and not passwords.is_outdated(renewed)
     assert await find_session(token) is not None
-    assert await audited() == before and (await env.kv.changes(keys.USER, after=cursor)).items == ()
+    assert await audited() == before and (await env.kv.changes(keys.user.prefix, after=cursor)).items == ()
     await sign_in("ann", PASSWORD, "192.0.2.1")
     assert (await get_user("ann")).password == renewed, "once is enough"
 
@@ -398,7 +398,7 @@ async def test_the_right_password_forgives_mistakes(env):
 async def test_only_the_hash_of_a_session_is_stored(env):
     token = await open_session(await make(), "password")
     assert token.encode() not in await stored(env)
-    assert not (await env.kv.list(keys.SESSION + token)).items
+    assert not (await env.kv.list(keys.session.prefix + token)).items
     found = await find_session(token)
     assert found is not None and found[1].name == "ann"
 
@@ -603,7 +603,7 @@ async def test_when_a_token_was_used_is_known_to_the_hour_and_written_quietly(en
     env.clock.advance(USED_EVERY_MS)
     await find_token(made.secret)
     assert (await list_tokens("ann"))[0].last_used_at == env.kv.now()
-    assert (await env.kv.changes(keys.TOKEN, after=cursor)).items == ()
+    assert (await env.kv.changes(keys.token.prefix, after=cursor)).items == ()
 
 
 async def test_a_token_is_good_even_where_its_use_cannot_be_written(env):

@@ -11,12 +11,14 @@ from vskill_core.findings import Severity
 from vskill_platform.actions.operation.dead_letters import REPLAY, LetterRequest
 from vskill_platform.domain.blocklist import BlockEntry, digest_target, name_target, place_target
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.verdicts.decision import BlockScope, RescanDecision, RescanOutcome
+from vskill_platform.domain.verdicts.decision import BlockScope
+from vskill_platform.domain.verdicts.rescan_decision import RescanDecision, RescanOutcome
 from vskill_platform.intake.submit import IntakeOutcome
 from vskill_platform.queue.dead_letters import list_dead_letters
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.store.people.audit import list_audit
-from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist, remove_block
+from vskill_platform.store.recall.blocklist import add_block, remove_block
+from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.store.verdicts.rescans import apply_rescan
 from vskill_platform.worker_context import require_env

@@ -21,19 +21,15 @@ from vskill_platform.domain.blocklist import (
     place_target,
     repository_target,
 )
-from vskill_platform.domain.skills import skill as skill_domain
+from vskill_platform.domain.skills import skill_changes
 from vskill_platform.domain.skills.skill import Certification, StatusRole
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.domain.verdicts.decision import BlockScope, RescanDecision, RescanOutcome
+from vskill_platform.domain.verdicts.decision import BlockScope
+from vskill_platform.domain.verdicts.rescan_decision import RescanDecision, RescanOutcome
 from vskill_platform.intake.submit import IntakeOutcome, submit_upload
-from vskill_platform.store.recall.blocklist import (
-    add_block,
-    blocklist_version,
-    find_hits,
-    reapply_blocklist,
-    remove_block,
-)
+from vskill_platform.store.recall.blocklist import add_block, blocklist_version, find_hits, remove_block
+from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.skills.skills import find_by_name, get_skill, get_version, update_skill
 from vskill_platform.store.verdicts.rescans import apply_rescan
 from vskill_platform.submission_store import enumerate_published_skills
@@ -373,8 +369,8 @@ async def test_a_short_name_stays_with_the_first_skill_that_claims_it(env):
 
 async def test_a_skill_is_changed_by_compare_and_swap(env):
     await published(env)
-    yank = skill_domain.StatusChange(StatusRole.OWNER, "user:me", env.kv.now(), "broken")
-    skill = await update_skill("upload~tests/skills/demo", lambda skill: skill_domain.yank(skill, yank))
+    yank = skill_changes.StatusChange(StatusRole.OWNER, "user:me", env.kv.now(), "broken")
+    skill = await update_skill("upload~tests/skills/demo", lambda skill: skill_changes.yank(skill, yank))
     assert skill.withdrawn
     with pytest.raises(NotFound):
         await update_skill("a/b/c", lambda skill: skill)

@@ -110,7 +110,7 @@ async def test_installs_and_reports_reach_the_standing_and_nobody_is_tracked(env
     assert skill.listing is not None
     assert skill.listing.installs == 101 and skill.trust.open_reports == 1
     assert names(await list_skills(sort=Sort.INSTALLS))[0] == "csv-cleaner"
-    stored = await env.kv.scan(keys.INSTALLS)
+    stored = await env.kv.scan(keys.installs.prefix)
     assert [entry.value for entry in stored.items] == [b"101"]
 
 

@@ -15,10 +15,9 @@ from tests.support.memory_env import memory_env
 from tests.support.records import submission
 from tests.support.system_reads import get_run, get_submission
 from vskill_core.errors import ClaimLost, Conflict, LowerVersion, StoreUnavailable
+from vskill_platform.domain.submissions.attempts import CLAIM_MS, MAX_INTERRUPTED
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import (
-    CLAIM_MS,
-    MAX_INTERRUPTED,
     Attempts,
     RecordedDecision,
     Rerun,

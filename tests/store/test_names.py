@@ -41,8 +41,10 @@ from vskill_platform.intake.submit import SubmittedBy, submit_repository
 from vskill_platform.sources.contract import Place
 from vskill_platform.stages.rescan import request_rescan
 from vskill_platform.store.people.accounts import Role
-from vskill_platform.store.people.namespaces import AuditNote, NamespaceChange, change_namespace
-from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist, remove_block
+from vskill_platform.store.people.audit import AuditNote
+from vskill_platform.store.people.namespaces import NamespaceChange, change_namespace
+from vskill_platform.store.recall.blocklist import add_block, remove_block
+from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.skills.catalogue import search_skills
 from vskill_platform.store.skills.names import name_shown_skills, read_name
 from vskill_platform.store.skills.skills import get_skill, iter_skills

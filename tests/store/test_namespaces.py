@@ -31,9 +31,8 @@ from vskill_platform.intake.submit import SubmittedBy, is_closed
 from vskill_platform.ledger.kv.contract import KV
 from vskill_platform.ledger.kv.entries import ABSENT, Entry, EntryPage
 from vskill_platform.machine.process_cache import KeptReads
-from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.people.audit import AuditNote, list_audit
 from vskill_platform.store.people.namespaces import (
-    AuditNote,
     NamespaceChange,
     change_access,
     change_namespace,
@@ -148,7 +147,7 @@ async def test_parts_of_two_versions_are_never_put_together(tmp_path):
 
         async def change_meanwhile(prefix: str) -> None:
             nonlocal changed
-            if changed or prefix != keys.TEAM:
+            if changed or prefix != keys.team.prefix:
                 return
             changed = True
             member = Member("team:core", NamespaceRole.READER, 1, "added")
@@ -220,7 +219,7 @@ async def test_what_is_submitted_and_published_has_its_namespaces_audience(env):
     record = await get_submission(done.submission.id)
     skill = await get_skill("upload~tests/skills/pdf")
     assert (record.audience, skill.audience) == ("ns:upload~tests", "ns:upload~tests")
-    (alias,) = (await env.kv.list(keys.aliases_of("pdf"))).items
+    (alias,) = (await env.kv.list(keys.alias_key.under("pdf"))).items
     assert msgspec.json.decode((await env.kv.get(alias)).value) == {"audience": "ns:upload~tests"}
 
 

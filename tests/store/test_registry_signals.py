@@ -19,7 +19,7 @@ from vskill_platform.actions.visibility import audiences_of, resolve
 from vskill_platform.domain.blocklist import BlockEntry, place_target, repository_target
 from vskill_platform.domain.people.namespace import Visibility
 from vskill_platform.domain.signals import Signal, SignalKind
-from vskill_platform.domain.skills.skill import with_installs
+from vskill_platform.domain.skills.skill_changes import with_installs
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.verdicts.look_alike import MIN_INSTALLS
 from vskill_platform.intake.submit import SubmittedBy, submit_upload

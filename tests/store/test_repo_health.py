@@ -90,7 +90,7 @@ async def test_a_record_of_the_first_age_is_readable(env):
         "status_since": 1,
         "checked_at": 2,
     }
-    await env.kv.put(keys.repohealth(REPO), msgspec.json.encode(old))
+    await env.kv.put(keys.repohealth(REPO.repo_key), msgspec.json.encode(old))
     health = await get_health(REPO)
     assert (health.facts.archived, health.facts.licence, health.gone_since) == (None, None, None)
 

@@ -17,7 +17,8 @@ from vskill_platform.domain.submissions.states import State
 from vskill_platform.ledger.kv.contract import KV
 from vskill_platform.ledger.kv.entries import Operation
 from vskill_platform.store.people.audit import list_audit
-from vskill_platform.store.recall.blocklist import list_blocks, reapply_blocklist
+from vskill_platform.store.recall.blocklist import list_blocks
+from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.review.reports import (
     MOST_REASON,
     ReportCategory,

@@ -26,7 +26,7 @@ from vskill_platform.domain.people.namespace import Visibility
 from vskill_platform.domain.skills.revocation import Revocation, revoked_versions, status_of
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionStatus
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.verdicts.decision import RescanDecision, RescanOutcome
+from vskill_platform.domain.verdicts.rescan_decision import RescanDecision, RescanOutcome
 from vskill_platform.ledger.kv.entries import Add, Put
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.recall.blocklist import list_blocks
@@ -77,7 +77,7 @@ def watch_commits(env) -> HookedKV:
     async def check(operations) -> None:
         puts = {one.key: one.value for one in operations if isinstance(one, Put)}
         for key, value in puts.items():
-            if not key.startswith(keys.SKILL) or keys.is_alias(key):
+            if not key.startswith(keys.skill.prefix) or keys.is_alias(key):
                 continue
             old = await env.kv.get(key)
             before = () if old is None else msgspec.json.decode(old.value, type=PublishedSkill).versions
@@ -91,7 +91,7 @@ def watch_commits(env) -> HookedKV:
             events = [
                 msgspec.json.decode(value, type=Revocation)
                 for key, value in puts.items()
-                if key.startswith(keys.REVOCATION)
+                if key.startswith(keys.revocation.prefix)
             ]
             said = {step.version: step.status for one in events for step in one.steps}
             assert said == changed

@@ -80,18 +80,18 @@ async def an_admin(env: Env):
 
 async def an_audit_entry(env: Env):
     await account()
-    return await only_key(env, keys.AUDIT), list_audit
+    return await only_key(env, keys.audit.prefix), list_audit
 
 
 async def a_count_of_attempts(env: Env):
     await count_attempt("ann", "192.0.2.1")
-    key = (await env.kv.list(keys.ATTEMPTS)).items[0]
+    key = (await env.kv.list(keys.attempts.prefix)).items[0]
     return key, lambda: count_attempt("ann", "192.0.2.1")
 
 
 async def a_token(env: Env):
     await create_token(await account(), "laptop", ["read"], by="user:ann")
-    return await only_key(env, keys.TOKEN), lambda: list_tokens("ann")
+    return await only_key(env, keys.token.prefix), lambda: list_tokens("ann")
 
 
 async def a_token_of_anybody(env: Env):
@@ -108,7 +108,7 @@ async def a_token_beside_the_one_to_revoke(env: Env):
 
 async def a_signer(env: Env):
     await published(env)
-    return await only_key(env, keys.SIGNER), public_keys
+    return await only_key(env, keys.signer.prefix), public_keys
 
 
 async def a_version(env: Env):
@@ -128,19 +128,19 @@ async def a_job(env: Env):
 
 
 async def a_check_of_a_repository(env: Env):
-    await env.kv.put(keys.repohealth(REPO), b"{}")
-    return keys.repohealth(REPO), list_health
+    await env.kv.put(keys.repohealth(REPO.repo_key), b"{}")
+    return keys.repohealth(REPO.repo_key), list_health
 
 
 async def an_open_report(env: Env):
     await published(env)
     await file_report(DEMO, reporter="user:ann", reason="it reads my keys", audiences=PUBLIC_ONLY)
-    return await only_key(env, keys.OPEN_REPORT), list_reports
+    return await only_key(env, keys.open_report.prefix), list_reports
 
 
 async def a_report(env: Env):
     await an_open_report(env)
-    return await only_key(env, keys.REPORT), lambda: list_reports(ReportStatus.UPHELD)
+    return await only_key(env, keys.report.prefix), lambda: list_reports(ReportStatus.UPHELD)
 
 
 async def a_suppression(env: Env):

@@ -22,7 +22,8 @@ from vskill_platform.intake.submit import IntakeOutcome
 from vskill_platform.pipeline import process_submission
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.store.people.audit import list_audit
-from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist, remove_block
+from vskill_platform.store.recall.blocklist import add_block, remove_block
+from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.skills.skills import get_skill, update_skill
 from vskill_platform.submission_store import enumerate_published_skills
 

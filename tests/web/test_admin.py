@@ -41,7 +41,8 @@ from vskill_platform.actions.operation.system import view_settings
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.evidence import evidence_of
-from vskill_platform.domain.skills.skill import VersionStatus, with_trust
+from vskill_platform.domain.skills.skill import VersionStatus
+from vskill_platform.domain.skills.skill_changes import with_trust
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import RecordedDecision, Submission
 from vskill_platform.domain.verdicts.brake import HeldTakeDown
@@ -61,10 +62,10 @@ from vskill_platform.store.review.reports import (
 )
 from vskill_platform.store.skills.skills import get_skill, update_skill
 from vskill_platform.store.stored_content import read_content
+from vskill_platform.store.submissions.submission_lists import find_submissions
 from vskill_platform.store.telling.webhooks import list_webhooks
 from vskill_platform.store.verdicts.brake import hold_take_down, stop_rescans
 from vskill_platform.store.verdicts.suppressions import suppressed_rules
-from vskill_platform.submission_store import list_submissions
 from vskill_platform.web.app import ENDPOINTS, create_app
 from vskill_scan.reading.manifest import read_manifest
 
@@ -565,7 +566,7 @@ async def test_many_are_approved_at_once(env, ada):
 
 async def test_a_bulk_filter_finds_the_words_that_the_queue_shows(env, ada):
     await published(env)
-    (shown,) = (await list_submissions([State.PUBLISHED], audiences=EVERYTHING)).items
+    (shown,) = (await find_submissions(states=[State.PUBLISHED], audiences=EVERYTHING)).items
     assert shown.why != shown.history[-1].reason
     found = await ada.get(f"/admin/bulk?{urlencode({'state': 'PUBLISHED', 'why': shown.why})}")
     assert "Run again: 1 submission<" in found.text

@@ -9,7 +9,7 @@ from tests.support.envs import active_env, make_submission, put_record, run_unti
 from tests.support.owners import set_owners
 from tests.support.shelf import open_shelf
 from vskill_core.identity import normalise
-from vskill_platform.domain.submissions import submission
+from vskill_platform.domain.submissions import attempts
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.queue.control import pause_queue
 from vskill_platform.store.claims import HeldClaim, claim_submission
@@ -98,7 +98,7 @@ async def test_E6_reasons_name_nobody(shelf):
 
 
 def _taken_over(record, now):
-    return submission.claim(record, token="t", worker=MACHINE, now=now, event_ids=["take-1", "take-2"])
+    return attempts.claim(record, token="t", worker=MACHINE, now=now, event_ids=["take-1", "take-2"])
 
 
 async def test_who_has_proved_to_control_the_repository_may_cancel(shelf):

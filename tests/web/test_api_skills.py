@@ -21,8 +21,10 @@ from vskill_platform.domain.blocklist import (
     place_target,
     repository_target,
 )
-from vskill_platform.domain.skills.skill import StatusChange, StatusRole, yank
-from vskill_platform.store.recall.blocklist import add_block, reapply_blocklist, remove_block
+from vskill_platform.domain.skills.skill import StatusRole
+from vskill_platform.domain.skills.skill_changes import StatusChange, yank
+from vskill_platform.store.recall.blocklist import add_block, remove_block
+from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.skills.installs import installs_by_skill
 from vskill_platform.store.skills.reputation import follow_installs
 from vskill_platform.store.skills.skills import update_skill

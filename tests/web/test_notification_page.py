@@ -96,7 +96,7 @@ class InboxKV(CountingKV):
     inboxes = 0
 
     async def scan(self, prefix, **options):
-        self.inboxes += prefix.startswith(keys.INBOX)
+        self.inboxes += prefix.startswith(keys.inbox.prefix)
         return await super().scan(prefix, **options)
 
 
@@ -156,7 +156,7 @@ async def test_the_number_counts_only_what_the_account_may_read_now(tmp_path):
 async def test_a_page_is_shown_though_the_number_cannot_be_read(tmp_path):
     class Broken(InboxKV):
         async def scan(self, prefix, **options):
-            if prefix.startswith(keys.INBOX):
+            if prefix.startswith(keys.inbox.prefix):
                 raise StoreUnavailable("away because a test says so")
             return await super().scan(prefix, **options)
 

@@ -13,7 +13,7 @@ from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.store.people.accounts import Role, create_user
 from vskill_platform.store.people.sessions import open_session
-from vskill_platform.submission_store import list_submissions
+from vskill_platform.store.submissions.submission_lists import find_submissions
 from vskill_platform.web.browser import SESSION_COOKIE
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +38,7 @@ async def test_the_skills_of_a_repository_are_found_and_shown_with_boxes(site):
     paths = [one["value"] for one in page.all("input") if one.get("name") == "path"]
     assert paths
     assert all(one["type"] == "checkbox" for one in page.all("input") if one.get("name") == "path")
-    assert (await list_submissions(audiences=EVERYTHING)).items == ()
+    assert (await find_submissions(audiences=EVERYTHING)).items == ()
 
 
 async def test_one_chosen_skill_leads_to_its_timeline(site):
@@ -94,7 +94,7 @@ async def test_nothing_chosen_is_said(site):
 async def test_a_form_of_another_site_is_refused(site):
     response = await site.client.post("/submit/send", data={"repo": TOUR, "path": "x"})
     assert response.status_code == 403
-    assert (await list_submissions(audiences=EVERYTHING)).items == ()
+    assert (await find_submissions(audiences=EVERYTHING)).items == ()
 
 
 async def test_an_upload_needs_an_account(site):
@@ -159,7 +159,7 @@ async def test_what_is_wrong_with_an_archive_is_said_at_its_field(signed_in, dat
     page = Page(response.text)
     wrong = [one["name"] for one in page.all("input") if one.get("aria-invalid") == "true"]
     assert wrong == [field], page.text
-    assert (await list_submissions(audiences=EVERYTHING)).items == ()
+    assert (await find_submissions(audiences=EVERYTHING)).items == ()
 
 
 async def test_an_archive_that_is_too_large_is_refused_before_it_is_read(signed_in):

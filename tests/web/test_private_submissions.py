@@ -145,12 +145,12 @@ async def test_an_earlier_run_is_as_readable_as_its_submission(world):
     """Whatever the audience of a run was when it ended."""
     record = await world.put("again", "other", run=2)
     await world.probe.kv.put(
-        keys.subrun(record.id, 1),
+        keys.subrun(record.id, "1"),
         msgspec.json.encode(msgspec.structs.replace(record, run=1, audience=ACME)),
     )
     assert (await world.ask(f"{API}/{record.id}/findings?run=1", "nobody")).status_code == 200
     public = msgspec.structs.replace(record, id=HIDDEN, run=1, audience="public")
-    await world.probe.kv.put(keys.subrun(HIDDEN, 1), msgspec.json.encode(public))
+    await world.probe.kv.put(keys.subrun(HIDDEN, "1"), msgspec.json.encode(public))
     await world.put("canary", run=2)
     assert (await world.ask(f"{API}/{HIDDEN}/findings?run=1", "nobody")).status_code == 404
 

@@ -13,6 +13,7 @@ import msgspec
 from vskill_core.errors import InvalidInput
 from vskill_core.findings import Severity
 from vskill_core.identity import Identity, parse_place
+from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC, SEVERAL, Audiences, includes, may_read, widest
 
 #: How the reason of what an entry hits begins.
@@ -42,6 +43,11 @@ class BlockTarget(msgspec.Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         return f"{self.kind.value} {self.value}"
+
+    @property
+    def key(self) -> str:
+        """Of the entry about it."""
+        return keys.block(self.kind.value, self.value)
 
 
 class BlockEntry(msgspec.Struct, frozen=True, omit_defaults=True):

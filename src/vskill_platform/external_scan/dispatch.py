@@ -30,8 +30,7 @@ from vskill_platform.store.external_scans import (
     report_write,
 )
 from vskill_platform.store.stored_content import read_content
-from vskill_platform.store.task_kinds import TaskEnd
-from vskill_platform.store.tasks import ask_for
+from vskill_platform.store.tasks import TaskEnd, ask_for
 from vskill_platform.worker_context import require_env
 
 #: Every analyser that can run here, if it is installed.

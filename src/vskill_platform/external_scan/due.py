@@ -12,7 +12,7 @@ from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.keys import is_alias
 from vskill_platform.domain.operation.task import TaskState, task_key
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionStatus
-from vskill_platform.domain.submissions.submission import CLAIM_MS
+from vskill_platform.domain.submissions.attempts import CLAIM_MS
 from vskill_platform.external_scan.contract import is_wanted
 from vskill_platform.external_scan.dispatch import ANALYSERS, provider_names, request_scans
 from vskill_platform.ledger.kv.collections import SKILLS, TASKS

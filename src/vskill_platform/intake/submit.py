@@ -28,7 +28,7 @@ from vskill_core.identity import Identity, normalise, submission_id, upload_iden
 from vskill_core.naming import slug_of
 from vskill_platform.domain.audience import PUBLIC, PUBLIC_ONLY, Audiences, may_read
 from vskill_platform.domain.people.namespace import Namespace, NamespaceRole, Quotas, Submitters, namespace_of
-from vskill_platform.domain.submissions import submission
+from vskill_platform.domain.submissions import attempts, submission
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import EntryPoint, Rerun, Step, Submission
 from vskill_platform.env import Env
@@ -392,7 +392,7 @@ def _waits(record: Submission) -> bool:
 
 def _due_afresh(record: Submission, now: int) -> bool:
     """Whether a worker would take it up now as if it had just been submitted."""
-    return record.attempts.failed == 0 and submission.claimable(record, now)
+    return record.attempts.failed == 0 and attempts.claimable(record, now)
 
 
 def _after_end(

@@ -7,7 +7,7 @@ import errno
 import resource
 
 from vskill_core.errors import PlatformError, Shortage
-from vskill_platform.domain.submissions.submission import UNAVAILABLE_MOST_MS
+from vskill_platform.domain.submissions.attempts import UNAVAILABLE_MOST_MS
 
 #: What work waits for, in the words of a record.
 MACHINE = "this machine"

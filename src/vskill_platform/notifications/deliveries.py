@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 import msgspec
 
 from vskill_core.errors import InvalidInput, NotFound
+from vskill_platform.domain import keys
 from vskill_platform.domain.audience import Audiences, Everything
-from vskill_platform.domain.keys import REPORT, SUB, SUBRUN
 from vskill_platform.domain.operation.task import Task
 from vskill_platform.domain.skills.revocation import Revocation, steps_by_kind
 from vskill_platform.domain.submissions.states import State
@@ -43,8 +43,7 @@ from vskill_platform.store.people.readers import OPERATOR, audiences_of_actor, r
 from vskill_platform.store.review.reports import Report, ReportStatus, get_report
 from vskill_platform.store.revocations import list_revocations, read_revocation, read_serial
 from vskill_platform.store.skills.skills import find_by_full_name
-from vskill_platform.store.task_kinds import TaskEnd
-from vskill_platform.store.tasks import ask_for
+from vskill_platform.store.tasks import TaskEnd, ask_for
 from vskill_platform.store.telling.webhooks import Webhook, get_webhook, list_webhooks
 from vskill_platform.submission_store import get_run
 from vskill_platform.worker_context import require_env
@@ -65,12 +64,12 @@ async def find_notices(cursor: str | None) -> str:
 
     None begins now: earlier decisions are not told. CursorGone: `find_owed` tells of what the changes do not tell.
     """
-    return await _follow("sub", (SUB, SUBRUN), cursor, _tell_of_submissions)
+    return await _follow("sub", (keys.sub.prefix, keys.subrun.prefix), cursor, _tell_of_submissions)
 
 
 async def find_reports(cursor: str | None) -> str:
     """The same for reports."""
-    return await _follow(REPORT, (REPORT,), cursor, _tell_of_reports)
+    return await _follow(keys.report.prefix, (keys.report.prefix,), cursor, _tell_of_reports)
 
 
 async def _follow(
@@ -98,7 +97,7 @@ async def find_owed(since: int, after: str | None) -> str | None:
     at the end. For a store whose changes cannot be followed from where the last look ended."""
     kv = require_env("kv").kv
     if after is None:
-        async for reports in iterate_pages(kv, REPORT):
+        async for reports in iterate_pages(kv, keys.report.prefix):
             await _tell_of_reports(_all_of(reports), since)
     page = await kv.select(
         SUBMISSIONS.prefix,
@@ -111,7 +110,7 @@ async def find_owed(since: int, after: str | None) -> str | None:
     entries = _all_of(page)
     for entry in page.items:
         # A run that has ended since may have been followed by another one.
-        entries += _all_of(await kv.scan(f"{SUBRUN}{entry.key.removeprefix(SUB)}:"))
+        entries += _all_of(await kv.scan(f"{keys.subrun.prefix}{entry.key.removeprefix(keys.sub.prefix)}:"))
     await _tell_of_submissions(entries, since)
     return page.after
 

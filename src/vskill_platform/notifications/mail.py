@@ -40,8 +40,7 @@ from vskill_platform.settings import Settings
 from vskill_platform.store.people.accounts import User, find_enabled
 from vskill_platform.store.people.readers import OPERATOR, read_as
 from vskill_platform.store.review.reports import get_report
-from vskill_platform.store.task_kinds import TaskEnd
-from vskill_platform.store.tasks import ask_for
+from vskill_platform.store.tasks import TaskEnd, ask_for
 from vskill_platform.store.telling.notifications import (
     MAIL,
     MOST_MAILED,

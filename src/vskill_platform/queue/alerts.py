@@ -13,7 +13,7 @@ from vskill_core.errors import QueueUnavailable
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.messages import Body, SubmissionMessage, TaskMessage, decode_body
-from vskill_platform.domain.submissions.submission import CLAIM_MS
+from vskill_platform.domain.submissions.attempts import CLAIM_MS
 from vskill_platform.domain.verdicts.brake import Brake
 from vskill_platform.ledger.broker.contract import DeadLetter
 from vskill_platform.machine.disk_space import DiskSpace

@@ -25,7 +25,8 @@ from vskill_core.errors import (
     StoreUnavailable,
 )
 from vskill_platform.domain.messages import SubmissionMessage, TaskMessage, decode_body
-from vskill_platform.domain.submissions.submission import Submission, due_at, exhaustion, is_suspect
+from vskill_platform.domain.submissions.attempts import due_at, exhaustion, is_suspect
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.ledger.broker.contract import Batch, Message
 from vskill_platform.ledger.clock import TimeLimit

@@ -5,7 +5,7 @@ import msgspec
 
 from vskill_core.errors import Conflict, InvalidInput, StoreUnavailable
 from vskill_platform.domain.keys import CONTROL_QUEUE
-from vskill_platform.domain.submissions.submission import CLOCK_SLACK_MS
+from vskill_platform.domain.submissions.attempts import CLOCK_SLACK_MS
 from vskill_platform.env import Env
 from vskill_platform.ledger.kv.entries import Delete, Put
 from vskill_platform.records import Skips, persist

@@ -18,8 +18,9 @@ from vskill_core.errors import PlatformError, RecordMalformed, StoreReplaced
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC, Audiences, Everything, may_read
 from vskill_platform.domain.operation.task import Task, TaskState
+from vskill_platform.domain.submissions.attempts import CLAIM_MS, owed_violation, violation
 from vskill_platform.domain.submissions.states import ACTIVE_STATES, State
-from vskill_platform.domain.submissions.submission import CLAIM_MS, Submission, owed_violation, violation
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.ledger.kv.collections import SUBMISSIONS, TASKS
 from vskill_platform.ledger.kv.entries import Entry

@@ -15,7 +15,7 @@ from vskill_platform.queue.job_specs import JOB_SPECS
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
 from vskill_platform.stages.repo_check import RepoCheckProgress, ask_for_checks
 from vskill_platform.stages.rescan import release_take_downs, request_due_rescans, request_rescan
-from vskill_platform.store.recall.blocklist import reapply_blocklist
+from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.recall.first_management import finish_preparations
 from vskill_platform.store.review.change_requests import end_unanswered
 from vskill_platform.store.skills.names import name_shown_skills

@@ -12,17 +12,15 @@ from vskill_core.identity import Identity
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.messages import Send, submission_send, task_send
 from vskill_platform.domain.operation.task import Task, TaskState, is_due
-from vskill_platform.domain.submissions.states import ACTIVE_STATES, State
-from vskill_platform.domain.submissions.submission import (
+from vskill_platform.domain.submissions.attempts import (
     CLAIM_MS,
     CLOCK_SLACK_MS,
     UNAVAILABLE_MOST_MS,
-    Attempts,
-    Claim,
     Interruptible,
     is_suspect,
-    line_owner,
 )
+from vskill_platform.domain.submissions.states import ACTIVE_STATES, State
+from vskill_platform.domain.submissions.submission import Attempts, Claim, line_owner
 from vskill_platform.env import Env
 from vskill_platform.ledger.kv.collections import SUBMISSIONS, TASKS
 from vskill_platform.ledger.kv.entries import EntryPage

@@ -29,8 +29,7 @@ from vskill_platform.stages.rescan import RESCAN, rescan
 from vskill_platform.store.claims import NotClaimed
 from vskill_platform.store.damage import REPAIR
 from vskill_platform.store.external_scans import EXTERNAL_SCAN
-from vskill_platform.store.task_kinds import TaskEnd, TaskKind
-from vskill_platform.store.tasks import HeldTask, claim_task, read_task
+from vskill_platform.store.tasks import HeldTask, TaskEnd, TaskKind, claim_task, read_task
 from vskill_platform.store.telling.notifications import DIGEST, MAIL
 from vskill_platform.upkeep.repair import repair
 from vskill_platform.worker_context import require_env

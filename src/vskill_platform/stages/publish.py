@@ -27,14 +27,8 @@ from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.recall.block_index import all_targets
 from vskill_platform.domain.skills.listing import About, about
 from vskill_platform.domain.skills.numbering import version_note
-from vskill_platform.domain.skills.skill import (
-    Certification,
-    Publication,
-    PublishedSkill,
-    SkillVersion,
-    VersionStatus,
-    publish_version,
-)
+from vskill_platform.domain.skills.skill import Certification, PublishedSkill, SkillVersion, VersionStatus
+from vskill_platform.domain.skills.skill_changes import Publication, publish_version
 from vskill_platform.domain.skills.trust import TrustFacts
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
@@ -198,6 +192,7 @@ async def _publication(
     published, claims = await claim_writes(
         msgspec.structs.replace(published, audience=audience), belonging.namespace
     )
+    has_new_readers = added is None and skill is not None and skill.audience != audience
     operations: tuple[Operation, ...] = (
         asserted,
         belonging.asserted,
@@ -205,16 +200,9 @@ async def _publication(
         *claims,
         *await count_publication(belonging.namespace, audience, skill, added),
         *await sketch_writes(published, content.digest, marks),
+        *(alias_writes(published) if has_new_readers else ()),
+        *await _sealed_writes(seal, record, published, content, measured),
     )
-    if added is None and skill is not None and skill.audience != audience:
-        operations += tuple(alias_writes(published))
-    if seal is not None:
-        registry = require_env("settings").settings.registry_name
-        current = next(ref for ref in published.versions if ref.number == published.current_version)
-        statement = make_statement(
-            registry, canonical, current, record, measured.archives, seal.report, content.entries
-        )
-        operations += await attestation_writes(statement, seal.key)
     changes: dict[str, object] = {
         "published": keys.skill(canonical),
         "published_version": published.current_version,
@@ -222,6 +210,20 @@ async def _publication(
         "version_note": version_note(added.notice) if added is not None and content.manifest.version else "",
     }
     return operations, changes
+
+
+async def _sealed_writes(
+    seal: _Seal | None, record: Submission, published: PublishedSkill, content: Content, measured: _Measured
+) -> tuple[Operation, ...]:
+    """What stores the attestation of the current version; nothing where nothing is signed."""
+    if seal is None:
+        return ()
+    registry = require_env("settings").settings.registry_name
+    current = next(ref for ref in published.versions if ref.number == published.current_version)
+    statement = make_statement(
+        registry, published.canonical, current, record, measured.archives, seal.report, content.entries
+    )
+    return await attestation_writes(statement, seal.key)
 
 
 def _refuse_taken_down(skill: PublishedSkill | None, record: Submission, digest: str) -> None:

@@ -28,8 +28,7 @@ from vskill_platform.domain.skills.skill import PublishedSkill, VersionStatus
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Step, Submission
 from vskill_platform.ledger.kv.collections import SKILLS
-from vskill_platform.ledger.kv.contract import iterate_pages
-from vskill_platform.records import Skips
+from vskill_platform.records import Skips, iter_entries, read_entries
 from vskill_platform.sources.contract import Watchable
 from vskill_platform.store.people.namespaces import require_as_open
 from vskill_platform.store.repo_health import (
@@ -41,8 +40,7 @@ from vskill_platform.store.repo_health import (
     read_health,
     renew_health,
 )
-from vskill_platform.store.task_kinds import TaskEnd
-from vskill_platform.store.tasks import ask_for
+from vskill_platform.store.tasks import TaskEnd, ask_for
 from vskill_platform.submission_store import RecordChange, next_run, update_submission
 from vskill_platform.worker_context import require_env
 
@@ -90,8 +88,7 @@ async def ask_for_checks(progress: RepoCheckProgress, at_once: int = SKILLS_AT_O
     skips = Skips("ask_for_checks")
     page = await env.kv.scan(SKILLS.prefix, after=progress.after, limit=at_once, exclude=SKILLS.exclude)
     skips.failed(page.failed)
-    skills = (skips.decode(entry, _Published) for entry in page.items)
-    due = await _due(_repositories(one for one in skills if one is not None), skips)
+    due = await _due(_repositories(skips.decode_all(page.items, _Published)), skips)
     wanted = [one for one in due if one.repo_key not in outstanding]
     for identity in wanted[:room]:
         await ask_for_check(identity)
@@ -130,11 +127,11 @@ async def _still_active(repos: tuple[str, ...]) -> tuple[str, ...]:
 async def _due(repositories: list[Identity], skips: Skips) -> list[Identity]:
     """Never checked, or not for long enough. What cannot be read is left for the next pass, and said."""
     env = require_env("kv")
-    health = await env.kv.get_many(keys.repohealth(one) for one in repositories)
+    health = await env.kv.get_many(keys.repohealth(one.repo_key) for one in repositories)
     skips.failed(health.failed)
     due: list[Identity] = []
     for identity in repositories:
-        key = keys.repohealth(identity)
+        key = keys.repohealth(identity.repo_key)
         known = skips.decode(health.found[key], RepoHealth) if key in health.found else None
         if key in health.missing or (known is not None and known.due_at() <= env.kv.now()):
             due.append(identity)
@@ -226,14 +223,14 @@ async def read_runs(identity: Identity) -> dict[str, int]:
     env = require_env("kv")
     skips = Skips("read_runs")
     named = [one.submission async for one in _published_of(identity, skips) if one.submission is not None]
-    settled = await env.kv.get_many(keys.sub(one) for one in named)
-    for error in settled.failed.values():
-        raise error
-    for key in settled.missing:
-        skips.add("malformed", key)
-    records = (skips.decode(entry, Submission) for entry in settled.found.values())
+    wanted = [keys.sub(one) for one in named]
+    stored = await read_entries(wanted)
+    for key in wanted:
+        if key not in stored:
+            skips.add("malformed", key)
+    records = skips.decode_all(stored.values(), Submission)
     skips.report(env)
-    return {record.id: record.run for record in records if record is not None}
+    return {record.id: record.run for record in records}
 
 
 async def start_runs(identity: Identity, commit: str, runs: dict[str, int]) -> int:
@@ -255,18 +252,11 @@ async def start_runs(identity: Identity, commit: str, runs: dict[str, int]) -> i
 
 
 async def _published_of(identity: Identity, skips: Skips) -> AsyncIterator[PublishedSkill]:
-    async for page in iterate_pages(require_env("kv").kv, _skills_of(identity)):
-        for error in page.failed.values():
-            raise error
-        for entry in page.items:
-            published = skips.decode(entry, PublishedSkill)
-            if published is not None and published.identity.repo_key == identity.repo_key:
-                yield published
-
-
-def _skills_of(identity: Identity) -> str:
-    """The prefix of the names of a repository's skills."""
-    return keys.skill(canonical_name(identity, "-")).removesuffix("-")
+    beginning = keys.skill(canonical_name(identity, "-")).removesuffix("-")
+    async for entry in iter_entries(beginning):
+        published = skips.decode(entry, PublishedSkill)
+        if published is not None and published.identity.repo_key == identity.repo_key:
+            yield published
 
 
 async def _start_run(published: PublishedSkill, commit: str, run: int) -> bool:

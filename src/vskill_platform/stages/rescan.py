@@ -10,24 +10,22 @@ on an old decision: each is made again with the approvals and suppressions of th
 
 from collections.abc import Sequence
 
-from vskill_core.errors import BudgetExceeded, NotFound, PlatformError, SourceUnavailable
+from vskill_core.errors import BudgetExceeded, PlatformError, SourceUnavailable
 from vskill_core.findings import ScanStatus, StaticReport
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.evidence import evidence_of
 from vskill_platform.domain.operation.task import Task, TaskState
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef, VersionStatus
 from vskill_platform.domain.submissions.submission import Approval
 from vskill_platform.domain.verdicts.brake import HeldTakeDown, needs_brake
-from vskill_platform.domain.verdicts.decision import RescanOutcome, decide_rescan
+from vskill_platform.domain.verdicts.rescan_decision import RescanOutcome, decide_rescan
 from vskill_platform.ledger.kv.collections import TASKS
 from vskill_platform.ledger.kv.query import Between, Condition, Is
-from vskill_platform.records import decode
+from vskill_platform.records import decode, iter_selected
 from vskill_platform.store.recall.blocklist import why_version_blocked
 from vskill_platform.store.skills.sketches import marks_of, remember_sketch
-from vskill_platform.store.skills.skills import get_skill, iter_skills
+from vskill_platform.store.skills.skills import iter_skills, read_skill
 from vskill_platform.store.stored_content import read_content
-from vskill_platform.store.task_kinds import TaskEnd
-from vskill_platform.store.tasks import ask_for, read_task
+from vskill_platform.store.tasks import TaskEnd, ask_for, read_task
 from vskill_platform.store.verdicts.brake import (
     count_live_skills,
     forget_brake,
@@ -37,10 +35,8 @@ from vskill_platform.store.verdicts.brake import (
     settle_take_down,
     stop_rescans,
 )
-from vskill_platform.store.verdicts.decision_inputs import grounds_for
-from vskill_platform.store.verdicts.judging import NOT_ASKED, ask_judges, is_judge_needed
+from vskill_platform.store.verdicts.judging import read_verdicts
 from vskill_platform.store.verdicts.rescans import apply_rescan
-from vskill_platform.store.verdicts.scans import scan_once
 from vskill_platform.submission_store import read_submission
 from vskill_platform.worker_context import require_env
 
@@ -130,24 +126,12 @@ async def _may_go_on(ruleset: str, found: Sequence[HeldTakeDown]) -> bool:
 
 async def _unfinished(ruleset: str) -> tuple[bool, bool]:
     """Whether tasks of these rules have yet to judge, and whether some wait for the judge."""
-    kv = require_env("kv").kv
-    waiting, after = False, None
-    while True:
-        page = await kv.select(
-            TASKS.prefix,
-            audiences=EVERYTHING,
-            where={"state": Is(TaskState.ACTIVE.value)},
-            order_by="due_at",
-            after=after,
-        )
-        for task in (decode(entry, Task) for entry in page.items):
-            if task.kind == RESCAN and task.subject.get(HOLD) == ruleset:
-                if task.attempts.waiting_for is None:
-                    return True, waiting
-                waiting = True
-        after = page.after
-        if after is None:
-            return False, waiting
+    active = {"state": Is(TaskState.ACTIVE.value)}
+    entries = iter_selected(TASKS.prefix, audiences=EVERYTHING, where=active, order_by="due_at")
+    tasks = [decode(entry, Task) async for entry in entries]
+    held = [task for task in tasks if task.kind == RESCAN and task.subject.get(HOLD) == ruleset]
+    waiting = [task for task in held if task.attempts.waiting_for is not None]
+    return len(waiting) < len(held), bool(waiting)
 
 
 async def _open_tasks() -> int:
@@ -174,45 +158,31 @@ async def rescan(task: Task) -> TaskEnd:
     """Judge one live version again, and let the skill follow; a take-down may be held."""
     canonical, digest = task.subject["skill"], task.subject["digest"]
     ruleset = require_env("scanner").scanner.ruleset
-    try:
-        skill = await get_skill(canonical)
-    except NotFound as error:
+    skill, _ = await read_skill(canonical)
+    versions = skill.versions if skill is not None else ()
+    ref = next((ref for ref in reversed(versions) if ref.digest == digest), None)
+    if skill is None or ref is None or ref.status is VersionStatus.TAKEN_DOWN:
+        why = f"There is no skill {canonical}." if skill is None else "the version is not live"
         forgotten = await settle_take_down(ruleset, canonical, digest, done=False)
-        return TaskEnd(f"nothing to rescan: {error}", forgotten)
-    ref = next((one for one in reversed(skill.versions) if one.digest == digest), None)
-    if ref is None or ref.status is VersionStatus.TAKEN_DOWN:
-        forgotten = await settle_take_down(ruleset, canonical, digest, done=False)
-        return TaskEnd("nothing to rescan: the version is not live", forgotten)
+        return TaskEnd(f"nothing to rescan: {why}", forgotten)
     files = await read_content(digest)
-    report = await scan_once(files, digest)
-    grounds = await grounds_for(skill.identity, digest, await _approval(skill, ref), report)
-    is_asked = is_judge_needed(report, grounds)
-    judge, second = await ask_judges(files, report) if is_asked else NOT_ASKED
+    said = await read_verdicts(files, digest, skill.identity, await _approval(skill, ref))
     decision = decide_rescan(
-        report,
-        judge,
-        second=second,
+        said.report,
+        said.judge,
+        second=said.second,
         certification=ref.certification,
-        blocklist_hit=await why_version_blocked(skill, ref),
-        **grounds,
+        **said.grounds | {"blocklist_hit": await why_version_blocked(skill, ref)},
     )
     if decision.outcome is RescanOutcome.UNDECIDED:
-        raise _not_yet(report, decision.reason)
+        raise _not_yet(said.report, decision.reason)
     takes_down = decision.outcome is RescanOutcome.TAKE_DOWN
     if takes_down and HOLD in task.subject and not decision.at_once:
         now = require_env("kv").kv.now()
         held = HeldTakeDown(canonical, digest, ref.number, decision.reason, now, decision.rule_ids)
         return TaskEnd(f"held: {decision.reason}", (hold_take_down(ruleset, held),))
-    evidence = evidence_of(
-        digest,
-        report,
-        judge,
-        second=second,
-        suppressed=grounds["suppressed"],
-        trusted_vendor=grounds["trusted_vendor"],
-    )
-    await apply_rescan(canonical, digest, decision, evidence)
-    await remember_sketch(canonical, digest, marks_of(files, report.capabilities or ()))
+    await apply_rescan(canonical, digest, decision, said.evidence)
+    await remember_sketch(canonical, digest, marks_of(files, said.report.capabilities or ()))
     settled = await settle_take_down(ruleset, canonical, digest, done=takes_down)
     return TaskEnd(f"{decision.outcome}: {decision.reason}", settled)
 

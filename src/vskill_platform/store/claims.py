@@ -11,9 +11,11 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from vskill_core.errors import ClaimLost, Conflict, StoreUnavailable
+from vskill_platform.domain.submissions import attempts
 from vskill_platform.domain.submissions import submission as domain
+from vskill_platform.domain.submissions.attempts import CLAIM_MS, Owed
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.submissions.submission import CLAIM_MS, Owed, Step, Submission
+from vskill_platform.domain.submissions.submission import Step, Submission
 from vskill_platform.ledger.kv.entries import Operation, Put
 from vskill_platform.machine.shortages import MACHINE
 from vskill_platform.records import PAUSE_MS, note_store_failure, persist
@@ -81,7 +83,7 @@ async def _claim(record: Submission, version: int, tried: list[str]) -> "HeldCla
     tried.append(token)
     # One for the step that says that a worker died, one for the step that begins the attempt.
     ids = (f"{token}-0", f"{token}-1")
-    claimed = domain.claim(
+    claimed = attempts.claim(
         record,
         token=token,
         worker=env.worker_id,
@@ -108,11 +110,11 @@ def _refusal(record: Submission, run: int) -> NotClaimed | None:
         return NotClaimed(f"run {run} is over; run {record.run} has its own message")
     if not record.state.active:
         # Said again here, because the settlement that said it first may have been lost.
-        reason = domain.exhaustion(record)
+        reason = attempts.exhaustion(record)
         return NotClaimed(reason or f"it is {record.state}", exhausted=reason is not None)
     now = require_env("kv").kv.now()
-    if not domain.claimable(record, now):
-        return NotClaimed("it is held or not due yet", again_in_ms=(domain.due_at(record) or now) - now)
+    if not attempts.claimable(record, now):
+        return NotClaimed("it is held or not due yet", again_in_ms=(attempts.due_at(record) or now) - now)
     return None
 
 
@@ -185,15 +187,17 @@ class HeldClaim:
 
     async def failed(self, reason: str) -> None:
         """This content failed the attempt."""
-        await self._give_up(domain.record_failure, reason)
+        await self._give_up(attempts.record_failure, reason)
 
     async def unavailable(self, waiting_for: str, reason: str) -> None:
         """A dependency is down."""
-        await self._give_up(lambda record, step: domain.record_unavailable(record, step, waiting_for), reason)
+        await self._give_up(
+            lambda record, step: attempts.record_unavailable(record, step, waiting_for), reason
+        )
 
     async def hand_back(self, reason: str) -> None:
         """The worker stops."""
-        await self._give_up(domain.hand_back, reason)
+        await self._give_up(attempts.hand_back, reason)
 
     async def _give_up(self, change: Callable[[Submission, Step], Submission], reason: str) -> None:
         async def build(record: Submission) -> RecordChange:
@@ -214,13 +218,13 @@ class HeldClaim:
 
     async def _hand_back_expired(self) -> None:
         async def build(record: Submission) -> RecordChange:
-            return RecordChange(domain.record_unavailable(record, self._step(event_id, RAN_OUT), MACHINE))
+            return RecordChange(attempts.record_unavailable(record, self._step(event_id, RAN_OUT), MACHINE))
 
         event_id = self._new_event_id()
         await self._write(build, event_id)
 
     async def _renewal(self, record: Submission) -> RecordChange:
-        return RecordChange(domain.renew(record, self._token, require_env("kv").kv.now()))
+        return RecordChange(attempts.renew(record, self._token, require_env("kv").kv.now()))
 
     async def _write(self, build: Build, event_id: str | None, leave_ms: int = LEFT_TO_GIVE_UP_MS) -> None:
         """Until it is written or the claim is lost. StoreUnavailable once only `leave_ms` of the claim are left:

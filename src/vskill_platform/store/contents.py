@@ -5,7 +5,7 @@ from vskill_platform.domain.audience import EVERYTHING, Audiences
 from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.ledger.kv.entries import Entry
 from vskill_platform.ledger.kv.query import Is
-from vskill_platform.records import readable
+from vskill_platform.records import entries_of, readable
 from vskill_platform.worker_context import require_env
 
 
@@ -21,6 +21,4 @@ async def find_holders(digest: str) -> tuple[tuple[Entry, ...], tuple[Entry, ...
     kv = require_env("kv").kv
     skills = await kv.select(SKILLS.prefix, audiences=EVERYTHING, where={"current_digest": Is(digest)})
     submissions = await kv.select(SUBMISSIONS.prefix, audiences=EVERYTHING, where={"digest": Is(digest)})
-    for error in (*skills.failed.values(), *submissions.failed.values()):
-        raise error
-    return skills.items, submissions.items
+    return entries_of(skills), entries_of(submissions)

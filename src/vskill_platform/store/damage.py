@@ -7,9 +7,8 @@ from vskill_core.errors import ContentDamaged, PlatformError
 from vskill_platform.domain import keys
 from vskill_platform.domain.operation.damage import Damage, DamageKind, add_names
 from vskill_platform.domain.skills.skill import PublishedSkill
-from vskill_platform.ledger.kv.contract import iterate_pages
-from vskill_platform.ledger.kv.entries import ABSENT, Delete, Operation, Put
-from vskill_platform.records import Skips, decode, persist
+from vskill_platform.ledger.kv.entries import Delete, Operation, Put
+from vskill_platform.records import decode, decode_readable, iter_entries, persist, read_record
 from vskill_platform.store.contents import find_holders
 from vskill_platform.store.people.audit import record_audit
 from vskill_platform.store.tasks import ask_for
@@ -26,14 +25,12 @@ async def note_damage(found: ContentDamaged, named_by: tuple[str, ...]) -> None:
     digest, kind = found.digest, DamageKind(found.kind)
 
     async def write() -> tuple[bool, bool]:
-        entry = await env.kv.get(keys.damage(digest))
-        known = Damage(digest, kind, env.kv.now()) if entry is None else decode(entry, Damage)
-        seen = add_names(known, kind, named_by)
-        if entry is not None and seen == known:
+        known, version = await read_record(keys.damage(digest), Damage)
+        seen = add_names(known or Damage(digest, kind, env.kv.now()), kind, named_by)
+        if seen == known:
             return False, False
-        version = ABSENT if entry is None else entry.version
         await env.kv.commit([Put(keys.damage(digest), msgspec.json.encode(seen), version)])
-        return entry is None, True
+        return known is None, True
 
     is_new, is_news = await persist(write)
     if is_new:
@@ -64,21 +61,14 @@ async def find_names(digest: str) -> tuple[str, ...]:
 
 
 async def read_damage(digest: str) -> Damage | None:
-    entry = await require_env("kv").kv.get(keys.damage(digest))
-    return None if entry is None else decode(entry, Damage)
+    return (await read_record(keys.damage(digest), Damage))[0]
 
 
 async def list_damage() -> tuple[Damage, ...]:
     """All of it, by digest. A read that fails raises."""
-    env = require_env("kv")
-    skips = Skips("list_damage")
-    found: list[Damage] = []
-    async for page in iterate_pages(env.kv, keys.DAMAGE):
-        for error in page.failed.values():
-            raise error
-        found += [one for entry in page.items if (one := skips.decode(entry, Damage)) is not None]
-    skips.report(env)
-    return tuple(found)
+    return tuple(
+        decode_readable([entry async for entry in iter_entries(keys.damage.prefix)], Damage, "list_damage")
+    )
 
 
 async def ask_for_repair(digest: str) -> None:
@@ -102,8 +92,8 @@ async def forget_damage(digest: str, how: str) -> None:
     kv = require_env("kv").kv
 
     async def write() -> None:
-        entry = await kv.get(keys.damage(digest))
-        if entry is not None:
-            await kv.commit(mending_writes(decode(entry, Damage), how, entry.version))
+        damage, version = await read_record(keys.damage(digest), Damage)
+        if damage is not None:
+            await kv.commit(mending_writes(damage, how, version))
 
     await persist(write)

@@ -12,9 +12,8 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.messages import task_send
 from vskill_platform.domain.operation import task as tasks
 from vskill_platform.domain.operation.task import Task
-from vskill_platform.ledger.kv.contract import iterate_pages
-from vskill_platform.ledger.kv.entries import ABSENT, Operation, Put
-from vskill_platform.records import Skips, decode, persist
+from vskill_platform.ledger.kv.entries import Operation, Put
+from vskill_platform.records import decode_readable, iter_entries, persist, read_record
 from vskill_platform.store.tasks import read_task
 from vskill_platform.worker_context import require_env
 
@@ -81,21 +80,13 @@ def external_task_id(digest: str, provider: str) -> str:
 
 async def get_external_scan(digest: str, provider: str) -> ExternalReport | None:
     """The stored report, or None where that analyser has said nothing about it yet."""
-    entry = await require_env("kv").kv.get(keys.extscan(digest, provider))
-    return None if entry is None else decode(entry, ExternalReport)
+    return (await read_record(keys.extscan(digest, provider), ExternalReport))[0]
 
 
 async def list_external_scans(digest: str) -> tuple[ExternalReport, ...]:
     """Every analyser's report about this content, by the analyser's name."""
-    env = require_env("kv")
-    skips = Skips("list_external_scans")
-    found: list[ExternalReport] = []
-    async for page in iterate_pages(env.kv, keys.extscans_of(digest)):
-        for error in page.failed.values():
-            raise error
-        found += [one for entry in page.items if (one := skips.decode(entry, ExternalReport)) is not None]
-    skips.report(env)
-    return tuple(found)
+    entries = [entry async for entry in iter_entries(keys.extscan.under(digest))]
+    return tuple(decode_readable(entries, ExternalReport, "list_external_scans"))
 
 
 async def read_external_task(digest: str, provider: str) -> Task | None:
@@ -116,11 +107,11 @@ async def take_remote_report(digest: str, report: ExternalReport) -> bool:
 
     async def write() -> bool:
         env = require_env("kv")
-        entry = await env.kv.get(keys.extscan(digest, report.provider))
-        if entry is not None and not _is_news(report, decode(entry, ExternalReport)):
+        stored, version = await read_record(keys.extscan(digest, report.provider), ExternalReport)
+        if stored is not None and not _is_news(report, stored):
             return False
+        operations: list[Operation] = [report_write(digest, report, version)]
         task, version = await read_task(EXTERNAL_SCAN, external_task_id(digest, report.provider))
-        operations: list[Operation] = [report_write(digest, report, entry.version if entry else ABSENT)]
         if task is not None and task.state.active:
             operations += _end_of(task, version, env.kv.now())
         await env.kv.commit(operations)

@@ -12,8 +12,8 @@ import msgspec
 from vskill_core.errors import NotFound
 from vskill_core.identity import Identity
 from vskill_platform.domain import keys
-from vskill_platform.ledger.kv.entries import ABSENT, Put
-from vskill_platform.records import Skips, decode
+from vskill_platform.ledger.kv.entries import Put
+from vskill_platform.records import decode_readable, entries_of, read_record
 from vskill_platform.worker_context import require_env
 
 _DAY_MS = 24 * 3_600_000
@@ -106,8 +106,7 @@ def renew_health(known: RepoHealth | None, identity: Identity, seen: Observation
 
 async def read_health(identity: Identity) -> tuple[RepoHealth | None, int]:
     """The record and its version; a repository that was never checked has the version ABSENT."""
-    entry = await require_env("kv").kv.get(keys.repohealth(identity))
-    return (None, ABSENT) if entry is None else (decode(entry, RepoHealth), entry.version)
+    return await read_record(keys.repohealth(identity.repo_key), RepoHealth)
 
 
 async def get_health(identity: Identity) -> RepoHealth:
@@ -120,7 +119,7 @@ async def get_health(identity: Identity) -> RepoHealth:
 
 def health_write(health: RepoHealth, identity: Identity, version: int) -> Put:
     """The operation that stores it over the version that was read."""
-    return Put(keys.repohealth(identity), msgspec.json.encode(health), version)
+    return Put(keys.repohealth(identity.repo_key), msgspec.json.encode(health), version)
 
 
 class HealthPage(msgspec.Struct, frozen=True):
@@ -135,12 +134,7 @@ async def list_health(
     status: Reach | None = None, *, after: str | None = None, limit: int = 100
 ) -> HealthPage:
     """Repositories that were checked; with a status only those, so a page may hold fewer than the limit."""
-    env = require_env("kv")
-    page = await env.kv.scan(keys.REPOHEALTH, after=after, limit=limit)
-    for error in page.failed.values():
-        raise error
-    skips = Skips("list_health")
-    found = [skips.decode(entry, RepoHealth) for entry in page.items]
-    skips.report(env)
-    items = tuple(one for one in found if one is not None and status in (None, one.status))
-    return HealthPage(items, page.after, skips.count)
+    page = await require_env("kv").kv.scan(keys.repohealth.prefix, after=after, limit=limit)
+    checked = decode_readable(entries_of(page), RepoHealth, "list_health")
+    items = tuple(health for health in checked if status in (None, health.status))
+    return HealthPage(items, page.after, len(page.items) - len(checked))

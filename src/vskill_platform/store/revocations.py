@@ -12,7 +12,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.skills.revocation import Revocation, RevocationStep, revocation_steps
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.ledger.kv.entries import ABSENT, Add, Operation, Put
-from vskill_platform.records import decode
+from vskill_platform.records import decode, entries_of, read_record
 from vskill_platform.worker_context import require_env
 
 #: Events that are read at once.
@@ -37,7 +37,7 @@ async def _raise_serial(skill: str, steps: tuple[RevocationStep, ...]) -> tuple[
     event = Revocation(serial, now if before is None else max(now, before.at + 1), skill, steps)
     return (
         Add(keys.CONTROL_REVOCATIONS),
-        Put(keys.revocation(serial), msgspec.json.encode(event), ABSENT),
+        Put(keys.revocation_at(serial), msgspec.json.encode(event), ABSENT),
     )
 
 
@@ -48,16 +48,15 @@ async def read_serial() -> int:
 
 
 async def read_revocation(serial: int) -> Revocation | None:
-    entry = await require_env("kv").kv.get(keys.revocation(serial))
-    return None if entry is None else decode(entry, Revocation)
+    return (await read_record(keys.revocation_at(serial), Revocation))[0]
 
 
 async def list_revocations(after: int, limit: int = PAGE) -> tuple[Revocation, ...]:
     """The events after a serial, oldest first."""
-    page = await require_env("kv").kv.scan(keys.REVOCATION, after=keys.revocation(after), limit=limit)
-    for error in page.failed.values():
-        raise error
-    return tuple(decode(entry, Revocation) for entry in page.items)
+    page = await require_env("kv").kv.scan(
+        keys.revocation.prefix, after=keys.revocation_at(after), limit=limit
+    )
+    return tuple(decode(entry, Revocation) for entry in entries_of(page))
 
 
 async def find_serial(moment: int) -> int:

@@ -1,6 +1,7 @@
-"""Tasks: queued work other than submissions, under the same claims, attempts and recovery."""
+"""Tasks: queued work other than submissions, under the same claims, attempts and recovery. The list of all kinds is
+`queue.tasks`."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -10,15 +11,36 @@ from vskill_platform.domain.operation import task as domain
 from vskill_platform.domain.operation.task import Task, TaskState, task_key
 from vskill_platform.ledger.kv.entries import ABSENT, Operation, Put
 from vskill_platform.machine.shortages import MACHINE
-from vskill_platform.records import decode, persist
+from vskill_platform.records import persist, read_record
 from vskill_platform.store.claims import RAN_OUT, NotClaimed, store_failed_under
 from vskill_platform.worker_context import require_env
 
 
+class TaskEnd(msgspec.Struct, frozen=True):
+    """What a task came to, and what is committed together with its end."""
+
+    outcome: str
+    operations: tuple[Operation, ...] = ()
+    #: It is not over: its time comes then.
+    again_at: int | None = None
+
+
+class TaskKind(msgspec.Struct, frozen=True):
+    """A kind of task."""
+
+    name: str
+    #: One line for people.
+    purpose: str
+    #: Raises for a failed attempt; SourceUnavailable and its like for a dependency that is down.
+    run: Callable[[Task], Awaitable[TaskEnd]]
+    budget_ms: int = 55_000
+    #: Between failed attempts; after the last one it has failed.
+    delays_ms: tuple[int, ...] = (10_000, 60_000, 300_000)
+
+
 async def read_task(kind: str, task_id: str) -> tuple[Task | None, int]:
     """The record and its version; a task that was never asked for has the version ABSENT."""
-    entry = await require_env("kv").kv.get(task_key(kind, task_id))
-    return (None, ABSENT) if entry is None else (decode(entry, Task), entry.version)
+    return await read_record(task_key(kind, task_id), Task)
 
 
 async def ask_for(

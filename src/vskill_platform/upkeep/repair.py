@@ -25,7 +25,7 @@ from vskill_platform.ledger.kv.entries import Delete
 from vskill_platform.records import decode
 from vskill_platform.store.damage import mending_writes, read_damage
 from vskill_platform.store.stored_content import verify_content
-from vskill_platform.store.task_kinds import TaskEnd
+from vskill_platform.store.tasks import TaskEnd
 from vskill_platform.worker_context import require_env
 
 NO_SOURCE = "it was uploaded: submit the same files again, or restore them from a backup"
@@ -44,7 +44,7 @@ async def repair(task: Task) -> TaskEnd:
     if await _is_whole(damage.digest):
         how = "it was read and found whole"
         return TaskEnd(how, mending_writes(damage, how))
-    lists = tuple(key for key in damage.named_by if key.startswith(keys.GIT_LIST))
+    lists = tuple(key for key in damage.named_by if key.startswith(keys.git_list.prefix))
     if lists:
         how = "it is a list of skills, which is made anew for the next client that asks"
         return TaskEnd(how, (*map(Delete, lists), *mending_writes(damage, how)))
@@ -91,7 +91,7 @@ async def _place(key: str) -> Submission | None:
     entry = await require_env("kv").kv.get(key)
     if entry is None:
         return None
-    if not key.startswith(keys.VERSION):
+    if not key.startswith(keys.version.prefix):
         return decode(entry, Submission)
     version = decode(entry, SkillVersion)
     run = await _place(keys.sub(version.submission)) if version.submission else None

@@ -11,7 +11,8 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.domain.people.namespace import Access, RegistryMode, Submitters
 from vskill_platform.domain.people.token import TokenScope
-from vskill_platform.store.people.namespaces import AuditNote, change_access, read_access, read_directory
+from vskill_platform.store.people.audit import AuditNote
+from vskill_platform.store.people.namespaces import change_access, read_access, read_directory
 from vskill_platform.store.people.sign_in_rule import SignInRule, read_rule, rule_for
 
 ACCESS = "/api/v1/admin/access"

@@ -37,8 +37,8 @@ from vskill_platform.domain.people.namespace import (
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.stages.rescan import request_rescan
 from vskill_platform.store.people.accounts import find_enabled
+from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.people.namespaces import (
-    AuditNote,
     NamespaceChange,
     change_namespace,
     read_directory,

@@ -175,7 +175,7 @@ async def check(services: Services, actor: Principal, request: RepositoryRequest
         by=actor.actor,
         reason=f"its token stands in {PROOF_FILE}",
         details={"account": account, "commit": commit},
-        operations=(Delete(keys.owner_proof(repo, account), version),),
+        operations=(Delete(keys.owner_proof(repo.repo_key, account), version),),
     )
     return _view(changed)
 

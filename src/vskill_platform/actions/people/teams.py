@@ -14,7 +14,8 @@ from vskill_platform.actions.rights import Right
 from vskill_platform.domain.people.namespace import MOST_TEAM, Team
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.store.people.accounts import check_name, find_enabled, read_user
-from vskill_platform.store.people.namespaces import AuditNote, change_team, read_directory
+from vskill_platform.store.people.audit import AuditNote
+from vskill_platform.store.people.namespaces import change_team, read_directory
 
 TEAMS = "/api/v1/teams"
 _ONE = f"{TEAMS}/{{name}}"

@@ -26,15 +26,8 @@ from vskill_platform.domain.blocklist import (
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef
 from vskill_platform.stages.rescan import request_rescan
-from vskill_platform.store.recall.blocklist import (
-    BlockHits,
-    add_block,
-    find_hit_by,
-    find_hits,
-    list_blocks,
-    reapply_blocklist,
-    remove_block,
-)
+from vskill_platform.store.recall.blocklist import add_block, find_hits, list_blocks, remove_block
+from vskill_platform.store.recall.blocklist_pass import BlockHits, find_hit_by, reapply_blocklist
 from vskill_platform.store.skills.skills import get_version
 
 ENTRIES = "/api/v1/blocklist/entries"

@@ -16,14 +16,15 @@ from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.actions.skills.versions import state_of
 from vskill_platform.domain.blocklist import BlockEntry
 from vskill_platform.domain.people.token import TokenScope
-from vskill_platform.domain.skills import skill
+from vskill_platform.domain.skills import skill_changes
 from vskill_platform.domain.skills.skill import PublishedSkill, StatusRole, VersionRef, VersionStatus
 from vskill_platform.domain.submissions import submission
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Approval, RecordedDecision, Step, Submission
 from vskill_platform.ledger.kv.entries import Operation
 from vskill_platform.stages.rescan import request_rescan
-from vskill_platform.store.recall.blocklist import audience_of_block, block_writes, reapply_blocklist
+from vskill_platform.store.recall.blocklist import audience_of_block, block_writes
+from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.recall.withdrawals import alter_skill
 from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.submission_store import RecordChange, read_submission
@@ -60,10 +61,10 @@ async def take_down(services: Services, actor: Principal, request: TakeDownSkill
     target = await reached_target(request.block, published, request.version)
 
     def alter(found: PublishedSkill, now: int) -> PublishedSkill:
-        change = skill.StatusChange(
+        change = skill_changes.StatusChange(
             StatusRole.REVIEWER, actor.actor, now, request.reason, request.threat_type, request.severity
         )
-        return skill.take_down(found, change, number=request.version)
+        return skill_changes.take_down(found, change, number=request.version)
 
     async def block() -> tuple[Operation, ...]:
         if target is None:
@@ -117,8 +118,8 @@ async def restore(services: Services, actor: Principal, request: RestoreSkill) -
         require_other_eyes(services, actor, found[0])
 
     def alter(found: PublishedSkill, now: int) -> PublishedSkill:
-        change = skill.StatusChange(StatusRole.REVIEWER, actor.actor, now, request.reason)
-        return skill.restore(found, change, number=request.version)
+        change = skill_changes.StatusChange(StatusRole.REVIEWER, actor.actor, now, request.reason)
+        return skill_changes.restore(found, change, number=request.version)
 
     def approve(record: Submission, ref: VersionRef | None, step: Step) -> RecordChange | None:
         """Only what is live again, and was withdrawn by leaving PUBLISHED. What its owner had yanked stays so."""

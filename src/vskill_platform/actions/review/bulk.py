@@ -21,7 +21,8 @@ from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.submissions.states import State, may_move
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.store.people.audit import note
-from vskill_platform.submission_store import get_submission, list_submissions
+from vskill_platform.store.submissions.submission_lists import find_submissions
+from vskill_platform.submission_store import get_submission
 
 #: Done in one go.
 MOST_AT_ONCE = 500
@@ -162,7 +163,7 @@ async def find_candidates(
     after: str | None = None
     looked_at = 0
     while len(matching) <= MOST_AT_ONCE and looked_at < MOST_LOOKED_AT:
-        page = await list_submissions([wanted.state], audiences=audiences, after=after, limit=1000)
+        page = await find_submissions(states=[wanted.state], audiences=audiences, after=after, limit=1000)
         looked_at += len(page.items)
         matching += [record for record in page.items if _fits(wanted, record, now)]
         after = page.after

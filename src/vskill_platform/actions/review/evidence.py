@@ -137,7 +137,7 @@ async def read_stored_files(digest: str) -> tuple[tuple[SkillFile, ...], str]:
 async def _read_judges(services: Services, digest: str) -> tuple[JudgeReport, ...]:
     skips = Skips("judge_reports")
     found: list[JudgeReport] = []
-    async for page in iterate_pages(services.kv, keys.judges_of(digest)):
+    async for page in iterate_pages(services.kv, keys.judge.under(digest)):
         skips.failed(page.failed)
         found += [one for entry in page.items if (one := skips.decode(entry, JudgeReport)) is not None]
     skips.report(services)

@@ -11,8 +11,9 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import Audiences
-from vskill_platform.domain.skills import skill
-from vskill_platform.domain.skills.skill import PublishedSkill, StatusChange, StatusRole, VersionRef
+from vskill_platform.domain.skills import skill, skill_changes
+from vskill_platform.domain.skills.skill import PublishedSkill, StatusRole, VersionRef
+from vskill_platform.domain.skills.skill_changes import StatusChange
 from vskill_platform.domain.submissions import submission
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Event, RecordedDecision, Step, Submission
@@ -96,9 +97,9 @@ async def decide_live_review(
             message = f"Version {found.version.number} is not under review any more."
             raise TransitionError(message, submission=found.item.id)
         if stays:
-            return skill.keep_live(current, digest, actor.actor, now)
+            return skill_changes.keep_live(current, digest, actor.actor, now)
         change = StatusChange(StatusRole.REVIEWER, actor.actor, now, reason)
-        return skill.take_down(current, change, digest=digest)
+        return skill_changes.take_down(current, change, digest=digest)
 
     def reject_submission(record: Submission, _: VersionRef | None, step: Step) -> RecordChange | None:
         if stays or record.state is not State.PUBLISHED or record.digest != digest:

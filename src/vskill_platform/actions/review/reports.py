@@ -18,7 +18,7 @@ from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.stages.rescan import request_rescan
-from vskill_platform.store.recall.blocklist import reapply_blocklist
+from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.review.reports import (
     Report,
     ReportCategory,

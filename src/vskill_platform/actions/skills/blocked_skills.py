@@ -71,7 +71,7 @@ async def look_again(
 
 
 def _keys_for(skill: PublishedSkill) -> list[str]:
-    return [keys.block(target) for target in all_targets(skill.identity, (skill.name,), skill.current_digest)]
+    return [target.key for target in all_targets(skill.identity, (skill.name,), skill.current_digest)]
 
 
 async def _get_all(services: Services, wanted: Iterable[str]) -> Settled:

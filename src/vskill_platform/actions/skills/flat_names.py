@@ -73,7 +73,7 @@ async def list_beginning_with(
     """A page of the skills whose flat names begin so, in the order of those names. It ends with one that the reader may
     read, and so does its cursor."""
     audiences = audiences_of(reader)
-    names_begin = keys.aliases_of(beginning.lower()).removesuffix(":")
+    names_begin = keys.alias_key.under(beginning.lower()).removesuffix(":")
     aliases: list[str] = []
     at = after
     while len(aliases) <= limit:

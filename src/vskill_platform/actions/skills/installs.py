@@ -6,7 +6,8 @@ from vskill_core.errors import Ambiguous, InvalidInput, NotFound, RecordMalforme
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.skills.skill_names import find_skill
-from vskill_platform.domain.skills.skill import PublishedSkill, with_installs
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.skills.skill_changes import with_installs
 from vskill_platform.machine.slots import some_at_a_time
 from vskill_platform.store.skills import installs
 

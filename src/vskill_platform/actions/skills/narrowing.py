@@ -23,7 +23,8 @@ from vskill_platform.records import persist
 from vskill_platform.stages.rescan import request_rescan
 from vskill_platform.store.people.audit import record_audit, was_audited
 from vskill_platform.store.people.namespaces import belonging_of
-from vskill_platform.store.recall.blocklist import list_blocks, reapply_blocklist
+from vskill_platform.store.recall.blocklist import list_blocks
+from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.skills.names import claim_writes
 from vskill_platform.store.skills.sketches import sketch_readers_writes
 from vskill_platform.store.skills.skills import alias_writes, require_skill, skill_writes

@@ -16,7 +16,7 @@ from vskill_platform.actions.rights import ActionObject, Right
 from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain.people.token import TokenScope
-from vskill_platform.domain.skills import skill
+from vskill_platform.domain.skills import skill_changes
 from vskill_platform.domain.skills.skill import PublishedSkill, StatusRole, VersionRef
 from vskill_platform.domain.submissions import submission
 from vskill_platform.domain.submissions.states import State, may_move
@@ -52,14 +52,14 @@ async def show(reader: Principal, request: SkillRequest) -> SkillState:
 
 async def yank(actor: Principal, request: WithdrawVersion) -> SkillState:
     def alter(found: PublishedSkill, now: int) -> PublishedSkill:
-        return skill.yank(found, _change(actor, now, request.reason), number=request.version)
+        return skill_changes.yank(found, _change(actor, now, request.reason), number=request.version)
 
     return await _alter(actor, request, alter, "yank")
 
 
 async def unyank(actor: Principal, request: WithdrawVersion) -> SkillState:
     def alter(found: PublishedSkill, now: int) -> PublishedSkill:
-        return skill.unyank(found, _change(actor, now, request.reason), number=request.version)
+        return skill_changes.unyank(found, _change(actor, now, request.reason), number=request.version)
 
     return await _alter(actor, request, alter, "unyank", bringing_back=True)
 
@@ -69,7 +69,7 @@ async def delete(actor: Principal, request: DeleteSkill) -> SkillState:
     said = f"deleted by {'the operator' if actor.operator else 'its owner'}: {request.reason}"
 
     def alter(found: PublishedSkill, now: int) -> PublishedSkill:
-        return skill.delete(found, _change(actor, now, request.reason))
+        return skill_changes.delete(found, _change(actor, now, request.reason))
 
     def end(record: Submission, _: VersionRef | None, step: Step) -> RecordChange | None:
         """Also a run that is under way: it must not publish what its owner has just deleted."""
@@ -104,8 +104,8 @@ async def _alter(
     return state_of(changed)
 
 
-def _change(actor: Principal, now: int, reason: str) -> skill.StatusChange:
-    return skill.StatusChange(StatusRole.OWNER, actor.actor, now, reason)
+def _change(actor: Principal, now: int, reason: str) -> skill_changes.StatusChange:
+    return skill_changes.StatusChange(StatusRole.OWNER, actor.actor, now, reason)
 
 
 def state_of(found: PublishedSkill) -> SkillState:

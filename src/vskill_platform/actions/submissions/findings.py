@@ -18,8 +18,9 @@ from vskill_platform.actions.skills.capabilities import card_view
 from vskill_platform.actions.submissions.submissions import object_of
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain.people.token import TokenScope
+from vskill_platform.domain.submissions.attempts import EXHAUSTED
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.submissions.submission import EXHAUSTED, Submission
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.store.verdicts.scans import get_scan
 from vskill_platform.submission_store import get_run, get_submission
 from vskill_scan.results.report import Scanned, as_sarif, by_weight

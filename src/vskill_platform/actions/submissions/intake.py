@@ -44,7 +44,7 @@ from vskill_platform.actions.wire import as_written, wire_names
 from vskill_platform.domain.people.namespace import Namespace, NamespaceRole, upload_namespace
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.skills import numbering
-from vskill_platform.domain.skills.skill import number_after
+from vskill_platform.domain.skills.skill_changes import number_after
 from vskill_platform.domain.submissions.submission import EntryPoint
 from vskill_platform.intake import discover as discovery
 from vskill_platform.intake.discover import SettledPlace, Wanted
@@ -56,7 +56,8 @@ from vskill_platform.intake.submit import (
     submit_upload,
 )
 from vskill_platform.store.people.accounts import read_user
-from vskill_platform.store.people.namespaces import AuditNote, NamespaceChange, change_namespace
+from vskill_platform.store.people.audit import AuditNote
+from vskill_platform.store.people.namespaces import NamespaceChange, change_namespace
 from vskill_platform.store.people.owners import role_in
 from vskill_platform.store.skills.skills import place_of
 from vskill_platform.store.submissions.hand_ins import HandedIn

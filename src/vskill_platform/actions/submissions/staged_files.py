@@ -36,7 +36,7 @@ async def stage_file(services: Services, actor: Principal, ticket: str, data: by
 
 
 async def _check_room(services: Services, account: str, size: int) -> None:
-    page = await services.kv.list(keys.uploads_of(account), limit=DEFAULT_LIMITS.files * 2)
+    page = await services.kv.list(keys.upload.under(account), limit=DEFAULT_LIMITS.files * 2)
     waiting = sum(int(keys.parse(key).parts[1].partition("-")[0]) for key in page.items)
     if page.after is not None or waiting + size > MOST_STAGED:
         raise LimitExceeded(

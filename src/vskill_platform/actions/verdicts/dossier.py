@@ -77,11 +77,11 @@ async def read_dossier_of(
 ) -> tuple[Dossier, Settled]:
     """The same of a skill that was read already, and what is found under other keys by the same read."""
     ref = _choose_version(skill, number)
-    blocks = [keys.block(target) for target in all_targets(skill.identity, (skill.name,), ref.digest)]
+    blocks = [target.key for target in all_targets(skill.identity, (skill.name,), ref.digest)]
     wanted = {
         "version": keys.version(skill.canonical, ref.number),
         "scan": keys.scan(ref.digest, services.scanner.ruleset),
-        "health": keys.repohealth(skill.identity),
+        "health": keys.repohealth(skill.identity.repo_key),
         "attestation": keys.attestation(skill.canonical, ref.number),
         **({"submission": keys.sub(skill.submission)} if skill.submission else {}),
     }

@@ -9,7 +9,8 @@ from vskill_platform.actions.skills.blocked_skills import block_keys, without_hi
 from vskill_platform.actions.skills.catalogue import list_related
 from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.actions.verdicts.dossier import Dossier, read_dossier_of
-from vskill_platform.domain.skills.skill import PublishedSkill, with_installs
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.skills.skill_changes import with_installs
 from vskill_platform.store.skills.installs import installs_in, keys_of_days
 
 #: The days that a chart of weeks can show.

@@ -118,8 +118,8 @@ async def read_static_report(
 
 async def read_reports(services: Services, digest: str) -> KnownReports:
     """By our present rules where they have looked, otherwise by the latest that have."""
-    scans = await services.kv.scan(keys.scans_of(digest), limit=MOST_REPORTS)
-    words = await services.kv.scan(f"{keys.JUDGE}{digest}:", limit=MOST_REPORTS)
+    scans = await services.kv.scan(keys.scan.under(digest), limit=MOST_REPORTS)
+    words = await services.kv.scan(f"{keys.judge.prefix}{digest}:", limit=MOST_REPORTS)
     for error in (*scans.failed.values(), *words.failed.values()):
         raise error
     skips = Skips("security_report")

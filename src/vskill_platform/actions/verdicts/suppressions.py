@@ -18,8 +18,9 @@ from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.skills.skill import VersionStatus
+from vskill_platform.domain.submissions.attempts import EXHAUSTED
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.submissions.submission import EXHAUSTED, Step, Submission
+from vskill_platform.domain.submissions.submission import Step, Submission
 from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.records import Skips
 from vskill_platform.stages.rescan import request_rescan
@@ -162,7 +163,7 @@ async def _scans_of(services: Services, digest: str) -> list[StaticReport]:
     """Stored reports of every ruleset. One that cannot be read names no rule."""
     found: list[StaticReport] = []
     skips = Skips("suppress_rule")
-    async for page in iterate_pages(services.kv, keys.scans_of(digest)):
+    async for page in iterate_pages(services.kv, keys.scan.under(digest)):
         for error in page.failed.values():
             raise error
         found += [one for entry in page.items if (one := skips.decode(entry, StaticReport)) is not None]

@@ -9,14 +9,16 @@ import enum
 import msgspec
 
 from vskill_core.errors import TransitionError
-from vskill_platform.domain.submissions import submission
-from vskill_platform.domain.submissions.submission import (
+from vskill_platform.domain.submissions.attempts import (
     CLAIM_MS,
     CLOCK_SLACK_MS,
     MAX_INTERRUPTED,
-    Attempts,
-    Claim,
+    is_given_up,
+    unavailable_delay,
+    wait_once_more,
 )
+from vskill_platform.domain.submissions.attempts import is_due as is_claim_due
+from vskill_platform.domain.submissions.submission import Attempts, Claim
 
 #: The longest delay between two attempts at any kind of task.
 LONGEST_DELAY_MS = 25 * 3_600_000
@@ -88,7 +90,7 @@ def is_due(task: Task, now: int) -> bool:
     this clock. An attempt before its time is all that it costs.
     """
     went_back = task.state.active and task.claim is None and task.updated_at > now + CLOCK_SLACK_MS
-    return went_back or submission.is_due(task, now, LONGEST_DELAY_MS)
+    return went_back or is_claim_due(task, now, LONGEST_DELAY_MS)
 
 
 def claim(task: Task, *, token: str, worker: str, now: int, died: bool = True) -> Task:
@@ -128,18 +130,11 @@ def record_failure(task: Task, reason: str, delays_ms: tuple[int, ...], now: int
 def record_unavailable(task: Task, reason: str, waiting_for: str, now: int) -> Task:
     """A dependency is down: not an attempt, but not for ever either."""
     before = task.attempts
-    since = before.unavailable_since if before.unavailable_since is not None else now
-    attempts = msgspec.structs.replace(
-        before,
-        unavailable=before.unavailable + 1,
-        unavailable_since=since,
-        waiting_for=waiting_for,
-        last_error=reason,
-    )
+    attempts, waited_ms = wait_once_more(before, waiting_for, reason, now)
     task = msgspec.structs.replace(task, attempts=attempts)
-    if submission.is_given_up(before, now - since):
+    if is_given_up(before, waited_ms):
         return _end(task, TaskState.FAILED, f"{waiting_for} was unavailable for 24 hours: {reason}", now)
-    return _later(task, reason, now + submission.unavailable_delay(before.unavailable), now)
+    return _later(task, reason, now + unavailable_delay(before.unavailable), now)
 
 
 def put_off(task: Task, outcome: str, at: int, now: int) -> Task:

@@ -11,14 +11,15 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.skills.git_list import GitList
 
 #: Records that name bundles of files.
-NAMING = (keys.VERSION, keys.SUB, keys.SUBRUN, keys.GIT_LIST)
+NAMING = tuple(kind.prefix for kind in (keys.version, keys.sub, keys.subrun, keys.git_list))
 #: Records that tell something about content and need none of it.
 ABOUT_CONTENT = (
-    *(keys.SCAN, keys.JUDGE, keys.EXTSCAN, keys.RESCAN, keys.SUPPRESS, keys.RULING, keys.BLOCK),
-    keys.HAND_IN,
-    *(keys.ATTESTATION, keys.AUDIT, keys.DAMAGE, keys.UPLOAD, keys.TOKEN, keys.SESSION, keys.USER, "task:"),
+    *(kind.prefix for kind in (keys.scan, keys.judge, keys.extscan, keys.rescan, keys.suppress, keys.ruling)),
+    *(kind.prefix for kind in (keys.block, keys.hand_in, keys.attestation, keys.audit, keys.damage)),
+    *(kind.prefix for kind in (keys.upload, keys.token, keys.session, keys.user)),
+    "task:",
     # Its content is named by a version too.
-    keys.SKETCH,
+    keys.sketch.prefix,
 )
 
 _ADDRESS = re2.compile(rb"\b[0-9a-f]{64}\b")
@@ -44,7 +45,7 @@ def bundles_named(key: str, value: bytes) -> tuple[str, ...]:
     if not key.startswith(NAMING):
         return ()
     try:
-        if key.startswith(keys.GIT_LIST):
+        if key.startswith(keys.git_list.prefix):
             return (msgspec.json.decode(value, type=GitList).served.digest,)
         record = msgspec.json.decode(value, type=_Naming)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

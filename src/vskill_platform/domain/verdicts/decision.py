@@ -1,19 +1,19 @@
 """The one decision: from the reports of both tiers to the next state, with its reason.
 
-The pipeline calls `decide` once both tiers have reported, a rescan calls `decide_rescan`, and nothing else
-in the project decides about a skill. Both are pure and total: every combination of reports has exactly one
+The pipeline calls `decide` once both tiers have reported, `rescan_decision` about live content, and nothing else
+in the project decides about a skill. It is pure and total: every combination of reports has exactly one
 answer. The first row that matches gives it; then what would be published and is doubtful is raised to a review.
 """
 
 import enum
 from collections.abc import Collection
+from typing import TypedDict, Unpack
 
 import msgspec
 
 from vskill_core.findings import (
     NO_JUDGE,
     Finding,
-    FindingCategory,
     JudgeReport,
     JudgeStatus,
     ScanStatus,
@@ -32,6 +32,18 @@ from vskill_platform.domain.submissions.states import State
 
 #: The answer that changes most: a decision that stays the same under it needs no judge.
 _WORST_ANSWER = JudgeReport(JudgeStatus.ANSWERED, Verdict.FAIL, 0)
+
+
+class Grounds(TypedDict, total=False):
+    """What counts beside the reports, and what the registry noticed does not."""
+
+    #: why the skill is blocked, if it is
+    blocklist_hit: str | None
+    #: the reviewer who approved exactly this digest
+    approved_by: str | None
+    trusted_vendor: bool
+    #: rules that a reviewer judged false for this digest
+    suppressed: Collection[str]
 
 
 class BlockScope(enum.StrEnum):
@@ -68,10 +80,6 @@ class DecisionRow(enum.StrEnum):
     REQUIREMENT_UNMET = "requirement-unmet"
 
 
-#: A rescan takes live content down by these, and by every row that blocks.
-_ROWS_THAT_TAKE_DOWN = frozenset({DecisionRow.STATIC_FAIL, DecisionRow.CRITICAL_OPEN, DecisionRow.JUDGE_FAIL})
-
-
 class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     """What happens next, and why."""
 
@@ -86,36 +94,6 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     block: BlockScope = BlockScope.NONE
     #: of the findings that count
     score: int = 0
-    #: the worst of the findings that led here; None where none did
-    worst: Finding | None = None
-
-
-class RescanOutcome(enum.StrEnum):
-    """What a rescan does to the version that it looked at."""
-
-    #: the same or better: certification and score change in place
-    KEEP = "keep"
-    #: doubtful: it stays live, and a reviewer looks at it
-    REVIEW = "review"
-    TAKE_DOWN = "take_down"
-    #: the scan did not finish, or the judge that it needs is down: nothing is known, so nothing changes yet
-    UNDECIDED = "undecided"
-
-
-class RescanDecision(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What happens to a published version after it was judged again."""
-
-    outcome: RescanOutcome
-    reason: str
-    #: for a submission that is PUBLISHED with that digest; None leaves it alone
-    next_state: State | None = None
-    rule_ids: tuple[str, ...] = ()
-    #: only with KEEP
-    certification: Certification | None = None
-    block: BlockScope = BlockScope.NONE
-    score: int = 0
-    #: the operator listed it, as blocked or as known to be bad: no brake holds that
-    at_once: bool = False
     #: the worst of the findings that led here; None where none did
     worst: Finding | None = None
 
@@ -151,27 +129,24 @@ def decide(
     judge: JudgeReport,
     *,
     second: JudgeReport = NO_JUDGE,
-    blocklist_hit: str | None = None,
-    approved_by: str | None = None,
-    trusted_vendor: bool = False,
-    suppressed: Collection[str] = (),
     signals: Collection[Signal] = (),
     unmet: Collection[str] = (),
+    **grounds: Unpack[Grounds],
 ) -> Decision:
     """The next state of a submission.
 
-    `second` is the report of a second judge. `blocklist_hit` says why the skill is blocked, if it is. `approved_by` is
-    the reviewer who approved exactly this digest. `suppressed` are the rules that a reviewer judged false for this
-    digest. `signals` are what the registry noticed about the skill; those that are only shown and a trusted vendor's do
-    not count. `unmet` are sentences about verdicts that the operator requires and that are missing or not clean.
+    `second` is the report of a second judge. `signals` are what the registry noticed about the skill; those that are
+    only shown and a trusted vendor's do not count. `unmet` are sentences about verdicts that the operator requires and
+    that are missing or not clean.
     """
-    findings = counting(static.findings, trusted_vendor=trusted_vendor, suppressed=suppressed)
+    trusted_vendor = grounds.get("trusted_vendor", False)
+    suppressed = grounds.get("suppressed", ())
     case = _Case(
         static,
-        findings,
+        counting(static.findings, trusted_vendor=trusted_vendor, suppressed=suppressed),
         rank_judges(judge, second),
-        blocklist_hit,
-        approved_by,
+        grounds.get("blocklist_hit"),
+        grounds.get("approved_by"),
         trusted_vendor,
         signals=() if trusted_vendor else tuple(signals),
         unmet=tuple(unmet),
@@ -180,99 +155,14 @@ def decide(
     return _raise_to_review(case, decision)
 
 
-def judge_can_change(
-    static: StaticReport,
-    *,
-    blocklist_hit: str | None = None,
-    approved_by: str | None = None,
-    trusted_vendor: bool = False,
-    suppressed: Collection[str] = (),
-) -> bool:
+def judge_can_change(static: StaticReport, **grounds: Unpack[Grounds]) -> bool:
     """Whether any answer of a judge would lead to another row."""
-    rows = {
-        decide(
-            static,
-            judge,
-            blocklist_hit=blocklist_hit,
-            approved_by=approved_by,
-            trusted_vendor=trusted_vendor,
-            suppressed=suppressed,
-        ).row
-        for judge in (NO_JUDGE, _WORST_ANSWER)
-    }
-    return len(rows) > 1
+    return decide(static, NO_JUDGE, **grounds).row is not decide(static, _WORST_ANSWER, **grounds).row
 
 
 def is_automatic(decision: Decision) -> bool:
     """Whether it publishes without a person's word on these bytes."""
     return decision.next_state is State.AUTO_APPROVED and decision.row is not DecisionRow.APPROVED
-
-
-def decide_rescan(
-    static: StaticReport,
-    judge: JudgeReport,
-    *,
-    certification: Certification,
-    second: JudgeReport = NO_JUDGE,
-    blocklist_hit: str | None = None,
-    approved_by: str | None = None,
-    trusted_vendor: bool = False,
-    suppressed: Collection[str] = (),
-    signals: Collection[Signal] = (),
-) -> RescanDecision:
-    """What becomes of a published version; `certification` is the one that it has now."""
-    decision = decide(
-        static,
-        judge,
-        second=second,
-        blocklist_hit=blocklist_hit,
-        approved_by=approved_by,
-        trusted_vendor=trusted_vendor,
-        suppressed=suppressed,
-        signals=signals,
-    )
-    if decision.next_state is State.AUTO_APPROVED:
-        return _keep_version(decision, certification)
-    found = RescanDecision(
-        _rescan_outcome(decision, static, rank_judges(judge, second)[0]),
-        decision.reason,
-        rule_ids=decision.rule_ids,
-        block=decision.block,
-        score=decision.score,
-        worst=decision.worst,
-    )
-    if found.outcome is not RescanOutcome.TAKE_DOWN:
-        return found
-    state = State.BLOCKED if decision.next_state is State.BLOCKED else State.NEEDS_REVIEW
-    listed = any(one.certain and one.category is FindingCategory.KNOWN_BAD for one in static.findings)
-    at_once = decision.row is DecisionRow.BLOCKLISTED or (decision.row is DecisionRow.CERTAIN and listed)
-    return msgspec.structs.replace(found, next_state=state, at_once=at_once)
-
-
-def _rescan_outcome(decision: Decision, static: StaticReport, judge: JudgeReport) -> RescanOutcome:
-    """Take down what is known or critical or fails, and leave live what is only doubtful. An outage is not a verdict;
-    but content that the scan can never read whole is doubtful, however often it is tried."""
-    if decision.next_state is State.BLOCKED or decision.row in _ROWS_THAT_TAKE_DOWN:
-        return RescanOutcome.TAKE_DOWN
-    scan_broke = decision.row is DecisionRow.NOT_COMPLETE and static.status is not ScanStatus.INCOMPLETE
-    judge_is_down = judge.answer is None and judge.status is not JudgeStatus.NONE
-    if scan_broke or (decision.row is DecisionRow.UNJUDGED_CONCERNS and judge_is_down):
-        return RescanOutcome.UNDECIDED
-    return RescanOutcome.REVIEW
-
-
-def _keep_version(decision: Decision, before: Certification) -> RescanDecision:
-    """Keep the version. VERIFIED stays while the judge is down: the judge has approved this content before."""
-    after = decision.certification
-    if after is Certification.SCANNED and before is Certification.VERIFIED:
-        after = before
-    return RescanDecision(
-        RescanOutcome.KEEP,
-        decision.reason,
-        rule_ids=decision.rule_ids,
-        certification=after,
-        score=decision.score,
-    )
 
 
 # The rows, in their order.
@@ -281,9 +171,8 @@ def _keep_version(decision: Decision, before: Certification) -> RescanDecision:
 def _before_the_judge(case: _Case) -> Decision | None:
     certain = tuple(finding for finding in case.findings if finding.certain)
     if case.blocklist_hit is not None:
-        return _make_decision(
-            case, DecisionRow.BLOCKLISTED, State.BLOCKED, case.blocklist_hit or "on the blocklist"
-        )
+        reason = case.blocklist_hit or "on the blocklist"
+        return _make_decision(case, DecisionRow.BLOCKLISTED, State.BLOCKED, reason)
     if certain:
         reason = f"known to be malicious ({_names(certain)})"
         return _make_decision(

@@ -15,7 +15,7 @@ import msgspec
 
 from vskill_core.errors import Unsupported
 from vskill_platform.domain.messages import Send
-from vskill_platform.domain.submissions.submission import CLOCK_SLACK_MS
+from vskill_platform.domain.submissions.attempts import CLOCK_SLACK_MS
 
 #: How long a received message stays invisible unless extended. Equal to a claim's length.
 LEASE_MS = 15_000

@@ -7,9 +7,9 @@ import msgspec
 
 from vskill_core.errors import Conflict
 from vskill_platform.domain import keys
-from vskill_platform.domain.submissions.submission import CLOCK_SLACK_MS
-from vskill_platform.ledger.kv.entries import ABSENT, Put
-from vskill_platform.records import decode, persist
+from vskill_platform.domain.submissions.attempts import CLOCK_SLACK_MS
+from vskill_platform.ledger.kv.entries import Put
+from vskill_platform.records import decode, persist, read_entries, read_record
 from vskill_platform.worker_context import require_env
 
 #: How long a job is left alone after its runner was last heard of.
@@ -41,18 +41,18 @@ class JobRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
 async def read_job(name: str) -> tuple[JobRecord, int]:
     """The job's record and version; a job that never ran has an empty one."""
-    entry = await require_env("kv").kv.get(keys.job(name))
-    return (JobRecord(name), ABSENT) if entry is None else (decode(entry, JobRecord), entry.version)
+    record, version = await read_record(keys.job(name), JobRecord)
+    return record or JobRecord(name), version
 
 
 async def read_jobs(names: Iterable[str]) -> dict[str, JobRecord]:
     """The records of these jobs, in one read; one that cannot be read raises."""
-    wanted = {keys.job(name): name for name in names}
-    settled = await require_env("kv").kv.get_many(wanted)
-    for error in settled.failed.values():
-        raise error
-    found = {wanted[key]: decode(entry, JobRecord) for key, entry in settled.found.items()}
-    return {name: found.get(name) or JobRecord(name) for name in wanted.values()}
+    wanted = {name: keys.job(name) for name in names}
+    stored = await read_entries(wanted.values())
+    return {
+        name: decode(stored[key], JobRecord) if key in stored else JobRecord(name)
+        for name, key in wanted.items()
+    }
 
 
 async def take_tick(name: str, *, every_ms: int, now_forced: bool = False) -> JobRecord | None:

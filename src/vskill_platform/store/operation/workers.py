@@ -8,10 +8,9 @@ from collections.abc import Sequence
 import msgspec
 
 from vskill_platform.domain import keys
-from vskill_platform.domain.submissions.submission import CLOCK_SLACK_MS
-from vskill_platform.ledger.kv.contract import iterate_pages
+from vskill_platform.domain.submissions.attempts import CLOCK_SLACK_MS
 from vskill_platform.ledger.kv.entries import Put
-from vskill_platform.records import decode
+from vskill_platform.records import decode, iter_entries
 from vskill_platform.worker_context import require_env
 
 #: A worker whose last sign is older than so many intervals is dead: two that were missed, and a late one.
@@ -54,13 +53,8 @@ async def give_sign(*, stopped: bool = False, write_ms: int = 0, lacks: str = ""
 
 async def look_at_workers() -> WorkersSeen:
     """Who gave a sign lately. A failed read raises."""
-    env = require_env("kv")
-    signs: list[WorkerSign] = []
-    async for page in iterate_pages(env.kv, keys.WORKER):
-        for error in page.failed.values():
-            raise error
-        signs += [decode(entry, WorkerSign) for entry in page.items]
-    return count_workers(signs, env.kv.now(), silence_ms())
+    signs = [decode(entry, WorkerSign) async for entry in iter_entries(keys.worker.prefix)]
+    return count_workers(signs, require_env("kv").kv.now(), silence_ms())
 
 
 def silence_ms() -> int:

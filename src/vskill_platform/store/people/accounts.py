@@ -14,10 +14,9 @@ import msgspec
 from vskill_core.errors import Conflict, InvalidInput, NotFound
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import upload_namespace
-from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.ledger.kv.entries import ABSENT, Assert, Delete, Operation, Put
-from vskill_platform.records import Skips, decode, persist
-from vskill_platform.store.people.audit import record_audit, was_audited
+from vskill_platform.records import decode, decode_readable, entries_of, iter_entries, read_record
+from vskill_platform.store.people.audit import AuditNote, commit_audited
 from vskill_platform.store.people.passwords import check_password, hash_password
 from vskill_platform.submission_store import require_reason
 from vskill_platform.worker_context import require_env
@@ -129,8 +128,7 @@ async def read_user(name: str) -> tuple[User | None, int]:
         key = keys.user(name)
     except InvalidInput:
         return None, ABSENT
-    entry = await require_env("kv").kv.get(key)
-    return (None, ABSENT) if entry is None else (decode(entry, User), entry.version)
+    return await read_record(key, User)
 
 
 async def find_enabled(name: str) -> User | None:
@@ -143,32 +141,28 @@ async def get_user(name: str) -> User:
     """The record, or NotFound."""
     user, _ = await read_user(name)
     if user is None:
-        raise NotFound(f"There is no account {name[:80]!r}.", account=name[:80])
+        raise _no_account(name)
     return user
+
+
+def _no_account(name: str) -> NotFound:
+    return NotFound(f"There is no account {name[:80]!r}.", account=name[:80])
 
 
 async def list_users(*, after: str | None = None, limit: int = 100) -> UserPage:
     """Accounts by name. A read that fails raises."""
     env = require_env("kv")
-    page = await env.kv.scan(keys.USER, after=None if after is None else keys.user(after), limit=limit)
-    for error in page.failed.values():
-        raise error
-    skips = Skips("list_users")
-    found = [skips.decode(entry, User) for entry in page.items]
-    skips.report(env)
-    last = page.items[-1].key.removeprefix(keys.USER) if page.after is not None else None
-    return UserPage(tuple(user for user in found if user is not None), last, skips.count)
+    page = await env.kv.scan(keys.user.prefix, after=None if after is None else keys.user(after), limit=limit)
+    entries = entries_of(page)
+    users = decode_readable(entries, User, "list_users")
+    last = entries[-1].key.removeprefix(keys.user.prefix) if page.after is not None else None
+    return UserPage(tuple(users), last, len(entries) - len(users))
 
 
 async def find_admins() -> list[tuple[User, int]]:
     """Every admin, disabled or not, with its version."""
-    found: list[tuple[User, int]] = []
-    async for page in iterate_pages(require_env("kv").kv, keys.USER):
-        for error in page.failed.values():
-            raise error
-        users = ((decode(entry, User), entry.version) for entry in page.items)
-        found += [(user, version) for user, version in users if user.role is Role.ADMIN]
-    return found
+    users = [(decode(entry, User), entry.version) async for entry in iter_entries(keys.user.prefix)]
+    return [(user, version) for user, version in users if user.role is Role.ADMIN]
 
 
 # Changing.
@@ -189,26 +183,19 @@ async def create_user(
     link, which is asserted to be at `setup_version` where that is given."""
     check_name(name)
     require_reason(reason)
-    env = require_env("kv")
     encoded = None if password is None else await hash_password(check_password(password, name))
-    now = env.kv.now()
+    now = require_env("kv").kv.now()
     user = User(name, role, now, now, password=encoded, github=github)
-    entry_id = env.clock.new_id()
-    audit = record_audit(
-        "account created", name, by=by, reason=reason, details={"role": role.value}, entry_id=entry_id
-    )
+    put = Put(keys.user(name), msgspec.json.encode(user), ABSENT)
     ended = (Delete(keys.CONTROL_SETUP, setup_version),) if role is Role.ADMIN else ()
 
-    async def write() -> User:
-        if await was_audited(entry_id):
-            return user
+    async def create() -> tuple[User, list[Operation]]:
         free = await _assert_free(name)
-        put = Put(keys.user(name), msgspec.json.encode(user), ABSENT)
         brought = () if operations is None else await operations()
-        await env.kv.commit([put, audit, *free, *brought, *ended])
-        return user
+        return user, [put, *free, *brought, *ended]
 
-    return await persist(write)
+    note = AuditNote("account created", name, by, reason, {"role": role.value})
+    return await commit_audited(note, create)
 
 
 async def _assert_free(name: str) -> list[Assert]:
@@ -223,7 +210,7 @@ async def _assert_free(name: str) -> list[Assert]:
         if await kv.get(key) is not None:
             raise NameTaken(f"The {holder} already exists.", field="name", fix="choose another name")
     # A namespace that holds skills need not have a record.
-    uploads = await kv.scan(f"{keys.SKILL}{upload_namespace(name)}/", limit=1)
+    uploads = await kv.scan(f"{keys.skill.prefix}{upload_namespace(name)}/", limit=1)
     if uploads.items or uploads.failed:
         message = f"Skills were uploaded into the namespace {upload_namespace(name)!r}."
         raise NameTaken(message, field="name", fix="choose another name")
@@ -250,22 +237,15 @@ async def change_user(
 ) -> User:
     """One commit: the record by compare-and-swap, its audit entry, and what the change brings along. Tokens that the
     change takes from the record's list are deleted with it. `decide` is called again after a conflict."""
-    require_reason(reason)
-    env = require_env("kv")
-    entry_id = env.clock.new_id()
 
-    async def write() -> User:
+    async def write() -> tuple[User, list[Operation]]:
         known, version = await read_user(name)
         if known is None:
-            raise NotFound(f"There is no account {name[:80]!r}.", account=name[:80])
-        if await was_audited(entry_id):
-            return known
+            raise _no_account(name)
         change = await decide(known)
-        changed = msgspec.structs.replace(change.record, updated_at=env.kv.now())
-        audit = record_audit(action, name, by=by, reason=reason, details=details, entry_id=entry_id)
+        changed = msgspec.structs.replace(change.record, updated_at=require_env("kv").kv.now())
         put = Put(keys.user(name), msgspec.json.encode(changed), version)
         ended = [Delete(keys.token(one)) for one in known.tokens if one not in changed.tokens]
-        await env.kv.commit([put, audit, *ended, *change.operations])
-        return changed
+        return changed, [put, *ended, *change.operations]
 
-    return await persist(write)
+    return await commit_audited(AuditNote(action, name, by, reason, details or {}), write)

@@ -14,7 +14,7 @@ from vskill_core.errors import RateLimited
 from vskill_platform.domain import keys
 from vskill_platform.domain.telling.notification import MOST_PROOFS_TO_ADDRESS, PROOF_MS
 from vskill_platform.ledger.kv.entries import ABSENT, Delete, Put
-from vskill_platform.records import decode, persist
+from vskill_platform.records import decode, persist, read_entries
 from vskill_platform.worker_context import require_env
 
 WINDOW_MS = 15 * 60_000
@@ -66,13 +66,11 @@ async def forget_attempts(name: str, address: str) -> None:
 async def _count(subjects: dict[str, int], window_ms: int, refusal: Callable[[int], str]) -> list[Put]:
     """The writes that count each once more; RateLimited where one has been counted that often already."""
     kv = require_env("kv").kv
-    settled = await kv.get_many(subjects)
-    for error in settled.failed.values():
-        raise error
+    counted_before = await read_entries(subjects)
     now = kv.now()
     writes = []
     for key, most in subjects.items():
-        entry = settled.found.get(key)
+        entry = counted_before.get(key)
         known = decode(entry, CountedAttempts) if entry else None
         if known is None or not now < known.until <= now + window_ms:
             known = CountedAttempts(0, now + window_ms)

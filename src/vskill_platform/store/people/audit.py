@@ -4,18 +4,22 @@ An entry is one operation of the very commit that does the thing, so neither is 
 Entries are written once and never changed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.token import ActingToken
-from vskill_platform.ledger.kv.entries import ABSENT, Put
-from vskill_platform.records import Skips
+from vskill_platform.ledger.kv.entries import ABSENT, Operation, Put
+from vskill_platform.records import decode_readable, persist, read_entries
 from vskill_platform.store.by_time import newest_keys
+from vskill_platform.submission_store import require_reason
 from vskill_platform.worker_context import require_env
 
-#: What a longer text is cut to: an account of something must never be what keeps it from being done.
+T = TypeVar("T")
+
+#: Longer texts are truncated instead of refused: auditing must not block the action.
 MOST_TEXT = 2_000
 MOST_DETAIL = 500
 MOST_DETAILS = 20
@@ -37,6 +41,16 @@ class AuditEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     details: dict[str, str] = {}
     #: The token that it was done with; None: a session, a command, the system.
     token: ActingToken | None = None
+
+
+class AuditNote(msgspec.Struct, frozen=True):
+    """What the audit says about a change."""
+
+    action: str
+    target: str
+    by: str
+    reason: str
+    details: Mapping[str, str] = {}
 
 
 class AuditPage(msgspec.Struct, frozen=True):
@@ -95,17 +109,46 @@ async def was_audited(entry_id: str) -> bool:
     return await require_env("kv").kv.get(keys.audit(entry_id)) is not None
 
 
+async def commit_audited(
+    note: AuditNote,
+    decide: Callable[[], Awaitable[tuple[T, Sequence[Operation]]]],
+    *,
+    entry_id: str | None = None,
+) -> T:
+    """One commit of a change and its audit entry. `decide` reads what is there, and says what it becomes and what to
+    write: nothing where it stays as it is. It is called again after a conflict."""
+    require_reason(note.reason)
+    env = require_env("kv")
+    entry_id = entry_id or env.clock.new_id()
+    tried: list[T] = []
+
+    async def write() -> T:
+        if tried and await was_audited(entry_id):
+            return tried[-1]
+        outcome, operations = await decide()
+        if operations:
+            tried.append(outcome)
+            audit = record_audit(
+                note.action,
+                note.target,
+                by=note.by,
+                reason=note.reason,
+                details=note.details,
+                entry_id=entry_id,
+            )
+            await env.kv.commit([*operations, audit])
+        return outcome
+
+    return await persist(write)
+
+
 async def list_audit(*, before: str | None = None, limit: int = 50) -> AuditPage:
     """The latest entries, or the latest ones before the id `before`. A read that fails raises."""
-    env = require_env("kv")
-    page = await newest_keys(keys.AUDIT, before=before, limit=limit)
-    settled = await env.kv.get_many(page.keys)
-    for error in settled.failed.values():
-        raise error
-    skips = Skips("list_audit")
-    found = [skips.decode(settled.found[key], AuditEntry) for key in page.keys if key in settled.found]
-    skips.report(env)
-    return AuditPage(tuple(entry for entry in found if entry is not None), page.before, skips.count)
+    page = await newest_keys(keys.audit.prefix, before=before, limit=limit)
+    stored = await read_entries(page.keys)
+    entries = [stored[key] for key in page.keys if key in stored]
+    items = decode_readable(entries, AuditEntry, "list_audit")
+    return AuditPage(tuple(items), page.before, len(entries) - len(items))
 
 
 def _cut(text: str, most: int) -> str:

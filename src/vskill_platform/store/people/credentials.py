@@ -7,7 +7,7 @@ import msgspec
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.token import Token
 from vskill_platform.ledger.kv.entries import Entry
-from vskill_platform.records import decode
+from vskill_platform.records import decode, read_entries
 from vskill_platform.store.people.accounts import Role, User
 from vskill_platform.store.people.sessions import Session
 from vskill_platform.store.people.sign_in_rule import SignInRule, read_rule
@@ -27,14 +27,10 @@ async def read_roles(credentials: Collection[Credential]) -> dict[Credential, Ro
     Looking does not count as use. A read that fails raises."""
     if not credentials:
         return {}
-    kv = require_env("kv").kv
-    wanted = {key for one in credentials for key in (one.key, keys.user(one.account))}
-    settled = await kv.get_many(wanted)
-    for error in settled.failed.values():
-        raise error
-    found, now, rule = settled.found, kv.now(), await read_rule()
+    stored = await read_entries({key for one in credentials for key in (one.key, keys.user(one.account))})
+    now, rule = require_env("kv").kv.now(), await read_rule()
     return {
-        one: _role(one, found.get(one.key), found.get(keys.user(one.account)), now, rule)
+        one: _role(one, stored.get(one.key), stored.get(keys.user(one.account)), now, rule)
         for one in credentials
     }
 
@@ -45,8 +41,8 @@ def _role(
     if shown is None or account is None:
         return None
     user = decode(account, User)
-    if credential.key.startswith(keys.TOKEN):
-        listed = credential.key.removeprefix(keys.TOKEN) in user.tokens
+    if credential.key.startswith(keys.token.prefix):
+        listed = credential.key.removeprefix(keys.token.prefix) in user.tokens
         is_good = listed and decode(shown, Token).is_good(now)
     else:
         session = decode(shown, Session)

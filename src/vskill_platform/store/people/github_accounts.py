@@ -55,11 +55,12 @@ def issuer_of(settings: Settings) -> str:
 
 
 def _id_key(link: GitHubLink) -> str:
-    return keys.github_id(_at(link.issuer, link.id))
+    return keys.github("id", _at(link.issuer, link.id))
 
 
 def _login_key(login: str, issuer: str) -> str:
-    return keys.github_login(_at(issuer, login))
+    """GitHub compares logins without case."""
+    return keys.github("login", _at(issuer, login).lower())
 
 
 def _at(issuer: str, name: str) -> str:

@@ -26,27 +26,16 @@ from vskill_platform.domain.people.namespace import (
     shared_form,
     uploader_of,
 )
-from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.ledger.kv.entries import ABSENT, Assert, Delete, Operation, Put
-from vskill_platform.records import decode, persist
+from vskill_platform.records import decode, iter_entries, read_record
 from vskill_platform.sources.contract import no_repository
 from vskill_platform.store.people.accounts import read_user
-from vskill_platform.store.people.audit import record_audit, was_audited
+from vskill_platform.store.people.audit import AuditNote, commit_audited
 from vskill_platform.store.revocations import reader_writes
 from vskill_platform.worker_context import require_env
 
 N = TypeVar("N", Namespace, Team)
 T = TypeVar("T")
-
-
-class AuditNote(msgspec.Struct, frozen=True):
-    """What the audit says about a change."""
-
-    action: str
-    target: str
-    by: str
-    reason: str
-    details: dict[str, str] = {}
 
 
 class NamespaceChange(msgspec.Struct, frozen=True):
@@ -80,7 +69,9 @@ async def read_directory() -> Directory:
             # Nothing was ever changed, so there is nothing to read.
             env.kept.directory = (version, Directory())
             return Directory()
-        directory = Directory(access, await _all(keys.NAMESPACE, Namespace), await _all(keys.TEAM, Team))
+        directory = Directory(
+            access, await _all(keys.namespace.prefix, Namespace), await _all(keys.team.prefix, Team)
+        )
         # Parts of two versions could together give what neither of them gives.
         if (await read_access())[1] == version:
             env.kept.directory = (version, directory)
@@ -89,22 +80,19 @@ async def read_directory() -> Directory:
 
 async def read_access() -> tuple[Access, int]:
     """The registry's mode and its version; ABSENT until something is changed."""
-    entry = await require_env("kv").kv.get(keys.CONTROL_NAMESPACES)
-    return (Access(), ABSENT) if entry is None else (decode(entry, Access), entry.version)
+    access, version = await read_record(keys.CONTROL_NAMESPACES, Access)
+    return access or Access(), version
 
 
 async def read_namespace(name: str) -> tuple[Namespace, int]:
     """The record and its version; without members and unmanaged where there is none."""
-    entry = await require_env("kv").kv.get(keys.namespace(name))
-    if entry is None:
-        return Namespace(name), ABSENT
-    return decode(entry, Namespace), entry.version
+    namespace, version = await read_record(keys.namespace(name), Namespace)
+    return namespace or Namespace(name), version
 
 
 async def read_team(name: str) -> tuple[Team | None, int]:
     """The record and its version, or None."""
-    entry = await require_env("kv").kv.get(keys.team(name))
-    return (None, ABSENT) if entry is None else (decode(entry, Team), entry.version)
+    return await read_record(keys.team(name), Team)
 
 
 async def belonging_of(identity: Identity, narrowed: Visibility | None = None) -> Belonging:
@@ -127,12 +115,8 @@ async def require_as_open(asked: Identity, found: Identity) -> None:
 
 async def _all(prefix: str, kind: type[N]) -> dict[str, N]:
     """Every record, whole or not at all: one that cannot be read must not look like one that hides nothing."""
-    found: dict[str, N] = {}
-    async for page in iterate_pages(require_env("kv").kv, prefix):
-        for error in page.failed.values():
-            raise error
-        found |= {one.name: one for one in (decode(entry, kind) for entry in page.items)}
-    return found
+    records = [decode(entry, kind) async for entry in iter_entries(prefix)]
+    return {record.name: record for record in records}
 
 
 # Writing.
@@ -144,12 +128,10 @@ async def change_namespace(
     """One commit: the record, the version of the whole, the audit entry, and what goes with them. `decide` is called
     again after a conflict; None leaves everything as it is."""
 
-    async def write(entry_id: str) -> tuple[Namespace, list[Operation]]:
+    async def write() -> tuple[Namespace, list[Operation]]:
         known, version = await read_namespace(name)
         if version == ABSENT:
             check_namespace_name(name)
-        if await was_audited(entry_id):
-            return known, []
         change = await decide(known)
         if change is None:
             return known, []
@@ -173,10 +155,8 @@ async def change_team(
 ) -> Team | None:
     """The same for a team; None is one that is not there, before or after."""
 
-    async def write(entry_id: str) -> tuple[Team | None, list[Operation]]:
+    async def write() -> tuple[Team | None, list[Operation]]:
         known, version = await read_team(name)
-        if await was_audited(entry_id):
-            return known, []
         changed = await decide(known)
         if changed is None:
             return None, [Delete(keys.team(name), version)]
@@ -188,40 +168,24 @@ async def change_team(
 
 async def change_access(change: Callable[[Access], Access], note: AuditNote) -> Access:
     """Change the registry's mode or who may submit, in one commit with its audit entry."""
-    env = require_env("kv")
-    entry_id = env.clock.new_id()
 
-    async def write() -> Access:
+    async def write() -> tuple[Access, list[Operation]]:
         access, version = await read_access()
-        if await was_audited(entry_id):
-            return access
         changed = change(access)
         readers = await reader_writes() if changed.mode is not access.mode else ()
-        await env.kv.commit([_put_access(changed, version), _audit(note, entry_id), *readers])
-        return changed
+        return changed, [_put_access(changed, version), *readers]
 
-    return await persist(write)
+    return await commit_audited(note, write)
 
 
-async def _commit(write: Callable[[str], Awaitable[tuple[T, list[Operation]]]], note: AuditNote) -> T:
-    env = require_env("kv")
-    entry_id = env.clock.new_id()
-
-    async def once() -> T:
+async def _commit(write: Callable[[], Awaitable[tuple[T, list[Operation]]]], note: AuditNote) -> T:
+    async def with_version() -> tuple[T, list[Operation]]:
         access, version = await read_access()
-        changed, operations = await write(entry_id)
-        if operations:
-            await env.kv.commit([*operations, _put_access(access, version), _audit(note, entry_id)])
-        return changed
+        changed, operations = await write()
+        return changed, [*operations, _put_access(access, version)] if operations else []
 
-    return await persist(once)
+    return await commit_audited(note, with_version)
 
 
 def _put_access(access: Access, version: int) -> Put:
     return Put(keys.CONTROL_NAMESPACES, msgspec.json.encode(access), version)
-
-
-def _audit(note: AuditNote, entry_id: str) -> Put:
-    return record_audit(
-        note.action, note.target, by=note.by, reason=note.reason, details=note.details, entry_id=entry_id
-    )

@@ -22,17 +22,12 @@ from vskill_platform.domain.people.namespace import (
     role_of,
     uploader_of,
 )
-from vskill_platform.ledger.kv.contract import iterate_pages
-from vskill_platform.ledger.kv.entries import ABSENT, Operation
-from vskill_platform.records import Skips, decode, persist
+from vskill_platform.ledger.kv.entries import Operation
+from vskill_platform.records import decode_readable, iter_entries, persist, read_record
 from vskill_platform.store.people.accounts import read_user
+from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.people.github_accounts import find_signed_in
-from vskill_platform.store.people.namespaces import (
-    AuditNote,
-    NamespaceChange,
-    change_namespace,
-    read_directory,
-)
+from vskill_platform.store.people.namespaces import NamespaceChange, change_namespace, read_directory
 from vskill_platform.worker_context import require_env
 
 
@@ -212,33 +207,22 @@ def _members(known: Ownership) -> tuple[Member, ...]:
 async def put_proof(repo: Identity, proof: Proof, ttl_ms: int) -> None:
     """Store a claim; an earlier one of the same account is replaced."""
     kv = require_env("kv").kv
-    key = keys.owner_proof(repo, proof.account)
+    key = keys.owner_proof(repo.repo_key, proof.account)
     await persist(lambda: kv.put(key, msgspec.json.encode(proof), ttl_ms=ttl_ms))
 
 
 async def read_proof(account: str, repo: Identity) -> tuple[Proof | None, int]:
     """An account's claim and its version; None where there is none that is still good."""
-    env = require_env("kv")
-    entry = await env.kv.get(keys.owner_proof(repo, account))
-    if entry is None:
-        return None, ABSENT
-    proof = decode(entry, Proof)
-    return (proof if proof.expires_at > env.kv.now() else None), entry.version
+    proof, version = await read_record(keys.owner_proof(repo.repo_key, account), Proof)
+    is_good = proof is not None and proof.expires_at > require_env("kv").kv.now()
+    return (proof if is_good else None), version
 
 
 async def list_proofs(account: str) -> tuple[Proof, ...]:
     """The claims of an account that are still good, the one that expires first first."""
-    env = require_env("kv")
-    skips = Skips("list_proofs")
-    found: list[Proof] = []
-    async for page in iterate_pages(env.kv, keys.OWNER_PROOF):
-        for error in page.failed.values():
-            raise error
-        found += [
-            proof
-            for entry in page.items
-            if (proof := skips.decode(entry, Proof)) and proof.account == account
-        ]
-    skips.report(env)
-    good = (proof for proof in found if proof.expires_at > env.kv.now())
+    now = require_env("kv").kv.now()
+    proofs = decode_readable(
+        [entry async for entry in iter_entries(keys.owner_proof.prefix)], Proof, "list_proofs"
+    )
+    good = (proof for proof in proofs if proof.account == account and proof.expires_at > now)
     return tuple(sorted(good, key=lambda proof: proof.expires_at))

@@ -3,6 +3,7 @@ them. The
 store keeps only the SHA-256 of a token. The account's own record lists its tokens, so revoking one or all is final."""
 
 import hashlib
+from collections.abc import Iterable
 from contextlib import suppress
 
 import msgspec
@@ -10,9 +11,8 @@ import msgspec
 from vskill_core.errors import Conflict, NotFound, StoreUnavailable
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.token import Token
-from vskill_platform.ledger.kv.contract import iterate_pages
-from vskill_platform.ledger.kv.entries import Put
-from vskill_platform.records import Skips, decode
+from vskill_platform.ledger.kv.entries import Entry, Put
+from vskill_platform.records import decode, decode_readable, iter_entries, read_entries
 from vskill_platform.store.people.accounts import User, get_user, read_user
 from vskill_platform.store.people.sign_in_rule import is_let_in
 from vskill_platform.worker_context import require_env
@@ -24,40 +24,31 @@ USED_EVERY_MS = 3_600_000
 
 async def list_tokens(account: str) -> tuple[Token, ...]:
     """The tokens of one account, the latest first, expired ones too."""
-    user = await get_user(account)
-    env = require_env("kv")
-    settled = await env.kv.get_many(keys.token(token_hash) for token_hash in user.tokens)
-    for error in settled.failed.values():
-        raise error
-    skips = Skips("list_tokens")
-    found = [skips.decode(entry, Token) for entry in settled.found.values()]
-    skips.report(env)
-    return tuple(sorted((one for one in found if one is not None), key=lambda one: one.id, reverse=True))
+    stored = await _read_tokens(account)
+    return _latest_first(stored.values())
 
 
 async def list_all_tokens() -> tuple[Token, ...]:
     """Everybody's, the latest first."""
-    env = require_env("kv")
-    skips = Skips("list_tokens")
-    found: list[Token] = []
-    async for page in iterate_pages(env.kv, keys.TOKEN):
-        for error in page.failed.values():
-            raise error
-        found += [one for entry in page.items if (one := skips.decode(entry, Token)) is not None]
-    skips.report(env)
-    return tuple(sorted(found, key=lambda one: one.id, reverse=True))
+    return _latest_first([entry async for entry in iter_entries(keys.token.prefix)])
+
+
+def _latest_first(entries: Iterable[Entry]) -> tuple[Token, ...]:
+    tokens = decode_readable(entries, Token, "list_tokens")
+    return tuple(sorted(tokens, key=lambda token: token.id, reverse=True))
+
+
+async def _read_tokens(account: str) -> dict[str, Entry]:
+    user = await get_user(account)
+    return await read_entries(keys.token(token_hash) for token_hash in user.tokens)
 
 
 async def find_token_hash(account: str, token_id: str) -> tuple[str, Token]:
     """What the store knows a token of an account by, and the token; NotFound where the account has none of that id."""
-    user = await get_user(account)
-    settled = await require_env("kv").kv.get_many(keys.token(token_hash) for token_hash in user.tokens)
-    for error in settled.failed.values():
-        raise error
-    for key, entry in settled.found.items():
+    for key, entry in (await _read_tokens(account)).items():
         token = decode(entry, Token)
         if token.id == token_id:
-            return key.removeprefix(keys.TOKEN), token
+            return key.removeprefix(keys.token.prefix), token
     raise NotFound(f"{account} has no token {token_id[:40]!r}.", token=token_id[:40])
 
 

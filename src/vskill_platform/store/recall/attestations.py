@@ -12,9 +12,8 @@ from vskill_core.signing_keys import PublicKey, SigningKey, jwk, public_from_jwk
 from vskill_core.statement import Statement, encode_statement
 from vskill_platform.domain import keys
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef, VersionStatus
-from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.ledger.kv.entries import Operation, Put
-from vskill_platform.records import decode
+from vskill_platform.records import decode, iter_entries
 from vskill_platform.store.recall.blocklist import why_version_blocked
 from vskill_platform.worker_context import require_env
 
@@ -93,13 +92,10 @@ async def _live_version(skill: PublishedSkill, number: str) -> VersionRef:
 
 
 async def _stored_signers() -> list[PublicKey]:
-    found: list[PublicKey] = []
-    async for page in iterate_pages(require_env("kv").kv, keys.SIGNER):
-        for error in page.failed.values():
-            raise error
-        for entry in page.items:
-            key = public_from_jwk(dict(decode(entry, StoredSigner).jwk))
-            if entry.key != keys.signer(key.key_id):
-                raise RecordMalformed(f"{entry.key} holds another key", key=entry.key)
-            found.append(key)
-    return found
+    signers: list[PublicKey] = []
+    async for entry in iter_entries(keys.signer.prefix):
+        key = public_from_jwk(dict(decode(entry, StoredSigner).jwk))
+        if entry.key != keys.signer(key.key_id):
+            raise RecordMalformed(f"{entry.key} holds another key", key=entry.key)
+        signers.append(key)
+    return signers

@@ -17,18 +17,19 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.people.namespace import Namespace, namespace_of
 from vskill_platform.domain.skills.skill import SkillVersion
-from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS, RecordKind, parse
+from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS, parse
 from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.ledger.kv.entries import Entry, Operation, Put
-from vskill_platform.records import Skips, persist, readable
+from vskill_platform.records import Skips, iter_selected, persist, readable
+from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.people.namespaces import (
-    AuditNote,
     NamespaceChange,
     change_namespace,
     read_directory,
     read_namespace,
 )
-from vskill_platform.store.recall.blocklist import JudgeAgain, list_blocks, reapply_blocklist
+from vskill_platform.store.recall.blocklist import list_blocks
+from vskill_platform.store.recall.blocklist_pass import JudgeAgain, reapply_blocklist
 from vskill_platform.store.skills.quotas import size_of, usage_writes
 from vskill_platform.worker_context import require_env
 
@@ -82,31 +83,16 @@ async def finish_preparing(name: str, judge_again: JudgeAgain) -> Namespace:
 
 async def public_skills_in(name: str) -> AsyncIterator[Entry]:
     """Every skill that has no audience of the namespace yet, withdrawn ones too."""
-    async for entry in _select_public(SKILLS, "key", under=f"{name}/"):
+    async for entry in iter_selected(SKILLS.prefix, audiences=PUBLIC_ONLY, under=f"{name}/"):
         yield entry
 
 
 async def public_submissions_in(name: str) -> AsyncIterator[Entry]:
     """Every submission that has no audience of the namespace yet. No index knows the namespace of such a record, so
     all public ones are looked at: once, when it is first managed."""
-    async for entry in _select_public(SUBMISSIONS, "created_at"):
+    async for entry in iter_selected(SUBMISSIONS.prefix, audiences=PUBLIC_ONLY, order_by="created_at"):
         if _namespace_of(parse(entry.value)) == name:
             yield entry
-
-
-async def _select_public(kind: RecordKind, order_by: str, under: str = "") -> AsyncIterator[Entry]:
-    after: str | None = None
-    while True:
-        page = await require_env("kv").kv.select(
-            kind.prefix, order_by=order_by, after=after, under=under, audiences=PUBLIC_ONLY
-        )
-        for error in page.failed.values():
-            raise error
-        for entry in page.items:
-            yield entry
-        after = page.after
-        if after is None:
-            return
 
 
 def _namespace_of(record: Any) -> str | None:
@@ -159,7 +145,7 @@ async def _bytes_of(canonical: str) -> int:
     env = require_env("kv")
     skips = Skips("prepare_namespace")
     total = 0
-    async for page in iterate_pages(env.kv, keys.versions_of(canonical)):
+    async for page in iterate_pages(env.kv, keys.version.under(canonical)):
         skips.failed(page.failed)
         found = (skips.decode(entry, SkillVersion) for entry in page.items)
         total += size_of(one for one in found if one is not None)

@@ -22,7 +22,7 @@ from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.skills.revocation import RevokedList, RevokedVersion, revoked_versions
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.ledger.kv.entries import ABSENT
-from vskill_platform.records import Skips, decode, readable
+from vskill_platform.records import decode, decode_readable, read_entries, readable
 from vskill_platform.store.revocations import PAGE, list_revocations, read_serial
 from vskill_platform.store.skills.skills import iter_readable
 from vskill_platform.worker_context import require_env
@@ -132,28 +132,19 @@ async def _walk(audiences: Audiences, under: str = "") -> dict[str, tuple[Revoke
 
 
 async def _read(names: frozenset[str], audiences: Audiences) -> dict[str, tuple[RevokedVersion, ...]]:
-    settled = await require_env("kv").kv.get_many(map(keys.skill, sorted(names)))
-    # A skill that was not read must not look as if nothing of it was revoked. A record that is damaged is left out and
-    # reported, as in every list: it must not keep all other recalls from arriving.
-    for error in settled.failed.values():
-        raise error
-    skips = Skips("read_revoked")
-    shown = (entry for entry in settled.found.values() if readable(entry, audiences) is not None)
-    skills = [skips.decode(entry, PublishedSkill) for entry in shown]
-    skips.report(require_env("kv"))
-    return {
-        skill.canonical: own for skill in skills if skill is not None and (own := revoked_versions(skill))
-    }
+    stored = await read_entries(map(keys.skill, sorted(names)))
+    shown = (entry for entry in stored.values() if readable(entry, audiences) is not None)
+    # A record that is damaged is left out and reported, as in every list: it must not keep all other recalls from
+    # arriving.
+    skills = decode_readable(shown, PublishedSkill, "read_revoked")
+    return {skill.canonical: own for skill in skills if (own := revoked_versions(skill))}
 
 
 async def read_archive_digests(revoked: RevokedList) -> dict[tuple[str, str], ArchiveDigests]:
     """Of each revoked version that has an attestation, the SHA-256 of both archives."""
     wanted = {keys.attestation(one.skill, one.version): one for one in revoked.versions}
-    settled = await require_env("kv").kv.get_many(wanted)
-    for error in settled.failed.values():
-        raise error
     found: dict[tuple[str, str], ArchiveDigests] = {}
-    for key, entry in settled.found.items():
+    for key, entry in (await read_entries(wanted)).items():
         one = wanted[key]
         try:
             statement = read_statement(read_payload(entry.value))

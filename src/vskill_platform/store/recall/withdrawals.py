@@ -1,7 +1,11 @@
-"""The one commit of a change to a skill's versions: its record, its audit entry, and the submission where it follows.
-Nothing here brings back what the blocklist hits: the commit asserts the blocklist that was looked at."""
+"""The one commit of a change to a published skill's versions: its record, and the submission where it follows. People
+change them by `alter_skill`, with an audit entry, and bring back nothing that the blocklist hits: the commit asserts
+the blocklist that was looked at. Rescans and the pass of the blocklist plan the same commit, on grounds of their own.
+"""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
 
 from vskill_core.errors import Blocked
 from vskill_platform.domain.blocklist import BlockTarget, hit_reason
@@ -9,17 +13,10 @@ from vskill_platform.domain.recall.block_index import version_targets
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef
 from vskill_platform.domain.submissions.submission import Step, Submission
 from vskill_platform.ledger.kv.entries import Operation
-from vskill_platform.records import persist
-from vskill_platform.store.people.audit import record_audit, was_audited
+from vskill_platform.store.people.audit import AuditNote, commit_audited
 from vskill_platform.store.recall.blocklist import assert_blocklist, find_hits
 from vskill_platform.store.skills.skills import require_skill, skill_writes
-from vskill_platform.submission_store import (
-    RecordChange,
-    commit_change,
-    read_submission,
-    require_reason,
-    stored_form,
-)
+from vskill_platform.submission_store import RecordChange, count_steps, read_submission, stored_form
 from vskill_platform.worker_context import require_env
 
 ALL = "all versions"
@@ -30,6 +27,20 @@ AlterSkill = Callable[[PublishedSkill, int], PublishedSkill]
 Follow = Callable[[Submission, VersionRef | None, Step], RecordChange | None]
 #: What else is written in the same commit.
 MoreWrites = Callable[[], Awaitable[tuple[Operation, ...]]]
+
+
+class SkillCommit(msgspec.Struct, frozen=True):
+    """What one commit makes of a skill."""
+
+    skill: PublishedSkill
+    operations: tuple[Operation, ...] = ()
+    #: Its submission as it was and as it becomes; empty where that does not follow.
+    submission: tuple[Submission, ...] = ()
+
+    def count_steps(self) -> None:
+        """Once it is written."""
+        if self.submission:
+            count_steps(*self.submission)
 
 
 async def alter_skill(
@@ -47,52 +58,42 @@ async def alter_skill(
 ) -> PublishedSkill:
     """One commit of the skill, its audit entry, what follows and `more`; nothing where the skill stays as it is, unless
     `always` says that the rest counts by itself."""
-    require_reason(reason)
     env = require_env("kv")
     entry_id = env.clock.new_id()
 
-    async def write() -> PublishedSkill:
+    async def write() -> tuple[SkillCommit, Sequence[Operation]]:
         asserted = [await assert_blocklist()] if bringing_back else []
-        found, version = await require_skill(canonical)
-        if await was_audited(entry_id):
-            return found
-        changed = alter(found, env.kv.now())
-        if changed == found and not always:
-            return found
+        skill, version = await require_skill(canonical)
+        altered = alter(skill, env.kv.now())
+        if altered == skill and not always:
+            return SkillCommit(skill), ()
         if bringing_back:
-            await _refuse_blocked(found, changed)
-        audit = record_audit(
-            action, canonical, by=by, reason=reason, details={"version": number or ALL}, entry_id=entry_id
-        )
-        operations: list[Operation] = [*asserted, audit]
-        operations += await skill_writes(found, changed, version) if changed != found else ()
-        operations += await more() if more is not None else ()
+            await _refuse_blocked(skill, altered)
         step = Step(entry_id, env.kv.now(), by, reason)
-        following = None if follow is None else await _following(changed, follow, step)
-        if following is None:
-            await env.kv.commit(operations)
-        else:
-            before, after, writes = following
-            await commit_change([*operations, *writes], before, after)
-        return changed
+        planned = await plan_commit(skill, version, altered, step, follow)
+        return planned, [*asserted, *planned.operations, *(await more() if more is not None else ())]
 
-    return await persist(write)
+    note = AuditNote(action, canonical, by, reason, {"version": number or ALL})
+    written = await commit_audited(note, write, entry_id=entry_id)
+    written.count_steps()
+    return written.skill
 
 
-async def _following(
-    changed: PublishedSkill, follow: Follow, step: Step
-) -> tuple[Submission, Submission, tuple[Operation, ...]] | None:
-    """The skill's submission as it was, as it becomes, and what writes that."""
-    known = None if changed.submission is None else await read_submission(changed.submission)
-    if known is None:
-        return None
-    record, version = known
-    ref = next((one for one in reversed(changed.versions) if one.digest == record.digest), None)
+async def plan_commit(
+    before: PublishedSkill, version: int, after: PublishedSkill, step: Step, follow: Follow | None = None
+) -> SkillCommit:
+    """What writes the skill's next record, if it is another one, and what its submission becomes."""
+    writes = await skill_writes(before, after, version) if after != before else ()
+    known = None if follow is None or after.submission is None else await read_submission(after.submission)
+    if follow is None or known is None:
+        return SkillCommit(after, writes)
+    record, record_version = known
+    ref = next((ref for ref in reversed(after.versions) if ref.digest == record.digest), None)
     change = follow(record, ref, step)
     if change is None:
-        return None
-    stored, writes = stored_form(change, version, step.event_id)
-    return record, stored, writes
+        return SkillCommit(after, writes)
+    stored, following = stored_form(change, record_version, step.event_id)
+    return SkillCommit(after, (*writes, *following), (record, stored))
 
 
 async def _refuse_blocked(before: PublishedSkill, after: PublishedSkill) -> None:

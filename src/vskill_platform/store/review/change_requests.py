@@ -29,9 +29,8 @@ async def end_unanswered() -> int:
             after=after,
         )
         skips.failed(page.failed)
-        for entry in page.items:
-            record = skips.decode(entry, Submission)
-            if record is not None and record.change_request is not None:
+        for record in skips.decode_all(page.items, Submission):
+            if record.change_request is not None:
                 ended += await _end(record)
         after = page.after
         if after is None:

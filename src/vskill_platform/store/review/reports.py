@@ -6,6 +6,7 @@ it; only reviewers list them, and they read everything.
 """
 
 import enum
+from collections.abc import Sequence
 
 import msgspec
 
@@ -17,9 +18,17 @@ from vskill_platform.domain.audience import PUBLIC, Audiences
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.ledger.kv.entries import ABSENT, Delete, Operation, Put
-from vskill_platform.records import Skips, decode, persist
+from vskill_platform.records import (
+    Skips,
+    decode,
+    decode_readable,
+    entries_of,
+    persist,
+    read_entries,
+    read_record,
+)
 from vskill_platform.store.by_time import newest_keys
-from vskill_platform.store.people.audit import record_audit
+from vskill_platform.store.people.audit import AuditNote, commit_audited, record_audit
 from vskill_platform.store.recall.blocklist import audience_of_block, block_writes
 from vskill_platform.store.skills.skills import find_by_name, get_version
 from vskill_platform.submission_store import require_reason
@@ -156,7 +165,7 @@ async def list_reports(
     """Open ones skill by skill; with another status, or None for all, the latest first (a page may hold fewer)."""
     if status is ReportStatus.OPEN:
         return await _open_reports(skill, cursor, limit)
-    page = await newest_keys(keys.REPORT, before=cursor, limit=limit)
+    page = await newest_keys(keys.report.prefix, before=cursor, limit=limit)
     reports, skipped = await _load(page.keys)
     chosen = tuple(one for one in reports if status in (None, one.status) and skill in (None, one.skill))
     return ReportPage(chosen, page.before, skipped)
@@ -176,42 +185,25 @@ async def decide_report(
     at once; `reapply_blocklist` takes down what is live. `audience` is that of the skill."""
     env = require_env("kv")
     _check_decision(status, block)
-    require_reason(reason)
-    decision_id = env.clock.new_id()
-    blocked = str(block) if block else ""
+    decision = ReportDecision(env.clock.new_id(), by, env.kv.now(), reason, str(block) if block else "")
+    details: dict[str, str] = {}
 
-    async def write() -> Report:
+    async def write() -> tuple[Report, list[Operation]]:
         report, version = await _read(report_id)
-        if report.decision is not None and report.decision.id == decision_id:
-            return report
         if report.status is not ReportStatus.OPEN:
             raise TransitionError(f"The report is already {report.status.value}.", report=report_id)
-        decision = ReportDecision(decision_id, by, env.kv.now(), reason, blocked)
+        details.update(skill=report.skill, **({"blocked": decision.blocked} if block else {}))
         decided = msgspec.structs.replace(report, status=status, decision=decision)
-        details = {"skill": report.skill, "blocked": blocked} if blocked else {"skill": report.skill}
         operations: list[Operation] = [
             Put(keys.report(report_id), msgspec.json.encode(decided), version),
             Delete(keys.open_report(report.skill, report.reporter)),
-            record_audit(
-                f"report {status.value}",
-                report_id,
-                by=by,
-                reason=reason,
-                details=details,
-                entry_id=decision_id,
-            ),
         ]
         if block is not None:
-            entry = msgspec.structs.replace(
-                _entry(report, block, severity, decision),
-                audience=await audience_of_block(block, audience),
-                origin=audience,
-            )
-            operations += await block_writes(entry)
-        await env.kv.commit(operations)
-        return decided
+            operations += await block_writes(await _entry(report, block, severity, decision, audience))
+        return decided, operations
 
-    return await persist(write)
+    note = AuditNote(f"report {status.value}", report_id, by, reason, details)
+    return await commit_audited(note, write, entry_id=decision.id)
 
 
 def _report(
@@ -241,7 +233,9 @@ def _check_decision(status: ReportStatus, block: BlockTarget | None) -> None:
         )
 
 
-def _entry(report: Report, target: BlockTarget, severity: Severity, decision: ReportDecision) -> BlockEntry:
+async def _entry(
+    report: Report, target: BlockTarget, severity: Severity, decision: ReportDecision, audience: str
+) -> BlockEntry:
     return BlockEntry(
         target=target,
         severity=severity,
@@ -252,38 +246,32 @@ def _entry(report: Report, target: BlockTarget, severity: Severity, decision: Re
         threat_type=report.category.value,
         evidence=(keys.report(report.id),),
         skill_name=report.skill,
+        audience=await audience_of_block(target, audience),
+        origin=audience,
     )
 
 
 async def _read(report_id: str) -> tuple[Report, int]:
-    entry = await require_env("kv").kv.get(keys.report(report_id))
-    if entry is None:
+    report, version = await read_record(keys.report(report_id), Report)
+    if report is None:
         raise NotFound(f"There is no report {report_id}.", report=report_id)
-    return decode(entry, Report), entry.version
+    return report, version
 
 
 async def _open_reports(skill: str | None, cursor: str | None, limit: int) -> ReportPage:
-    env = require_env("kv")
-    prefix = keys.OPEN_REPORT if skill is None else keys.open_reports_of(skill)
-    page = await env.kv.scan(prefix, after=cursor, limit=limit)
-    for error in page.failed.values():
-        raise error
-    skips = Skips("list_reports")
-    slots = [skips.decode(entry, _Open) for entry in page.items]
-    skips.report(env)
-    wanted = tuple(keys.report(slot.report) for slot in slots if slot is not None)
-    reports, skipped = await _load(wanted)
-    still_open = tuple(one for one in reports if one.status is ReportStatus.OPEN)
-    return ReportPage(still_open, page.after, skipped + skips.count)
+    prefix = keys.open_report.prefix if skill is None else keys.open_report.under(skill)
+    page = await require_env("kv").kv.scan(prefix, after=cursor, limit=limit)
+    slots = decode_readable(entries_of(page), _Open, "list_reports")
+    reports, skipped = await _load([keys.report(slot.report) for slot in slots])
+    still_open = tuple(report for report in reports if report.status is ReportStatus.OPEN)
+    return ReportPage(still_open, page.after, skipped + len(page.items) - len(slots))
 
 
-async def _load(wanted: tuple[str, ...]) -> tuple[list[Report], int]:
-    env = require_env("kv")
-    settled = await env.kv.get_many(wanted)
-    for error in settled.failed.values():
-        raise error
+async def _load(wanted: Sequence[str]) -> tuple[list[Report], int]:
+    """The reports in this order, and how many of them are missing or malformed."""
+    stored = await read_entries(wanted)
     skips = Skips("list_reports")
-    skips.missing(settled.missing)
-    found = [skips.decode(settled.found[key], Report) for key in wanted if key in settled.found]
-    skips.report(env)
-    return [one for one in found if one is not None], skips.count
+    skips.missing(tuple(key for key in wanted if key not in stored))
+    reports = skips.decode_all((stored[key] for key in wanted if key in stored), Report)
+    skips.report(require_env("log"))
+    return reports, skips.count

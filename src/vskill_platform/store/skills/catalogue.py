@@ -190,5 +190,4 @@ def _conditions(filters: Filter | None) -> dict[str, Condition]:
 
 
 def _decode_all(entries: tuple[Entry, ...], skips: Skips) -> tuple[PublishedSkill, ...]:
-    found = (skips.decode(entry, PublishedSkill) for entry in entries)
-    return tuple(skill for skill in found if skill is not None)
+    return tuple(skips.decode_all(entries, PublishedSkill))

@@ -13,10 +13,9 @@ from vskill_core.errors import InvalidInput, NotFound
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC, Audiences
 from vskill_platform.ledger.kv.contract import iterate_pages
-from vskill_platform.ledger.kv.entries import ABSENT, Delete, Put
-from vskill_platform.records import Skips, decode, persist, readable
-from vskill_platform.store.people.audit import record_audit, was_audited
-from vskill_platform.submission_store import require_reason
+from vskill_platform.ledger.kv.entries import ABSENT, Delete, Operation, Put
+from vskill_platform.records import Skips, decode, readable
+from vskill_platform.store.people.audit import AuditNote, commit_audited
 from vskill_platform.worker_context import require_env
 
 MOST_NAME = 64
@@ -56,22 +55,15 @@ async def create_collection(
     _check_name(name)
     _check_text("title", title, MOST_TITLE)
     _check_text("description", description, MOST_DESCRIPTION)
-    require_reason(reason)
-    env = require_env("kv")
-    now = env.kv.now()
-    made = Collection(name, title.strip(), description.strip(), (), now, now, by, audience)
-    entry_id = env.clock.new_id()
+    kv = require_env("kv").kv
+    made = Collection(name, title.strip(), description.strip(), (), kv.now(), kv.now(), by, audience)
 
-    async def write() -> Collection:
-        if await was_audited(entry_id):
-            return made
-        if await env.kv.get(keys.collection(name)) is not None:
+    async def create() -> tuple[Collection, list[Operation]]:
+        if await kv.get(keys.collection(name)) is not None:
             raise _Taken(f"The collection {name!r} already exists.", collection=name)
-        audit = record_audit("collection created", name, by=by, reason=reason, entry_id=entry_id)
-        await env.kv.commit([Put(keys.collection(name), msgspec.json.encode(made), ABSENT), audit])
-        return made
+        return made, [Put(keys.collection(name), msgspec.json.encode(made), ABSENT)]
 
-    return await persist(write)
+    return await commit_audited(AuditNote("collection created", name, by, reason), create)
 
 
 class _Taken(InvalidInput):
@@ -108,18 +100,11 @@ async def remove_skills(name: str, unwanted: Sequence[str], *, by: str, reason: 
 
 
 async def delete_collection(name: str, *, by: str, reason: str) -> None:
-    require_reason(reason)
-    env = require_env("kv")
-    entry_id = env.clock.new_id()
-
-    async def write() -> None:
-        if await was_audited(entry_id):
-            return
+    async def delete() -> tuple[None, list[Operation]]:
         _, version = await _read(name)
-        audit = record_audit("collection deleted", name, by=by, reason=reason, entry_id=entry_id)
-        await env.kv.commit([Delete(keys.collection(name), version), audit])
+        return None, [Delete(keys.collection(name), version)]
 
-    await persist(write)
+    await commit_audited(AuditNote("collection deleted", name, by, reason), delete)
 
 
 async def get_collection(name: str, *, audiences: Audiences) -> Collection:
@@ -132,10 +117,9 @@ async def list_collections(*, audiences: Audiences) -> CollectionsPage:
     env = require_env("kv")
     skips = Skips("list_collections")
     found: list[Collection] = []
-    async for page in iterate_pages(env.kv, keys.COLLECTION):
+    async for page in iterate_pages(env.kv, keys.collection.prefix):
         skips.failed(page.failed)
-        shown = [entry for entry in page.items if readable(entry, audiences)]
-        found += [one for entry in shown if (one := skips.decode(entry, Collection)) is not None]
+        found += skips.decode_all(filter(lambda entry: readable(entry, audiences), page.items), Collection)
     skips.report(env)
     return CollectionsPage(tuple(found), skips.count)
 
@@ -150,22 +134,16 @@ async def _change(
     about: Sequence[str],
 ) -> Collection:
     """Nothing is written where nothing changes."""
-    require_reason(reason)
-    env = require_env("kv")
-    entry_id = env.clock.new_id()
 
-    async def write() -> Collection:
+    async def write() -> tuple[Collection, list[Operation]]:
         known, version = await _read(name)
-        changed = known if await was_audited(entry_id) else change(known)
+        changed = change(known)
         if changed == known:
-            return known
-        changed = msgspec.structs.replace(changed, updated_at=env.kv.now())
-        details = {"skills": ", ".join(about)}
-        audit = record_audit(action, name, by=by, reason=reason, details=details, entry_id=entry_id)
-        await env.kv.commit([Put(keys.collection(name), msgspec.json.encode(changed), version), audit])
-        return changed
+            return known, []
+        changed = msgspec.structs.replace(changed, updated_at=require_env("kv").kv.now())
+        return changed, [Put(keys.collection(name), msgspec.json.encode(changed), version)]
 
-    return await persist(write)
+    return await commit_audited(AuditNote(action, name, by, reason, {"skills": ", ".join(about)}), write)
 
 
 async def _read(name: str, audiences: Audiences = EVERYTHING) -> tuple[Collection, int]:

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from vskill_core.errors import RecordMalformed
 from vskill_platform.domain import keys
-from vskill_platform.ledger.kv.contract import iterate_pages
-from vskill_platform.ledger.kv.entries import Add, Entry, Settled
+from vskill_platform.ledger.kv.entries import Add, Settled
+from vskill_platform.records import iter_entries, read_count
 from vskill_platform.worker_context import require_env
 
 
@@ -19,8 +18,7 @@ async def count_installs(canonicals: Iterable[str]) -> None:
 
 async def count_installs_until_now(canonical: str) -> int:
     """All counters of one skill, today's too, added up: one read."""
-    pages = iterate_pages(require_env("kv").kv, keys.installs_of(canonical))
-    return sum([_count(entry) async for page in pages for entry in page.items])
+    return sum([read_count(entry) async for entry in iter_entries(keys.installs.under(canonical))])
 
 
 def keys_of_days(canonical: str, days: int) -> dict[str, str]:
@@ -32,21 +30,13 @@ def keys_of_days(canonical: str, days: int) -> dict[str, str]:
 
 def installs_in(settled: Settled, wanted: Mapping[str, str]) -> dict[str, int]:
     """The counts by day of what was found under `keys_of_days`."""
-    return {day: _count(settled.found[key]) for day, key in wanted.items() if key in settled.found}
+    return {day: read_count(settled.found[key]) for day, key in wanted.items() if key in settled.found}
 
 
 async def installs_by_skill() -> dict[str, int]:
     """All counters, added up by skill: for the job that keeps each skill's standing."""
     totals: dict[str, int] = {}
-    async for page in iterate_pages(require_env("kv").kv, keys.INSTALLS):
-        for entry in page.items:
-            canonical = keys.parse(entry.key).parts[0]
-            totals[canonical] = totals.get(canonical, 0) + _count(entry)
+    async for entry in iter_entries(keys.installs.prefix):
+        canonical = keys.parse(entry.key).parts[0]
+        totals[canonical] = totals.get(canonical, 0) + read_count(entry)
     return totals
-
-
-def _count(entry: Entry) -> int:
-    try:
-        return int(entry.value)
-    except ValueError as error:
-        raise RecordMalformed(f"{entry.key} is not a number", key=entry.key) from error

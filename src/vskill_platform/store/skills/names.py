@@ -13,10 +13,9 @@ from vskill_platform.domain.people.namespace import Namespace, Visibility, names
 from vskill_platform.domain.skills.names import HeldName, claim_names, form_for, forms_from, names_of, release
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.ledger.kv.collections import SKILLS
-from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.ledger.kv.entries import ABSENT, Operation, Put
-from vskill_platform.records import Skips, decode, persist
-from vskill_platform.store.people.audit import record_audit, was_audited
+from vskill_platform.records import decode, iter_readable_records, persist, read_entries, read_record
+from vskill_platform.store.people.audit import AuditNote, commit_audited
 from vskill_platform.store.people.namespaces import read_directory, read_namespace
 from vskill_platform.worker_context import require_env
 
@@ -40,17 +39,14 @@ class NameState(msgspec.Struct, frozen=True):
 async def read_names(flats: Iterable[str]) -> NameState:
     """The records of these names that there are."""
     wanted = keys.names([*flats])
-    settled = await require_env("kv").kv.get_many(wanted)
-    for error in settled.failed.values():
-        raise error
-    held = {wanted[key]: decode(entry, HeldName) for key, entry in settled.found.items()}
-    return NameState(held, {wanted[key]: entry.version for key, entry in settled.found.items()})
+    stored = await read_entries(wanted)
+    held = {wanted[key]: decode(entry, HeldName) for key, entry in stored.items()}
+    return NameState(held, {wanted[key]: entry.version for key, entry in stored.items()})
 
 
 async def read_name(flat: str) -> HeldName:
     """Who holds a name; empty where nobody does."""
-    entry = await require_env("kv").kv.get(keys.name(flat))
-    return HeldName() if entry is None else decode(entry, HeldName)
+    return (await read_record(keys.name(flat), HeldName))[0] or HeldName()
 
 
 # Claiming.
@@ -82,17 +78,16 @@ async def name_namespace(name: str) -> None:
 
 async def name_skill_record(canonical: str) -> None:
     """Claim what one published skill lacks."""
-    kv = require_env("kv").kv
+    kv, key = require_env("kv").kv, keys.skill(canonical)
 
     async def write() -> None:
-        entry = await kv.get(keys.skill(canonical))
-        if entry is None:
+        skill, version = await read_record(key, PublishedSkill)
+        if skill is None:
             return
-        skill = decode(entry, PublishedSkill)
         namespace, _ = await read_namespace(namespace_in(canonical))
         named, operations = await claim_writes(skill, namespace)
         if named != skill:
-            put = Put(entry.key, msgspec.json.encode(named), entry.version)
+            put = Put(key, msgspec.json.encode(named), version)
             await kv.commit([put, *operations])
 
     await persist(write)
@@ -109,23 +104,17 @@ class _Names(msgspec.Struct, frozen=True):
 async def name_shown_skills() -> int:
     """Name every skill that lacks a name for all who may read it; how many there were. A process that ends between
     opening a namespace and naming its skills leaves some."""
-    env = require_env("kv")
-    skips = Skips("name_skills")
     namespaces = (await read_directory()).namespaces
     count = 0
-    async for page in iterate_pages(env.kv, SKILLS.prefix, exclude=SKILLS.exclude):
-        skips.failed(page.failed)
-        for entry in page.items:
-            skill = skips.decode(entry, _Names)
-            if skill is None or not skill.canonical:
-                continue
-            name = namespace_in(skill.canonical)
-            visibility = namespaces.get(name, Namespace(name)).visibility
-            forms = forms_from(form_for(skill.canonical, visibility, skill.narrowed))
-            if not skill.listed_as.keys() & set(forms):
-                await name_skill_record(skill.canonical)
-                count += 1
-    skips.report(env)
+    async for skill in iter_readable_records(SKILLS, _Names, "name_skills"):
+        if not skill.canonical:
+            continue
+        name = namespace_in(skill.canonical)
+        visibility = namespaces.get(name, Namespace(name)).visibility
+        forms = forms_from(form_for(skill.canonical, visibility, skill.narrowed))
+        if not skill.listed_as.keys() & set(forms):
+            await name_skill_record(skill.canonical)
+            count += 1
     return count
 
 
@@ -134,28 +123,20 @@ async def name_shown_skills() -> int:
 
 async def release_name(canonical: str, flat: str, *, by: str, reason: str) -> PublishedSkill:
     """Take a name from the skill that holds it; the skill claims its next best one."""
-    env = require_env("kv")
-    entry_id = env.clock.new_id()
+    now, key = require_env("kv").kv.now(), keys.skill(canonical)
 
-    async def write() -> PublishedSkill:
-        entry = await env.kv.get(keys.skill(canonical))
-        if entry is None:
+    async def write() -> tuple[PublishedSkill, list[Operation]]:
+        skill, version = await read_record(key, PublishedSkill)
+        if skill is None:
             raise NotFound(f"There is no skill {canonical}.", skill=canonical)
-        skill = decode(entry, PublishedSkill)
-        if await was_audited(entry_id):
-            return skill
         state = await read_names(dict.fromkeys((*names_of(canonical), flat)))
         if all(one.canonical != canonical for one in state.held.get(flat, HeldName()).holders.values()):
             raise NotFound(f"{canonical} does not hold the name {flat[:100]!r}.", skill=canonical)
         namespace, _ = await read_namespace(namespace_in(canonical))
         form = form_for(canonical, namespace.visibility, skill.narrowed)
-        released = release(canonical, flat, form, skill.listed_as, state.held, env.kv.now())
+        released = release(canonical, flat, form, skill.listed_as, state.held, now)
         changed = msgspec.structs.replace(skill, listed_as=released.listed_as[canonical])
-        audit = record_audit(
-            "release name", flat, by=by, reason=reason, details={"skill": canonical}, entry_id=entry_id
-        )
-        put = Put(entry.key, msgspec.json.encode(changed), entry.version)
-        await env.kv.commit([put, *state.writes(released.held), audit])
-        return changed
+        put = Put(key, msgspec.json.encode(changed), version)
+        return changed, [put, *state.writes(released.held)]
 
-    return await persist(write)
+    return await commit_audited(AuditNote("release name", flat, by, reason, {"skill": canonical}), write)

@@ -9,13 +9,13 @@ from collections.abc import Iterable
 
 import msgspec
 
-from vskill_core.errors import QuotaExceeded, RateLimited, RecordMalformed
+from vskill_core.errors import QuotaExceeded, RateLimited
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.people.namespace import Namespace, Quotas
 from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion
-from vskill_platform.ledger.kv.entries import ABSENT, Add, Assert, Entry, Operation, Put
-from vskill_platform.records import decode
+from vskill_platform.ledger.kv.entries import ABSENT, Add, Assert, Operation, Put
+from vskill_platform.records import decode, read_count, read_entries
 from vskill_platform.store.skills.skills import read_versions
 from vskill_platform.worker_context import require_env
 
@@ -123,25 +123,13 @@ def _too_many(name: str, what: str, used: int, quota: int) -> QuotaExceeded:
 async def _read(name: str) -> _Counters:
     kv = require_env("kv").kv
     wanted = {what: keys.usage(name, what) for what in (*_COUNTED, "submissions")}
-    settled = await kv.get_many(wanted.values())
-    for error in settled.failed.values():
-        raise error
-    counts = {what: _count(settled.found.get(wanted[what])) for what in _COUNTED}
-    entry = settled.found.get(wanted["submissions"])
+    stored = await read_entries(wanted.values())
+    counts = {what: read_count(stored.get(wanted[what])) for what in _COUNTED}
+    entry = stored.get(wanted["submissions"])
     now = kv.now()
     hour = SubmissionHour(now, 0) if entry is None else decode(entry, SubmissionHour)
     # One that began after now is from before the store's clock went back.
     if not hour.began <= now < hour.began + HOUR_MS:
         hour = SubmissionHour(now, 0)
-    versions = {
-        key: settled.found[key].version if key in settled.found else ABSENT for key in wanted.values()
-    }
+    versions = {key: stored[key].version if key in stored else ABSENT for key in wanted.values()}
     return _Counters(NamespaceUsage(**counts, submissions=hour.count), hour.began, versions)
-
-
-def _count(entry: Entry | None) -> int:
-    try:
-        return 0 if entry is None else int(entry.value)
-    except ValueError as error:
-        key = "" if entry is None else entry.key
-        raise RecordMalformed(f"{key} is not a number", key=key) from error

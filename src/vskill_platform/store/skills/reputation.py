@@ -2,15 +2,17 @@
 filter by it. A job compares every listed skill with the facts and writes only where they changed."""
 
 import contextlib
+from collections import Counter
 
 import msgspec
 
 from vskill_core.errors import Conflict, CursorGone, NotFound
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import Directory
-from vskill_platform.domain.skills.skill import PublishedSkill, with_installs, with_trust
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.skills.skill_changes import with_installs, with_trust
 from vskill_platform.domain.skills.trust import AGE_STEP_MS, FULL_AGE_MS, Provenance, TrustFacts
-from vskill_platform.ledger.kv.contract import iterate_pages
+from vskill_platform.records import iter_entries
 from vskill_platform.store.people.namespaces import read_directory
 from vskill_platform.store.people.owners import ownership_in
 from vskill_platform.store.skills.installs import count_installs_until_now, installs_by_skill
@@ -30,7 +32,10 @@ class Known(msgspec.Struct, frozen=True):
 
 async def refresh_standing() -> int:
     """Write the changed skills; return their number."""
-    known = Known(await installs_by_skill(), await _open_reports(), await read_directory())
+    reported = Counter(
+        [keys.parse(entry.key).parts[0] async for entry in iter_entries(keys.open_report.prefix)]
+    )
+    known = Known(await installs_by_skill(), reported, await read_directory())
     changed = 0
     async for skill in iter_skills():
         trust = await _trust_of(skill, known)
@@ -49,7 +54,7 @@ async def follow_installs(after: str | None) -> str:
     counted: set[str] = set()
     while True:
         try:
-            page = await kv.changes(keys.INSTALLS, after=after)
+            page = await kv.changes(keys.installs.prefix, after=after)
         except CursorGone:
             return await kv.change_cursor()
         counted |= {keys.parse(change.key).parts[0] for change in page.items}
@@ -105,12 +110,3 @@ async def _provenance(skill: PublishedSkill, known: Known) -> Provenance:
     found = await read_submission(skill.submission)
     submitter = found[0].submitter if found else None
     return Provenance.VERIFIED if submitter and ownership.has(submitter) else Provenance.UNKNOWN
-
-
-async def _open_reports() -> dict[str, int]:
-    counts: dict[str, int] = {}
-    async for page in iterate_pages(require_env("kv").kv, keys.OPEN_REPORT):
-        for entry in page.items:
-            canonical = keys.parse(entry.key).parts[0]
-            counts[canonical] = counts.get(canonical, 0) + 1
-    return counts

@@ -13,8 +13,8 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.domain.verdicts.copies import sketch_of
 from vskill_platform.domain.verdicts.install_hosts import hosts_named
-from vskill_platform.ledger.kv.entries import ABSENT, Add, Assert, Operation, Put
-from vskill_platform.records import decode
+from vskill_platform.ledger.kv.entries import Add, Assert, Operation, Put
+from vskill_platform.records import read_record
 from vskill_platform.store.skills.skills import require_skill
 from vskill_platform.worker_context import require_env
 
@@ -41,8 +41,7 @@ def marks_of(files: Iterable[SkillFile], card: Iterable[SkillCapability]) -> Con
 
 async def sketch_writes(skill: PublishedSkill, digest: str, marks: ContentMarks) -> tuple[Operation, ...]:
     """The operations that remember a version of a skill. A host counts once per skill and audience."""
-    entry = await require_env("kv").kv.get(keys.sketch(skill.canonical))
-    known = None if entry is None else decode(entry, Sketch)
+    known, version = await read_record(keys.sketch(skill.canonical), Sketch)
     counted = known.hosts if known is not None and known.audience == skill.audience else ()
     # What was counted stays counted, so a host that comes and goes with versions does not add up.
     hosts = tuple(dict.fromkeys((*counted, *marks.hosts)))
@@ -50,16 +49,14 @@ async def sketch_writes(skill: PublishedSkill, digest: str, marks: ContentMarks)
     if sketch == known:
         return ()
     added = tuple(Add(keys.host(skill.audience, host)) for host in hosts if host not in counted)
-    version = ABSENT if entry is None else entry.version
     return (Put(keys.sketch(skill.canonical), msgspec.json.encode(sketch), version), *added)
 
 
 async def sketch_readers_writes(skill: PublishedSkill) -> tuple[Operation, ...]:
     """The operations that give a skill's sketch the skill's audience."""
-    entry = await require_env("kv").kv.get(keys.sketch(skill.canonical))
-    if entry is None:
+    known, _ = await read_record(keys.sketch(skill.canonical), Sketch)
+    if known is None:
         return ()
-    known = decode(entry, Sketch)
     return await sketch_writes(skill, known.digest, ContentMarks(known.hashes, known.hosts))
 
 

@@ -15,9 +15,19 @@ from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.skills.names import holder_for
 from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion, newest_under_review
 from vskill_platform.ledger.kv.collections import SKILLS
-from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.ledger.kv.entries import ABSENT, Assert, Delete, Entry, Operation, Put
-from vskill_platform.records import Skips, decode, persist, readable
+from vskill_platform.records import (
+    Skips,
+    decode,
+    entries_of,
+    iter_entries,
+    iter_readable_records,
+    iter_selected,
+    persist,
+    read_entries,
+    read_record,
+    readable,
+)
 from vskill_platform.store.revocations import revocation_writes
 from vskill_platform.store.skills.names import read_name
 from vskill_platform.worker_context import require_env
@@ -28,8 +38,7 @@ MOST_SAME = 50
 
 async def read_skill(canonical: str) -> tuple[PublishedSkill | None, int]:
     """The record and its version; a skill that is not there has the version ABSENT."""
-    entry = await require_env("kv").kv.get(keys.skill(canonical))
-    return (None, ABSENT) if entry is None else (decode(entry, PublishedSkill), entry.version)
+    return await read_record(keys.skill(canonical), PublishedSkill)
 
 
 async def require_skill(canonical: str) -> tuple[PublishedSkill, int]:
@@ -98,10 +107,8 @@ async def find_by_full_name(name: str, *, audiences: Audiences) -> tuple[Publish
 async def list_flat(flat: str, *, audiences: Audiences) -> tuple[str, ...]:
     """The canonical names of the skills that a flat name may mean, in their order. One read, whoever asks and whatever
     the name means to others."""
-    page = await require_env("kv").kv.scan(keys.aliases_of(flat.lower()))
-    for error in page.failed.values():
-        raise error
-    return tuple(keys.parse(entry.key).parts[1] for entry in page.items if readable(entry, audiences))
+    page = await require_env("kv").kv.scan(keys.alias_key.under(flat.lower()))
+    return tuple(keys.parse(entry.key).parts[1] for entry in entries_of(page) if readable(entry, audiences))
 
 
 async def _of_flat(flat: str, audiences: Audiences, owner: str = "") -> list[PublishedSkill]:
@@ -110,10 +117,8 @@ async def _of_flat(flat: str, audiences: Audiences, owner: str = "") -> list[Pub
     names = [one for one in known if not owner or one.startswith(f"{owner}/")][:MOST_SAME]
     if not names:
         return []
-    settled = await require_env("kv").kv.get_many(map(keys.skill, names))
-    for error in settled.failed.values():
-        raise error
-    entries = (readable(entry, audiences) for _, entry in sorted(settled.found.items()))
+    stored = await read_entries(map(keys.skill, names))
+    entries = (readable(entry, audiences) for _, entry in sorted(stored.items()))
     return [decode(entry, PublishedSkill) for entry in entries if entry is not None]
 
 
@@ -141,29 +146,19 @@ async def list_by_prefix(
     page = await env.kv.select(SKILLS.prefix, audiences=audiences, under=prefix, after=after, limit=limit)
     skips = Skips("list_by_prefix")
     skips.failed(page.failed)
-    items = [skips.decode(entry, PublishedSkill) for entry in page.items]
+    items = skips.decode_all(page.items, PublishedSkill)
     skips.report(env)
-    return tuple(item for item in items if item is not None), page.after
+    return tuple(items), page.after
 
 
 async def iter_readable(under: str = "", *, audiences: Audiences) -> AsyncIterator[PublishedSkill]:
     """Every skill of these audiences whose canonical name begins so, withdrawn ones too. Raises what a read fails with:
     a skill that cannot be read must not look like one that is gone."""
-    env = require_env("kv")
     skips = Skips("iter_readable")
-    after: str | None = None
-    while True:
-        page = await env.kv.select(SKILLS.prefix, audiences=audiences, under=under, after=after)
-        for error in page.failed.values():
-            raise error
-        for entry in page.items:
-            skill = skips.decode(entry, PublishedSkill)
-            if skill is not None:
-                yield skill
-        after = page.after
-        if after is None:
-            break
-    skips.report(env)
+    async for entry in iter_selected(SKILLS.prefix, audiences=audiences, under=under):
+        for skill in skips.decode_all([entry], PublishedSkill):
+            yield skill
+    skips.report(require_env("log"))
 
 
 async def get_version(canonical: str, number: str) -> SkillVersion:
@@ -177,61 +172,51 @@ async def get_version(canonical: str, number: str) -> SkillVersion:
 async def read_current_versions(numbers: Mapping[str, str]) -> dict[str, SkillVersion]:
     """The immutable records of one version each of several skills, by canonical name, in one read; what cannot be read
     is left out, counted and logged."""
-    env = require_env("kv")
     wanted = {keys.version(canonical, number): canonical for canonical, number in numbers.items()}
-    settled = await env.kv.get_many(wanted)
-    skips = Skips("current_versions")
-    skips.missing(settled.missing)
-    skips.failed(settled.failed)
-    found = {wanted[key]: skips.decode(entry, SkillVersion) for key, entry in settled.found.items()}
-    skips.report(env)
-    return {canonical: record for canonical, record in found.items() if record is not None}
+    return await _read_versions_at(wanted, "current_versions")
 
 
 async def read_versions(skill: PublishedSkill) -> dict[str, SkillVersion]:
     """The immutable records by number; what cannot be read is left out, counted and logged."""
-    env = require_env("kv")
     wanted = {keys.version(skill.canonical, ref.number): ref.number for ref in skill.versions}
+    return await _read_versions_at(wanted, "skill_versions")
+
+
+async def _read_versions_at(wanted: Mapping[str, str], operation: str) -> dict[str, SkillVersion]:
+    """The versions at these keys, by the name that each key has here."""
+    env = require_env("kv")
     settled = await env.kv.get_many(wanted)
-    skips = Skips("skill_versions")
+    skips = Skips(operation)
     skips.missing(settled.missing)
     skips.failed(settled.failed)
-    found = {wanted[key]: skips.decode(entry, SkillVersion) for key, entry in settled.found.items()}
+    decoded = {wanted[key]: skips.decode(entry, SkillVersion) for key, entry in settled.found.items()}
     skips.report(env)
-    return {number: record for number, record in found.items() if record is not None}
+    return {name: version for name, version in decoded.items() if version is not None}
 
 
 async def iter_skills() -> AsyncIterator[PublishedSkill]:
     """Every skill record, withdrawn ones too, one page at a time."""
-    env = require_env("kv")
-    skips = Skips("iter_skills")
-    async for page in iterate_pages(env.kv, SKILLS.prefix, exclude=SKILLS.exclude):
-        skips.failed(page.failed)
-        for entry in page.items:
-            skill = skips.decode(entry, PublishedSkill)
-            if skill is not None:
-                yield skill
-    skips.report(env)
+    async for skill in iter_readable_records(SKILLS, PublishedSkill, "iter_skills"):
+        yield skill
 
 
 async def list_under_review(*, audiences: Audiences) -> list[PublishedSkill]:
     """Every skill with a live version that waits for a reviewer. The keys are found by prefix, and one whose review is
     over meanwhile is left out and removed."""
-    env = require_env("kv")
-    found: list[PublishedSkill] = []
-    async for page in iterate_pages(env.kv, keys.REVIEW):
-        names = {keys.skill(keys.parse(entry.key).parts[0]): entry for entry in page.items}
-        settled = await env.kv.get_many(names)
-        for error in (*page.failed.values(), *settled.failed.values()):
-            raise error
-        for key, marker in names.items():
-            entry = settled.found.get(key)
-            skill = None if entry is None else decode(entry, PublishedSkill)
-            if skill is None or newest_under_review(skill) is None:
-                await _forget_review(marker, key, entry)
-            elif readable(entry, audiences):
-                found.append(skill)
-    return found
+    markers = {
+        keys.skill(keys.parse(marker.key).parts[0]): marker
+        async for marker in iter_entries(keys.review.prefix)
+    }
+    stored = await read_entries(markers)
+    under_review: list[PublishedSkill] = []
+    for key, marker in markers.items():
+        entry = stored.get(key)
+        skill = None if entry is None else decode(entry, PublishedSkill)
+        if skill is None or newest_under_review(skill) is None:
+            await _forget_review(marker, key, entry)
+        elif readable(entry, audiences):
+            under_review.append(skill)
+    return under_review
 
 
 async def _forget_review(marker: Entry, skill_key: str, seen: Entry | None) -> None:

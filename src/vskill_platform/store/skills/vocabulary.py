@@ -45,7 +45,7 @@ async def follow_words(progress: VocabularyProgress) -> VocabularyProgress:
 
 async def _has_changed(since: str) -> bool:
     try:
-        return bool((await require_env("kv").kv.changes(keys.SKILL, after=since, limit=1)).items)
+        return bool((await require_env("kv").kv.changes(keys.skill.prefix, after=since, limit=1)).items)
     except CursorGone:
         return True
 

@@ -10,7 +10,7 @@ from vskill_core.errors import StoreUnavailable
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.submissions.submission import EntryPoint, Submission
-from vskill_platform.records import Skips, audience_of, decode, persist, readable
+from vskill_platform.records import Skips, audience_of, persist, read_record, readable
 from vskill_platform.worker_context import require_env
 
 KEPT_MS = 90 * 24 * 3_600_000
@@ -53,27 +53,23 @@ async def keep_hand_in(
 
 
 async def read_hand_in(hand_in_id: str) -> HandIn | None:
-    entry = await require_env("kv").kv.get(keys.hand_in(hand_in_id))
-    return None if entry is None else decode(entry, HandIn)
+    return (await read_record(keys.hand_in(hand_in_id), HandIn))[0]
 
 
 async def read_submissions_of(hand_in: HandIn, *, audiences: Audiences) -> dict[str, Submission]:
     """By id, the submissions that these audiences may read. StoreUnavailable where one cannot be read: without it the
     others would be counted as all there are."""
     env = require_env("kv")
-    wanted = [keys.sub(one.submission_id) for one in hand_in.skills if one.submission_id is not None]
-    if not wanted:
-        return {}
+    wanted = [keys.sub(skill.submission_id) for skill in hand_in.skills if skill.submission_id is not None]
     skips = Skips("read_submissions_of")
     settled = await env.kv.get_many(wanted)
     skips.failed(settled.failed)
-    found: list[Submission | None] = []
-    for entry in settled.found.values():
-        if audience_of(entry) is None:
-            skips.add("malformed", entry.key)
-        elif readable(entry, audiences) is not None:
-            found.append(skips.decode(entry, Submission))
+    # What has no usable audience is malformed, whoever asks.
+    shown = (
+        entry for entry in settled.found.values() if audience_of(entry) is None or readable(entry, audiences)
+    )
+    records = skips.decode_all(shown, Submission)
     skips.report(env)
     if skips.count:
         raise StoreUnavailable("Not every submission of this hand-in can be read now.", hand_in=hand_in.id)
-    return {one.id: one for one in found if one is not None}
+    return {record.id: record for record in records}

@@ -20,9 +20,9 @@ from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.submissions.states import ACTIVE_STATES, State
 from vskill_platform.domain.submissions.submission import Event, Submission
 from vskill_platform.ledger.kv.collections import SUBMISSIONS
-from vskill_platform.ledger.kv.entries import Entry
+from vskill_platform.ledger.kv.entries import Entry, EntryPage
 from vskill_platform.ledger.kv.query import Between, Condition, In, Is
-from vskill_platform.records import Skips
+from vskill_platform.records import decode_readable, entries_of
 from vskill_platform.submission_store import count_submissions
 from vskill_platform.worker_context import require_env
 
@@ -174,22 +174,10 @@ class _EndFields(msgspec.Struct, frozen=True):
 async def recent_activity(window_ms: int = HOUR_MS, limit: int = SAMPLE, *, audiences: Audiences) -> Activity:
     """What ended within the window of what these audiences may read, by one question to the index. A failed read
     raises."""
-    env = require_env("kv")
-    now = env.kv.now()
-    where: dict[str, Condition] = {"state": In(_RESTING), "updated_at": Between(least=now - window_ms)}
-    page = await env.kv.select(
-        SUBMISSIONS.prefix,
-        audiences=audiences,
-        where=where,
-        order_by="updated_at",
-        descending=True,
-        limit=limit,
-    )
-    _raise_failed(page.failed.values())
-    skips = Skips("recent_activity")
-    found = [skips.decode(entry, _EndFields) for entry in page.items]
-    skips.report(env)
-    ends = sorted((_end(one) for one in found if one is not None), key=lambda end: end.at)
+    now = require_env("kv").kv.now()
+    page = await _select_latest(_RESTING, limit, audiences, since=now - window_ms)
+    ended = decode_readable(page.items, _EndFields, "recent_activity")
+    ends = sorted(map(_end, ended), key=lambda end: end.at)
     truncated = page.after is not None
     since = ends[0].at if truncated and ends else now - window_ms
     return Activity(tuple(ends), since, now, truncated)
@@ -202,25 +190,33 @@ async def recent_hours(limit: int = SAMPLE, *, audiences: Audiences) -> Activity
 
 
 async def _read_queue_now(limit: int, audiences: Audiences) -> QueueNow:
-    env = require_env("kv")
-    page = await env.kv.select(
+    page = await _select_latest(_ACTIVE, limit, audiences)
+    active = decode_readable(page.items, _EndFields, "queue_now")
+    entered = tuple(one.history[0].at if one.history else one.updated_at for one in active)
+    if page.after is None:
+        return QueueNow(len(active), entered)
+    # What is not on the page did not change since the last of it did, so it came before.
+    count = (await count_submissions(audiences=audiences)).active
+    return QueueNow(count, entered, active[-1].updated_at if active else require_env("kv").kv.now())
+
+
+async def _select_latest(
+    states: tuple[State, ...], limit: int, audiences: Audiences, since: int | None = None
+) -> EntryPage:
+    """Submissions in these states, those that changed last first. A read that fails raises."""
+    where: dict[str, Condition] = {"state": In(states)}
+    if since is not None:
+        where["updated_at"] = Between(least=since)
+    page = await require_env("kv").kv.select(
         SUBMISSIONS.prefix,
         audiences=audiences,
-        where={"state": In(_ACTIVE)},
+        where=where,
         order_by="updated_at",
         descending=True,
         limit=limit,
     )
-    _raise_failed(page.failed.values())
-    skips = Skips("queue_now")
-    found = [one for entry in page.items if (one := skips.decode(entry, _EndFields)) is not None]
-    skips.report(env)
-    entered = tuple(one.history[0].at if one.history else one.updated_at for one in found)
-    if page.after is None:
-        return QueueNow(len(found), entered)
-    # What is not on the page did not change since the last of it did, so it came before.
-    count = (await count_submissions(audiences=audiences)).active
-    return QueueNow(count, entered, found[-1].updated_at if found else env.kv.now())
+    entries_of(page)
+    return page
 
 
 def _end(fields: _EndFields) -> End:
@@ -280,38 +276,34 @@ def waits(record: Submission, now: int) -> bool:
 
 async def waiting_line(limit: int = MOST_AHEAD, *, audiences: Audiences) -> WaitingLine:
     """The line of what these audiences may read, up to a limit, in the order in which its members were due."""
-    env = require_env("kv")
-    now = env.kv.now()
-    where: dict[str, Condition] = {"state": Is(State.RECEIVED.value), "due_at": Between(most=now)}
-    page = await env.kv.select(
-        SUBMISSIONS.prefix, audiences=audiences, where=where, order_by="due_at", limit=limit
-    )
-    _raise_failed(page.failed.values())
-    places = {_id(entry): place for place, entry in enumerate(page.items, 1)}
-    return WaitingLine(places, page.after is not None, now)
+    now = require_env("kv").kv.now()
+    ids, is_cut = await _read_line(now, limit, audiences)
+    return WaitingLine({waiting: place for place, waiting in enumerate(ids, 1)}, is_cut, now)
 
 
 async def position_of(
     record: Submission, limit: int = MOST_AHEAD, *, audiences: Audiences
 ) -> LinePosition | None:
     """The place of one submission in the line of what these audiences may read; reads only what stands before it."""
-    env = require_env("kv")
     due = record.next_attempt_at
-    if due is None or not waits(record, env.kv.now()):
+    if due is None or not waits(record, require_env("kv").kv.now()):
         return None
-    where: dict[str, Condition] = {"state": Is(State.RECEIVED.value), "due_at": Between(most=due)}
-    page = await env.kv.select(
-        SUBMISSIONS.prefix, audiences=audiences, where=where, order_by="due_at", limit=limit
-    )
-    _raise_failed(page.failed.values())
-    ids = [_id(entry) for entry in page.items]
+    ids, is_cut = await _read_line(due, limit, audiences)
     if record.id in ids:
         return LinePosition(ids.index(record.id) + 1)
-    return LinePosition(len(ids) or 1, at_least=page.after is not None)
+    return LinePosition(len(ids) or 1, at_least=is_cut)
 
 
-def _id(entry: Entry) -> str:
-    return entry.key.removeprefix(SUBMISSIONS.prefix)
+async def _read_line(due: int, limit: int, audiences: Audiences) -> tuple[list[str], bool]:
+    """The ids of those that were due by then, in that order, and whether there are more than the limit."""
+    page = await require_env("kv").kv.select(
+        SUBMISSIONS.prefix,
+        audiences=audiences,
+        where={"state": Is(State.RECEIVED.value), "due_at": Between(most=due)},
+        order_by="due_at",
+        limit=limit,
+    )
+    return [entry.key.removeprefix(SUBMISSIONS.prefix) for entry in entries_of(page)], page.after is not None
 
 
 # The latest runs.
@@ -358,34 +350,18 @@ class LatestEnds(msgspec.Struct, frozen=True):
 
 async def latest_ends(*, audiences: Audiences) -> LatestEnds:
     """By the records of the latest runs that ended and that these audiences may read."""
-    entries = await _read_ended(ENDS_SAMPLE, audiences)
-    skips = Skips("latest_ends")
-    decoded = [skips.decode(entry, _JudgedFields) for entry in entries]
-    skips.report(require_env("log"))
-    return LatestEnds(_last_at(entries), _watch_judge(filter(None, decoded)))
+    entries = (await _select_latest(_RESTING, ENDS_SAMPLE, audiences)).items
+    judged = decode_readable(entries, _JudgedFields, "latest_ends")
+    return LatestEnds(_last_at(entries), _watch_judge(judged))
 
 
 async def last_end_at(*, audiences: Audiences) -> int | None:
     """When a run last ended, of those that these audiences may read; None where none has."""
-    return _last_at(await _read_ended(1, audiences))
-
-
-async def _read_ended(limit: int, audiences: Audiences) -> tuple[Entry, ...]:
-    """The latest one first."""
-    page = await require_env("kv").kv.select(
-        SUBMISSIONS.prefix,
-        audiences=audiences,
-        where={"state": In(_RESTING)},
-        order_by="updated_at",
-        descending=True,
-        limit=limit,
-    )
-    _raise_failed(page.failed.values())
-    return page.items
+    return _last_at((await _select_latest(_RESTING, 1, audiences)).items)
 
 
 def _last_at(entries: Sequence[Entry]) -> int | None:
-    """A record that cannot be read otherwise ended nevertheless."""
+    """By this one field: a run has ended also where the rest of its record cannot be read."""
     found = SUBMISSIONS.fields["updated_at"].read(entries[0].value) if entries else None
     return found if isinstance(found, int) else None
 
@@ -399,8 +375,3 @@ def _watch_judge(latest_first: Iterable[_JudgedFields]) -> JudgeWatch:
         answered=latest.count(JudgeStatus.ANSWERED),
         failed=latest.count(JudgeStatus.DOWN),
     )
-
-
-def _raise_failed(errors: Iterable[Exception]) -> None:
-    for error in errors:
-        raise error

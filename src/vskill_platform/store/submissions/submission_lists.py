@@ -5,7 +5,7 @@ never answered slowly or in part.
 """
 
 import enum
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import msgspec
 
@@ -14,9 +14,8 @@ from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.kv.collections import SUBMISSIONS
-from vskill_platform.ledger.kv.entries import Entry
 from vskill_platform.ledger.kv.query import Condition, In, Is
-from vskill_platform.records import Skips
+from vskill_platform.records import Skips, decode_readable, iter_selected
 from vskill_platform.worker_context import require_env
 
 
@@ -52,87 +51,49 @@ async def find_submissions(
 
     Of one submitter the order is always that of submitting.
     """
-    if text.strip():
-        return await _search(text, states, submitter, after, limit, audiences)
-    where: dict[str, Condition] = {}
+    where: dict[str, Condition] = {"state": In(tuple(sorted(states)))} if states else {}
     if submitter is not None:
         where["submitter"] = Is(submitter)
         order = Order.CREATED
-    if states:
-        where["state"] = In(tuple(sorted(states)))
-    elif order is Order.UPDATED:
-        where["state"] = In(tuple(sorted(State)))
+    if text.strip():
+        return await _search(text, where, after, limit, audiences)
     if states and order is Order.CREATED and submitter is None:
-        raise InvalidInput(
-            "A list of some states can only be sorted by `updated`.",
-            field="sort",
-            fix="use updated",
-        )
-    field = "updated_at" if order is Order.UPDATED else "created_at"
+        message = "A list of some states can only be sorted by `updated`."
+        raise InvalidInput(message, field="sort", fix="use updated")
+    if order is Order.UPDATED:
+        where.setdefault("state", In(tuple(sorted(State))))
     page = await require_env("kv").kv.select(
         SUBMISSIONS.prefix,
         audiences=audiences,
         where=where,
-        order_by=field,
+        order_by="updated_at" if order is Order.UPDATED else "created_at",
         descending=descending,
         after=after,
         limit=limit,
     )
-    return _read(page.items, page.after, Skips("find_submissions"), page.failed)
+    skips = Skips("find_submissions")
+    skips.failed(page.failed)
+    records = skips.decode_all(page.items, Submission)
+    skips.report(require_env("log"))
+    return FoundSubmissions(tuple(records), page.after, skipped=skips.count)
 
 
 async def submissions_with_digest(digest: str, *, audiences: Audiences) -> list[Submission]:
     """Every submission of these audiences whose content this is. A read that fails raises: unknown is not "none"."""
-    kv = require_env("kv").kv
-    found: list[Submission] = []
-    after: str | None = None
-    while True:
-        page = await kv.select(
-            SUBMISSIONS.prefix,
-            audiences=audiences,
-            where={"digest": Is(digest)},
-            order_by="key",
-            after=after,
-        )
-        for error in page.failed.values():
-            raise error
-        found += _read(page.items, None, Skips("submissions_with_digest"), {}).items
-        after = page.after
-        if after is None:
-            return found
+    entries = iter_selected(SUBMISSIONS.prefix, audiences=audiences, where={"digest": Is(digest)})
+    return decode_readable([entry async for entry in entries], Submission, "submissions_with_digest")
 
 
 async def _search(
-    text: str,
-    states: Collection[State],
-    submitter: str | None,
-    after: str | None,
-    limit: int,
-    audiences: Audiences,
+    text: str, where: dict[str, Condition], after: str | None, limit: int, audiences: Audiences
 ) -> FoundSubmissions:
     if after is not None:
         raise InvalidInput(
             "A search has only one page.", field="after", fix="leave it out, or refine the search"
         )
-    where: dict[str, Condition] = {}
-    if states:
-        where["state"] = In(tuple(sorted(states)))
-    if submitter is not None:
-        where["submitter"] = Is(submitter)
     found = await require_env("kv").kv.search(
         SUBMISSIONS.prefix, text, audiences=audiences, where=where, limit=limit
     )
-    read = _read(found.items, None, Skips("find_submissions"), {})
-    return msgspec.structs.replace(read, truncated=found.truncated)
-
-
-def _read(
-    entries: tuple[Entry, ...], after: str | None, skips: Skips, failed: Mapping[str, Exception]
-) -> FoundSubmissions:
-    for key in failed:
-        skips.add("failed", key)
-    records = [skips.decode(entry, Submission) for entry in entries]
-    skips.report(require_env("kv"))
-    return FoundSubmissions(
-        tuple(record for record in records if record is not None), after, skipped=skips.count
-    )
+    records = decode_readable(found.items, Submission, "find_submissions")
+    skipped = len(found.items) - len(records)
+    return FoundSubmissions(tuple(records), truncated=found.truncated, skipped=skipped)

@@ -35,9 +35,18 @@ from vskill_platform.domain.telling.notification import (
     with_watched,
     without_watched,
 )
-from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.ledger.kv.entries import ABSENT, Delete, Entry, Operation, Put
-from vskill_platform.records import Skips, audience_of, decode, persist
+from vskill_platform.records import (
+    Skips,
+    audience_of,
+    decode,
+    decode_readable,
+    entries_of,
+    iter_entries,
+    persist,
+    read_entries,
+    read_record,
+)
 from vskill_platform.store.people.accounts import User, read_user
 from vskill_platform.store.people.attempts import count_code_to
 from vskill_platform.store.skills.skills import read_skills
@@ -107,11 +116,8 @@ async def take_back(told: Iterable[tuple[str, Notification]]) -> None:
     kv = require_env("kv").kv
     names = list(dict.fromkeys(keys.inbox(account, one.moment) for account, one in told))
     for start in range(0, len(names), WRITTEN_AT_ONCE):
-        settled = await kv.get_many(names[start : start + WRITTEN_AT_ONCE])
-        for error in settled.failed.values():
-            raise error
-        if settled.found:
-            await kv.commit([Delete(key) for key in settled.found])
+        if there := await read_entries(names[start : start + WRITTEN_AT_ONCE]):
+            await kv.commit([Delete(key) for key in there])
 
 
 async def _write_new(told: Sequence[_Told]) -> None:
@@ -125,22 +131,20 @@ async def _write_new(told: Sequence[_Told]) -> None:
         wanted = {*abouts.values(), *(keys.watches(one.account) for one in told)}
         for one in told:
             wanted |= {one.key, task_key(DIGEST, f"{one.account}:{due}")}
-        settled = await env.kv.get_many(wanted)
-        for error in settled.failed.values():
-            raise error
+        stored = await read_entries(wanted)
         skips = Skips("tell")
         writes: dict[str, Put] = {}
-        new = [one for one in told if one.key not in settled.found]
+        new = [one for one in told if one.key not in stored]
         for one in new:
-            entry = settled.found.get(keys.watches(one.account))
+            entry = stored.get(keys.watches(one.account))
             choices = skips.decode(entry, AccountChoices) if entry else None
-            writes[one.key] = _put_at(one, settled.found.get(abouts.get(one.key, "")), now)
+            writes[one.key] = _put_at(one, stored.get(abouts.get(one.key, "")), now)
             if choices is not None and choices.mail and env.settings.smtp_url:
                 digest = _digest_task(one.account, due, now)
                 writes[digest.key] = digest
         skips.report(env)
         if writes:
-            await env.kv.commit([put for key, put in writes.items() if key not in settled.found])
+            await env.kv.commit([put for key, put in writes.items() if key not in stored])
         return [one.notification for one in new]
 
     for one in await persist(write):
@@ -182,33 +186,21 @@ async def find_account(name: str) -> list[str]:
 
 async def find_watchers(canonical: str, at: int) -> list[str]:
     """The accounts that watched a skill or its namespace by then."""
-    found: dict[str, None] = {}
-    env, skips = require_env("kv"), Skips("find_watchers")
+    watchers: dict[str, None] = {}
+    skips = Skips("find_watchers")
     for target in targets_for(canonical):
-        async for page in iterate_pages(env.kv, keys.watchers_of(target)):
-            for error in page.failed.values():
-                raise error
-            for entry in page.items:
-                watcher = skips.decode(entry, _Watcher)
-                if watcher is not None and watcher.since <= at:
-                    found[keys.parse(entry.key).parts[1]] = None
-    skips.report(env)
-    return list(found)
+        async for entry in iter_entries(keys.watcher.under(target)):
+            watcher = skips.decode(entry, _Watcher)
+            if watcher is not None and watcher.since <= at:
+                watchers[keys.parse(entry.key).parts[1]] = None
+    skips.report(require_env("log"))
+    return list(watchers)
 
 
 async def find_accounts(topic: Topic) -> list[str]:
     """The accounts whose role hears of it."""
-    found: list[str] = []
-    env, skips = require_env("kv"), Skips("find_accounts")
-    async for page in iterate_pages(env.kv, keys.USER):
-        for error in page.failed.values():
-            raise error
-        for entry in page.items:
-            user = skips.decode(entry, User)
-            if user is not None and not user.disabled and topic in topics_of(user):
-                found.append(entry.key.removeprefix(keys.USER))
-    skips.report(env)
-    return found
+    users = decode_readable([entry async for entry in iter_entries(keys.user.prefix)], User, "find_accounts")
+    return [user.name for user in users if not user.disabled and topic in topics_of(user)]
 
 
 def topics_of(user: User) -> frozenset[Topic]:
@@ -242,15 +234,10 @@ async def list_notifications(
 
 async def _scan_told(account: str, place: str | None, limit: int) -> tuple[list[Notification], str | None]:
     """What the account was told, after this key, and the key to go on after."""
-    env = require_env("kv")
-    page = await env.kv.scan(keys.inbox_of(account), after=place, limit=limit)
-    for error in page.failed.values():
-        raise error
-    skips = Skips("list_notifications")
+    page = await require_env("kv").kv.scan(keys.inbox.under(account), after=place, limit=limit)
     marker = keys.inbox_seen(account)
-    found = [skips.decode(entry, Notification) for entry in page.items if entry.key != marker]
-    skips.report(env)
-    return [one for one in found if one is not None], page.after
+    entries = (entry for entry in entries_of(page) if entry.key != marker)
+    return decode_readable(entries, Notification, "list_notifications"), page.after
 
 
 async def list_for_digest(
@@ -286,32 +273,22 @@ async def _readable(items: Iterable[Notification], audiences: Audiences) -> list
 async def read_unread(account: str, topics: frozenset[Topic], *, audiences: Audiences) -> Unread:
     """How many of the latest ones the account was told since it last marked them as read: by one read, and of those
     about what readers of these audiences may read."""
-    env = require_env("kv")
-    page = await env.kv.scan(keys.inbox_of(account), limit=MOST_COUNTED + 1)
-    for error in page.failed.values():
-        raise error
-    entries = list(page.items)
+    page = await require_env("kv").kv.scan(keys.inbox.under(account), limit=MOST_COUNTED + 1)
+    entries = list(entries_of(page))
     seen_at = 0
     if entries and entries[0].key == keys.inbox_seen(account):
         seen_at = decode(entries.pop(0), SeenUntil).at
-    skips = Skips("read_unread")
-    found = [skips.decode(entry, Notification) for entry in entries]
-    skips.report(env)
-    unread = [
-        one
-        for one in found
-        if one is not None
-        and one.is_unread(seen_at)
-        and one.topic in topics
-        and may_read(one.audience, audiences)
-    ]
-    return Unread(len(unread), seen_at)
+    unread = sum(
+        one.is_unread(seen_at) and one.topic in topics and may_read(one.audience, audiences)
+        for one in decode_readable(entries, Notification, "read_unread")
+    )
+    return Unread(unread, seen_at)
 
 
 async def read_choices(account: str) -> tuple[AccountChoices, int]:
     """The record and its version; an account that never watched anything has an empty one."""
-    entry = await require_env("kv").kv.get(keys.watches(account))
-    return (AccountChoices(), ABSENT) if entry is None else (decode(entry, AccountChoices), entry.version)
+    choices, version = await read_record(keys.watches(account), AccountChoices)
+    return choices or AccountChoices(), version
 
 
 # Changing.

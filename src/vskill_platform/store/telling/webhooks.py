@@ -5,10 +5,9 @@ import msgspec
 
 from vskill_core.errors import InvalidInput, NotFound
 from vskill_platform.domain import keys
-from vskill_platform.ledger.kv.contract import iterate_pages
-from vskill_platform.ledger.kv.entries import ABSENT, Delete, Entry, Put
-from vskill_platform.records import Skips, decode, persist
-from vskill_platform.store.people.audit import record_audit, was_audited
+from vskill_platform.ledger.kv.entries import ABSENT, Delete, Entry, Operation, Put
+from vskill_platform.records import decode, decode_readable, iter_entries
+from vskill_platform.store.people.audit import AuditNote, commit_audited
 from vskill_platform.worker_context import require_env
 
 MOST_WEBHOOKS = 100
@@ -36,30 +35,18 @@ async def add_webhook(url: str, secret: str, events: tuple[str, ...], *, by: str
             f"There are {MOST_WEBHOOKS} webhooks already.", field="url", fix="remove one first"
         )
     hook = Webhook(env.clock.new_id(), url, secret, events, env.kv.now(), by)
-    entry_id = env.clock.new_id()
 
-    async def write() -> Webhook:
-        if not await was_audited(entry_id):
-            audit = record_audit(
-                "webhook added", hook.id, by=by, reason=_REASON, details={"url": url}, entry_id=entry_id
-            )
-            await env.kv.commit([Put(keys.webhook(hook.id), msgspec.json.encode(hook), ABSENT), audit])
-        return hook
+    async def add() -> tuple[Webhook, list[Operation]]:
+        return hook, [Put(keys.webhook(hook.id), msgspec.json.encode(hook), ABSENT)]
 
-    return await persist(write)
+    return await commit_audited(AuditNote("webhook added", hook.id, by, _REASON, {"url": url}), add)
 
 
 async def list_webhooks() -> list[Webhook]:
     """All of them, oldest first."""
-    env = require_env("kv")
-    skips = Skips("list_webhooks")
-    found: list[Webhook] = []
-    async for page in iterate_pages(env.kv, keys.WEBHOOK):
-        for error in page.failed.values():
-            raise error
-        found += [hook for entry in page.items if (hook := skips.decode(entry, Webhook)) is not None]
-    skips.report(env)
-    return found
+    return decode_readable(
+        [entry async for entry in iter_entries(keys.webhook.prefix)], Webhook, "list_webhooks"
+    )
 
 
 async def get_webhook(webhook_id: str) -> Webhook:
@@ -69,17 +56,12 @@ async def get_webhook(webhook_id: str) -> Webhook:
 
 async def remove_webhook(webhook_id: str, *, by: str) -> None:
     """Deliver nothing more to it; NotFound if there is none."""
-    env = require_env("kv")
-    entry_id = env.clock.new_id()
 
-    async def write() -> None:
-        if await was_audited(entry_id):
-            return
-        found = await _entry(webhook_id)
-        audit = record_audit("webhook removed", webhook_id, by=by, reason=_REASON, entry_id=entry_id)
-        await env.kv.commit([Delete(found.key, found.version), audit])
+    async def remove() -> tuple[None, list[Operation]]:
+        entry = await _entry(webhook_id)
+        return None, [Delete(entry.key, entry.version)]
 
-    await persist(write)
+    await commit_audited(AuditNote("webhook removed", webhook_id, by, _REASON), remove)
 
 
 async def _entry(webhook_id: str) -> Entry:

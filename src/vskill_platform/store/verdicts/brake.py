@@ -8,10 +8,9 @@ from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.skills.skill import Certification
 from vskill_platform.domain.verdicts.brake import Brake, HeldTakeDown
 from vskill_platform.ledger.kv.collections import SKILLS
-from vskill_platform.ledger.kv.contract import iterate_pages
-from vskill_platform.ledger.kv.entries import ABSENT, Delete, Operation, Put
-from vskill_platform.records import decode, persist
-from vskill_platform.store.people.audit import record_audit, was_audited
+from vskill_platform.ledger.kv.entries import Delete, Operation, Put
+from vskill_platform.records import decode, iter_entries, persist, read_record
+from vskill_platform.store.people.audit import AuditNote, commit_audited
 from vskill_platform.worker_context import require_env
 
 
@@ -21,23 +20,18 @@ def hold_take_down(ruleset: str, held: HeldTakeDown) -> Put:
 
 async def settle_take_down(ruleset: str, canonical: str, digest: str, *, done: bool) -> tuple[Operation, ...]:
     """What notes that a held take-down was done, or forgets one that is not needed any more."""
-    entry = await require_env("kv").kv.get(keys.rescan(ruleset, canonical, digest))
-    if entry is None:
+    key = keys.rescan(ruleset, canonical, digest)
+    held, version = await read_record(key, HeldTakeDown)
+    if held is None:
         return ()
     if not done:
-        return (Delete(entry.key, entry.version),)
-    held = msgspec.structs.replace(decode(entry, HeldTakeDown), done=True)
-    return (Put(entry.key, msgspec.json.encode(held), entry.version),)
+        return (Delete(key, version),)
+    return (Put(key, msgspec.json.encode(msgspec.structs.replace(held, done=True)), version),)
 
 
 async def list_take_downs(ruleset: str) -> list[HeldTakeDown]:
     """All of a rule set, done or not, in the order of their names."""
-    found: list[HeldTakeDown] = []
-    async for page in iterate_pages(require_env("kv").kv, keys.rescans_by(ruleset)):
-        for error in page.failed.values():
-            raise error
-        found += [decode(entry, HeldTakeDown) for entry in page.items]
-    return found
+    return [decode(entry, HeldTakeDown) async for entry in iter_entries(keys.rescan.under(ruleset))]
 
 
 async def count_live_skills() -> int:
@@ -47,8 +41,7 @@ async def count_live_skills() -> int:
 
 async def read_brake() -> tuple[Brake | None, int]:
     """The record and its version, ABSENT where no rule set has stopped."""
-    entry = await require_env("kv").kv.get(keys.CONTROL_RESCANS)
-    return (None, ABSENT) if entry is None else (decode(entry, Brake), entry.version)
+    return await read_record(keys.CONTROL_RESCANS, Brake)
 
 
 async def stop_rescans(ruleset: str, skills: int, live: int) -> None:
@@ -78,22 +71,15 @@ async def forget_brake(*, other_than: str | None = None) -> None:
 
 async def continue_rescans(ruleset: str, *, by: str, reason: str) -> Brake:
     """An admin lets the rule set go on. Raises TransitionError where this rule set is not stopped."""
-    env = require_env("kv")
-    entry_id = env.clock.new_id()
+    details: dict[str, str] = {}
 
-    async def write() -> Brake:
+    async def write() -> tuple[Brake, list[Operation]]:
         brake, version = await read_brake()
-        if brake is not None and await was_audited(entry_id):
-            return brake
         if brake is None or brake.ruleset != ruleset or not brake.holds:
             message = f"The rules {ruleset} are not stopped, so there is nothing to continue."
             raise TransitionError(message, ruleset=ruleset)
+        details.update(skills=str(brake.skills), live=str(brake.live))
         on = msgspec.structs.replace(brake, continued_by=by)
-        details = {"skills": str(brake.skills), "live": str(brake.live)}
-        audited = record_audit(
-            "rescan continue", ruleset, by=by, reason=reason, details=details, entry_id=entry_id
-        )
-        await env.kv.commit([Put(keys.CONTROL_RESCANS, msgspec.json.encode(on), version), audited])
-        return on
+        return on, [Put(keys.CONTROL_RESCANS, msgspec.json.encode(on), version)]
 
-    return await persist(write)
+    return await commit_audited(AuditNote("rescan continue", ruleset, by, reason, details), write)

@@ -26,7 +26,7 @@ from vskill_platform.domain.verdicts.copies import (
 )
 from vskill_platform.ledger.kv.collections import SKETCHES
 from vskill_platform.ledger.kv.entries import Overlap
-from vskill_platform.records import Skips
+from vskill_platform.records import Skips, read_entries
 from vskill_platform.store.people.owners import owners_of
 from vskill_platform.store.skills.sketches import Sketch
 from vskill_platform.store.skills.skills import SkillPlace, read_skills, read_versions
@@ -89,13 +89,11 @@ async def _find_candidates(
     )
     if not others:
         return {}
-    settled = await env.kv.get_many(one.key for one in others)
-    for error in settled.failed.values():
-        raise error
+    stored = await read_entries(one.key for one in others)
     skips = Skips("copy_signals")
     sketches: dict[str, Sketch] = {}
     for one in others:
-        entry = settled.found.get(one.key)
+        entry = stored.get(one.key)
         sketch = None if entry is None else skips.decode(entry, Sketch)
         if sketch is not None and _is_alike(one, sketch, len(hashes)):
             sketches[keys.parse(one.key).parts[0]] = sketch

@@ -13,7 +13,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.submissions.submission import Step, Submission
 from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.machine.slots import some_at_a_time
-from vskill_platform.records import Skips
+from vskill_platform.records import decode_readable, entries_of
 from vskill_platform.store.verdicts.rule_figures import rules_that_held
 from vskill_platform.worker_context import require_env
 
@@ -124,11 +124,6 @@ async def find_similar(record: Submission, subjects: Sequence[RulingSubject]) ->
 
 
 async def _read_rulings(subject: RulingSubject) -> tuple[Ruling, ...]:
-    env = require_env("kv")
-    page = await env.kv.scan(keys.rulings_on(subject.kind.value, subject.value), limit=MOST_EACH)
-    for error in page.failed.values():
-        raise error
-    skips = Skips("rulings")
-    found = tuple(one for entry in page.items if (one := skips.decode(entry, Ruling)) is not None)
-    skips.report(env)
-    return found
+    kv = require_env("kv").kv
+    page = await kv.scan(keys.ruling.under(subject.kind.value, subject.value), limit=MOST_EACH)
+    return tuple(decode_readable(entries_of(page), Ruling, "rulings"))

@@ -30,7 +30,7 @@ from vskill_platform.domain.verdicts.look_alike import MIN_INSTALLS, look_alikes
 from vskill_platform.ledger.kv.collections import AUDIENCE, SKILLS
 from vskill_platform.ledger.kv.entries import ABSENT
 from vskill_platform.ledger.kv.query import Between
-from vskill_platform.records import Skips
+from vskill_platform.records import decode_readable, entries_of, read_entries
 from vskill_platform.store.people.namespaces import read_directory
 from vskill_platform.store.recall.blocklist import blocklist_version
 from vskill_platform.store.skills.names import read_names
@@ -113,7 +113,9 @@ async def _look_alike(place: SkillPlace) -> list[Signal]:
         return []
     held = (await read_names(look_alikes(name))).held
     holders = {one.holders[PUBLIC].canonical: flat for flat, one in held.items() if PUBLIC in one.holders}
-    popular = [one for one in await _read_skills(holders) if _is_imitated(one, place.canonical)]
+    stored = await read_entries(map(keys.skill, holders))
+    skills = decode_readable(stored.values(), PublishedSkill, "registry_signals")
+    popular = [skill for skill in skills if _is_imitated(skill, place.canonical)]
     if not popular:
         return []
     first = max(popular, key=lambda one: (one.trust.installs, one.canonical))
@@ -135,9 +137,7 @@ async def _has_popular() -> bool:
         descending=True,
         limit=1,
     )
-    for error in page.failed.values():
-        raise error
-    return bool(page.items)
+    return bool(entries_of(page))
 
 
 def _is_imitated(skill: PublishedSkill, canonical: str) -> bool:
@@ -146,32 +146,17 @@ def _is_imitated(skill: PublishedSkill, canonical: str) -> bool:
     return not own and not skill.withdrawn and skill.trust.installs >= MIN_INSTALLS
 
 
-async def _read_skills(names: dict[str, str]) -> list[PublishedSkill]:
-    env = require_env("kv")
-    settled = await env.kv.get_many(keys.skill(one) for one in names)
-    for error in settled.failed.values():
-        raise error
-    skips = Skips("registry_signals")
-    found = [skips.decode(entry, PublishedSkill) for entry in settled.found.values()]
-    skips.report(env)
-    return [one for one in found if one is not None]
-
-
 async def _publisher(identity: Identity) -> list[Signal]:
     env = require_env("kv")
     if await blocklist_version() == ABSENT:
         # Nothing was ever blocked.
         return []
     since = env.kv.now() - BLOCKED_WITHIN_MS
-    skips = Skips("registry_signals")
     recent = 0
     for kind in (TargetKind.PLACE, TargetKind.REPOSITORY):
         page = await env.kv.scan(_blocks_of(kind, identity), limit=MOST_BLOCKS)
-        for error in page.failed.values():
-            raise error
-        blocks = (skips.decode(entry, BlockEntry) for entry in page.items)
-        recent += sum(one is not None and one.discovered_at >= since for one in blocks)
-    skips.report(env)
+        blocks = decode_readable(entries_of(page), BlockEntry, "registry_signals")
+        recent += sum(block.discovered_at >= since for block in blocks)
     if not recent:
         return []
     blocked = "another skill of its owner was" if recent == 1 else f"{recent} other skills of its owner were"
@@ -181,7 +166,7 @@ async def _publisher(identity: Identity) -> list[Signal]:
 def _blocks_of(kind: TargetKind, identity: Identity) -> str:
     """The beginning of the keys of an owner's blocks."""
     owner, _, _ = identity.repo_key.rpartition("/")
-    return keys.block(BlockTarget(kind, f"{owner}/"))
+    return BlockTarget(kind, f"{owner}/").key
 
 
 async def _first_seen_hosts(
@@ -216,10 +201,7 @@ async def _without_seen(hosts: Iterable[str], audiences: frozenset[str]) -> list
     counters = {keys.host(audience, host): host for host in wanted for audience in audiences}
     if not counters:
         return wanted
-    settled = await require_env("kv").kv.get_many(counters)
-    for error in settled.failed.values():
-        raise error
-    seen = {counters[key] for key in settled.found}
+    seen = {counters[key] for key in await read_entries(counters)}
     return [host for host in wanted if host not in seen]
 
 
@@ -228,9 +210,7 @@ async def _history(identity: Identity, audiences: Audiences) -> list[Signal]:
     env = require_env("kv")
     owner, _, _ = canonical_name(identity).partition("/")
     page = await env.kv.select(SKILLS.prefix, audiences=audiences, under=f"{owner}/", limit=MOST_SKILLS)
-    for error in page.failed.values():
-        raise error
-    if not page.items:
+    if not entries_of(page):
         return [Signal(SignalKind.PUBLISHER, f"no skill of {owner} is published here yet")]
     changed = [SKILLS.fields["listed_at"].read(entry.value) for entry in page.items]
     since = env.kv.now() - BURST_MS

@@ -5,12 +5,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from vskill_core.errors import RecordMalformed
 from vskill_platform.domain import keys
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.ledger.kv.contract import iterate_pages
-from vskill_platform.ledger.kv.entries import Add, Entry
-from vskill_platform.worker_context import require_env
+from vskill_platform.ledger.kv.entries import Add
+from vskill_platform.records import iter_entries, read_count
 
 FIRED, AGREED, DISAGREED = "fired", "agreed", "disagreed"
 #: So many decisions of reviewers must speak before a rule is called mostly wrong.
@@ -36,16 +34,10 @@ class RuleFigures(msgspec.Struct, frozen=True):
 async def read_rule_figures() -> dict[str, RuleFigures]:
     """Of every rule that has fired or was decided about: three small counters for each."""
     counts: dict[str, dict[str, int]] = {}
-    async for page in iterate_pages(require_env("kv").kv, keys.RULE_FIGURE):
-        for error in page.failed.values():
-            raise error
-        for entry in page.items:
-            rule, what = keys.parse(entry.key).parts
-            counts.setdefault(rule, {})[what] = _count(entry)
-    return {
-        rule: RuleFigures(found.get(FIRED, 0), found.get(AGREED, 0), found.get(DISAGREED, 0))
-        for rule, found in counts.items()
-    }
+    async for entry in iter_entries(keys.rule_figure.prefix):
+        rule, what = keys.parse(entry.key).parts
+        counts.setdefault(rule, {})[what] = read_count(entry)
+    return {rule: RuleFigures(**figures) for rule, figures in counts.items()}
 
 
 def count_fired(record: Submission) -> tuple[Add, ...]:
@@ -64,10 +56,3 @@ def count_decided(rules: Iterable[str], *, agreed: bool, n: int = 1) -> tuple[Ad
 def rules_that_held(record: Submission) -> tuple[str, ...]:
     """The rules that the decision names; codes of errors are in lower case."""
     return tuple(rule for rule in (record.decision.rule_ids if record.decision else ()) if rule.isupper())
-
-
-def _count(entry: Entry) -> int:
-    try:
-        return int(entry.value)
-    except ValueError as error:
-        raise RecordMalformed(f"{entry.key} is not a number", key=entry.key) from error

@@ -14,7 +14,7 @@ from vskill_core.content import SkillFile, digest_of_files
 from vskill_core.findings import JudgeReport, JudgeStatus, ScanStatus, StaticReport
 from vskill_platform.domain import keys
 from vskill_platform.env import Env
-from vskill_platform.records import Skips, persist
+from vskill_platform.records import decode_readable, persist
 from vskill_platform.tiers.contract import Judge
 from vskill_platform.worker_context import require_env
 
@@ -74,12 +74,8 @@ class CachedJudge:
 async def _read(env: Env, key: str, kind: type[T]) -> T | None:
     """What is stored, or None; a report that this version cannot read is made anew, and said."""
     entry = await env.kv.get(key)
-    if entry is None:
-        return None
-    skips = Skips("cached_report")
-    found = skips.decode(entry, kind)
-    skips.report(env)
-    return found
+    readable = decode_readable([entry], kind, "cached_report") if entry is not None else []
+    return next(iter(readable), None)
 
 
 async def _keep(env: Env, key: str, report: msgspec.Struct) -> None:

@@ -9,12 +9,10 @@ import msgspec
 
 from vskill_core.errors import NotFound
 from vskill_platform.domain import keys
-from vskill_platform.ledger.kv.contract import iterate_pages
-from vskill_platform.ledger.kv.entries import ABSENT, Put
-from vskill_platform.records import Skips, decode, persist
-from vskill_platform.store.people.audit import record_audit
+from vskill_platform.ledger.kv.entries import Operation, Put
+from vskill_platform.records import decode, decode_readable, entries_of, iter_entries, read_record
+from vskill_platform.store.people.audit import AuditNote, commit_audited
 from vskill_platform.store.verdicts.rule_figures import count_decided
-from vskill_platform.submission_store import require_reason
 from vskill_platform.worker_context import require_env
 
 
@@ -63,24 +61,15 @@ _PAGE = 20
 
 async def list_suppressions(digest: str) -> list[Suppression]:
     """Every suppression of this content by rule, also those that ended."""
-    found: list[Suppression] = []
-    async for page in iterate_pages(require_env("kv").kv, keys.suppressions_of(digest), page=_PAGE):
-        for error in page.failed.values():
-            raise error
-        found += [decode(entry, Suppression) for entry in page.items]
-    return found
+    entries = iter_entries(keys.suppress.under(digest), page=_PAGE)
+    return [decode(entry, Suppression) async for entry in entries]
 
 
 async def page_suppressions(after: str | None, limit: int) -> SuppressionPage:
     """Suppressions of every content, by digest and rule."""
-    env = require_env("kv")
-    page = await env.kv.scan(keys.SUPPRESS, after=after, limit=limit)
-    for error in page.failed.values():
-        raise error
-    skips = Skips("suppressions")
-    found = tuple(one for entry in page.items if (one := skips.decode(entry, Suppression)) is not None)
-    skips.report(env)
-    return SuppressionPage(found, page.after, skips.count)
+    page = await require_env("kv").kv.scan(keys.suppress.prefix, after=after, limit=limit)
+    items = decode_readable(entries_of(page), Suppression, "suppressions")
+    return SuppressionPage(tuple(items), page.after, len(page.items) - len(items))
 
 
 async def suppressed_rules(digest: str) -> frozenset[str]:
@@ -89,30 +78,21 @@ async def suppressed_rules(digest: str) -> frozenset[str]:
 
 
 async def _change(digest: str, rule_id: str, *, active: bool, by: str, reason: str) -> Suppression:
-    env = require_env("kv")
     key = keys.suppress(digest, rule_id)
-    require_reason(reason)
 
-    async def write() -> Suppression:
-        entry = await env.kv.get(key)
-        known = decode(entry, Suppression) if entry else None
+    async def write() -> tuple[Suppression, list[Operation]]:
+        known, version = await read_record(key, Suppression)
         if known is None and not active:
             raise NotFound(f"Rule {rule_id} is not suppressed for {digest}.", digest=digest, rule=rule_id)
         if known is not None and known.active is active:
-            return known
-        step = SuppressionStep("added" if active else "removed", by, env.kv.now(), reason)
+            return known, []
+        now = require_env("kv").kv.now()
+        step = SuppressionStep("added" if active else "removed", by, now, reason)
         changed = Suppression(digest, rule_id, active, (*(known.history if known else ()), step))
-        version = entry.version if entry else ABSENT
-        audit = record_audit(
-            "suppress" if active else "unsuppress",
-            rule_id,
-            by=by,
-            reason=reason,
-            details={"digest": digest},
-        )
+
         # A suppression says that the rule was wrong here; removing it takes that back.
         counted = count_decided([rule_id], agreed=False, n=1 if active else -1)
-        await env.kv.commit([Put(key, msgspec.json.encode(changed), version), audit, *counted])
-        return changed
+        return changed, [Put(key, msgspec.json.encode(changed), version), *counted]
 
-    return await persist(write)
+    action = "suppress" if active else "unsuppress"
+    return await commit_audited(AuditNote(action, rule_id, by, reason, {"digest": digest}), write)

@@ -21,7 +21,8 @@ from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.actions.submissions.intake import UPLOAD, upload_files
 from vskill_platform.actions.submissions.staged_files import read_staged, stage_file, ticket_for
 from vskill_platform.actions.wire import Sent
-from vskill_platform.domain.skills.skill import VersionRef, VersionStatus, number_after
+from vskill_platform.domain.skills.skill import VersionRef, VersionStatus
+from vskill_platform.domain.skills.skill_changes import number_after
 from vskill_platform.domain.submissions.submission import EntryPoint
 from vskill_platform.intake.submit import IntakeOutcome, Submitted
 from vskill_platform.web.addresses import public_address

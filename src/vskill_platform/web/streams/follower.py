@@ -316,7 +316,7 @@ class Hub:
         kind: type[Told] = PublishedSkill
         if SUBMISSIONS.holds(key):
             kind = Submission
-        elif key.startswith(keys.REVOCATION):
+        elif key.startswith(keys.revocation.prefix):
             kind = Revocation
         return msgspec.structs.replace(
             update,

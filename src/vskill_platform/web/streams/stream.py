@@ -238,7 +238,9 @@ async def read_changes(kv: KV, changes: Sequence[Change], after: str, end: str) 
     last = {
         change.key: change
         for change in changes
-        if SUBMISSIONS.holds(change.key) or SKILLS.holds(change.key) or change.key.startswith(keys.REVOCATION)
+        if SUBMISSIONS.holds(change.key)
+        or SKILLS.holds(change.key)
+        or change.key.startswith(keys.revocation.prefix)
     }
     found = await _read_all(kv, last)
     about = _skills_of_revocations(found.values())
@@ -274,7 +276,7 @@ def _skills_of_revocations(entries: Iterable[Entry]) -> dict[str, str]:
     """By the key of a revocation, the key of the skill that it is about. One that is about no skill in particular has
     a key that no record has."""
     return {
-        entry.key: keys.SKILL + decode(entry, Revocation).skill
+        entry.key: keys.skill.prefix + decode(entry, Revocation).skill
         for entry in entries
-        if entry.key.startswith(keys.REVOCATION)
+        if entry.key.startswith(keys.revocation.prefix)
     }

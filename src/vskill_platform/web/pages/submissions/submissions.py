@@ -30,8 +30,9 @@ from vskill_platform.actions.submissions.submissions import (
     rights_object,
 )
 from vskill_platform.actions.wire import Asked
+from vskill_platform.domain.submissions.attempts import EXHAUSTED
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.submissions.submission import EXHAUSTED, EntryPoint, Submission
+from vskill_platform.domain.submissions.submission import EntryPoint, Submission
 from vskill_platform.domain.submissions.timeline import stays, time_by_state
 from vskill_platform.domain.verdicts.verdict_words import VerdictWords, words_for_scan
 from vskill_platform.intake.submit import IntakeOutcome
