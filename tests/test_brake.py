@@ -11,11 +11,11 @@ from vskill_core.content import digest_of_files, manifest_of, pack
 from vskill_core.errors import NotPermitted, TransitionError
 from vskill_core.findings import Finding, FindingCategory, FindingKind, Severity, StaticReport
 from vskill_core.identity import Identity
+from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.operation.rescans import (
     CONTINUE_RESCANS,
     SHOW_RESCANS,
     ContinueRescans,
-    StoppedRescans,
 )
 from vskill_platform.domain.skills.skill import SkillVersion, VersionStatus
 from vskill_platform.domain.skills.skill_changes import Publication, publish_version
@@ -111,7 +111,7 @@ async def test_a_rule_that_hits_30_of_1000_stops_before_the_first_until_an_admin
     assert await taken_down() == set()
     (alert,) = [one for one in (await queue_health()).alerts if one.code is AlertCode.RESCANS_STOPPED]
     assert "30 of 1000 live skills" in alert.text and alert.subject == "rules-2"
-    seen = await SHOW_RESCANS(env, ADA, StoppedRescans())
+    seen = await SHOW_RESCANS(env, ADA, NoParameters())
     assert (seen.stopped, seen.ruleset, seen.skills, seen.live) == (True, "rules-2", 30, 1000)
     assert len(seen.take_downs) == 30 and all(
         "failed the static scan" in one.reason for one in seen.take_downs
@@ -146,7 +146,7 @@ async def test_a_rule_that_hits_8_of_1000_goes_through(env):
     state = await run_rescans(env)
     assert state["finished"] == "rules-2" and not await is_stopped()
     assert len(await taken_down()) == 8
-    assert (await SHOW_RESCANS(env, ADA, StoppedRescans())).ruleset is None
+    assert (await SHOW_RESCANS(env, ADA, NoParameters())).ruleset is None
 
 
 @pytest.mark.parametrize(("bad", "stops"), [(5, False), (6, True)])

@@ -8,15 +8,13 @@ from tests.support.acting import create_token, principal_for
 from tests.support.envs import ENGINES, open_test_env
 from tests.support.people import browser, make_account, signed_in, token_of
 from vskill_core.errors import InvalidInput, NotPermitted, NotSignedIn
+from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.operation.audit import READ_AUDIT, AuditAnswer, ReadAudit
 from vskill_platform.actions.operation.system import ACTIONS as SYSTEM_ACTIONS
 from vskill_platform.actions.operation.system import (
     SHOW_OVERVIEW,
     SHOW_SETTINGS,
     SHOW_STORAGE,
-    ReadOverview,
-    ReadSettings,
-    ReadStorage,
 )
 from vskill_platform.actions.people.accounts import CHANGE_ROLE, ChangeAccountRole
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
@@ -29,9 +27,9 @@ pytestmark = pytest.mark.anyio
 ADA, ROB = Principal("ada", Role.ADMIN), Principal("rob", Role.REVIEWER)
 READS: dict[str, Any] = {
     READ_AUDIT.name: ReadAudit(),
-    SHOW_SETTINGS.name: ReadSettings(),
-    SHOW_STORAGE.name: ReadStorage(),
-    SHOW_OVERVIEW.name: ReadOverview(),
+    SHOW_SETTINGS.name: NoParameters(),
+    SHOW_STORAGE.name: NoParameters(),
+    SHOW_OVERVIEW.name: NoParameters(),
 }
 
 
@@ -104,14 +102,14 @@ async def test_api_and_page_show_the_same(env):
 
 
 async def test_settings_are_told_without_their_secrets(env):
-    found = {one.name: one for one in (await SHOW_SETTINGS(env, ADA, ReadSettings())).settings}
+    found = {one.name: one for one in (await SHOW_SETTINGS(env, ADA, NoParameters())).settings}
     secret = found["VSKILL_JUDGE_API_KEY"]
     assert (secret.value, secret.is_secret) == ("set, and not shown", True)
     assert "sk-very-secret" not in repr(found)
 
 
 async def test_the_storage_and_the_overview_say_what_is_there(env):
-    storage = await SHOW_STORAGE(env, ADA, ReadStorage())
+    storage = await SHOW_STORAGE(env, ADA, NoParameters())
     assert (storage.problem, storage.queue, storage.violations) == ("", env.broker.engine, 0)
-    overview = await SHOW_OVERVIEW(env, ROB, ReadOverview())
+    overview = await SHOW_OVERVIEW(env, ROB, NoParameters())
     assert (overview.healthy, overview.waiting, overview.open_reports) == (True, 0, 0)

@@ -8,13 +8,13 @@ from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.system_reads import get_submission
 from vskill_core.errors import InvalidInput, NotFound, NotPermitted
 from vskill_core.identity import upload_identity
+from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.recall.blocklist import (
     BLOCK,
     BLOCKS,
     LIFT,
     BlockSomething,
     LiftBlock,
-    ListBlocks,
 )
 from vskill_platform.actions.skills.blocked_skills import current_blocklist
 from vskill_platform.domain.audience import PUBLIC
@@ -129,7 +129,7 @@ async def test_what_hits_nothing_says_so_and_may_be_blocked_ahead(env, kind, tar
     assert "ahead" in str(refused.value.details["fix"])
     done = await BLOCK(env, ROB, place(kind=kind, target=target, ahead=True))
     assert (done.submissions, done.skills) == ((), ())
-    listed = (await BLOCKS(env, ROB, ListBlocks())).entries
+    listed = (await BLOCKS(env, ROB, NoParameters())).entries
     assert [(one.kind, one.target) for one in listed] == [(kind.value, target)]
 
 
@@ -199,13 +199,15 @@ async def test_what_its_owner_had_yanked_stays_yanked(env):
 async def test_an_entry_is_lifted_by_its_listed_text_too(env):
     await publish(env, "one")
     await BLOCK(env, ROB, place())
-    (entry,) = (await BLOCKS(env, ROB, ListBlocks())).entries
+    (entry,) = (await BLOCKS(env, ROB, NoParameters())).entries
     assert (await LIFT(env, ROB, lifted(entry.target))).target == entry.target
     with pytest.raises(NotFound, match="no blocklist entry for the place"):
         await LIFT(env, ROB, lifted())
 
 
-@pytest.mark.parametrize(("action", "request_"), [(BLOCK, place()), (LIFT, lifted()), (BLOCKS, ListBlocks())])
+@pytest.mark.parametrize(
+    ("action", "request_"), [(BLOCK, place()), (LIFT, lifted()), (BLOCKS, NoParameters())]
+)
 async def test_only_reviewers_may(env, action, request_):
     with pytest.raises(NotPermitted):
         await action(env, principal_for("user:ann"), request_)

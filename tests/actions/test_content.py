@@ -6,12 +6,12 @@ from tests.support.damage import flip
 from tests.support.envs import open_test_env, run_until_quiet
 from tests.upkeep.steps import published_upload, repair_task
 from vskill_core.errors import ContentDamaged, NotFound
+from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.operation.content import (
     COLLECT_CONTENT,
     REPAIR_CONTENT,
     SHOW_CONTENT,
     CollectContent,
-    ReadContent,
     RepairContent,
 )
 from vskill_platform.actions.principal import Principal
@@ -33,7 +33,7 @@ async def env(tmp_path):
 
 
 async def show(env):
-    return await SHOW_CONTENT(env, ADA, ReadContent())
+    return await SHOW_CONTENT(env, ADA, NoParameters())
 
 
 async def test_what_is_damaged_and_what_was_verified(env):

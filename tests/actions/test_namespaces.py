@@ -17,7 +17,7 @@ from vskill_core.errors import (
     RateLimited,
     SourceGone,
 )
-from vskill_platform.actions.action import Action
+from vskill_platform.actions.action import Action, NoParameters
 from vskill_platform.actions.people.access import CHANGE_ACCESS, PREVIEW_ACCESS, ChangeAccess, PreviewAccess
 from vskill_platform.actions.people.namespaces import (
     ADD_MEMBER,
@@ -32,7 +32,6 @@ from vskill_platform.actions.people.namespaces import (
     AddMember,
     ChangeVisibility,
     ExplainedNamespace,
-    ListNamespaces,
     NamespaceRequest,
     NamespaceView,
     PreviewVisibility,
@@ -232,9 +231,9 @@ async def test_a_stranger_learns_nothing_about_a_namespace(env):
                 await action(env, BOB, request)
             refusals.append((str(refused.value), refused.value.details))
     assert str(refusals[:4]).replace(OWN, "NAME") == str(refusals[4:]).replace("upload~nobody", "NAME")
-    listed = (await LIST_NAMESPACES(env, BOB, ListNamespaces())).namespaces
+    listed = (await LIST_NAMESPACES(env, BOB, NoParameters())).namespaces
     assert [one.name for one in listed] == ["upload~bob"]
-    assert [one.name for one in (await LIST_NAMESPACES(env, EVE, ListNamespaces())).namespaces] == [
+    assert [one.name for one in (await LIST_NAMESPACES(env, EVE, NoParameters())).namespaces] == [
         "upload~eve",
         OWN,
     ]

@@ -11,6 +11,7 @@ from tests.support.namespaces import manage, set_mode
 from vskill_core.errors import InvalidInput, NotFound, SourceGone
 from vskill_core.findings import Severity
 from vskill_core.identity import normalise
+from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.actions.recall.blocklist import (
     BLOCK,
@@ -19,7 +20,6 @@ from vskill_platform.actions.recall.blocklist import (
     BlockReach,
     BlockSomething,
     LiftBlock,
-    ListBlocks,
 )
 from vskill_platform.actions.recall.blocklist_reads import (
     CHECK_BLOCKLIST,
@@ -35,7 +35,6 @@ from vskill_platform.actions.skills.collections import (
     LIST_COLLECTIONS,
     ChangeCollection,
     CreateCollection,
-    ListCollections,
     read_collection,
 )
 from vskill_platform.actions.visibility import resolve
@@ -100,7 +99,7 @@ async def test_a_block_of_a_hidden_place_is_for_its_readers(env: Env):
         assert await check(env, who, **query) == await check(env, who, name="nothing", repo_url=CANARY)
     assert (await check(env, ANN, **query)).blocked
     assert (await check(env, EVE, **query)).blocked
-    assert len((await BLOCKS(env, EVE, ListBlocks())).entries) == 1
+    assert len((await BLOCKS(env, EVE, NoParameters())).entries) == 1
     # The document of the whole registry shows nobody's memberships; workers see everything.
     assert await listed(env, ANN) == []
     assert await find_hits([one.target for one in await list_blocks()])
@@ -266,7 +265,7 @@ async def collect(env: Env, name: str, *skills: str, namespace: str = "") -> Non
 
 
 async def collections(env: Env, who: Principal) -> dict[str, tuple[str, ...]]:
-    found = await LIST_COLLECTIONS(env, who, ListCollections())
+    found = await LIST_COLLECTIONS(env, who, NoParameters())
     return {one.name: one.skills for one in found.collections}
 
 

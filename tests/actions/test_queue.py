@@ -9,7 +9,8 @@ from tests.support.entry_points import EntryPoints
 from tests.support.envs import make_submission, open_test_env, put_record, submit_skill
 from tests.support.manual_clock import ManualClock
 from vskill_core.errors import InvalidInput, JobFailed, NotFound, NotPermitted, NotSignedIn
-from vskill_platform.actions.operation.jobs import LIST_JOBS, RUN_JOB, EveryJob, RunJob
+from vskill_platform.actions.action import NoParameters
+from vskill_platform.actions.operation.jobs import LIST_JOBS, RUN_JOB, RunJob
 from vskill_platform.actions.operation.queue import (
     HEALTH,
     PAUSE,
@@ -20,7 +21,6 @@ from vskill_platform.actions.operation.queue import (
     STUCK,
     ListStuck,
     PauseQueue,
-    WholeQueue,
 )
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.domain import keys
@@ -46,12 +46,12 @@ ADA, ROB, ANN = (
     Principal("ann", Role.AUTHOR),
 )
 FOR_ADMINS = (
-    (STATUS, WholeQueue()),
+    (STATUS, NoParameters()),
     (STUCK, ListStuck()),
     (PAUSE, PauseQueue(duration_ms=60_000, reason="upgrade")),
-    (RESUME, WholeQueue()),
-    (RECOVER, WholeQueue()),
-    (LIST_JOBS, EveryJob()),
+    (RESUME, NoParameters()),
+    (RECOVER, NoParameters()),
+    (LIST_JOBS, NoParameters()),
     (RUN_JOB, RunJob(job="sweep")),
 )
 
@@ -84,18 +84,18 @@ async def test_everybody_reads_health_and_speed_and_only_reviewers_who_paused(en
     await submit_skill("one")
     await PAUSE(env, ADA, PauseQueue(duration_ms=60_000, reason="upgrade"))
     for who, name in ((ANYBODY, "a reviewer"), (ANN, "a reviewer"), (ROB, "admin:ada")):
-        health = await HEALTH(env, who, WholeQueue())
+        health = await HEALTH(env, who, NoParameters())
         assert health.healthy and health.counts.active == 1
         assert health.pause is not None and (health.pause.by, health.pause.reason) == (name, "upgrade")
-    stats = await STATS(env, ANYBODY, WholeQueue())
+    stats = await STATS(env, ANYBODY, NoParameters())
     assert (stats.counts.total, stats.ended_last_hour, stats.per_minute) == (1, 0, None)
 
 
 async def test_health_names_what_breaks_the_invariant_and_counts_it(env):
     await env.kv.put("sub:sub_bad", b"{not json")
-    health = await HEALTH(env, ROB, WholeQueue())
+    health = await HEALTH(env, ROB, NoParameters())
     assert not health.healthy and [one.key for one in health.violations] == ["sub:sub_bad"]
-    shown = await HEALTH(env, ANYBODY, WholeQueue())
+    shown = await HEALTH(env, ANYBODY, NoParameters())
     assert not shown.healthy and shown.violations == (), (
         "whose it is cannot be told, so it is shown to reviewers"
     )
@@ -107,10 +107,10 @@ async def test_a_pause_has_its_end_its_reason_and_its_audit_entry(env):
     assert paused.pause is not None and paused.pause.reason == "upgrade"
     pause = await current_pause()
     assert pause is not None and (pause.until - pause.at, pause.by) == (60_000, "admin:ada")
-    assert (await RECOVER(env, ADA, WholeQueue())).paused
-    assert (await RESUME(env, ADA, WholeQueue())).was_paused
-    assert not (await RESUME(env, ADA, WholeQueue())).was_paused
-    assert (await STATUS(env, ADA, WholeQueue())).pause is None
+    assert (await RECOVER(env, ADA, NoParameters())).paused
+    assert (await RESUME(env, ADA, NoParameters())).was_paused
+    assert not (await RESUME(env, ADA, NoParameters())).was_paused
+    assert (await STATUS(env, ADA, NoParameters())).pause is None
     assert await audited() == [
         ("pause", "queue", "admin:ada", "upgrade"),
         ("resume", "queue", "admin:ada", "asked for it"),
@@ -151,18 +151,18 @@ async def test_recovery_goes_on_to_the_end_and_sends_nothing_twice(env):
     await lose_all_messages(env, 5)
     done = await recover_everything(limit=2)
     assert (done.found, done.sent) == (6, 6)
-    again = await RECOVER(env, ADA, WholeQueue())
+    again = await RECOVER(env, ADA, NoParameters())
     assert (again.found, again.sent, again.paused) == (6, 0, False)
-    assert (await STATUS(env, ADA, WholeQueue())).depth.ready == 6
+    assert (await STATUS(env, ADA, NoParameters())).depth.ready == 6
     assert await audited() == [("requeue all", "queue", "admin:ada", "asked for it")]
 
 
 async def test_a_job_runs_now_and_the_list_says_how_it_went(env):
-    before = await LIST_JOBS(env, ADA, EveryJob())
+    before = await LIST_JOBS(env, ADA, NoParameters())
     assert [job.name for job in before.jobs] == [job.name for job in JOBS]
     done = await RUN_JOB(env, ADA, RunJob(job="sweep"))
     assert done.ran and done.job.last_success is not None and done.job.last_error is None
-    after = {job.name: job for job in (await LIST_JOBS(env, ADA, EveryJob())).jobs}
+    after = {job.name: job for job in (await LIST_JOBS(env, ADA, NoParameters())).jobs}
     assert after["sweep"] == done.job
     with pytest.raises(NotFound, match="no job 'none'") as missing:
         await RUN_JOB(env, ADA, RunJob(job="none"))
@@ -175,7 +175,7 @@ async def test_a_job_that_fails_says_so(env):
     await env.kv.put(keys.job("alerts"), msgspec.json.encode(broken))
     with pytest.raises(JobFailed, match="The job alerts failed: "):
         await RUN_JOB(env, ADA, RunJob(job="alerts"))
-    (failed,) = (job for job in (await LIST_JOBS(env, ADA, EveryJob())).jobs if job.name == "alerts")
+    (failed,) = (job for job in (await LIST_JOBS(env, ADA, NoParameters())).jobs if job.name == "alerts")
     assert failed.last_error and failed.last_success is None
 
 

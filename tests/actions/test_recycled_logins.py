@@ -15,7 +15,7 @@ from tests.support.shelf import open_shelf
 from vskill_client.wire.skills import SkillRequest
 from vskill_core.errors import NotFound, NotPermitted
 from vskill_core.identity import normalise
-from vskill_platform.actions.action import Action
+from vskill_platform.actions.action import Action, NoParameters
 from vskill_platform.actions.people.namespaces import (
     ADD_MEMBER,
     CHANGE_VISIBILITY,
@@ -24,7 +24,6 @@ from vskill_platform.actions.people.namespaces import (
     SHOW_NAMESPACE,
     AddMember,
     ChangeVisibility,
-    ListNamespaces,
     NamespaceRequest,
     RemoveMember,
 )
@@ -78,7 +77,7 @@ async def require_nothing(shelf, by, skill: str) -> None:
     assert await role_in(account, "ghcorp") is None
     assert not await controls(account, normalise(REPO))
     assert account not in await find_maintainers(normalise(REPO))
-    listed = (await LIST_NAMESPACES(env, by, ListNamespaces())).namespaces
+    listed = (await LIST_NAMESPACES(env, by, NoParameters())).namespaces
     assert "ghcorp" not in [one.name for one in listed]
     assert (await LIST(env, by, ListOwned())).github_login is None
     attempts: tuple[tuple[Action[Any, Any], NamespaceRequest], ...] = (

@@ -21,12 +21,13 @@ from vskill_core.findings import (
     StaticReport,
     Verdict,
 )
+from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.review.bulk import BULK, BulkVerb, DecideMany, SeenSubmission
 from vskill_platform.actions.review.review import APPROVE, REJECT, DecideSubmission
 from vskill_platform.actions.review.review_preview import preview_decision
 from vskill_platform.actions.review.review_queue import WAITING, ListWaiting, order_queue
-from vskill_platform.actions.verdicts.rule_figures import RULE_FIGURES, ListRuleFigures
+from vskill_platform.actions.verdicts.rule_figures import RULE_FIGURES
 from vskill_platform.actions.verdicts.suppressions import SUPPRESS, UNSUPPRESS, SuppressRule
 from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain.evidence import evidence_of
@@ -288,7 +289,7 @@ async def test_rules_are_counted_when_reviewers_agree_disagree_and_suppress(env)
     assert (await read_rule_figures())["DR-009"].disagreed == 4
     await UNSUPPRESS(env, ROB, asked)
     assert (await read_rule_figures())["DR-009"].disagreed == 3
-    answer = await RULE_FIGURES(env, ROB, ListRuleFigures())
+    answer = await RULE_FIGURES(env, ROB, NoParameters())
     shown = {one.rule: one for one in answer.rules}["DR-009"]
     assert (shown.agreed, shown.disagreed, shown.mostly_wrong) == (3, 3, False)
     assert shown.kind != "capability" and len(answer.rules) > 50

@@ -10,7 +10,7 @@ import pytest
 
 import vskill_platform.actions
 from tools.tables import page_of
-from vskill_platform.actions.action import Action, Services, action
+from vskill_platform.actions.action import Action, NoParameters, Services, action
 from vskill_platform.actions.principal import ANYBODY, Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.table import ACTIONS
@@ -84,11 +84,35 @@ def test_an_action_gets_its_types_and_words_from_its_function_and_its_name():
     async def run(request: Wanted) -> str:
         return type(request).__name__
 
-    made = action(
-        run, "dead-letter.put_back", "/x", right=Right.ANYONE, scope=TokenScope.READ, summary="Do it"
-    )
+    made = action(run, "dead-letter.put_back", "/x", right=Right.ANYONE, summary="Do it")
     assert (made.request, made.answer) == (Wanted, str)
     assert (made.command, made.tag, made.method) == ("dead-letter put-back", "queue", "POST")
+
+
+def test_the_scope_follows_from_the_right_unless_it_is_declared():
+    async def run(_request: NoParameters) -> None:
+        pass
+
+    def scopes(right: Right) -> tuple[str, ...]:
+        made = (
+            action(run, "x.y", "/x", right=right, method=method, summary="Do it")
+            for method in ("GET", "POST")
+        )
+        return tuple(one.scope.value for one in made)
+
+    assert {right: scopes(right) for right in Right} == {
+        Right.ANYONE: ("read", "submit"),
+        Right.READER: ("read", "read"),
+        Right.SIGNED_IN: ("read", "own"),
+        Right.SUBMITTER: ("read", "submit"),
+        Right.MEMBER: ("read", "own"),
+        Right.MAINTAINER: ("read", "own"),
+        Right.OWNER: ("read", "own"),
+        Right.REVIEWER: ("review", "review"),
+        Right.ADMIN: ("admin", "admin"),
+    }
+    declared = action(run, "x.y", "/x", right=Right.ADMIN, scope=TokenScope.READ, summary="Do it")
+    assert declared.scope is TokenScope.READ
 
 
 @pytest.mark.anyio
@@ -109,7 +133,7 @@ async def test_a_function_is_called_with_what_it_takes():
         return (request,)
 
     services, request = cast("Services", object()), Wanted()
-    declared: dict[str, Any] = {"right": Right.ANYONE, "scope": TokenScope.READ, "summary": "Do it"}
+    declared: dict[str, Any] = {"right": Right.ANYONE, "summary": "Do it"}
     given = [
         await action(run, "x.y", "/x", **declared).run(services, ANYBODY, request)
         for run in (all_three, no_services, no_principal, alone)

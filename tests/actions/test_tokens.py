@@ -12,7 +12,7 @@ from tests.support.manual_clock import ManualClock
 from tests.support.people import browser, make_account
 from vskill_client.wire.base import iso_time
 from vskill_core.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
-from vskill_platform.actions.action import Action
+from vskill_platform.actions.action import Action, NoParameters
 from vskill_platform.actions.people.tokens import (
     ACTIONS,
     CREATE_OWN_TOKEN,
@@ -25,7 +25,6 @@ from vskill_platform.actions.people.tokens import (
     CreateOwnToken,
     CreateTokenFor,
     ListAllTokens,
-    OwnTokens,
     RevokeOwnToken,
     RevokeTokenOf,
 )
@@ -42,7 +41,7 @@ ADA, ANN, BOB = Principal("ada", Role.ADMIN), Principal("ann", Role.AUTHOR), Pri
 READ = (TokenScope.READ,)
 #: What an account does with its own tokens, and the scope that a token needs for it.
 OWN: dict[str, tuple[Any, str]] = {
-    LIST_OWN_TOKENS.name: (OwnTokens(), "read"),
+    LIST_OWN_TOKENS.name: (NoParameters(), "read"),
     CREATE_OWN_TOKEN.name: (CreateOwnToken(name="ci", scopes=READ), "own"),
     REVOKE_OWN_TOKEN.name: (RevokeOwnToken(token_id="none"), "own"),
 }
@@ -107,7 +106,7 @@ async def test_a_token_is_created_once_shown_listed_and_revoked(env):
     assert made.token.startswith("vsk_") and made.token not in repr(made)
     assert (made.details.name, made.details.scopes) == ("laptop", ("read", "submit"))
     assert made.details.expires_at == iso_time(env.kv.now() + 2 * 86_400_000)
-    assert (await LIST_OWN_TOKENS(env, ANN, OwnTokens())).tokens == (made.details,)
+    assert (await LIST_OWN_TOKENS(env, ANN, NoParameters())).tokens == (made.details,)
     (entry, *_) = (await list_audit()).items
     assert (entry.action, entry.by, entry.target) == ("token created", "user:ann", "ann")
     assert entry.details == {"token": made.details.id, "name": "laptop", "scopes": "read submit"}
@@ -214,7 +213,7 @@ async def test_a_token_made_with_a_token_can_do_no_more_and_lives_no_longer(env,
 async def test_a_token_may_be_bound_to_one_namespace_which_lists_and_audit_show(env):
     made = await CREATE_OWN_TOKEN(env, ANN, CreateOwnToken(name="ci", scopes=READ, namespace=" acme "))
     assert made.details.namespace == "acme"
-    assert [one.namespace for one in (await LIST_OWN_TOKENS(env, ANN, OwnTokens())).tokens] == ["acme"]
+    assert [one.namespace for one in (await LIST_OWN_TOKENS(env, ANN, NoParameters())).tokens] == ["acme"]
     (entry, *_) = (await list_audit()).items
     assert entry.details["namespace"] == "acme"
     free = await CREATE_OWN_TOKEN(env, ANN, CreateOwnToken(name="ci", scopes=READ))

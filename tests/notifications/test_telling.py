@@ -9,6 +9,7 @@ from tests.support.envs import make_submission, open_test_env, put_record, run_u
 from tests.support.namespaces import manage
 from tests.support.receiver import receiver
 from vskill_core.errors import InvalidInput, NotFound
+from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.telling.notifications import (
     ADD_WATCH,
@@ -17,7 +18,6 @@ from vskill_platform.actions.telling.notifications import (
     REMOVE_WATCH,
     ListNotifications,
     NotificationsAnswer,
-    OwnNotifications,
     WatchTarget,
 )
 from vskill_platform.domain.audience import EVERYTHING
@@ -76,7 +76,7 @@ async def test_a_submitter_hears_of_the_decision_once(env):
     ((topic, text, unread),) = await listed(env, "ann")
     assert (topic, unread) == ("own", True) and text.startswith("lint: ")
     assert await listed(env, "rae") == await listed(env, "eve") == []
-    await READ_NOTIFICATIONS(env, await who("ann"), OwnNotifications())
+    await READ_NOTIFICATIONS(env, await who("ann"), NoParameters())
     assert [unread for _, _, unread in await listed(env, "ann")] == [False]
 
 
@@ -84,12 +84,12 @@ async def test_what_is_told_late_is_unread_though_all_was_marked_as_read_since_i
     cursor = await find_notices(None)
     await publish(env, by="ann")
     env.clock.advance(1_000)
-    await READ_NOTIFICATIONS(env, await who("ann"), OwnNotifications())
+    await READ_NOTIFICATIONS(env, await who("ann"), NoParameters())
     env.clock.advance(1_000)
     await find_notices(cursor)
     assert [unread for _, _, unread in await listed(env, "ann")] == [True]
     env.clock.advance(1_000)
-    await READ_NOTIFICATIONS(env, await who("ann"), OwnNotifications())
+    await READ_NOTIFICATIONS(env, await who("ann"), NoParameters())
     await find_notices(cursor)
     assert [unread for _, _, unread in await listed(env, "ann")] == [False]
 

@@ -4,8 +4,9 @@ An entry point (page, JSON route, command, MCP tool) turns what it got into the 
 action, and renders the answer. Everything else happens here or in the action's own function: the check of rights and
 of the request, the writes, and the audit entry in the same commit. `table` lists all actions.
 
-A declaration says what cannot be derived: request and answer are those of the function's annotations, the command has
-the words of the name, and a page or form names the action that it offers (`web.routing`).
+A declaration says what cannot be derived: request and answer are those of the function's annotations, the scope of a
+token follows from the right, the command has the words of the name, and a page or form names the action that it offers
+(`web.routing`).
 """
 
 import enum
@@ -15,11 +16,11 @@ from typing import Any, Generic, get_type_hints
 
 import msgspec
 
-from vskill_client.wire.base import Ans, RegistryCall, Req
+from vskill_client.wire.base import ActionRequest, Ans, RegistryCall, Req
 from vskill_core.errors import NotPermitted, NotSignedIn, PlatformError
 from vskill_platform.actions.checks import check_request
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import ActionObject, Right, admit, require_right
+from vskill_platform.actions.rights import ActionObject, Right, admit, require_right, scope_for
 from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.env import Env
@@ -60,6 +61,10 @@ _TAGS = {
     "token": "account",
     "watch": "account",
 }
+
+
+class NoParameters(ActionRequest, frozen=True, kw_only=True):
+    """The request of actions that need no parameters."""
 
 
 class Allowance(enum.StrEnum):
@@ -148,18 +153,26 @@ def action(
     name: str,
     path: str,
     *,
+    right: Right,
+    method: str = "POST",
     acts_on: Run[Req, ActionObject] | None = None,
     **declared: Any,
 ) -> Action[Req, Ans]:
     """Declare an action: request and answer are the annotations of `run`, and what else is left out follows from the
-    name."""
+    right and the name."""
     kinds = get_type_hints(run, include_extras=True)
     answer = kinds.pop("return")
     subject = name.partition(".")[0]
-    derived = {"tag": _TAGS.get(subject, f"{subject}s"), "command": name.replace(".", " ").replace("_", "-")}
+    derived = {
+        "scope": scope_for(right, method),
+        "tag": _TAGS.get(subject, f"{subject}s"),
+        "command": name.replace(".", " ").replace("_", "-"),
+    }
     return Action(
         name=name,
         path=path,
+        method=method,
+        right=right,
         run=_call_with_what_it_takes(run),
         request=list(kinds.values())[-1],
         answer=None if answer is type(None) else answer,

@@ -27,9 +27,7 @@ class Right(enum.StrEnum):
     SUBMITTER = "submitter"
     #: An account with any role in the namespace, directly or by a team; reviewers and admins.
     MEMBER = "member"
-    #: An account with this role or a higher one in the namespace.
-    AUTHOR = "author"
-    #: The same; an account that proved a repository maintains that one.
+    #: An account with this role or a higher one in the namespace; one that proved a repository maintains that one.
     MAINTAINER = "maintainer"
     #: An account that owns the namespace, or an admin.
     OWNER = "owner"
@@ -48,12 +46,13 @@ _MEANINGS = {
     Right.SIGNED_IN: "every account",
     Right.SUBMITTER: "its submitter, a maintainer of its repository, reviewers",
     Right.MEMBER: "a member of the namespace, reviewers and admins",
-    Right.AUTHOR: "an author of its namespace",
     Right.MAINTAINER: "a maintainer of its repository or namespace",
     Right.OWNER: "an owner of the namespace, admins",
     Right.REVIEWER: "reviewers and admins",
     Right.ADMIN: "admins",
 }
+#: Rights that a role gives, with the scope that a token needs, also to read.
+_SCOPES_OF_ROLES = {Right.REVIEWER: TokenScope.REVIEW, Right.ADMIN: TokenScope.ADMIN}
 #: Rights that anonymous requests have.
 OPEN_RIGHTS = frozenset({Right.ANYONE, Right.READER})
 
@@ -61,7 +60,6 @@ OPEN_RIGHTS = frozenset({Right.ANYONE, Right.READER})
 _ROLES = {
     Right.SUBMITTER: NamespaceRole.MAINTAINER,
     Right.MEMBER: NamespaceRole.READER,
-    Right.AUTHOR: NamespaceRole.AUTHOR,
     Right.MAINTAINER: NamespaceRole.MAINTAINER,
     Right.OWNER: NamespaceRole.OWNER,
 }
@@ -83,6 +81,15 @@ class ActionObject(msgspec.Struct, frozen=True):
     def within(self) -> str:
         """The namespace that it belongs to."""
         return self.namespace if self.identity is None else namespace_of(self.identity)
+
+
+def scope_for(right: Right, method: str) -> TokenScope:
+    """What a token needs for an action of this right, unless its declaration says otherwise."""
+    if right in _SCOPES_OF_ROLES:
+        return _SCOPES_OF_ROLES[right]
+    if method == "GET" or right is Right.READER:
+        return TokenScope.READ
+    return TokenScope.SUBMIT if right in {Right.ANYONE, Right.SUBMITTER} else TokenScope.OWN
 
 
 def admit(principal: Principal, right: Right, scope: TokenScope) -> None:

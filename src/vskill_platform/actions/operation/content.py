@@ -5,13 +5,12 @@ import msgspec
 
 from vskill_client.wire.base import ActionRequest, Wire, iso_time
 from vskill_core.errors import NotFound, Unsupported
-from vskill_platform.actions.action import action
+from vskill_platform.actions.action import NoParameters, action
 from vskill_platform.actions.checks import Digest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.wire import maybe_time
 from vskill_platform.domain.operation.damage import Damage
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.store.damage import REPAIR, ask_for_repair, list_damage, read_damage
 from vskill_platform.store.operation.jobs import read_job
 from vskill_platform.store.people.audit import note
@@ -22,10 +21,6 @@ from vskill_platform.upkeep.scrub import ScrubProgress
 CONTENT = "/api/v1/admin/content"
 #: Damaged pieces that an answer lists; the number is always whole.
 MOST_LISTED = 1_000
-
-
-class ReadContent(ActionRequest, frozen=True, kw_only=True):
-    """The state of all stored content."""
 
 
 class RepairContent(ActionRequest, frozen=True, kw_only=True):
@@ -89,7 +84,7 @@ class CollectedView(Wire, frozen=True):
     deleted: int
 
 
-async def show(_request: ReadContent) -> ContentAnswer:
+async def show(_request: NoParameters) -> ContentAnswer:
     found = await list_damage()
     job, _ = await read_job("scrub")
     progress = msgspec.convert(job.state, ScrubProgress)
@@ -142,7 +137,6 @@ SHOW_CONTENT = action(
     CONTENT,
     method="GET",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     summary="List content that is missing or damaged, and how much was verified",
 )
 REPAIR_CONTENT = action(
@@ -150,7 +144,6 @@ REPAIR_CONTENT = action(
     "content.repair",
     f"{CONTENT}/{{digest}}/repair",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(NotFound,),
     summary="Repair damaged content now",
     about="A worker fetches it again from the repository and commit that it came from. Only files with the same digest "
@@ -161,7 +154,6 @@ COLLECT_CONTENT = action(
     "content.collect",
     f"{CONTENT}/collect",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(Unsupported,),
     summary="Collect content that no record names",
     about="What no record has named for a week is set aside, and deleted a day later. A job does it every six hours.",

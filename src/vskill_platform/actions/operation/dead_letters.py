@@ -13,7 +13,6 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions.submissions import RERUN, RerunSubmission
 from vskill_platform.domain.messages import TaskMessage, decode_body
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.ledger.broker.contract import DeadLetter
 from vskill_platform.queue.dead_letters import get_dead_letter, remove_dead_letter
 from vskill_platform.store.tasks import ask_for, read_task
@@ -120,7 +119,6 @@ LIST_LETTERS = action(
     LETTERS,
     method="GET",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(QueueUnavailable,),
     summary="List dead letters, oldest first, with the reason of each",
     command="queue dead-letters list",
@@ -130,7 +128,6 @@ REPLAY = action(
     "dead-letter.replay",
     f"{LETTERS}/{{letter_id}}/replay",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(NotFound, TransitionError, Blocked, QueueUnavailable),
     summary="Start a new run of the submission or task that a dead letter is about",
     command="queue dead-letters replay",
@@ -141,7 +138,6 @@ DISCARD = action(
     f"{LETTERS}/{{letter_id}}/discard",
     status=204,
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(NotFound, QueueUnavailable),
     summary="Remove a dead letter; the submission's record stays as it is",
     command="queue dead-letters discard",

@@ -6,21 +6,16 @@ import msgspec
 
 from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import JobFailed, NotFound
-from vskill_platform.actions.action import action
+from vskill_platform.actions.action import NoParameters, action
 from vskill_platform.actions.operation.queue import ADMIN_QUEUE, JobView, job_view
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.queue.job_health import job_health
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.store.people.audit import note
 
 JOBS_PATH = f"{ADMIN_QUEUE}/jobs"
-
-
-class EveryJob(ActionRequest, frozen=True, kw_only=True):
-    """Every scheduled job."""
 
 
 class RunJob(ActionRequest, frozen=True, kw_only=True):
@@ -44,7 +39,7 @@ class JobRun(Wire, frozen=True):
     job: JobView
 
 
-async def list_jobs(_request: EveryJob) -> JobList:
+async def list_jobs(_request: NoParameters) -> JobList:
     return JobList(tuple(map(job_view, await job_health())))
 
 
@@ -69,7 +64,6 @@ LIST_JOBS = action(
     JOBS_PATH,
     method="GET",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     summary="List scheduled jobs with their last success and error",
     command="queue jobs list",
 )
@@ -78,7 +72,6 @@ RUN_JOB = action(
     "job.run",
     f"{JOBS_PATH}/{{job}}/run",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(NotFound, JobFailed),
     summary="Run a job now",
     about="It runs in the process that gets the request, within its time budget. Nothing happens if it already runs.",

@@ -8,7 +8,7 @@ import msgspec
 from vskill_client.wire.base import ActionRequest, Wire, iso_time
 from vskill_client.wire.submissions import StatsView
 from vskill_core.errors import QueueUnavailable
-from vskill_platform.actions.action import Services, action
+from vskill_platform.actions.action import NoParameters, Services, action
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -16,7 +16,6 @@ from vskill_platform.actions.submissions.submission_views import stats_view
 from vskill_platform.actions.visibility import Viewer, audiences_of, viewer_for
 from vskill_platform.actions.wire import maybe_time
 from vskill_platform.domain.audience import may_read
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.queue.control import Pause, current_pause, pause_queue, resume_queue
 from vskill_platform.queue.health import QueueHealth, queue_health_for
 from vskill_platform.queue.job_health import JobHealth
@@ -27,10 +26,6 @@ from vskill_platform.submission_store import count_submissions, get_stuck_submis
 
 QUEUE = "/api/v1/queue"
 ADMIN_QUEUE = "/api/v1/admin/queue"
-
-
-class WholeQueue(ActionRequest, frozen=True, kw_only=True):
-    """The queue as a whole."""
 
 
 class ViolationView(Wire, frozen=True):
@@ -198,12 +193,12 @@ class QueueRecovered(Wire, frozen=True):
 # Reading.
 
 
-async def show_health(actor: Principal, _request: WholeQueue) -> HealthAnswer:
+async def show_health(actor: Principal, _request: NoParameters) -> HealthAnswer:
     """Computed by this process from the records; it needs no worker (B7)."""
     return health_view(await queue_health_for(audiences_of(actor)), viewer_for(actor))
 
 
-async def show_stats(actor: Principal, _request: WholeQueue) -> QueueStats:
+async def show_stats(actor: Principal, _request: NoParameters) -> QueueStats:
     audiences = audiences_of(actor)
     counts = await count_submissions(audiences=audiences)
     lately = await recent_activity(audiences=audiences)
@@ -217,7 +212,7 @@ async def show_stats(actor: Principal, _request: WholeQueue) -> QueueStats:
     )
 
 
-async def show_status(services: Services, actor: Principal, _request: WholeQueue) -> QueueStatus:
+async def show_status(services: Services, actor: Principal, _request: NoParameters) -> QueueStatus:
     depth = await read_depth(services)
     return QueueStatus(depth, pause_view(await current_pause(), viewer_for(actor)))
 
@@ -291,15 +286,15 @@ def job_view(found: JobHealth) -> JobView:
 async def pause(services: Services, actor: Principal, request: PauseQueue) -> QueueStatus:
     """The audit entry is in the commit that pauses."""
     await pause_queue(request.duration_ms, reason=request.reason, by=actor.actor)
-    return await show_status(services, actor, WholeQueue())
+    return await show_status(services, actor, NoParameters())
 
 
-async def resume(actor: Principal, _request: WholeQueue) -> QueueResumed:
+async def resume(actor: Principal, _request: NoParameters) -> QueueResumed:
     """The audit entry is in the commit that ends the pause; where there was none, nothing is written."""
     return QueueResumed(await resume_queue(by=actor.actor))
 
 
-async def recover(actor: Principal, _request: WholeQueue) -> QueueRecovered:
+async def recover(actor: Principal, _request: NoParameters) -> QueueRecovered:
     """Harmless at any time: what is on the queue already is not sent twice."""
     done = await recover_everything()
     if not done.paused:
@@ -313,7 +308,6 @@ HEALTH = action(
     f"{QUEUE}/health",
     method="GET",
     right=Right.ANYONE,
-    scope=TokenScope.READ,
     summary="Check that nothing is stuck",
 )
 STATS = action(
@@ -322,7 +316,6 @@ STATS = action(
     f"{QUEUE}/stats",
     method="GET",
     right=Right.ANYONE,
-    scope=TokenScope.READ,
     summary="Read how fast the queue moves",
 )
 STATUS = action(
@@ -331,7 +324,6 @@ STATUS = action(
     ADMIN_QUEUE,
     method="GET",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(QueueUnavailable,),
     summary="Count the messages, and see whether the queue is paused",
 )
@@ -341,7 +333,6 @@ STUCK = action(
     f"{ADMIN_QUEUE}/stuck",
     method="GET",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     summary="List submissions that have been in one state for longer than the threshold",
 )
 PAUSE = action(
@@ -349,7 +340,6 @@ PAUSE = action(
     "queue.pause",
     f"{ADMIN_QUEUE}/pause",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(QueueUnavailable,),
     summary="Stop taking new work for a while",
     about="The pause ends by itself.",
@@ -359,7 +349,6 @@ RESUME = action(
     "queue.resume",
     f"{ADMIN_QUEUE}/resume",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     summary="End a pause now",
 )
 RECOVER = action(
@@ -367,7 +356,6 @@ RECOVER = action(
     "queue.recover",
     f"{ADMIN_QUEUE}/recover",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(QueueUnavailable,),
     summary="Send the missing messages of all pending work",
     about="A message for every submission and task whose claim has expired or whose attempt is due. Harmless at any "

@@ -6,22 +6,17 @@ import msgspec
 
 from vskill_client.wire.base import ActionRequest, Wire, iso_time
 from vskill_core.errors import TransitionError
-from vskill_platform.actions.action import action
+from vskill_platform.actions.action import NoParameters, action
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.operation.queue import ADMIN_QUEUE
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.verdicts.brake import Brake, HeldTakeDown
 from vskill_platform.store.verdicts.brake import continue_rescans, list_take_downs, read_brake
 
 RESCANS = f"{ADMIN_QUEUE}/rescans"
 #: How many take-downs an answer lists; the number is always whole.
 MOST_LISTED = 1_000
-
-
-class StoppedRescans(ActionRequest, frozen=True, kw_only=True):
-    """What new rules stopped at."""
 
 
 class ContinueRescans(ActionRequest, frozen=True, kw_only=True):
@@ -61,7 +56,7 @@ class BrakeView(Wire, frozen=True):
     take_downs: tuple[HeldView, ...]
 
 
-async def show(_request: StoppedRescans) -> BrakeView:
+async def show(_request: NoParameters) -> BrakeView:
     brake, _ = await read_brake()
     return await _view(brake)
 
@@ -95,7 +90,6 @@ SHOW_RESCANS = action(
     RESCANS,
     method="GET",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     summary="Show what new rules would take down, where they stopped before it",
     command="queue rescans show",
 )
@@ -104,7 +98,6 @@ CONTINUE_RESCANS = action(
     "rescan.continue",
     f"{RESCANS}/continue",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(TransitionError,),
     summary="Let new rules take down what they stopped at",
     about="New rules that would take down more than 1 % of the live skills, and more than 5, stop before the first. "

@@ -5,13 +5,12 @@ import asyncio
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire
+from vskill_client.wire.base import Wire
 from vskill_core.errors import PlatformError
 from vskill_platform import __version__
-from vskill_platform.actions.action import Services, action
+from vskill_platform.actions.action import NoParameters, Services, action
 from vskill_platform.actions.rights import Right
 from vskill_platform.bootstrap import schema_version
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.queue.health import QueueHealth, queue_health
 from vskill_platform.settings import SettingFacts, Settings, describe_settings, shown_location, written_value
@@ -20,18 +19,6 @@ from vskill_platform.store.review.reports import list_reports
 SYSTEM = "/api/v1/admin"
 #: Open reports that are counted for the overview.
 MOST_COUNTED = 100
-
-
-class ReadOverview(ActionRequest, frozen=True, kw_only=True):
-    """The overview."""
-
-
-class ReadSettings(ActionRequest, frozen=True, kw_only=True):
-    """All settings."""
-
-
-class ReadStorage(ActionRequest, frozen=True, kw_only=True):
-    """Where everything is stored."""
 
 
 class OverviewAnswer(Wire, frozen=True):
@@ -126,11 +113,11 @@ async def read_overview(services: Services) -> Overview:
     return Overview(answer, health)
 
 
-async def show_overview(services: Services, _request: ReadOverview) -> OverviewAnswer:
+async def show_overview(services: Services, _request: NoParameters) -> OverviewAnswer:
     return (await read_overview(services)).answer
 
 
-async def show_settings(services: Services, _request: ReadSettings) -> SettingsAnswer:
+async def show_settings(services: Services, _request: NoParameters) -> SettingsAnswer:
     # The sentences are read from a source file, once.
     return SettingsAnswer(await asyncio.to_thread(view_settings, services.settings))
 
@@ -145,7 +132,7 @@ def _setting_view(facts: SettingFacts, value: object) -> SettingView:
     return SettingView(facts.variable, facts.sentence, shown, text == facts.default, facts.is_secret)
 
 
-async def show_storage(services: Services, _request: ReadStorage) -> StorageAnswer:
+async def show_storage(services: Services, _request: NoParameters) -> StorageAnswer:
     try:
         await services.kv.check()
     except PlatformError as error:
@@ -178,7 +165,6 @@ SHOW_OVERVIEW = action(
     f"{SYSTEM}/overview",
     method="GET",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     summary="Show what waits for a person, and whether the queue moves",
     command="",
 )
@@ -188,7 +174,6 @@ SHOW_SETTINGS = action(
     f"{SYSTEM}/settings",
     method="GET",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     summary="List the settings without their secrets",
     command="",
 )
@@ -198,7 +183,6 @@ SHOW_STORAGE = action(
     f"{SYSTEM}/storage",
     method="GET",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     summary="Show where everything is stored, and whether it can be written now",
     command="",
 )

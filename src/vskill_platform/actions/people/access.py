@@ -4,22 +4,17 @@ everybody may submit to it, until an admin says otherwise."""
 import msgspec
 
 from vskill_client.wire.base import ActionRequest, Wire
-from vskill_platform.actions.action import Services, action
+from vskill_platform.actions.action import NoParameters, Services, action
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.people.visibility_preview import ReachPreview, preview_directory
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.domain.people.namespace import Access, RegistryMode, Submitters
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.people.namespaces import change_access, read_access, read_directory
 from vskill_platform.store.people.sign_in_rule import SignInRule, read_rule, rule_for
 
 ACCESS = "/api/v1/admin/access"
-
-
-class ShowAccess(ActionRequest, frozen=True, kw_only=True):
-    """The registry itself."""
 
 
 class PreviewAccess(ActionRequest, frozen=True, kw_only=True):
@@ -59,7 +54,7 @@ class AccessPreview(Wire, frozen=True):
     github_sign_in: str | None
 
 
-async def show(services: Services, _request: ShowAccess) -> AccessView:
+async def show(services: Services, _request: NoParameters) -> AccessView:
     return _view(services, (await read_access())[0])
 
 
@@ -105,7 +100,6 @@ SHOW_ACCESS = action(
     ACCESS,
     method="GET",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     summary="Show whom the registry lets in and who may submit",
 )
 PREVIEW_ACCESS = action(
@@ -114,7 +108,6 @@ PREVIEW_ACCESS = action(
     f"{ACCESS}/preview",
     method="GET",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     summary="Show what another mode would hide and show",
     about="Nothing is changed.",
 )
@@ -123,7 +116,6 @@ CHANGE_ACCESS = action(
     "access.change",
     ACCESS,
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     summary="Change whom the registry lets in, and who may submit",
     about="An `internal` registry answers accounts only, but for signing in, health and public keys.",
 )

@@ -16,7 +16,7 @@ from vskill_platform.actions.checks import AccountName, PageSize, Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.domain import keys
-from vskill_platform.domain.people.token import SCOPES_OF, Token, TokenScope
+from vskill_platform.domain.people.token import SCOPES_OF, Token
 from vskill_platform.ledger.kv.entries import Assert
 from vskill_platform.records import Skips
 from vskill_platform.store.people.accounts import (
@@ -265,7 +265,6 @@ LIST_ACCOUNTS = action(
     ACCOUNTS,
     method="GET",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     summary="List accounts by name",
     command="admin list",
 )
@@ -274,7 +273,6 @@ CREATE_ACCOUNT = action(
     "account.create",
     ACCOUNTS,
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     status=201,
     summary="Create an account",
     about="A generated password is in the answer, and nowhere else ever.",
@@ -285,7 +283,6 @@ CHANGE_ROLE = action(
     "account.role",
     f"{ACCOUNTS}/{{name}}/role",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(NotFound, NotPermitted),
     summary="Give an account another role",
     about="Tokens whose scopes go beyond the old or the new role are revoked. The only admin stays admin.",
@@ -296,7 +293,6 @@ DISABLE_ACCOUNT = action(
     "account.disable",
     f"{ACCOUNTS}/{{name}}/disable",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(NotFound, NotPermitted),
     summary="Lock an account out",
     about="Its sessions and tokens end for good. You cannot lock out yourself or the only admin.",
@@ -307,7 +303,6 @@ ENABLE_ACCOUNT = action(
     "account.enable",
     f"{ACCOUNTS}/{{name}}/enable",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(NotFound,),
     summary="Let an account sign in again",
     about="It needs new tokens.",
@@ -318,7 +313,6 @@ RESET_PASSWORD = action(
     "account.reset-password",
     f"{ACCOUNTS}/{{name}}/password",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(NotFound,),
     summary="Give an account a new password",
     about="Its sessions end and its tokens are revoked. A generated password is in the answer, and nowhere else ever.",
@@ -329,7 +323,6 @@ SIGN_OUT_ACCOUNT = action(
     "account.sign-out",
     f"{ACCOUNTS}/{{name}}/sign-out",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(NotFound,),
     summary="End the sessions of an account and revoke its tokens",
     command="admin sign-out",

@@ -11,7 +11,7 @@ import msgspec
 
 from vskill_client.wire.base import ActionRequest, Wire, iso_time
 from vskill_core.errors import InvalidInput, NotFound, NotPermitted
-from vskill_platform.actions.action import Services, action
+from vskill_platform.actions.action import NoParameters, Services, action
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.people.teams import find_team
 from vskill_platform.actions.people.visibility_preview import (
@@ -34,7 +34,6 @@ from vskill_platform.domain.people.namespace import (
     with_namespace,
     without_member,
 )
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.stages.rescan import request_rescan
 from vskill_platform.store.people.accounts import find_enabled
 from vskill_platform.store.people.audit import AuditNote
@@ -62,10 +61,6 @@ class NamespaceRequest(ActionRequest, frozen=True, kw_only=True):
 
     #: the first part of its skills' full names, such as `acme` or `upload~mia`
     name: NamespaceName
-
-
-class ListNamespaces(ActionRequest, frozen=True, kw_only=True):
-    """The namespaces that one belongs to; for reviewers and admins all that have a record."""
 
 
 class AddMember(NamespaceRequest, frozen=True, kw_only=True):
@@ -216,7 +211,7 @@ def written(name: str) -> str:
 # Reading.
 
 
-async def list_namespaces(actor: Principal, _request: ListNamespaces) -> NamespaceList:
+async def list_namespaces(actor: Principal, _request: NoParameters) -> NamespaceList:
     found = []
     known = (await read_directory()).namespaces
     own = () if actor.account is None else await _own_names(actor.account)
@@ -457,7 +452,6 @@ LIST_NAMESPACES = action(
     NAMESPACES,
     method="GET",
     right=Right.SIGNED_IN,
-    scope=TokenScope.READ,
     summary="List the namespaces that you belong to",
     about="Reviewers and admins see all that have a record.",
 )
@@ -467,7 +461,6 @@ SHOW_NAMESPACE = action(
     _ONE,
     method="GET",
     right=Right.MEMBER,
-    scope=TokenScope.READ,
     acts_on=object_of,
     summary="Show a namespace with its members, quotas and use",
     about="The registry's reviewers see everything that waits there.",
@@ -477,7 +470,6 @@ ADD_MEMBER = action(
     "namespace.add-member",
     f"{_ONE}/members",
     right=Right.OWNER,
-    scope=TokenScope.OWN,
     acts_on=object_of,
     summary="Add a member to a namespace, or change its role",
     about="Readers read, authors submit, maintainers withdraw and delete, owners decide who belongs to it and who may "
@@ -489,7 +481,6 @@ REMOVE_MEMBER = action(
     "namespace.remove-member",
     f"{_ONE}/members/remove",
     right=Right.OWNER,
-    scope=TokenScope.OWN,
     acts_on=object_of,
     errors=(NotFound,),
     summary="Remove a member from a namespace",
@@ -501,7 +492,6 @@ LEAVE_NAMESPACE = action(
     "namespace.leave",
     f"{_ONE}/leave",
     right=Right.SIGNED_IN,
-    scope=TokenScope.OWN,
     errors=(NotFound,),
     status=204,
     summary="Leave a namespace",
@@ -513,7 +503,6 @@ PREVIEW_VISIBILITY = action(
     f"{_ONE}/visibility",
     method="GET",
     right=Right.MEMBER,
-    scope=TokenScope.READ,
     acts_on=object_of,
     summary="Show what a visibility would hide and show",
     about="Nothing is changed.",
@@ -524,7 +513,6 @@ CHANGE_VISIBILITY = action(
     "namespace.change-visibility",
     f"{_ONE}/visibility",
     right=Right.OWNER,
-    scope=TokenScope.OWN,
     acts_on=object_of,
     summary="Change who may read a namespace",
     about="`internal` is every account, `team` its members. What is internal or for the team is made public by a "
@@ -536,7 +524,6 @@ MAKE_PUBLIC = action(
     "namespace.make-public",
     f"{_ONE}/make-public",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     summary="Make a namespace public",
     about="Everybody whom the registry lets in may then read it, but for skills that are narrower.",
 )
@@ -545,7 +532,6 @@ SET_QUOTAS = action(
     "namespace.set-quotas",
     f"{_ONE}/quotas",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     summary="Set what a namespace may hold",
     about="What is over a quota already stays. All three are set at once.",
     command="namespace quotas",

@@ -29,7 +29,6 @@ from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import may_read
 from vskill_platform.domain.people.namespace import NamespaceRole
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.intake.submit import refuse_closed
 from vskill_platform.ledger.kv.entries import Delete
 from vskill_platform.sources.contract import Watchable
@@ -344,7 +343,6 @@ CLAIM = action(
     "owner.claim",
     f"{OWNERS}/claim",
     right=Right.SIGNED_IN,
-    scope=TokenScope.OWN,
     allowance=Allowance.DISCOVERIES,
     status=201,
     summary="Claim a repository",
@@ -356,7 +354,6 @@ CHECK = action(
     "owner.check",
     f"{OWNERS}/check",
     right=Right.SIGNED_IN,
-    scope=TokenScope.OWN,
     errors=(NotPermitted, SourceGone, SourceUnavailable, Unsupported),
     allowance=Allowance.DISCOVERIES,
     summary="Check a claim: look for its token in the repository",
@@ -367,7 +364,6 @@ TRANSFER = action(
     "owner.transfer",
     f"{OWNERS}/transfer",
     right=Right.MAINTAINER,
-    scope=TokenScope.OWN,
     acts_on=object_of,
     summary="Hand a repository over to another account",
     about="The account stops being an owner; other owners stay.",
@@ -378,7 +374,6 @@ LIST = action(
     OWNERS,
     method="GET",
     right=Right.SIGNED_IN,
-    scope=TokenScope.READ,
     errors=(NotPermitted,),
     summary="List the repositories that an account controls",
 )

@@ -7,12 +7,11 @@ import msgspec
 
 from vskill_client.wire.base import ActionRequest, Wire, iso_time
 from vskill_core.errors import Conflict, InvalidInput, NotFound
-from vskill_platform.actions.action import Services, action
+from vskill_platform.actions.action import NoParameters, Services, action
 from vskill_platform.actions.checks import AccountName, Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.domain.people.namespace import MOST_TEAM, Team
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.store.people.accounts import check_name, find_enabled, read_user
 from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.people.namespaces import change_team, read_directory
@@ -22,10 +21,6 @@ _ONE = f"{TEAMS}/{{name}}"
 
 TeamName = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 Accounts = Annotated[tuple[AccountName, ...], msgspec.Meta(min_length=1, max_length=200)]
-
-
-class ListTeams(ActionRequest, frozen=True, kw_only=True):
-    """The teams that one belongs to; for reviewers and admins all of them."""
 
 
 class TeamRequest(ActionRequest, frozen=True, kw_only=True):
@@ -68,7 +63,7 @@ class TeamList(Wire, frozen=True):
 # Reading.
 
 
-async def list_teams(actor: Principal, _request: ListTeams) -> TeamList:
+async def list_teams(actor: Principal, _request: NoParameters) -> TeamList:
     teams = (await read_directory()).teams
     return TeamList(tuple([await _view(teams[name]) for name in sorted(teams) if _sees(actor, teams[name])]))
 
@@ -210,7 +205,6 @@ LIST_TEAMS = action(
     TEAMS,
     method="GET",
     right=Right.SIGNED_IN,
-    scope=TokenScope.READ,
     summary="List the teams that you belong to",
     about="Reviewers and admins see all of them.",
 )
@@ -220,7 +214,6 @@ SHOW_TEAM = action(
     _ONE,
     method="GET",
     right=Right.SIGNED_IN,
-    scope=TokenScope.READ,
     errors=(NotFound,),
     summary="Show a team",
     about="One that you do not belong to is not found, unless you review.",
@@ -230,7 +223,6 @@ CREATE_TEAM = action(
     "team.create",
     _ONE,
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(Conflict,),
     status=201,
     summary="Make an empty team",
@@ -240,7 +232,6 @@ ADD_TO_TEAM = action(
     "team.add",
     f"{_ONE}/add",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(NotFound,),
     summary="Add accounts to a team",
     about="They belong to every namespace that names the team, from their next request on.",
@@ -250,7 +241,6 @@ REMOVE_FROM_TEAM = action(
     "team.remove",
     f"{_ONE}/remove",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(NotFound,),
     summary="Remove accounts from a team",
     about="What they could read by the team they cannot read from then on.",
@@ -260,7 +250,6 @@ DELETE_TEAM = action(
     "team.delete",
     f"{_ONE}/delete",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(NotFound, Conflict),
     status=204,
     summary="Delete a team",

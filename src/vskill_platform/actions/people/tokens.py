@@ -11,7 +11,7 @@ import msgspec
 from vskill_client.wire.base import ActionRequest, Wire, iso_time
 from vskill_core.errors import InvalidInput, NotFound, NotPermitted
 from vskill_core.identity import has_control_characters
-from vskill_platform.actions.action import Services, action
+from vskill_platform.actions.action import NoParameters, Services, action
 from vskill_platform.actions.checks import AccountName, NamespaceName, Reason
 from vskill_platform.actions.people.account import own_name
 from vskill_platform.actions.principal import Principal
@@ -104,10 +104,6 @@ class AllTokens(Wire, frozen=True):
     tokens: tuple[AccountToken, ...]
 
 
-class OwnTokens(ActionRequest, frozen=True, kw_only=True):
-    """The tokens of the account that asks."""
-
-
 class CreateOwnToken(ActionRequest, frozen=True, kw_only=True):
     """A token to be made."""
 
@@ -150,7 +146,7 @@ class RevokeTokenOf(ActionRequest, frozen=True, kw_only=True):
     reason: Reason
 
 
-async def list_own(actor: Principal, _request: OwnTokens) -> TokenList:
+async def list_own(actor: Principal, _request: NoParameters) -> TokenList:
     return TokenList(tuple(map(token_view, await list_tokens(own_name(actor)))))
 
 
@@ -277,7 +273,6 @@ LIST_OWN_TOKENS = action(
     TOKENS,
     method="GET",
     right=Right.SIGNED_IN,
-    scope=TokenScope.READ,
     summary="List your tokens",
     command="account tokens",
 )
@@ -286,7 +281,6 @@ CREATE_OWN_TOKEN = action(
     "token.create",
     TOKENS,
     right=Right.SIGNED_IN,
-    scope=TokenScope.OWN,
     errors=(NotPermitted,),
     status=201,
     summary="Create a token; it is shown once",
@@ -300,7 +294,6 @@ REVOKE_OWN_TOKEN = action(
     f"{TOKENS}/{{token_id}}",
     method="DELETE",
     right=Right.SIGNED_IN,
-    scope=TokenScope.OWN,
     errors=(NotFound,),
     summary="Revoke a token",
     command="account revoke-token",
@@ -311,7 +304,6 @@ LIST_ALL_TOKENS = action(
     ALL_TOKENS,
     method="GET",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(NotFound,),
     summary="List the tokens of every account",
     tag="accounts",
@@ -322,7 +314,6 @@ CREATE_TOKEN_FOR = action(
     "token.create-for",
     f"{ALL_TOKENS}/{{account}}",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(NotFound, NotPermitted),
     status=201,
     summary="Create a token for an account; it is shown once",
@@ -335,7 +326,6 @@ REVOKE_TOKEN_OF = action(
     "token.revoke-of",
     f"{ALL_TOKENS}/{{account}}/{{token_id}}/revoke",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(NotFound,),
     summary="Revoke a token of an account",
     tag="accounts",

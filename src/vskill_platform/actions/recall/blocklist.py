@@ -9,7 +9,7 @@ import msgspec
 from vskill_client.wire.base import ActionRequest, Wire, iso_time
 from vskill_core.errors import InvalidInput, NotFound
 from vskill_core.findings import Severity
-from vskill_platform.actions.action import Services, action
+from vskill_platform.actions.action import NoParameters, Services, action
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -23,7 +23,6 @@ from vskill_platform.domain.blocklist import (
     parse_target,
     place_target,
 )
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef
 from vskill_platform.stages.rescan import request_rescan
 from vskill_platform.store.recall.blocklist import add_block, find_hits, list_blocks, remove_block
@@ -78,10 +77,6 @@ class LiftBlock(ActionRequest, frozen=True, kw_only=True):
     target: TargetText
     #: why; kept in the audit
     reason: Reason
-
-
-class ListBlocks(ActionRequest, frozen=True, kw_only=True):
-    """Every entry."""
 
 
 class BlockEntryView(Wire, frozen=True):
@@ -235,7 +230,7 @@ async def _listed_target(actor: Principal, request: LiftBlock) -> BlockTarget | 
     return written if await find_hits((written,)) else None
 
 
-async def list_entries(_request: ListBlocks) -> BlockEntryList:
+async def list_entries(_request: NoParameters) -> BlockEntryList:
     found = sorted(await list_blocks(), key=lambda entry: (-entry.discovered_at, entry.target))
     return BlockEntryList(tuple(map(_entry_view, found)))
 
@@ -256,7 +251,6 @@ BLOCK = action(
     "block.add",
     ENTRIES,
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     summary="Block a place, a repository, a content or a name",
     about="It is effective at once: what is queued ends as BLOCKED, and live versions are taken down. A block that "
     "hits nothing is refused unless `ahead` is set; such a block taints no other skill.",
@@ -266,7 +260,6 @@ LIFT = action(
     "block.remove",
     f"{ENTRIES}/lift",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     errors=(NotFound,),
     summary="Lift a block",
     about="Blocked submissions that no other entry hits run again. Every version that the block took down comes back "
@@ -278,7 +271,6 @@ BLOCKS = action(
     ENTRIES,
     method="GET",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     summary="List every entry of the blocklist with who added it",
 )
 

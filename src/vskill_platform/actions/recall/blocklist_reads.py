@@ -25,7 +25,6 @@ from vskill_platform.actions.skills.blocked_skills import current_blocklist
 from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.actions.visibility import audiences_of, document_reader
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind, name_target
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.recall.block_index import Blocklist, all_targets
 from vskill_platform.domain.skills.revocation import RevokedVersion
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef
@@ -300,7 +299,6 @@ READ_BLOCKLIST = action(
     "/api/v1/blocklist",
     method="GET",
     right=Right.READER,
-    scope=TokenScope.READ,
     keep=Keep.BY_TAG,
     summary="Read the blocklist, or search it",
     command="",
@@ -311,7 +309,6 @@ CHECK_BLOCKLIST = action(
     "/api/v1/blocklist/check",
     method="GET",
     right=Right.READER,
-    scope=TokenScope.READ,
     summary="Ask whether a skill is blocked, refused or tainted",
     command="",
 )

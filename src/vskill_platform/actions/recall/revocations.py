@@ -22,7 +22,6 @@ from vskill_platform.actions.visibility import audiences_of, document_reader, na
 from vskill_platform.domain.audience import Everything
 from vskill_platform.domain.blocklist import BlockEntry
 from vskill_platform.domain.people.namespace import MOST_NAMESPACE, namespace_audiences
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.revocation import (
     Revocation,
@@ -270,7 +269,6 @@ READ_LIST = action_for(
     skills_calls.READ_LIST,
     route_by_hand=True,
     right=Right.READER,
-    scope=TokenScope.READ,
     errors=(NotFound,),
     media=ENVELOPE_TYPE,
     summary="Read the signed list of withdrawn versions",
@@ -282,7 +280,6 @@ FOLLOW = action(
     "/api/v1/revocations",
     method="GET",
     right=Right.READER,
-    scope=TokenScope.READ,
     keep=Keep.BY_TAG,
     summary="Follow which versions are withdrawn and restored",
     about="Ask again with `after` from the last answer. Events about skills that you may not read are left out.",

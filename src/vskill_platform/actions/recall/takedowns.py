@@ -15,7 +15,6 @@ from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.actions.skills.versions import state_of
 from vskill_platform.domain.blocklist import BlockEntry
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.skills import skill_changes
 from vskill_platform.domain.skills.skill import PublishedSkill, StatusRole, VersionRef, VersionStatus
 from vskill_platform.domain.submissions import submission
@@ -151,7 +150,6 @@ TAKE_DOWN = action(
     "skill.takedown",
     "/api/v1/skills/{skill}/take-down",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     errors=(NotFound, Ambiguous, VersionStatusError),
     summary="Take a published skill down, or one version of it",
     about="Nobody can install it any more. Only a reviewer can restore it.",
@@ -162,7 +160,6 @@ RESTORE = action(
     "skill.restore",
     "/api/v1/skills/{skill}/restore",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     errors=(NotFound, NotPermitted, Ambiguous, VersionStatusError, Blocked),
     summary="Restore a skill or version that was taken down",
     about="A blocked version stays down: lift the block first.",

@@ -16,7 +16,6 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions.submissions import object_of, view_of
 from vskill_platform.domain.messages import Send
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.submissions import submission
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Appeal, Step, Submission
@@ -124,7 +123,6 @@ APPEAL = action(
     "submission.appeal",
     f"{SUBMISSIONS}/{{submission_id}}/appeal",
     right=Right.SUBMITTER,
-    scope=TokenScope.SUBMIT,
     acts_on=object_of,
     errors=(NotFound, TransitionError),
     allowance=Allowance.REPORTS,

@@ -17,7 +17,6 @@ from vskill_platform.actions.review.review_queue import REVIEW
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions.submissions import CANCEL, CancelSubmission, RerunSubmission
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.submissions.states import State, may_move
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.store.people.audit import note
@@ -141,7 +140,6 @@ BULK = action(
     "review.bulk",
     f"{REVIEW}/bulk",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     summary="Decide about many submissions at once",
     about="Each item names the run and the digest that were looked at. What has changed since is left alone.",
     command="",

@@ -17,7 +17,6 @@ from vskill_platform.actions.review.review import DecideSubmission, require_same
 from vskill_platform.actions.review.review_queue import REVIEW
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions.submissions import object_of, view_of
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.submissions import submission
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Step, Submission
@@ -84,7 +83,6 @@ REQUEST_CHANGE = action(
     "review.request_change",
     f"{REVIEW}/{{submission_id}}/request-change",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     errors=(NotFound, NotPermitted, TransitionError),
     summary="Ask the author of a submission for a change",
     about="The reason is the question; the author sees it. The submission waits for the author, who submits a changed "
@@ -95,7 +93,6 @@ WITHDRAW_REQUEST = action(
     "review.withdraw_request",
     f"{REVIEW}/{{submission_id}}/withdraw-request",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     errors=(NotFound, TransitionError),
     summary="Withdraw a request for a change",
     about="The submission waits for a reviewer again.",
@@ -105,7 +102,6 @@ ANSWER = action(
     "submission.answer",
     f"{SUBMISSIONS}/{{submission_id}}/answer",
     right=Right.SUBMITTER,
-    scope=TokenScope.SUBMIT,
     acts_on=object_of,
     errors=(NotFound, TransitionError),
     allowance=Allowance.REPORTS,

@@ -16,7 +16,6 @@ from vskill_platform.actions.recall.blocklist import DEFAULT_SEVERITY, BlockReac
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain.audience import PUBLIC
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.stages.rescan import request_rescan
 from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.review.reports import (
@@ -224,7 +223,6 @@ FILE = action(
     "report.file",
     "/api/v1/skills/{skill}/reports",
     right=Right.ANYONE,
-    scope=TokenScope.SUBMIT,
     errors=(NotFound,),
     allowance=Allowance.REPORTS,
     status=201,
@@ -238,7 +236,6 @@ UPHOLD = action(
     "report.uphold",
     f"{REPORTS}/{{report_id}}/uphold",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     errors=(NotFound, TransitionError),
     summary="Uphold a report",
     about="With `block`, the target is blocked in the same commit, and live versions are taken down.",
@@ -248,7 +245,6 @@ DISMISS = action(
     "report.dismiss",
     f"{REPORTS}/{{report_id}}/dismiss",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     errors=(NotFound, TransitionError),
     summary="Dismiss a report",
 )
@@ -258,7 +254,6 @@ FILED = action(
     REPORTS,
     method="GET",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     summary="List reports: open ones by skill, others the latest first",
 )
 

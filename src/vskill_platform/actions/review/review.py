@@ -29,7 +29,6 @@ from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions.findings import ordered_findings, report_of
 from vskill_platform.actions.submissions.submissions import rerun, view_of
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.skills.skill import Certification
 from vskill_platform.domain.submissions import submission
 from vskill_platform.domain.submissions.states import State
@@ -191,7 +190,6 @@ APPROVE = action(
     "review.approve",
     f"{REVIEW}/{{submission_id}}/approve",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     errors=(NotFound, NotPermitted, TransitionError),
     summary="Approve a submission and publish its stored content",
 )
@@ -200,7 +198,6 @@ REJECT = action(
     "review.reject",
     f"{REVIEW}/{{submission_id}}/reject",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     errors=(NotFound, NotPermitted, TransitionError),
     summary="Reject a submission",
 )
@@ -210,7 +207,6 @@ LOOK_AGAIN = action(
     "review.again",
     f"{REVIEW}/{{submission_id}}/again",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     errors=(NotFound, TransitionError, Blocked),
     summary="Start a new run, or make a waiting one due now",
     about="Like `submission rerun`, but needs the scope `review`.",

@@ -19,7 +19,6 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.review.live_reviews import list_live_reviews
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.review.review_risk import risk_of
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
@@ -193,7 +192,6 @@ WAITING = action(
     REVIEW,
     method="GET",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     summary="List submissions that wait for a reviewer, the most urgent first",
 )
 

@@ -23,7 +23,6 @@ from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skills.blocked_skills import current_blocklist, leave_out_blocked
 from vskill_platform.actions.skills.skill_views import card
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.skills.catalogue import Facets, Filter, SkillHits, SkillPage, Sort
 from vskill_platform.domain.skills.skill import Certification, PublishedSkill, PublishedSkillSummary
 from vskill_platform.store.skills import catalogue
@@ -195,7 +194,6 @@ LIST_SKILLS = action(
     SKILLS,
     method="GET",
     right=Right.READER,
-    scope=TokenScope.READ,
     keep=Keep.UNTIL_CHANGE,
     summary="List published skills",
     mcp="search_skills",
@@ -204,7 +202,6 @@ SEARCH_SKILLS = action_for(
     search_skills,
     skills_calls.SEARCH_SKILLS,
     right=Right.READER,
-    scope=TokenScope.READ,
     keep=Keep.UNTIL_CHANGE,
     summary="Search skills by words",
     about="Blocked and withdrawn skills are included, marked and listed last.",
@@ -217,7 +214,6 @@ COUNT_SKILLS = action(
     f"{SKILLS}/facets",
     method="GET",
     right=Right.READER,
-    scope=TokenScope.READ,
     keep=Keep.UNTIL_CHANGE,
     summary="Count published skills by category, certification, trust, agent and licence",
     command="",

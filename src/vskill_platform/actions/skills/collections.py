@@ -9,7 +9,7 @@ import msgspec
 from vskill_client.wire.base import ActionRequest, SkillName, Wire, iso_time
 from vskill_client.wire.skills import CollectionName
 from vskill_core.errors import Conflict, InvalidInput, NotFound
-from vskill_platform.actions.action import Services, action
+from vskill_platform.actions.action import NoParameters, Services, action
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -24,7 +24,6 @@ from vskill_platform.domain.people.namespace import (
     common_audiences,
     namespace_in,
 )
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.ledger.kv.entries import Settled
 from vskill_platform.records import readable
@@ -72,10 +71,6 @@ class CollectionsAnswer(Wire, frozen=True):
     unreadable: int
 
 
-class ListCollections(ActionRequest, frozen=True, kw_only=True):
-    """All collections."""
-
-
 class CreateCollection(ActionRequest, frozen=True, kw_only=True):
     """A new, empty collection."""
 
@@ -109,7 +104,7 @@ class DeleteCollection(ActionRequest, frozen=True, kw_only=True):
     reason: Reason
 
 
-async def list_all(services: Services, reader: Principal, _request: ListCollections) -> CollectionsAnswer:
+async def list_all(services: Services, reader: Principal, _request: NoParameters) -> CollectionsAnswer:
     found = await read_collections(services, reader)
     return CollectionsAnswer(tuple(map(_view, found.items)), found.skipped)
 
@@ -246,7 +241,6 @@ LIST_COLLECTIONS = action(
     COLLECTIONS,
     method="GET",
     right=Right.ANYONE,
-    scope=TokenScope.READ,
     summary="List the collections that you may read, with their skills",
 )
 CREATE_COLLECTION = action(
@@ -254,7 +248,6 @@ CREATE_COLLECTION = action(
     "collection.create",
     COLLECTIONS,
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(Conflict,),
     status=201,
     summary="Make an empty collection",
@@ -265,7 +258,6 @@ ADD_SKILLS = action(
     "collection.add",
     f"{_ONE}/add",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(NotFound, Conflict),
     summary="Add skills to a collection",
 )
@@ -274,7 +266,6 @@ REMOVE_SKILLS = action(
     "collection.remove",
     f"{_ONE}/remove",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(NotFound, Conflict),
     summary="Remove skills from a collection",
 )
@@ -283,7 +274,6 @@ DELETE_COLLECTION = action(
     "collection.delete",
     f"{_ONE}/delete",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(NotFound, Conflict),
     status=204,
     summary="Delete a collection; its skills stay as they are",

@@ -24,7 +24,6 @@ from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skills.installs import count_install_of
 from vskill_platform.actions.skills.skill_contents import read_attestation, read_files
 from vskill_platform.actions.skills.skill_names import find_installable, find_skill
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.store.recall.attestations import public_keys, remember_signer
 
 
@@ -62,7 +61,6 @@ DOWNLOAD = action_for(
     skills_calls.DOWNLOAD,
     route_by_hand=True,
     right=Right.READER,
-    scope=TokenScope.READ,
     errors=(Ambiguous, Blocked, NotFound, Withdrawn),
     media=TAR_TYPE,
     summary="Download a version as an archive",
@@ -73,7 +71,6 @@ ATTESTATION = action_for(
     skills_calls.ATTESTATION,
     route_by_hand=True,
     right=Right.READER,
-    scope=TokenScope.READ,
     errors=(Blocked, NotFound),
     media=ENVELOPE_TYPE,
     summary="Read the signed attestation of a version",
@@ -84,7 +81,6 @@ KEYS = action_for(
     skills_calls.KEYS,
     route_by_hand=True,
     right=Right.ANYONE,
-    scope=TokenScope.READ,
     summary="Read the public signing keys as a key set",
     command="verify",
 )
@@ -93,7 +89,6 @@ COUNT_INSTALL = action_for(
     skills_calls.COUNT_INSTALL,
     route_by_hand=True,
     right=Right.READER,
-    scope=TokenScope.READ,
     errors=(Ambiguous, NotFound),
     allowance=Allowance.INSTALLS,
     status=201,

@@ -11,7 +11,6 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skills.collections import read_collection
 from vskill_platform.actions.skills.skill_names import find_installable, find_skill
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.store.recall.attestations import get_attestation
 
 MOST_LOCKED = 500
@@ -50,7 +49,6 @@ LOCK = action_for(
     lock,
     skills_calls.LOCK,
     right=Right.READER,
-    scope=TokenScope.READ,
     errors=(Ambiguous, Blocked, NotFound, Withdrawn),
     summary="Lock skills to their versions, digests and attestations",
     command="lock",

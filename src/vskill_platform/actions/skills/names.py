@@ -13,7 +13,6 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.skills.names import listed_name
 from vskill_platform.store.skills.names import release_name
 
@@ -51,7 +50,6 @@ RELEASE_NAME = action(
     "name.release",
     "/api/v1/skills/{skill}/release-name",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(NotFound, Ambiguous),
     summary="Take a short name from the skill that holds it",
     about="Whoever installed the skill by that name gets no updates by it. The skill gets its next best name.",

@@ -16,7 +16,6 @@ from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.actions.skills.versions import object_of
 from vskill_platform.domain.people.namespace import Namespace, Visibility, namespace_in
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.ledger.kv.entries import Operation, Put
 from vskill_platform.records import persist
@@ -146,7 +145,6 @@ NARROW_SKILL = action(
     "skill.narrow",
     f"{_SKILL}/narrow",
     right=Right.MAINTAINER,
-    scope=TokenScope.OWN,
     acts_on=object_of,
     errors=(NotFound, Ambiguous),
     summary="Let fewer people read a skill than its namespace",
@@ -158,7 +156,6 @@ WIDEN_SKILL = action(
     "skill.widen",
     f"{_SKILL}/widen",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     errors=(NotFound, Ambiguous),
     summary="Make a skill as readable as its namespace",
     tag="namespaces",

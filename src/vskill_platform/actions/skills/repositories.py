@@ -12,7 +12,6 @@ from vskill_platform.actions.people.owners import RepositoryRequest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.wire import maybe_time
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.stages.repo_check import ask_for_check
 from vskill_platform.store.people.audit import note
 from vskill_platform.store.repo_health import Reach, RepoHealth, get_health, list_health
@@ -135,7 +134,6 @@ LIST_REPOSITORIES = action(
     REPOSITORIES,
     method="GET",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     summary="List repositories as their last check found them",
     command="repo list",
 )
@@ -145,7 +143,6 @@ SHOW_REPOSITORY = action(
     f"{REPOSITORIES}/health",
     method="GET",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     errors=(NotFound,),
     summary="Show what the last check of a repository found",
     command="repo health",
@@ -155,7 +152,6 @@ CHECK_REPOSITORY = action(
     "repository.check",
     f"{REPOSITORIES}/check",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     summary="Check a repository as soon as a worker is free",
     about="A new commit starts new runs of its skills.",
     command="repo check",

@@ -17,7 +17,6 @@ from vskill_platform.actions.skills.blocked_skills import current_blocklist
 from vskill_platform.actions.skills.skill_names import find_installable, find_skill
 from vskill_platform.actions.skills.skill_views import VersionsAnswer, version_views
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion, VersionRef
 from vskill_platform.store.recall.attestations import get_attestation
 from vskill_platform.store.skills import skills
@@ -125,7 +124,6 @@ LIST_FILES = action(
     f"{_SKILL}/files",
     method="GET",
     right=Right.READER,
-    scope=TokenScope.READ,
     errors=(NotFound, Ambiguous, Blocked, Withdrawn),
     keep=Keep.BY_TAG,
     summary="List the files of a version",
@@ -136,7 +134,6 @@ LIST_VERSIONS = action(
     f"{_SKILL}/versions",
     method="GET",
     right=Right.READER,
-    scope=TokenScope.READ,
     errors=(NotFound, Ambiguous),
     keep=Keep.BY_TAG,
     summary="List the versions of a skill, newest first",

@@ -15,7 +15,6 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right
 from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.skills import skill_changes
 from vskill_platform.domain.skills.skill import PublishedSkill, StatusRole, VersionRef
 from vskill_platform.domain.submissions import submission
@@ -129,7 +128,6 @@ SHOW_SKILL = action_for(
     show,
     skills_calls.SHOW_SKILL,
     right=Right.READER,
-    scope=TokenScope.READ,
     errors=(NotFound, Ambiguous),
     summary="Show a skill with the status of every version, withdrawn ones too",
 )
@@ -138,7 +136,6 @@ YANK = action(
     "skill.yank",
     f"{_SKILL}/versions/{{version}}/yank",
     right=Right.MAINTAINER,
-    scope=TokenScope.OWN,
     acts_on=object_of,
     errors=(NotFound, Ambiguous, VersionStatusError),
     summary="Withdraw a version",
@@ -150,7 +147,6 @@ UNYANK = action(
     "skill.unyank",
     f"{_SKILL}/versions/{{version}}/unyank",
     right=Right.MAINTAINER,
-    scope=TokenScope.OWN,
     acts_on=object_of,
     errors=(NotFound, Ambiguous, VersionStatusError, Blocked),
     summary="Bring a withdrawn version back",
@@ -162,7 +158,6 @@ DELETE = action(
     "skill.delete",
     f"{_SKILL}/delete",
     right=Right.MAINTAINER,
-    scope=TokenScope.OWN,
     acts_on=object_of,
     errors=(NotFound, Ambiguous),
     summary="Delete a skill: withdraw every version and end its submission",

@@ -17,7 +17,6 @@ from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skills.capabilities import card_view
 from vskill_platform.actions.submissions.submissions import object_of
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.submissions.attempts import EXHAUSTED
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
@@ -125,7 +124,6 @@ FINDINGS = action_for(
     findings,
     findings_calls.FINDINGS,
     right=Right.READER,
-    scope=TokenScope.READ,
     acts_on=object_of,
     errors=(NotFound,),
     summary="Read the findings of a run, with file, line and remedy",
@@ -136,7 +134,6 @@ SARIF = action(
     f"{SUBMISSIONS}/{{submission_id}}/sarif",
     method="GET",
     right=Right.READER,
-    scope=TokenScope.READ,
     acts_on=object_of,
     errors=(NotFound,),
     media=SARIF_TYPE,

@@ -19,7 +19,6 @@ from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions.findings import remedies_of
 from vskill_platform.actions.submissions.submission_views import submission_card
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.submissions.submission import EntryPoint, Submission
 from vskill_platform.store.submissions.hand_ins import (
     HandedIn,
@@ -120,7 +119,6 @@ SHOW_HAND_IN = action(
     "/api/v1/hand-ins/{hand_in_id}",
     method="GET",
     right=Right.ANYONE,
-    scope=TokenScope.READ,
     errors=(NotFound,),
     summary="Read what one request submitted, and where each skill stands now",
     about="Kept for 90 days. Skills that you may not read are left out.",

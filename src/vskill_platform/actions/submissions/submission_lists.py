@@ -12,7 +12,6 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions.submission_views import position_view, submission_card
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.submissions.states import State, StateCategory, states_in
 from vskill_platform.queue.outlook import look_ahead
 from vskill_platform.store.submissions.statistics import recent_activity, waiting_line
@@ -137,7 +136,6 @@ LIST = action(
     SUBMISSIONS,
     method="GET",
     right=Right.ANYONE,
-    scope=TokenScope.READ,
     errors=(NotSignedIn,),
     summary="List submissions",
 )
@@ -147,7 +145,6 @@ POSITIONS = action(
     f"{SUBMISSIONS}/positions",
     method="GET",
     right=Right.ANYONE,
-    scope=TokenScope.READ,
     summary="Read the queue positions of submissions",
     command="",
 )

@@ -23,7 +23,6 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right
 from vskill_platform.actions.submissions.submission_views import position_view, stats_view, submission_view
 from vskill_platform.actions.visibility import audiences_of, viewer_for
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.submissions import submission
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Rerun, Step, Submission
@@ -179,7 +178,6 @@ SHOW = action_for(
     show,
     submissions_calls.SHOW,
     right=Right.READER,
-    scope=TokenScope.READ,
     acts_on=object_of,
     errors=(NotFound,),
     summary="Read one submission with its history",
@@ -189,7 +187,6 @@ RUNS = action_for(
     runs,
     submissions_calls.RUNS,
     right=Right.READER,
-    scope=TokenScope.READ,
     acts_on=object_of,
     errors=(NotFound,),
     summary="Read the runs of a submission, the latest first",
@@ -198,7 +195,6 @@ STATS = action_for(
     stats,
     submissions_calls.STATS,
     right=Right.READER,
-    scope=TokenScope.READ,
     summary="Count submissions by state",
     command="status",
 )
@@ -207,7 +203,6 @@ CANCEL = action(
     "submission.cancel",
     f"{SUBMISSIONS}/{{submission_id}}/cancel",
     right=Right.SUBMITTER,
-    scope=TokenScope.SUBMIT,
     acts_on=object_of,
     errors=(NotFound, TransitionError),
     summary="Cancel a submission",
@@ -217,7 +212,6 @@ RERUN = action(
     "submission.rerun",
     f"{SUBMISSIONS}/{{submission_id}}/rerun",
     right=Right.SUBMITTER,
-    scope=TokenScope.SUBMIT,
     acts_on=object_of,
     errors=(NotFound, TransitionError, Blocked),
     summary="Run a submission again",

@@ -7,13 +7,12 @@ import msgspec
 
 from vskill_client.wire.base import ActionRequest, SkillName, Wire, iso_time
 from vskill_core.errors import InvalidInput, NotFound, PlatformError, RateLimited
-from vskill_platform.actions.action import Services, action
+from vskill_platform.actions.action import NoParameters, Services, action
 from vskill_platform.actions.checks import Cursor, PageSize
 from vskill_platform.actions.people.account import own_name
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.telling.notification import AccountChoices, Notification, Topic, topics_heard
 from vskill_platform.store.people.accounts import get_user
 from vskill_platform.store.skills.skills import find_by_name
@@ -92,10 +91,6 @@ class ListNotifications(ActionRequest, frozen=True, kw_only=True):
     limit: PageSize = 50
 
 
-class OwnNotifications(ActionRequest, frozen=True, kw_only=True):
-    """All notifications of the account that asks."""
-
-
 class SetAddress(ActionRequest, frozen=True, kw_only=True):
     """Where the daily mail goes."""
 
@@ -154,11 +149,11 @@ def _view(one: Notification, seen_at: int) -> NotificationView:
     )
 
 
-async def read_all(actor: Principal, _request: OwnNotifications) -> None:
+async def read_all(actor: Principal, _request: NoParameters) -> None:
     await mark_read(own_name(actor))
 
 
-async def show_mail(actor: Principal, _request: OwnNotifications) -> MailSettings:
+async def show_mail(actor: Principal, _request: NoParameters) -> MailSettings:
     return _mail_settings((await read_choices(own_name(actor)))[0])
 
 
@@ -193,7 +188,7 @@ def _topics(reader: Principal) -> frozenset[Topic]:
     return topics_heard(reads_all=reader.is_reviewer, operates=reader.is_admin)
 
 
-async def list_watches(actor: Principal, _request: OwnNotifications) -> WatchesAnswer:
+async def list_watches(actor: Principal, _request: NoParameters) -> WatchesAnswer:
     return _watches((await read_choices(own_name(actor)))[0].watched)
 
 
@@ -232,7 +227,6 @@ LIST_NOTIFICATIONS = action(
     NOTIFICATIONS,
     method="GET",
     right=Right.SIGNED_IN,
-    scope=TokenScope.READ,
     summary="List your notifications",
     about="Only those about what you may read now.",
 )
@@ -241,7 +235,6 @@ READ_NOTIFICATIONS = action(
     "notification.read",
     f"{NOTIFICATIONS}/read",
     right=Right.SIGNED_IN,
-    scope=TokenScope.OWN,
     status=204,
     summary="Mark your notifications as read",
 )
@@ -251,7 +244,6 @@ SHOW_MAIL = action(
     f"{NOTIFICATIONS}/settings",
     method="GET",
     right=Right.SIGNED_IN,
-    scope=TokenScope.READ,
     summary="Show where your daily mail goes",
 )
 SET_MAIL = action(
@@ -259,7 +251,6 @@ SET_MAIL = action(
     "notification.mail",
     f"{NOTIFICATIONS}/mail",
     right=Right.SIGNED_IN,
-    scope=TokenScope.OWN,
     errors=(RateLimited,),
     summary="Set the address that your notifications are mailed to once a day",
     about="A code is mailed there; mail goes there once you have confirmed it. An empty address ends the mail.",
@@ -269,7 +260,6 @@ CONFIRM_MAIL = action(
     "notification.confirm",
     f"{NOTIFICATIONS}/mail/confirm",
     right=Right.SIGNED_IN,
-    scope=TokenScope.OWN,
     summary="Confirm the address by the code that was mailed there",
 )
 LIST_WATCHES = action(
@@ -278,7 +268,6 @@ LIST_WATCHES = action(
     WATCHES,
     method="GET",
     right=Right.SIGNED_IN,
-    scope=TokenScope.READ,
     summary="List the skills and namespaces that you watch",
 )
 ADD_WATCH = action(
@@ -286,7 +275,6 @@ ADD_WATCH = action(
     "watch.add",
     WATCHES,
     right=Right.SIGNED_IN,
-    scope=TokenScope.OWN,
     errors=(NotFound,),
     summary="Watch a skill or a namespace",
     about="You are told of new, withdrawn, yanked and restored versions, from now on.",
@@ -296,7 +284,6 @@ REMOVE_WATCH = action(
     "watch.remove",
     f"{WATCHES}/remove",
     right=Right.SIGNED_IN,
-    scope=TokenScope.OWN,
     errors=(NotFound,),
     summary="Stop watching a skill or a namespace",
 )

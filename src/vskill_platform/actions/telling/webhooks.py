@@ -6,10 +6,9 @@ import msgspec
 
 from vskill_client.wire.base import ActionRequest, Wire, iso_time
 from vskill_core.errors import NotFound
-from vskill_platform.actions.action import action
+from vskill_platform.actions.action import NoParameters, action
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.notifications.notices import NoticeType
 from vskill_platform.notifications.subscriptions import subscribe
 from vskill_platform.store.telling.webhooks import Webhook, list_webhooks, remove_webhook
@@ -42,10 +41,6 @@ class NewWebhook(Wire, frozen=True):
     secret: str
 
 
-class ListWebhooks(ActionRequest, frozen=True, kw_only=True):
-    """All webhooks."""
-
-
 class AddWebhook(ActionRequest, frozen=True, kw_only=True):
     """An address, and what it wants to hear of."""
 
@@ -61,7 +56,7 @@ class RemoveWebhook(ActionRequest, frozen=True, kw_only=True):
     webhook_id: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 
 
-async def list_all(_request: ListWebhooks) -> WebhooksAnswer:
+async def list_all(_request: NoParameters) -> WebhooksAnswer:
     return WebhooksAnswer(tuple(map(_view, await list_webhooks())))
 
 
@@ -84,7 +79,6 @@ LIST_WEBHOOKS = action(
     WEBHOOKS,
     method="GET",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     summary="List webhooks",
 )
 ADD_WEBHOOK = action(
@@ -92,7 +86,6 @@ ADD_WEBHOOK = action(
     "webhook.add",
     WEBHOOKS,
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     status=201,
     summary="Add a webhook",
     about="The answer shows the secret that signs deliveries, only this once.",
@@ -103,7 +96,6 @@ REMOVE_WEBHOOK = action(
     f"{WEBHOOKS}/{{webhook_id}}",
     method="DELETE",
     right=Right.ADMIN,
-    scope=TokenScope.ADMIN,
     errors=(NotFound,),
     status=204,
     summary="Remove a webhook",

@@ -11,7 +11,6 @@ from vskill_platform.actions.checks import Digest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.external_scan.dispatch import provider_names
 from vskill_platform.store.contents import may_read_content
 from vskill_platform.store.external_scans import (
@@ -146,7 +145,6 @@ LIST_EXTERNAL_SCANS = action(
     EXTERNAL_SCANS,
     method="GET",
     right=Right.READER,
-    scope=TokenScope.READ,
     summary="Read what other analysers say about one content",
     command="",
 )
@@ -156,7 +154,6 @@ READ_EXTERNAL_SCAN = action(
     f"{EXTERNAL_SCANS}/{{provider}}",
     method="GET",
     right=Right.READER,
-    scope=TokenScope.READ,
     errors=(NotFound,),
     summary="Read one analyser's report",
     command="",

@@ -1,17 +1,12 @@
 """How often each rule of the scanner fired here, and how often reviewers agreed with it. Counts only, over everything:
 they name no skill, and reviewers alone read them."""
 
-from vskill_client.wire.base import ActionRequest, Wire
-from vskill_platform.actions.action import action
+from vskill_client.wire.base import Wire
+from vskill_platform.actions.action import NoParameters, action
 from vskill_platform.actions.rights import Right
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.store.verdicts.rule_figures import RuleFigures, read_rule_figures
 from vskill_scan.rules import structure
 from vskill_scan.rules.ruleset import bundled_rules
-
-
-class ListRuleFigures(ActionRequest, frozen=True, kw_only=True):
-    """Every rule."""
 
 
 class RuleFigureView(Wire, frozen=True):
@@ -39,7 +34,7 @@ class RuleFiguresAnswer(Wire, frozen=True):
     rules: tuple[RuleFigureView, ...]
 
 
-async def list_rule_figures(_request: ListRuleFigures) -> RuleFiguresAnswer:
+async def list_rule_figures(_request: NoParameters) -> RuleFiguresAnswer:
     figures = await read_rule_figures()
     known = _known_rules()
     views = [
@@ -70,7 +65,6 @@ RULE_FIGURES = action(
     "/api/v1/rules",
     method="GET",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     summary="List how often each rule fired here, and how often reviewers agreed",
     command="review rules",
 )

@@ -25,7 +25,6 @@ from vskill_platform.actions.submissions.findings import finding_view, note_view
 from vskill_platform.domain import keys
 from vskill_platform.domain.evidence import JudgeWords, words_of
 from vskill_platform.domain.judges import rank_judges
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef, VersionStatus
 from vskill_platform.domain.verdicts.verdict_words import VerdictWords, words_for_blocked, words_for_scan
@@ -272,7 +271,6 @@ SECURITY = action(
     "/api/v1/skills/{skill}/security",
     method="GET",
     right=Right.READER,
-    scope=TokenScope.READ,
     errors=(NotFound, Ambiguous),
     keep=Keep.BY_TAG,
     summary="Read the security report of a version",

@@ -16,7 +16,6 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain import keys
-from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.skills.skill import VersionStatus
 from vskill_platform.domain.submissions.attempts import EXHAUSTED
 from vskill_platform.domain.submissions.states import State
@@ -202,7 +201,6 @@ SUPPRESS = action(
     "suppression.add",
     f"{SUPPRESSIONS}/{{digest}}/{{rule}}",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     errors=(NotFound,),
     summary="Suppress a rule for one content",
     about="The rule no longer counts for exactly these bytes. Submissions of these bytes that wait for a reviewer, "
@@ -214,7 +212,6 @@ UNSUPPRESS = action(
     "suppression.remove",
     f"{SUPPRESSIONS}/{{digest}}/{{rule}}/remove",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     errors=(NotFound,),
     summary="Let a rule count again for one content",
     about="Live versions with these bytes are judged again at once.",
@@ -226,7 +223,6 @@ SUPPRESSED = action(
     SUPPRESSIONS,
     method="GET",
     right=Right.REVIEWER,
-    scope=TokenScope.REVIEW,
     summary="List suppressed rules, including removed suppressions",
     command="review suppressions",
 )

@@ -4,7 +4,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from vskill_core.errors import NotFound
-from vskill_platform.actions.verdicts.rule_figures import RULE_FIGURES, ListRuleFigures
+from vskill_platform.actions.action import NoParameters
+from vskill_platform.actions.verdicts.rule_figures import RULE_FIGURES
 from vskill_platform.web.documents import DOCUMENTS, sections
 from vskill_platform.web.drawing.markdown import Style, render_aside
 from vskill_platform.web.principal import principal_of, services_of
@@ -34,7 +35,7 @@ async def document(request: Request) -> Response:
     shown = await render_aside(found.text, style)
     reader, figures = principal_of(request), None
     if path == RULES_PAGE and RULE_FIGURES.allows(reader):
-        figures = await RULE_FIGURES(services_of(request), reader, ListRuleFigures())
+        figures = await RULE_FIGURES(services_of(request), reader, NoParameters())
     return render(request, "docs_page.html", document=found, body=shown, sections=sections(), found=figures)
 
 

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from vskill_client.wire.base import iso_time
 from vskill_core.identity import MAX_URL
+from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.people.account import (
     CHANGE_PASSWORD,
     SIGN_OUT_EVERYWHERE,
@@ -21,7 +22,6 @@ from vskill_platform.actions.people.tokens import (
     DEFAULT_DAYS,
     LIST_OWN_TOKENS,
     REVOKE_OWN_TOKEN,
-    OwnTokens,
 )
 from vskill_platform.actions.submissions.submission_lists import own_submissions
 from vskill_platform.actions.wire import Asked
@@ -51,7 +51,7 @@ async def show(request: Request) -> Response:
         request,
         "account.html",
         user=user,
-        tokens=(await LIST_OWN_TOKENS(services, reader, OwnTokens())).tokens,
+        tokens=(await LIST_OWN_TOKENS(services, reader, NoParameters())).tokens,
         submissions=submissions.items,
         after=submissions.after,
         owned=await read_owned(services, reader.name),

@@ -4,12 +4,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_core.plural import counted
+from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.people.access import (
     CHANGE_ACCESS,
     PREVIEW_ACCESS,
     SHOW_ACCESS,
     PreviewAccess,
-    ShowAccess,
 )
 from vskill_platform.actions.people.teams import (
     ADD_TO_TEAM,
@@ -38,7 +38,7 @@ class AccessQuery(Asked, frozen=True):
 async def access(request: Request) -> Response:
     services, reader = services_of(request), principal_of(request)
     asked = query_of(request, AccessQuery)
-    found = await SHOW_ACCESS(services, reader, ShowAccess())
+    found = await SHOW_ACCESS(services, reader, NoParameters())
     mode = asked.mode or found.mode
     submitters = asked.submitters or found.submitters
     is_change = (mode, submitters) != (found.mode, found.submitters)

@@ -8,6 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.people.namespaces import (
     ADD_MEMBER,
     CHANGE_VISIBILITY,
@@ -18,12 +19,11 @@ from vskill_platform.actions.people.namespaces import (
     REMOVE_MEMBER,
     SET_QUOTAS,
     SHOW_NAMESPACE,
-    ListNamespaces,
     NamespaceRequest,
     NamespaceView,
     PreviewVisibility,
 )
-from vskill_platform.actions.people.teams import LIST_TEAMS, ListTeams
+from vskill_platform.actions.people.teams import LIST_TEAMS
 from vskill_platform.actions.rights import ActionObject, Right, may
 from vskill_platform.actions.skills.narrowing import NARROW_SKILL, WIDEN_SKILL, SkillReaders
 from vskill_platform.actions.wire import Asked
@@ -71,8 +71,8 @@ async def namespaces(request: Request) -> Response:
     services, reader = services_of(request), principal_of(request)
     if wanted := query_of(request, NamespacesQuery).open.strip():
         return RedirectResponse(f"{LIST}/{quote(wanted, safe='~')}", 303)
-    found = await LIST_NAMESPACES(services, reader, ListNamespaces())
-    teams = await LIST_TEAMS(services, reader, ListTeams())
+    found = await LIST_NAMESPACES(services, reader, NoParameters())
+    teams = await LIST_TEAMS(services, reader, NoParameters())
     return _show(
         request,
         "namespaces.html",

@@ -14,7 +14,8 @@ from starlette.responses import Response
 
 from vskill_client.wire.submissions import StatsView
 from vskill_core.errors import PlatformError, StoreTimeout, StoreUnavailable
-from vskill_platform.actions.operation.queue import HEALTH, HealthAnswer, WholeQueue
+from vskill_platform.actions.action import NoParameters
+from vskill_platform.actions.operation.queue import HEALTH, HealthAnswer
 from vskill_platform.actions.operation.queue_look import (
     QueueActivity,
     QueueLook,
@@ -125,7 +126,7 @@ async def recent_health(request: Request) -> HealthAnswer:
     services = services_of(request)
     nobody = msgspec.structs.replace(ANYBODY, audiences=audiences_of(principal_of(request)))
     return await answer_recently(
-        request, "queue health", HEALTH_AGE_S, lambda: HEALTH(services, nobody, WholeQueue())
+        request, "queue health", HEALTH_AGE_S, lambda: HEALTH(services, nobody, NoParameters())
     )
 
 

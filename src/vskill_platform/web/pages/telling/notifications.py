@@ -3,6 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.telling.notifications import (
     ADD_WATCH,
     CONFIRM_MAIL,
@@ -15,7 +16,6 @@ from vskill_platform.actions.telling.notifications import (
     SHOW_MAIL,
     ListNotifications,
     MailSettings,
-    OwnNotifications,
 )
 from vskill_platform.actions.wire import Asked
 from vskill_platform.web.pages.acting import form, private_page
@@ -37,8 +37,8 @@ async def show(request: Request) -> Response:
         request,
         "notifications.html",
         found=found,
-        watches=await LIST_WATCHES(services, principal, OwnNotifications()),
-        mail=await SHOW_MAIL(services, principal, OwnNotifications()),
+        watches=await LIST_WATCHES(services, principal, NoParameters()),
+        mail=await SHOW_MAIL(services, principal, NoParameters()),
         sends_mail=bool(services.settings.smtp_url),
     )
 
