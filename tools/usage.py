@@ -10,7 +10,7 @@ tells nobody anything.
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tools.code_rules import imported_names, qualified_name
@@ -19,6 +19,8 @@ from tools.problem import Problem
 
 STRUCT = "msgspec.Struct"
 ANSWER = "vskill_client.wire.base.Wire"
+#: Fills an answer, and those inside it, from fields of a record that have the same names.
+DERIVE = "vskill_platform.actions.wire.derive"
 SETTINGS = "vskill_platform.settings.Settings"
 #: Where stored records are declared.
 RECORDS = "vskill_platform.domain."
@@ -69,6 +71,8 @@ class Declared:
     name: str
     bases: tuple[str, ...]
     fields: Mapping[str, int]
+    #: By field, the classes that its type names.
+    inside: Mapping[str, frozenset[str]]
 
 
 @dataclass
@@ -165,12 +169,20 @@ class Module:
 def _classes(module: Module) -> Iterator[Declared]:
     for node in module.classes:
         bases = tuple(filter(None, (qualified_name(base, module.names) for base in node.bases)))
-        fields = {
-            line.target.id: line.lineno
+        lines = {
+            line.target.id: line
             for line in node.body
             if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)
         }
-        yield Declared(module.path, module.names[node.name], bases, fields)
+        fields = {one: line.lineno for one, line in lines.items()}
+        inside = {one: frozenset(_named(line.annotation, module)) for one, line in lines.items()}
+        yield Declared(module.path, module.names[node.name], bases, fields, inside)
+
+
+def _named(annotation: ast.expr, module: Module) -> Iterator[str]:
+    for part in ast.walk(annotation):
+        if isinstance(part, ast.Name) and part.id in module.names:
+            yield module.names[part.id]
 
 
 def _look_at_reads(seen: Seen, module: Module) -> None:
@@ -189,8 +201,20 @@ def _look_at_calls(seen: Seen, module: Module) -> None:
         called = qualified_name(node.func, module.names)
         if called == "msgspec.structs.replace":
             seen.replaced.update(word.arg for word in node.keywords if word.arg)
+        elif called == DERIVE:
+            _derive(seen, qualified_name(node.args[0], module.names), {word.arg for word in node.keywords})
         elif called in seen.structs:
             _fill(seen, called, node)
+
+
+def _derive(seen: Seen, name: str | None, given: Collection[str | None] = ()) -> None:
+    for base in seen.ancestors(name or ""):
+        for one, inside in seen.structs[base].inside.items() if base in seen.structs else ():
+            seen.filled[base][one].add(None)
+            if one not in given:
+                seen.read.add(one)
+                for inner in inside - {base}:
+                    _derive(seen, inner)
 
 
 def _fill(seen: Seen, name: str, call: ast.Call) -> None:

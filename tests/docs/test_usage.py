@@ -89,6 +89,25 @@ def test_a_field_that_every_answer_leaves_the_same_is_reported(calls, faults):
     assert reported(view=f"{ANSWER}def f(n, d): {calls}") == faults
 
 
+DERIVED = (
+    IMPORTS + "from vskill_platform.actions.wire import derive\n"
+    "class Inner(Wire):\n    count: int\nclass Outer(Wire):\n    name: str\n    inner: Inner | None\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("call", "faults"),
+    [
+        ("derive(Outer, n)", []),
+        ("derive(Outer, n, name=n)", []),
+        ("derive(Outer, n, inner=n)", ["Thing.count", "Inner.count"]),
+    ],
+)
+def test_what_an_answer_is_derived_from_is_read_and_fills_it(call, faults):
+    view = f"{DERIVED}def f(n): Thing(n); {call}"
+    assert reported(domain=THING, view=view) == faults
+
+
 def test_an_exemption_that_is_not_needed_any_more_is_reported():
     contents = {PLACES["view"]: f"{ANSWER}def f(n): Detail(n, n, n)"}
     (problem,) = check_usage(contents, {"Card.stars": "for this test"})

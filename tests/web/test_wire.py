@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from vskill_client.wire.base import camel, camel_name, iso_time
-from vskill_platform.actions.wire import Sent, as_written, wire_names
+from vskill_client.wire.base import Wire, camel, camel_name, iso_time
+from vskill_platform.actions.wire import Sent, as_written, derive, wire_names
 from vskill_platform.domain.submissions.states import State
 
 
@@ -39,6 +39,45 @@ def test_fields_become_camel_case_and_keys_of_mappings_stay():
 @pytest.mark.parametrize(("name", "shown"), [("id", "id"), ("repo_url", "repoUrl"), ("a_b_c", "aBC")])
 def test_camel_names(name, shown):
     assert camel_name(name) == shown
+
+
+class InnerAnswer(Wire, frozen=True):
+    waiting_for: str
+    died_at: str | None
+
+
+class OuterAnswer(Wire, frozen=True):
+    inner_ones: tuple[InnerAnswer, ...]
+    at: str
+    until: str | None
+    duration_ms: int
+    state: str
+
+
+def test_an_answer_is_derived_from_a_record():
+    record = Outer({}, (Inner("github.com", 1_700_000_000_123), Inner("")), 5, 0, None)
+    assert derive(OuterAnswer, record, state="given", at="now") == OuterAnswer(
+        (InnerAnswer("github.com", "2023-11-14T22:13:20.123Z"), InnerAnswer("", None)),
+        "now",
+        None,
+        5,
+        "given",
+    )
+
+
+def test_an_answer_has_times_and_members_of_enums_as_text():
+    class Record(msgspec.Struct):
+        inner_ones: tuple[Inner, ...] = ()
+        at: int = 0
+        until: int = 1_700_000_000_123
+        duration_ms: int = 7
+        state: State = State.TIER1_SCANNING
+
+    derived = derive(OuterAnswer, Record())
+    assert derived == OuterAnswer(
+        (), "1970-01-01T00:00:00.000Z", "2023-11-14T22:13:20.123Z", 7, "TIER1_SCANNING"
+    )
+    assert type(derived.state) is str
 
 
 class Renamed(Sent, frozen=True):

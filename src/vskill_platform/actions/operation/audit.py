@@ -4,11 +4,12 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire, iso_time
+from vskill_client.wire.base import ActionRequest, Wire
 from vskill_platform.actions.action import action
 from vskill_platform.actions.checks import PageSize
 from vskill_platform.actions.rights import Right
-from vskill_platform.store.people.audit import AuditEntry, list_audit
+from vskill_platform.actions.wire import derive
+from vskill_platform.store.people.audit import list_audit
 
 
 class ReadAudit(ActionRequest, frozen=True, kw_only=True):
@@ -60,21 +61,7 @@ class AuditAnswer(Wire, frozen=True):
 
 
 async def read_audit(request: ReadAudit) -> AuditAnswer:
-    found = await list_audit(before=request.before, limit=request.limit)
-    return AuditAnswer(tuple(map(_view, found.items)), found.before, found.skipped)
-
-
-def _view(entry: AuditEntry) -> AuditView:
-    return AuditView(
-        id=entry.id,
-        at=iso_time(entry.at),
-        by=entry.by,
-        action=entry.action,
-        target=entry.target,
-        reason=entry.reason,
-        details=entry.details,
-        token=None if entry.token is None else UsedToken(entry.token.id, entry.token.name),
-    )
+    return derive(AuditAnswer, await list_audit(before=request.before, limit=request.limit))
 
 
 READ_AUDIT = action(

@@ -5,15 +5,15 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire, iso_time
+from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import Blocked, InvalidInput, NotFound, QueueUnavailable, TransitionError
 from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.operation.queue import ADMIN_QUEUE
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions.submissions import RERUN, RerunSubmission
+from vskill_platform.actions.wire import derive
 from vskill_platform.domain.messages import TaskMessage, decode_body
-from vskill_platform.ledger.broker.contract import DeadLetter
 from vskill_platform.queue.dead_letters import get_dead_letter, remove_dead_letter
 from vskill_platform.store.tasks import ask_for, read_task
 
@@ -72,8 +72,8 @@ class LetterReplayed(Wire, frozen=True):
 
 async def list_letters(services: Services, request: ListLetters) -> LetterList:
     page = await services.broker.dead_letters(after=request.after, limit=request.limit)
-    total = await services.broker.dead_letter_count()
-    return LetterList(tuple(map(_letter_view, page.items)), page.after, total)
+    letters = (derive(LetterView, one, body=one.body.decode("utf-8", "replace")) for one in page.items)
+    return LetterList(tuple(letters), page.after, await services.broker.dead_letter_count())
 
 
 async def replay(services: Services, actor: Principal, request: LetterRequest) -> LetterReplayed:
@@ -99,18 +99,6 @@ async def replay(services: Services, actor: Principal, request: LetterRequest) -
 async def discard(actor: Principal, request: LetterRequest) -> None:
     """Remove the letter; the submission's record stays as it is."""
     await remove_dead_letter(request.letter_id, "dead letter discarded", by=actor.actor)
-
-
-def _letter_view(letter: DeadLetter) -> LetterView:
-    return LetterView(
-        id=letter.id,
-        key=letter.key,
-        reason=letter.reason,
-        deliveries=letter.deliveries,
-        sent_at=iso_time(letter.sent_at),
-        died_at=iso_time(letter.died_at),
-        body=letter.body.decode("utf-8", "replace"),
-    )
 
 
 LIST_LETTERS = action(

@@ -14,11 +14,10 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions.submission_views import stats_view
 from vskill_platform.actions.visibility import Viewer, audiences_of, viewer_for
-from vskill_platform.actions.wire import maybe_time
+from vskill_platform.actions.wire import derive, maybe_time
 from vskill_platform.domain.audience import may_read
 from vskill_platform.queue.control import Pause, current_pause, pause_queue, resume_queue
 from vskill_platform.queue.health import QueueHealth, queue_health_for
-from vskill_platform.queue.job_health import JobHealth
 from vskill_platform.queue.recovery import recover_everything
 from vskill_platform.store.people.audit import note
 from vskill_platform.store.submissions.statistics import recent_activity
@@ -213,13 +212,8 @@ async def show_stats(actor: Principal, _request: NoParameters) -> QueueStats:
 
 
 async def show_status(services: Services, actor: Principal, _request: NoParameters) -> QueueStatus:
-    depth = await read_depth(services)
+    depth = derive(DepthView, await services.broker.depth())
     return QueueStatus(depth, pause_view(await current_pause(), viewer_for(actor)))
-
-
-async def read_depth(services: Services) -> DepthView:
-    found = await services.broker.depth()
-    return DepthView(found.ready, found.delayed, found.leased, found.dead)
 
 
 async def list_stuck(services: Services, actor: Principal, request: ListStuck) -> StuckList:
@@ -227,57 +221,24 @@ async def list_stuck(services: Services, actor: Principal, request: ListStuck) -
     audiences = audiences_of(actor)
     stuck = await get_stuck_submissions(threshold_ms=threshold_ms)
     found = [one for one in stuck if may_read(one.audience, audiences)]
-    shown = tuple(
-        StuckView(
-            id=one.id,
-            state=one.state.value,
-            repo_url=one.repo_url,
-            skill_name=one.skill_name,
-            skill_path=one.skill_path,
-            updated_at=iso_time(one.updated_at),
-            stuck_for_ms=one.stuck_for_ms,
-        )
-        for one in found[: request.limit]
-    )
+    shown = tuple(derive(StuckView, one) for one in found[: request.limit])
     return StuckList(shown, len(found), threshold_ms)
 
 
 def health_view(found: QueueHealth, viewer: Viewer) -> HealthAnswer:
-    return HealthAnswer(
-        healthy=found.healthy,
-        violations=tuple(ViolationView(one.key, one.problem) for one in found.violations),
-        truncated=found.truncated,
+    return derive(
+        HealthAnswer,
+        found,
         counts=stats_view(found.counts),
-        oldest_waiting_ms=found.oldest_waiting_ms,
-        last_ended_at=maybe_time(found.last_ended_at),
-        stalled=found.stalled,
         pause=pause_view(found.pause, viewer),
-        jobs=tuple(map(job_view, found.jobs)),
         workers_alive=found.workers.alive,
         last_worker_sign_at=maybe_time(found.workers.last_sign_at),
-        alerts=tuple(AlertView(one.code.value, one.text, one.subject, one.remedy) for one in found.alerts),
         dead_letters=found.dead_letters.total if found.dead_letters else None,
-        at=iso_time(found.at),
     )
 
 
 def pause_view(found: Pause | None, viewer: Viewer) -> PauseView | None:
-    if found is None:
-        return None
-    return PauseView(iso_time(found.until), found.reason, viewer.actor(found.by), iso_time(found.at))
-
-
-def job_view(found: JobHealth) -> JobView:
-    return JobView(
-        name=found.name,
-        purpose=found.purpose,
-        stale=found.stale,
-        last_start=maybe_time(found.last_start),
-        last_success=maybe_time(found.last_success),
-        last_duration_ms=found.last_duration_ms,
-        last_error=found.last_error,
-        last_error_at=maybe_time(found.last_error_at),
-    )
+    return None if found is None else derive(PauseView, found, by=viewer.actor(found.by))
 
 
 # Changing.
@@ -299,7 +260,7 @@ async def recover(actor: Principal, _request: NoParameters) -> QueueRecovered:
     done = await recover_everything()
     if not done.paused:
         await note("requeue all", "queue", by=actor.actor, reason="asked for it")
-    return QueueRecovered(done.found, done.sent, done.paused)
+    return derive(QueueRecovered, done)
 
 
 HEALTH = action(

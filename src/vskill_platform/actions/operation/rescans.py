@@ -4,14 +4,15 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire, iso_time
+from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import TransitionError
 from vskill_platform.actions.action import NoParameters, action
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.operation.queue import ADMIN_QUEUE
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.domain.verdicts.brake import Brake, HeldTakeDown
+from vskill_platform.actions.wire import derive
+from vskill_platform.domain.verdicts.brake import Brake
 from vskill_platform.store.verdicts.brake import continue_rescans, list_take_downs, read_brake
 
 RESCANS = f"{ADMIN_QUEUE}/rescans"
@@ -68,20 +69,9 @@ async def go_on(actor: Principal, request: ContinueRescans) -> BrakeView:
 async def _view(brake: Brake | None) -> BrakeView:
     if brake is None:
         return BrakeView(False, None, 0, 0, None, None, ())
-    found = await list_take_downs(brake.ruleset)
-    return BrakeView(
-        stopped=brake.holds,
-        ruleset=brake.ruleset,
-        skills=brake.skills,
-        live=brake.live,
-        since=iso_time(brake.since),
-        continued_by=brake.continued_by,
-        take_downs=tuple(map(_held, found[:MOST_LISTED])),
-    )
-
-
-def _held(one: HeldTakeDown) -> HeldView:
-    return HeldView(one.canonical, one.number, one.digest, one.reason, one.rule_ids, one.done)
+    held = (await list_take_downs(brake.ruleset))[:MOST_LISTED]
+    take_downs = tuple(derive(HeldView, one, skill=one.canonical, version=one.number) for one in held)
+    return derive(BrakeView, brake, stopped=brake.holds, take_downs=take_downs)
 
 
 SHOW_RESCANS = action(

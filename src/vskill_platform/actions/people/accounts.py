@@ -9,12 +9,13 @@ from typing import ClassVar
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire, iso_time
+from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import NotFound, NotPermitted
 from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.checks import AccountName, PageSize, Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
+from vskill_platform.actions.wire import derive
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.token import SCOPES_OF, Token
 from vskill_platform.ledger.kv.entries import Assert
@@ -247,15 +248,12 @@ async def _keeping_an_admin(before: User, after: User) -> UserChange:
 
 
 def account_view(user: User) -> ManagedAccount:
-    return ManagedAccount(
-        name=user.name,
-        role=user.role,
-        disabled=user.disabled,
+    return derive(
+        ManagedAccount,
+        user,
         has_password=user.password is not None,
         github_login=user.github.login if user.github else None,
         tokens=len(user.tokens),
-        created_at=iso_time(user.created_at),
-        updated_at=iso_time(user.updated_at),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire, iso_time
+from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import InvalidInput, NotFound, NotPermitted
 from vskill_platform.actions.action import NoParameters, Services, action
 from vskill_platform.actions.checks import Reason
@@ -21,6 +21,7 @@ from vskill_platform.actions.people.visibility_preview import (
 )
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right
+from vskill_platform.actions.wire import derive, maybe_time
 from vskill_platform.domain.people.namespace import (
     Member,
     Namespace,
@@ -46,7 +47,7 @@ from vskill_platform.store.people.namespaces import (
 from vskill_platform.store.people.owners import find_owner_by_name, namespace_by_sign_in, role_in
 from vskill_platform.store.recall.first_management import finish_preparing
 from vskill_platform.store.skills.names import name_namespace
-from vskill_platform.store.skills.quotas import NamespaceUsage, read_usage
+from vskill_platform.store.skills.quotas import read_usage
 
 NAMESPACES = "/api/v1/namespaces"
 _ONE = f"{NAMESPACES}/{{name}}"
@@ -412,17 +413,14 @@ async def set_quotas(actor: Principal, request: SetQuotas) -> NamespaceView:
 
 async def _view(actor: Principal, namespace: Namespace) -> NamespaceView:
     usage = await read_usage(namespace.name) if namespace.managed else None
-    role = None if actor.account is None else await role_in(actor.account, namespace.name)
-    return NamespaceView(
-        namespace.name,
-        namespace.visibility,
-        namespace.preparing,
-        iso_time(namespace.preparing_since) if namespace.preparing else None,
-        role,
-        await find_owner_by_name(namespace),
-        tuple(map(_member_view, sorted(namespace.members, key=_order))),
-        QuotaView(**msgspec.structs.asdict(namespace.quotas)),
-        None if usage is None else _usage_view(usage),
+    return derive(
+        NamespaceView,
+        namespace,
+        preparing_since=maybe_time(namespace.preparing_since) if namespace.preparing else None,
+        your_role=None if actor.account is None else await role_in(actor.account, namespace.name),
+        owner_by_name=await find_owner_by_name(namespace),
+        members=tuple(map(_member_view, sorted(namespace.members, key=_order))),
+        usage=None if usage is None else derive(UsageView, usage),
     )
 
 
@@ -432,18 +430,8 @@ def _order(member: Member) -> tuple[bool, int, str]:
 
 
 def _member_view(member: Member) -> MemberView:
-    return MemberView(
-        member.principal.removeprefix("user:"),
-        member.role,
-        iso_time(member.since),
-        member.how,
-        member.repo or None,
-        member.by,
-    )
-
-
-def _usage_view(usage: NamespaceUsage) -> UsageView:
-    return UsageView(usage.skills, usage.bytes, usage.submissions)
+    shown = member.principal.removeprefix("user:")
+    return derive(MemberView, member, member=shown, repo=member.repo or None)
 
 
 LIST_NAMESPACES = action(

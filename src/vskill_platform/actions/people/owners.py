@@ -26,6 +26,7 @@ from vskill_platform.actions.checks import AccountName, Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right
 from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.actions.wire import derive
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import may_read
 from vskill_platform.domain.people.namespace import NamespaceRole
@@ -162,7 +163,7 @@ async def check(services: Services, actor: Principal, request: RepositoryRequest
     if proof is None:
         known = await ownership_of(repo)
         if known.has(account):
-            return _view(known)
+            return derive(OwnedRepository, known)
         message = f"{account} has no claim on {repo.url}, or it has expired."
         raise NotPermitted(message, account=account, repo=repo.repo_key, fix="claim the repository first")
     commit = await _find_token(services, actor, repo, proof)
@@ -176,7 +177,7 @@ async def check(services: Services, actor: Principal, request: RepositoryRequest
         details={"account": account, "commit": commit},
         operations=(Delete(keys.owner_proof(repo.repo_key, account), version),),
     )
-    return _view(changed)
+    return derive(OwnedRepository, changed)
 
 
 async def _find_token(services: Services, actor: Principal, repo: Identity, proof: Proof) -> str:
@@ -238,7 +239,7 @@ async def transfer(services: Services, actor: Principal, request: TransferReposi
         reason=request.reason,
         details={"from": account, "to": user.name},
     )
-    return _view(changed)
+    return derive(OwnedRepository, changed)
 
 
 def _owner_to_leave(actor: Principal, request: TransferRepository) -> str:
@@ -288,12 +289,7 @@ async def list_owned(services: Services, actor: Principal, request: ListOwned) -
     if account != actor.account and not actor.is_admin:
         raise NotPermitted("Only admins may list what another account controls.", account=account)
     owned = await read_owned(services, account)
-    return OwnedAnswer(
-        tuple(_view(one) for one in owned.repositories),
-        tuple(PendingClaim(one.url, iso_time(one.expires_at)) for one in owned.claims),
-        owned.github_login,
-        None if owned.github_until is None else iso_time(owned.github_until),
-    )
+    return derive(OwnedAnswer, owned)
 
 
 async def read_owned(services: Services, account: str | None) -> Owned:
@@ -314,14 +310,6 @@ async def read_owned(services: Services, account: str | None) -> Owned:
         is_others = until > services.kv.now()
         return Owned(found, proofs, is_login_of_others=is_others)
     return Owned(found, proofs, user.github.login, until)
-
-
-def _view(known: Ownership) -> OwnedRepository:
-    owners = (
-        OwnerView(one.account, iso_time(one.since), one.how, one.commit, one.handed_over_by)
-        for one in known.owners
-    )
-    return OwnedRepository(known.repo, known.url, tuple(owners))
 
 
 def _repository(address: str) -> Identity:

@@ -5,12 +5,13 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire, iso_time
+from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import Conflict, InvalidInput, NotFound
 from vskill_platform.actions.action import NoParameters, Services, action
 from vskill_platform.actions.checks import AccountName, Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
+from vskill_platform.actions.wire import derive
 from vskill_platform.domain.people.namespace import MOST_TEAM, Team
 from vskill_platform.store.people.accounts import check_name, find_enabled, read_user
 from vskill_platform.store.people.audit import AuditNote
@@ -184,7 +185,7 @@ async def _changed(team: Team | None) -> TeamView:
 
 
 async def _view(team: Team) -> TeamView:
-    return TeamView(team.name, team.members, await _namespaces_of(team.name), iso_time(team.created_at))
+    return derive(TeamView, team, namespaces=await _namespaces_of(team.name))
 
 
 async def _namespaces_of(team: str) -> tuple[str, ...]:

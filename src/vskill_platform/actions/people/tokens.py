@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire, iso_time
+from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import InvalidInput, NotFound, NotPermitted
 from vskill_core.identity import has_control_characters
 from vskill_platform.actions.action import NoParameters, Services, action
@@ -16,7 +16,7 @@ from vskill_platform.actions.checks import AccountName, NamespaceName, Reason
 from vskill_platform.actions.people.account import own_name
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.wire import maybe_time
+from vskill_platform.actions.wire import derive
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.token import (
     SCOPES,
@@ -147,7 +147,7 @@ class RevokeTokenOf(ActionRequest, frozen=True, kw_only=True):
 
 
 async def list_own(actor: Principal, _request: NoParameters) -> TokenList:
-    return TokenList(tuple(map(token_view, await list_tokens(own_name(actor)))))
+    return TokenList(tuple(derive(TokenView, token) for token in await list_tokens(own_name(actor))))
 
 
 async def create_own(services: Services, actor: Principal, request: CreateOwnToken) -> CreatedToken:
@@ -162,7 +162,7 @@ async def revoke_own(actor: Principal, request: RevokeOwnToken) -> RevokedToken:
 async def list_all(request: ListAllTokens) -> AllTokens:
     account = request.account
     found = await list_all_tokens() if account is None else await list_tokens(account)
-    return AllTokens(tuple(AccountToken(one.account, token_view(one)) for one in found))
+    return AllTokens(tuple(AccountToken(token.account, derive(TokenView, token)) for token in found))
 
 
 async def create_for(services: Services, actor: Principal, request: CreateTokenFor) -> CreatedToken:
@@ -171,7 +171,7 @@ async def create_for(services: Services, actor: Principal, request: CreateTokenF
 
 async def revoke_of(actor: Principal, request: RevokeTokenOf) -> AccountToken:
     token = await _revoke(request.account, request.token_id, by=actor.actor, reason=request.reason)
-    return AccountToken(request.account, token_view(token))
+    return AccountToken(request.account, derive(TokenView, token))
 
 
 async def _create(
@@ -239,7 +239,7 @@ async def issue_token(
     if namespace is not None:
         details["namespace"] = namespace
     await change_user(account, decide, action="token created", by=by, reason=ASKED_FOR_IT, details=details)
-    return CreatedToken(secret, token_view(token))
+    return CreatedToken(secret, derive(TokenView, token))
 
 
 async def _revoke(account: str, token_id: str, *, by: str, reason: str) -> Token:
@@ -253,18 +253,6 @@ async def _revoke(account: str, token_id: str, *, by: str, reason: str) -> Token
     details = {"token": token_id, "name": token.name}
     await change_user(account, decide, action="token revoked", by=by, reason=reason, details=details)
     return token
-
-
-def token_view(token: Token) -> TokenView:
-    return TokenView(
-        token.id,
-        token.name,
-        token.scopes,
-        iso_time(token.created_at),
-        iso_time(token.expires_at),
-        maybe_time(token.last_used_at),
-        token.namespace,
-    )
 
 
 LIST_OWN_TOKENS = action(

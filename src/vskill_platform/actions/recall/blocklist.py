@@ -14,6 +14,7 @@ from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skills.skill_names import find_skill
+from vskill_platform.actions.wire import derive
 from vskill_platform.domain.blocklist import (
     BlockEntry,
     BlockTarget,
@@ -144,7 +145,7 @@ async def block(services: Services, actor: Principal, request: BlockSomething) -
 
 
 def block_added(entry: BlockEntry, hits: BlockHits) -> BlockAdded:
-    return BlockAdded(_entry_view(entry), hits.submissions, hits.skills, hits.versions)
+    return derive(BlockAdded, hits, entry=_entry_view(entry))
 
 
 async def reached_target(
@@ -236,14 +237,8 @@ async def list_entries(_request: NoParameters) -> BlockEntryList:
 
 
 def _entry_view(entry: BlockEntry) -> BlockEntryView:
-    return BlockEntryView(
-        entry.target.kind.value,
-        entry.target.value,
-        entry.severity.value,
-        entry.reason,
-        entry.discovered_by,
-        iso_time(entry.discovered_at),
-    )
+    kind, target, since = entry.target.kind.value, entry.target.value, iso_time(entry.discovered_at)
+    return derive(BlockEntryView, entry, kind=kind, target=target, by=entry.discovered_by, since=since)
 
 
 BLOCK = action(

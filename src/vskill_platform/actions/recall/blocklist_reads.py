@@ -24,6 +24,7 @@ from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skills.blocked_skills import current_blocklist
 from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.actions.visibility import audiences_of, document_reader
+from vskill_platform.actions.wire import derive
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind, name_target
 from vskill_platform.domain.recall.block_index import Blocklist, all_targets
 from vskill_platform.domain.skills.revocation import RevokedVersion
@@ -132,16 +133,13 @@ def _is_about(view: BlockView, words: str) -> bool:
 
 def block_view(entry: BlockEntry) -> BlockView:
     by_digest = entry.target.kind is TargetKind.DIGEST
-    return BlockView(
+    return derive(
+        BlockView,
+        entry,
         skill_name=entry.skill_name or _shown_name(entry.target),
-        source_url=entry.source_url,
-        content_hash=entry.content_hash,
         digest=entry.target.value if by_digest else entry.digest,
         threat_type=entry.threat_type or UNSPECIFIED,
-        severity=entry.severity.value,
-        reason=entry.reason,
         evidence_urls=tuple(one for one in entry.evidence if one.startswith(("https://", "http://"))),
-        discovered_at=iso_time(entry.discovered_at),
         target_kind=entry.target.kind.value,
         target=entry.target.value,
         published=bool(entry.content_hash),
@@ -150,14 +148,13 @@ def block_view(entry: BlockEntry) -> BlockView:
 
 def _view_of_revoked(one: RevokedVersion) -> BlockView:
     """A version that was taken down without an entry, as clients that only know entries read it."""
-    return BlockView(
+    return derive(
+        BlockView,
+        one,
         skill_name=one.skill,
         source_url="",
-        content_hash=one.content_hash,
-        digest=one.digest,
         threat_type=one.threat_type or UNSPECIFIED,
         severity=(one.severity or Severity.HIGH).value,
-        reason=one.reason,
         evidence_urls=(),
         discovered_at=iso_time(one.since),
         target_kind=TargetKind.DIGEST.value,
@@ -283,12 +280,11 @@ async def _refusal(reader: Principal, name: str | None, place: Identity | None) 
 
 def _rejection(record: Submission) -> RejectionView:
     decision = record.decision
-    return RejectionView(
-        skill_name=record.skill_name,
+    return derive(
+        RejectionView,
+        record,
         reason=decision.reason if decision else record.history[-1].reason,
         score=decision.score if decision else None,
-        repo_url=record.repo_url,
-        state=record.state.value,
         rejected_at=iso_time(record.updated_at),
     )
 

@@ -19,13 +19,13 @@ from vskill_platform.actions.action import Keep, Services, action, action_for
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.visibility import audiences_of, document_reader, namespace_reader
+from vskill_platform.actions.wire import derive
 from vskill_platform.domain.audience import Everything
 from vskill_platform.domain.blocklist import BlockEntry
 from vskill_platform.domain.people.namespace import MOST_NAMESPACE, namespace_audiences
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.revocation import (
     Revocation,
-    RevocationStep,
     RevokedList,
     RevokedVersion,
     revoked_versions,
@@ -190,14 +190,8 @@ def recall_by_block(entry: BlockEntry, instead: str | None) -> RecallView:
 
 
 def recall_by_record(one: RevokedVersion, instead: str | None) -> RecallView:
-    return RecallView(
-        one.status.value,
-        one.reason,
-        iso_time(one.since) if one.since else None,
-        instead,
-        one.threat_type or None,
-        None if one.severity is None else one.severity.value,
-    )
+    since, threat_type = iso_time(one.since) if one.since else None, one.threat_type or None
+    return derive(RecallView, one, since=since, replacement=instead, threat_type=threat_type)
 
 
 async def find_revoked_content(reader: Principal, content: str) -> RevokedVersion | None:
@@ -245,22 +239,16 @@ async def _readable(reader: Principal, events: Sequence[Revocation]) -> list[Rev
 def event_views(event: Revocation) -> tuple[RevocationEventView, ...]:
     """One for each kind of what happened in the commit."""
     return tuple(
-        RevocationEventView(
-            event.at, kind.value, iso_time(event.at), event.skill, tuple(map(_step_view, steps))
+        derive(
+            RevocationEventView,
+            event,
+            serial=event.at,
+            type=kind.value,
+            versions=tuple(
+                derive(RevocationStepView, step, threat_type=step.threat_type or None) for step in steps
+            ),
         )
         for kind, steps in steps_by_kind(event).items()
-    )
-
-
-def _step_view(step: RevocationStep) -> RevocationStepView:
-    return RevocationStepView(
-        version=step.version,
-        digest=step.digest,
-        content_hash=step.content_hash,
-        status=None if step.status is None else step.status.value,
-        reason=step.reason,
-        threat_type=step.threat_type or None,
-        severity=None if step.severity is None else step.severity.value,
     )
 
 

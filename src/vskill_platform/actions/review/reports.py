@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, SkillName, Wire, iso_time
+from vskill_client.wire.base import ActionRequest, SkillName, Wire
 from vskill_core.errors import NotFound, TransitionError
 from vskill_core.findings import Severity
 from vskill_platform.actions.action import Allowance, action
@@ -15,11 +15,11 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.recall.blocklist import DEFAULT_SEVERITY, BlockReach, reached_target
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.actions.wire import derive
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.stages.rescan import request_rescan
 from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.review.reports import (
-    Report,
     ReportCategory,
     ReportStatus,
     decide_report,
@@ -151,16 +151,7 @@ async def file(actor: Principal, request: FileReport) -> FiledReport:
         version=request.version,
         audiences=audiences_of(actor),
     )
-    report = filed.report
-    return FiledReport(
-        id=report.id,
-        skill=report.skill,
-        category=report.category.value,
-        status=report.status.value,
-        version=report.version,
-        at=iso_time(report.at),
-        new=filed.new,
-    )
+    return derive(FiledReport, filed.report, new=filed.new)
 
 
 def _status_of(filed: FiledReport) -> int:
@@ -170,7 +161,7 @@ def _status_of(filed: FiledReport) -> int:
 async def show_reports(request: ListReports) -> ReportList:
     status = None if request.status is WhichReports.ALL else ReportStatus(request.status.value)
     page = await list_reports(status, skill=request.skill, cursor=request.after, limit=request.limit)
-    return ReportList(tuple(map(report_view, page.items)), page.cursor, page.skipped)
+    return ReportList(tuple(derive(ReportView, report) for report in page.items), page.cursor, page.skipped)
 
 
 async def uphold(actor: Principal, request: UpholdReport) -> ReportView:
@@ -190,32 +181,14 @@ async def uphold(actor: Principal, request: UpholdReport) -> ReportView:
     )
     if target is not None:
         await reapply_blocklist(judge_again=request_rescan)
-    return report_view(decided)
+    return derive(ReportView, decided)
 
 
 async def dismiss(actor: Principal, request: DismissReport) -> ReportView:
     decided = await decide_report(
         request.report_id, ReportStatus.DISMISSED, by=actor.actor, reason=request.reason
     )
-    return report_view(decided)
-
-
-def report_view(report: Report) -> ReportView:
-    made = report.decision
-    decision = None
-    if made is not None:
-        decision = ReportDecisionView(made.by, iso_time(made.at), made.reason, made.blocked)
-    return ReportView(
-        id=report.id,
-        skill=report.skill,
-        version=report.version,
-        category=report.category.value,
-        status=report.status.value,
-        reporter=report.reporter,
-        reason=report.reason,
-        at=iso_time(report.at),
-        decision=decision,
-    )
+    return derive(ReportView, decided)
 
 
 FILE = action(

@@ -19,6 +19,7 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.review.live_reviews import list_live_reviews
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.actions.wire import derive
 from vskill_platform.domain.review.review_risk import risk_of
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
@@ -167,17 +168,12 @@ def _decode_place(cursor: str) -> Place:
 
 def _waiting(record: Submission, *, is_live: bool) -> WaitingSubmission:
     evidence, risk = record.evidence, risk_of(record)
-    return WaitingSubmission(
-        id=record.id,
+    return derive(
+        WaitingSubmission,
+        record,
         kind="live" if is_live else "submission",
-        run=record.run,
-        digest=record.digest,
-        skill_name=record.skill_name,
-        repo_url=record.repo_url,
-        skill_path=record.skill_path,
         reason=record.why,
         score=evidence.score if evidence and evidence.status is ScanStatus.COMPLETE else None,
-        submitter=record.submitter,
         since=iso_time(record.updated_at),
         risk=risk.level.name.lower().replace("_", "-"),
         risk_words=risk.level.words,

@@ -7,6 +7,7 @@ from vskill_client.wire.base import Wire
 from vskill_client.wire.findings import CapabilityView
 from vskill_core.capability import SkillCapability, new_capabilities
 from vskill_core.findings import StaticReport
+from vskill_platform.actions.wire import derive
 
 
 class CapabilityChanges(Wire, frozen=True):
@@ -22,11 +23,7 @@ def card_view(report: StaticReport | None) -> tuple[CapabilityView, ...] | None:
     """None where nothing is known."""
     if report is None or report.capabilities is None:
         return None
-    return tuple(map(capability_view, report.capabilities))
-
-
-def capability_view(one: SkillCapability) -> CapabilityView:
-    return CapabilityView(one.kind.value, one.value, one.file, one.line, one.context.value, one.shell)
+    return tuple(derive(CapabilityView, one) for one in report.capabilities)
 
 
 class CardDifference(msgspec.Struct, frozen=True):
@@ -49,8 +46,4 @@ def compare_cards(before: StaticReport | None, after: StaticReport | None) -> Ca
 
 
 def changes_view(found: CardDifference | None) -> CapabilityChanges | None:
-    if found is None:
-        return None
-    return CapabilityChanges(
-        tuple(map(capability_view, found.added)), tuple(map(capability_view, found.removed)), found.same_rules
-    )
+    return None if found is None else derive(CapabilityChanges, found)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, SkillName, Wire, iso_time
+from vskill_client.wire.base import ActionRequest, SkillName, Wire
 from vskill_client.wire.skills import CollectionName
 from vskill_core.errors import Conflict, InvalidInput, NotFound
 from vskill_platform.actions.action import NoParameters, Services, action
@@ -16,6 +16,7 @@ from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skills.blocked_skills import leave_out_blocked
 from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.actions.wire import derive
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC, may_read
 from vskill_platform.domain.people.namespace import (
@@ -224,15 +225,8 @@ async def _as_shown(
 
 
 def _view(found: Collection) -> CollectionView:
-    return CollectionView(
-        found.name,
-        found.title,
-        found.description,
-        found.skills,
-        iso_time(found.created_at),
-        iso_time(found.updated_at),
-        None if found.audience == PUBLIC else found.audience.removeprefix("ns:"),
-    )
+    namespace = None if found.audience == PUBLIC else found.audience.removeprefix("ns:")
+    return derive(CollectionView, found, namespace=namespace)
 
 
 LIST_COLLECTIONS = action(

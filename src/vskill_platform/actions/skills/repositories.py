@@ -1,9 +1,7 @@
 """The repositories of published skills: what their last check found, and a check on demand. A check is work for a
 worker; what it finds is read here afterwards."""
 
-import msgspec
-
-from vskill_client.wire.base import ActionRequest, Wire, iso_time
+from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import NotFound
 from vskill_core.identity import normalise
 from vskill_platform.actions.action import action
@@ -11,10 +9,10 @@ from vskill_platform.actions.checks import Cursor, PageSize
 from vskill_platform.actions.people.owners import RepositoryRequest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.wire import maybe_time
+from vskill_platform.actions.wire import derive
 from vskill_platform.stages.repo_check import ask_for_check
 from vskill_platform.store.people.audit import note
-from vskill_platform.store.repo_health import Reach, RepoHealth, get_health, list_health
+from vskill_platform.store.repo_health import Reach, get_health, list_health
 
 REPOSITORIES = "/api/v1/repositories"
 
@@ -98,11 +96,13 @@ async def list_repositories(request: ListRepositories) -> RepositoryList:
     page = await list_health(request.status, after=request.after, limit=request.limit)
     while not page.items and page.after is not None:
         page = await list_health(request.status, after=page.after, limit=request.limit)
-    return RepositoryList(tuple(map(_health_view, page.items)), page.after, page.skipped)
+    return RepositoryList(
+        tuple(derive(RepositoryHealth, one) for one in page.items), page.after, page.skipped
+    )
 
 
 async def show_repository(request: ShowRepository) -> RepositoryHealth:
-    return _health_view(await get_health(normalise(request.repo_url)))
+    return derive(RepositoryHealth, await get_health(normalise(request.repo_url)))
 
 
 async def check_repository(actor: Principal, request: CheckRepository) -> CheckRequested:
@@ -111,21 +111,6 @@ async def check_repository(actor: Principal, request: CheckRepository) -> CheckR
     task = await ask_for_check(identity)
     await note("repository check", identity.url, by=actor.actor, reason="asked for it")
     return CheckRequested(task.id, task.run)
-
-
-def _health_view(found: RepoHealth) -> RepositoryHealth:
-    facts = msgspec.structs.asdict(found.facts)
-    return RepositoryHealth(
-        repo=found.repo,
-        url=found.url,
-        status=found.status.value,
-        status_since=iso_time(found.status_since),
-        checked_at=iso_time(found.checked_at),
-        detail=found.detail,
-        facts=RepositoryFacts(**{**facts, "committed_at": maybe_time(found.facts.committed_at)}),
-        reached_at=maybe_time(found.reached_at),
-        gone_since=maybe_time(found.gone_since),
-    )
 
 
 LIST_REPOSITORIES = action(

@@ -10,6 +10,7 @@ import msgspec
 from vskill_client.wire.base import Wire, iso_time
 from vskill_client.wire.skills import SkillCard
 from vskill_core.content import FileEntry
+from vskill_platform.actions.wire import derive
 from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.blocklist import BlockEntry
 from vskill_platform.domain.recall.block_index import Blocklist
@@ -21,7 +22,7 @@ from vskill_platform.domain.skills.skill import (
     VersionStatus,
     is_under_review,
 )
-from vskill_platform.domain.skills.trust import Provenance, TrustFacts, TrustTier, trust_reasons
+from vskill_platform.domain.skills.trust import Provenance, TrustTier, trust_reasons
 
 #: Instead of a certification. Never null: the client `vskill` prints VERIFIED for null.
 BLOCKED, WITHDRAWN = "BLOCKED", "WITHDRAWN"
@@ -136,9 +137,10 @@ def card(skill: PublishedSkill, blocklist: Blocklist) -> SkillCard:
 def detail(skill: PublishedSkill, blocklist: Blocklist, content: str, audiences: Audiences) -> SkillDetail:
     hits = blocklist.hits_skill(skill)
     form = listed_form(skill.listed_as, audiences)
+    reasons = () if hits or skill.listing is None else trust_reasons(skill.trust)
     return SkillDetail(
         **msgspec.structs.asdict(card(skill, blocklist)),
-        trust_reasons=() if hits or skill.listing is None else _trust_parts(skill.trust),
+        trust_reasons=tuple(derive(TrustPart, one) for one in reasons),
         skill_path=skill.identity.path,
         provenance_verified=skill.trust.provenance is Provenance.VERIFIED,
         sha=skill.content_hash or "",
@@ -150,10 +152,6 @@ def detail(skill: PublishedSkill, blocklist: Blocklist, content: str, audiences:
         listed_as=None if form is None else skill.listed_as[form],
         listed_in=None if form is None else form.removeprefix("ns:"),
     )
-
-
-def _trust_parts(facts: TrustFacts) -> tuple[TrustPart, ...]:
-    return tuple(TrustPart(one.points, one.most, one.text) for one in trust_reasons(facts))
 
 
 def was_taken_down(skill: PublishedSkill) -> bool:
@@ -192,18 +190,16 @@ def version_views(
 
 def _version(skill: PublishedSkill, ref: VersionRef, summary: str, *, blocked: bool) -> VersionView:
     withheld = blocked or ref.status is VersionStatus.TAKEN_DOWN
-    return VersionView(
+    return derive(
+        VersionView,
+        ref,
         version=ref.number,
         cert_tier=BLOCKED if withheld else ref.certification,
         cert_score=0 if withheld else ref.score,
         created_at=iso_time(ref.published_at),
-        content_hash=ref.content_hash,
-        digest=ref.digest,
         diff_summary=summary,
-        status=ref.status.value,
         is_current=ref.number == skill.current_version,
         under_review=ref.review is not None,
-        reason=ref.reason,
     )
 
 

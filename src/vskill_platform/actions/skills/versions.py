@@ -6,7 +6,7 @@ Nothing here brings back what the blocklist hits, or what a reviewer took down.
 import msgspec
 
 from vskill_client.wire import skills as skills_calls
-from vskill_client.wire.base import VersionNumber, iso_time
+from vskill_client.wire.base import VersionNumber
 from vskill_client.wire.skills import SkillRequest, SkillState, VersionState
 from vskill_core.errors import Ambiguous, Blocked, NotFound, VersionStatusError
 from vskill_platform.actions.action import action, action_for
@@ -15,6 +15,7 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right
 from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.actions.wire import derive
 from vskill_platform.domain.skills import skill_changes
 from vskill_platform.domain.skills.skill import PublishedSkill, StatusRole, VersionRef
 from vskill_platform.domain.submissions import submission
@@ -108,18 +109,8 @@ def _change(actor: Principal, now: int, reason: str) -> skill_changes.StatusChan
 
 
 def state_of(found: PublishedSkill) -> SkillState:
-    versions = (
-        VersionState(
-            ref.number,
-            ref.status.value,
-            ref.reason,
-            ref.certification.value,
-            iso_time(ref.published_at),
-            ref.digest,
-        )
-        for ref in reversed(found.versions)
-    )
-    return SkillState(found.canonical, found.description, found.current_version, tuple(versions))
+    versions = (derive(VersionState, ref, version=ref.number) for ref in reversed(found.versions))
+    return derive(SkillState, found, skill=found.canonical, versions=tuple(versions))
 
 
 _SKILL = "/api/v1/skills/{skill}"

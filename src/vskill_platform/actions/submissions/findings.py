@@ -17,6 +17,7 @@ from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skills.capabilities import card_view
 from vskill_platform.actions.submissions.submissions import object_of
 from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.actions.wire import derive
 from vskill_platform.domain.submissions.attempts import EXHAUSTED
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
@@ -54,7 +55,7 @@ async def findings(actor: Principal, request: RunFindings) -> FindingsAnswer:
         ruleset=report.ruleset if report else None,
         verdict=result.verdict.value if result else None,
         score=result.score if result else None,
-        findings=tuple(map(finding_view, ordered_findings(record, report))),
+        findings=tuple(derive(FindingView, one) for one in ordered_findings(record, report)),
         notes=note_views(report),
         capabilities=card_view(report),
     )
@@ -100,24 +101,8 @@ def remedies_of(record: Submission) -> tuple[str, ...]:
     return tuple(one.replace("then submit it again", "then upload it again") for one in remedies)
 
 
-def finding_view(finding: Finding) -> FindingView:
-    return FindingView(
-        finding.rule_id,
-        finding.severity.value,
-        finding.category.value,
-        finding.kind.value,
-        finding.file,
-        finding.line,
-        finding.column,
-        finding.excerpt,
-        finding.why,
-        finding.remedy,
-    )
-
-
 def note_views(report: StaticReport | None) -> tuple[FormNoteView, ...]:
-    notes = report.notes if report is not None else ()
-    return tuple(FormNoteView(one.code.value, one.field, one.sentence, one.fix, one.line) for one in notes)
+    return tuple(derive(FormNoteView, note) for note in report.notes) if report is not None else ()
 
 
 FINDINGS = action_for(

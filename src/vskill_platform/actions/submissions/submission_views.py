@@ -20,10 +20,10 @@ from vskill_client.wire.submissions import (
 from vskill_core.findings import JudgeStatus, ScanStatus
 from vskill_core.naming import name_note
 from vskill_platform.actions.visibility import Viewer
-from vskill_platform.actions.wire import maybe_time
+from vskill_platform.actions.wire import derive
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.submissions.states import State, StateCategory, category_of
-from vskill_platform.domain.submissions.submission import Attempts, ChangeRequest, Event, Submission
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.domain.submissions.timeline import time_by_state
 from vskill_platform.ledger.kv.collections import SKILLS
 from vskill_platform.queue.outlook import Outlook
@@ -45,22 +45,13 @@ def stats_view(counts: SubmissionCounts) -> StatsView:
 
 
 def submission_card(record: Submission) -> SubmissionCard:
-    return SubmissionCard(
-        id=record.id,
-        repo_url=record.repo_url,
-        skill_name=record.skill_name,
-        skill_path=record.skill_path,
-        state=record.state.value,
-        category=category_of(record.state).value,
-        meaning=record.meaning,
+    category = category_of(record.state).value
+    return derive(
+        SubmissionCard,
+        record,
+        category=category,
         reason=record.why,
-        run=record.run,
-        source=record.source.value,
-        created_at=iso_time(record.created_at),
-        updated_at=iso_time(record.updated_at),
-        next_attempt_at=maybe_time(record.next_attempt_at),
         published_skill=published_name(record),
-        published_version=record.published_version,
     )
 
 
@@ -69,7 +60,7 @@ def submission_view(
 ) -> SubmissionView:
     """As this viewer may see it; signals that the viewer may not read are hidden before. Timings are taken up to `now`,
     or up to the last change."""
-    claim = record.claim
+    claim, request = record.claim, record.change_request
     until = record.updated_at if now is None else now
     return SubmissionView(
         **msgspec.structs.asdict(submission_card(record)),
@@ -77,19 +68,21 @@ def submission_view(
         worker=viewer.worker(record),
         claimed_until=iso_time(claim.until) if claim else None,
         rerun_requested=record.rerun_requested is not None,
-        attempts=_attempts(record.attempts),
+        attempts=derive(AttemptsView, record.attempts),
         decision=_decision(record),
         scan=_scan(record.evidence, is_blocked=record.state is State.BLOCKED),
         commit=record.commit,
         digest=record.digest,
         timings={state.value: ms for state, ms in time_by_state(record, until).items()},
         position=position,
-        history=tuple(_event(event, viewer) for event in record.history),
+        history=tuple(
+            derive(HistoryEvent, event, actor=viewer.actor(event.actor)) for event in record.history
+        ),
         signals=_signals(record.evidence),
         name_note=name_note(record.skill_name, record.declared_name),
         version_note=record.version_note or None,
         approved_by_submitter=record.approval is not None and record.approval.own,
-        change_request=_change_request(record.change_request),
+        change_request=derive(ChangeRequestView, request) if request is not None else None,
     )
 
 
@@ -108,38 +101,17 @@ def published_name(record: Submission) -> str | None:
     return None if record.published is None else record.published.removeprefix(SKILLS.prefix)
 
 
-def _change_request(found: ChangeRequest | None) -> ChangeRequestView | None:
-    if found is None:
-        return None
-    return ChangeRequestView(found.text, iso_time(found.at), iso_time(found.until))
-
-
-def _attempts(found: Attempts) -> AttemptsView:
-    return AttemptsView(
-        started=found.started,
-        failed=found.failed,
-        interrupted=found.interrupted,
-        unavailable=found.unavailable,
-        unavailable_since=maybe_time(found.unavailable_since),
-        waiting_for=found.waiting_for,
-        last_error=found.last_error,
-    )
-
-
 def _decision(record: Submission) -> DecisionView | None:
     found = record.decision
     if found is None:
         return None
     ended = record.evidence is None or record.evidence.status is ScanStatus.COMPLETE
     score = found.score if ended and record.state is not State.BLOCKED else None
-    return DecisionView(found.reason, found.rule_ids, found.certification, score)
+    return derive(DecisionView, found, score=score)
 
 
 def _signals(found: Evidence | None) -> tuple[SignalView, ...]:
-    noticed = found.noticed if found is not None else ()
-    return tuple(
-        SignalView(one.kind.value, one.reason, one.details, one.skills, one.holds) for one in noticed
-    )
+    return () if found is None else tuple(derive(SignalView, signal) for signal in found.noticed)
 
 
 def _scan(found: Evidence | None, *, is_blocked: bool) -> ScanSummary | None:
@@ -173,15 +145,4 @@ def _other_judge(found: Evidence, *, is_blocked: bool) -> OtherJudgeView | None:
         verdict=judge.verdict.value if judge else None,
         score=judge.score if judge else None,
         model=judge.model if judge else None,
-    )
-
-
-def _event(event: Event, viewer: Viewer) -> HistoryEvent:
-    return HistoryEvent(
-        seq=event.seq,
-        at=iso_time(event.at),
-        source=event.source.value if event.source else None,
-        to=event.to.value,
-        actor=viewer.actor(event.actor),
-        reason=event.reason,
     )

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, SkillName, Wire, iso_time
+from vskill_client.wire.base import ActionRequest, SkillName, Wire
 from vskill_core.errors import InvalidInput, NotFound, PlatformError, RateLimited
 from vskill_platform.actions.action import NoParameters, Services, action
 from vskill_platform.actions.checks import Cursor, PageSize
@@ -13,6 +13,7 @@ from vskill_platform.actions.people.account import own_name
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.actions.wire import derive
 from vskill_platform.domain.telling.notification import AccountChoices, Notification, Topic, topics_heard
 from vskill_platform.store.people.accounts import get_user
 from vskill_platform.store.skills.skills import find_by_name
@@ -136,17 +137,9 @@ async def count_for_header(reader: Principal) -> int | None:
 
 
 def _view(one: Notification, seen_at: int) -> NotificationView:
-    return NotificationView(
-        one.id,
-        one.topic,
-        one.type,
-        iso_time(one.at),
-        one.text,
-        one.is_unread(seen_at),
-        one.skill or None,
-        one.submission or None,
-        one.path,
-    )
+    skill, submission_id = one.skill or None, one.submission or None
+    unread = one.is_unread(seen_at)
+    return derive(NotificationView, one, unread=unread, skill=skill, submission_id=submission_id)
 
 
 async def read_all(actor: Principal, _request: NoParameters) -> None:

@@ -4,14 +4,15 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire, iso_time
+from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import NotFound
 from vskill_platform.actions.action import NoParameters, action
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
+from vskill_platform.actions.wire import derive
 from vskill_platform.notifications.notices import NoticeType
 from vskill_platform.notifications.subscriptions import subscribe
-from vskill_platform.store.telling.webhooks import Webhook, list_webhooks, remove_webhook
+from vskill_platform.store.telling.webhooks import list_webhooks, remove_webhook
 
 WEBHOOKS = "/api/v1/webhooks"
 #: Control characters are named one by one: not every reader of the document counts the same ones as space.
@@ -57,20 +58,16 @@ class RemoveWebhook(ActionRequest, frozen=True, kw_only=True):
 
 
 async def list_all(_request: NoParameters) -> WebhooksAnswer:
-    return WebhooksAnswer(tuple(map(_view, await list_webhooks())))
+    return WebhooksAnswer(tuple(derive(WebhookView, hook) for hook in await list_webhooks()))
 
 
 async def add(actor: Principal, request: AddWebhook) -> NewWebhook:
     hook = await subscribe(request.url, (event.value for event in request.events), by=actor.actor)
-    return NewWebhook(_view(hook), hook.secret)
+    return NewWebhook(derive(WebhookView, hook), hook.secret)
 
 
 async def remove(actor: Principal, request: RemoveWebhook) -> None:
     await remove_webhook(request.webhook_id, by=actor.actor)
-
-
-def _view(hook: Webhook) -> WebhookView:
-    return WebhookView(hook.id, hook.url, hook.events, iso_time(hook.created_at), hook.created_by)
 
 
 LIST_WEBHOOKS = action(

@@ -4,13 +4,14 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire, iso_time
+from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import NotFound
 from vskill_platform.actions.action import action
 from vskill_platform.actions.checks import Digest
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.actions.wire import derive
 from vskill_platform.external_scan.dispatch import provider_names
 from vskill_platform.store.contents import may_read_content
 from vskill_platform.store.external_scans import (
@@ -100,7 +101,8 @@ async def list_scans(reader: Principal, request: ListExternalScans) -> ExternalS
         task = None if name in known else await read_external_task(request.digest, name)
         if task is not None:
             waiting.append(WaitingAnalyser(name, task.state.value, task.outcome))
-    return ExternalScans(request.digest, tuple(map(_view, found)), tuple(waiting))
+    reports = tuple(derive(ExternalReportView, report) for report in found)
+    return ExternalScans(request.digest, reports, tuple(waiting))
 
 
 async def read_scan(reader: Principal, request: ReadExternalScan) -> ExternalReportView:
@@ -109,34 +111,12 @@ async def read_scan(reader: Principal, request: ReadExternalScan) -> ExternalRep
     found = await get_external_scan(digest, provider) if is_readable else None
     if found is None:
         raise NotFound(f"{provider} has not reported about {digest}", digest=digest, provider=provider)
-    return _view(found)
+    return derive(ExternalReportView, found)
 
 
 async def list_external_reports(digest: str) -> tuple[ExternalReport, ...]:
     """What other analysers say about a content that the reader may read, as records."""
     return await list_external_scans(digest)
-
-
-def _view(found: ExternalReport) -> ExternalReportView:
-    findings = [
-        ExternalFindingView(one.rule_id, one.severity.value, one.file, one.line, one.message)
-        for one in found.findings
-    ]
-    return ExternalReportView(
-        provider=found.provider,
-        status=found.status.value,
-        verdict=found.verdict.value if found.verdict else None,
-        version=found.version,
-        counts=found.counts,
-        critical=found.critical,
-        findings=tuple(findings),
-        files=found.files,
-        unread=found.unread,
-        problem=found.problem,
-        isolated=found.isolated,
-        started_at=iso_time(found.started_at),
-        ended_at=iso_time(found.ended_at),
-    )
 
 
 LIST_EXTERNAL_SCANS = action(

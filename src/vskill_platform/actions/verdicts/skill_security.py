@@ -21,7 +21,8 @@ from vskill_platform.actions.skills.blocked_skills import current_blocklist
 from vskill_platform.actions.skills.capabilities import card_view
 from vskill_platform.actions.skills.skill_contents import ReadVersion
 from vskill_platform.actions.skills.skill_names import choose_version, find_skill
-from vskill_platform.actions.submissions.findings import finding_view, note_views
+from vskill_platform.actions.submissions.findings import note_views
+from vskill_platform.actions.wire import derive
 from vskill_platform.domain import keys
 from vskill_platform.domain.evidence import JudgeWords, words_of
 from vskill_platform.domain.judges import rank_judges
@@ -178,7 +179,7 @@ def security_of(
         score=known.static.score if known.static and ended and not withheld else None,
         ruleset=known.static.ruleset if known.static else None,
         providers=_refusing(providers, reason or "") if withheld else providers,
-        findings=tuple(map(finding_view, findings)),
+        findings=tuple(derive(FindingView, finding) for finding in findings),
         notes=note_views(known.static),
         capabilities=card_view(known.static),
     )

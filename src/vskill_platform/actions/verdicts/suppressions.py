@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire, iso_time
+from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import InvalidInput, NotFound
 from vskill_core.findings import FindingKind, StaticReport
 from vskill_platform.actions.action import Services, action
@@ -15,6 +15,7 @@ from vskill_platform.actions.four_eyes import require_other_eyes
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.actions.wire import derive
 from vskill_platform.domain import keys
 from vskill_platform.domain.skills.skill import VersionStatus
 from vskill_platform.domain.submissions.attempts import EXHAUSTED
@@ -135,10 +136,7 @@ async def show_all(request: ListSuppressions) -> SuppressionList:
 
 
 def suppression_view(found: Suppression) -> SuppressionView:
-    history = tuple(
-        SuppressionEvent(step.action, step.by, iso_time(step.at), step.reason) for step in found.history
-    )
-    return SuppressionView(found.digest, found.rule_id, found.active, history)
+    return derive(SuppressionView, found, rule=found.rule_id)
 
 
 async def _require_rule(services: Services, request: SuppressRule, found: list[Submission]) -> None:
