@@ -221,18 +221,7 @@ async def issue_token(
     put = Put(keys.token(token_hash), msgspec.json.encode(token), ABSENT)
 
     async def decide(user: User) -> UserChange:
-        if len(user.tokens) >= MOST_TOKENS:
-            raise InvalidInput(
-                f"{account} has {MOST_TOKENS} tokens already.", field="name", fix="revoke one first"
-            )
-        if namespace is not None and not set(wanted).issubset(SCOPES_OF_BOUND):
-            message = f"A token of one namespace can only have the scopes {', '.join(SCOPES_OF_BOUND)}."
-            raise NotPermitted(message, field="scopes", fix=f"choose from {', '.join(SCOPES_OF_BOUND)}")
-        excess = [scope for scope in wanted if scope not in SCOPES_OF[user.role]]
-        if excess:
-            message = f"{account} is {user.role.value}: its tokens cannot have the scope {excess[0]!r}."
-            fix = f"choose from {', '.join(SCOPES_OF[user.role])}"
-            raise NotPermitted(message, field="scopes", fix=fix)
+        _require_allowed(user, token)
         return UserChange(msgspec.structs.replace(user, tokens=(*user.tokens, token_hash)), (put,))
 
     details = {"token": token.id, "name": token.name, "scopes": " ".join(wanted)}
@@ -240,6 +229,22 @@ async def issue_token(
         details["namespace"] = namespace
     await change_user(account, decide, action="token created", by=by, reason=ASKED_FOR_IT, details=details)
     return CreatedToken(secret, derive(TokenView, token))
+
+
+def _require_allowed(user: User, token: Token) -> None:
+    """Raise why the account may not have this token."""
+    if len(user.tokens) >= MOST_TOKENS:
+        raise InvalidInput(
+            f"{user.name} has {MOST_TOKENS} tokens already.", field="name", fix="revoke one first"
+        )
+    if token.namespace is not None and not set(token.scopes).issubset(SCOPES_OF_BOUND):
+        message = f"A token of one namespace can only have the scopes {', '.join(SCOPES_OF_BOUND)}."
+        raise NotPermitted(message, field="scopes", fix=f"choose from {', '.join(SCOPES_OF_BOUND)}")
+    excess = [scope for scope in token.scopes if scope not in SCOPES_OF[user.role]]
+    if excess:
+        message = f"{user.name} is {user.role.value}: its tokens cannot have the scope {excess[0]!r}."
+        fix = f"choose from {', '.join(SCOPES_OF[user.role])}"
+        raise NotPermitted(message, field="scopes", fix=fix)
 
 
 async def _revoke(account: str, token_id: str, *, by: str, reason: str) -> Token:

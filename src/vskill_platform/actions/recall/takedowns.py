@@ -14,7 +14,7 @@ from vskill_platform.actions.recall.blocklist import DEFAULT_SEVERITY, BlockReac
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.actions.skills.versions import state_of
-from vskill_platform.domain.blocklist import BlockEntry
+from vskill_platform.domain.blocklist import BlockEntry, BlockTarget
 from vskill_platform.domain.skills import skill_changes
 from vskill_platform.domain.skills.skill import PublishedSkill, StatusRole, VersionRef, VersionStatus
 from vskill_platform.domain.submissions import submission
@@ -54,8 +54,8 @@ class RestoreSkill(SkillRequest, frozen=True, kw_only=True):
 
 
 async def take_down(services: Services, actor: Principal, request: TakeDownSkill) -> SkillState:
-    """The submission that is PUBLISHED with such a version waits for a reviewer from then on, so whoever submits the
-    same content again hears that, and not that it is verified."""
+    """The submission that is PUBLISHED with such a version waits for a reviewer from then on: submitting the same
+    content again answers that, and not that it is verified."""
     published = await find_skill(actor, request.skill)
     target = await reached_target(request.block, published, request.version)
 
@@ -68,22 +68,7 @@ async def take_down(services: Services, actor: Principal, request: TakeDownSkill
     async def block() -> tuple[Operation, ...]:
         if target is None:
             return ()
-        now = services.kv.now()
-        return await block_writes(
-            BlockEntry(
-                target,
-                request.severity,
-                request.reason,
-                actor.actor,
-                now,
-                now,
-                threat_type=request.threat_type,
-                skill_name=published.name,
-                source_url=published.repo_url,
-                audience=await audience_of_block(target, published.audience),
-                origin=published.audience,
-            )
-        )
+        return await block_writes(await _entry(target, published, request, actor.actor, services.kv.now()))
 
     changed = await alter_skill(
         published.canonical,
@@ -99,6 +84,24 @@ async def take_down(services: Services, actor: Principal, request: TakeDownSkill
         await reapply_blocklist(judge_again=request_rescan)
         changed = await get_skill(published.canonical)
     return state_of(changed)
+
+
+async def _entry(
+    target: BlockTarget, published: PublishedSkill, request: TakeDownSkill, by: str, now: int
+) -> BlockEntry:
+    return BlockEntry(
+        target,
+        request.severity,
+        request.reason,
+        by,
+        now,
+        now,
+        threat_type=request.threat_type,
+        skill_name=published.name,
+        source_url=published.repo_url,
+        audience=await audience_of_block(target, published.audience),
+        origin=published.audience,
+    )
 
 
 def _send_to_review(record: Submission, ref: VersionRef | None, step: Step) -> RecordChange | None:

@@ -15,7 +15,7 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.actions.skills.versions import object_of
-from vskill_platform.domain.people.namespace import Namespace, Visibility, namespace_in
+from vskill_platform.domain.people.namespace import Namespace, Visibility
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.ledger.kv.entries import Operation, Put
 from vskill_platform.records import persist
@@ -93,32 +93,17 @@ async def _set(
     async def write() -> SkillReaders:
         found, version = await require_skill(canonical)
         belonging = await belonging_of(found.identity, narrowed)
-        visibility = belonging.namespace.visibility
-        if visibility is None:
-            message = (
-                f"{namespace_in(canonical)} is unmanaged, so all its skills are readable as the registry is."
-            )
-            raise InvalidInput(message, field="skill", fix="set the visibility of the namespace first")
-        answer = SkillReaders(canonical, visibility, narrowed)
+        answer = SkillReaders(canonical, _require_managed(belonging.namespace), narrowed)
         if await was_audited(entry_id) or (found.narrowed, found.audience) == (narrowed, belonging.audience):
             return answer
         check(belonging.namespace, found.narrowed, narrowed)
-        changed, claims = await claim_writes(
-            msgspec.structs.replace(found, narrowed=narrowed, audience=belonging.audience),
-            belonging.namespace,
-        )
         to = {"to": "namespace" if narrowed is None else narrowed.value}
         audit = record_audit(
             "skill readers", canonical, by=actor.actor, reason=request.reason, details=to, entry_id=entry_id
         )
-        operations: list[Operation] = [
-            belonging.asserted,
-            audit,
-            *await skill_writes(found, changed, version),
-            *await sketch_readers_writes(changed),
-            *claims,
-        ]
-        await services.kv.commit([*operations, *alias_writes(changed), *await _submission_writes(changed)])
+        changed = msgspec.structs.replace(found, narrowed=narrowed, audience=belonging.audience)
+        writes = await _skill_writes(found, changed, version, belonging.namespace)
+        await services.kv.commit([belonging.asserted, audit, *writes])
         return answer
 
     answer = await persist(write)
@@ -126,6 +111,27 @@ async def _set(
         # Its entries get the audience of what they hit.
         await reapply_blocklist(judge_again=request_rescan)
     return answer
+
+
+def _require_managed(namespace: Namespace) -> Visibility:
+    if namespace.visibility is None:
+        message = f"{namespace.name} is unmanaged, so all its skills are readable as the registry is."
+        raise InvalidInput(message, field="skill", fix="set the visibility of the namespace first")
+    return namespace.visibility
+
+
+async def _skill_writes(
+    before: PublishedSkill, after: PublishedSkill, version: int, namespace: Namespace
+) -> list[Operation]:
+    """The skill with its names, and everything beside it that its readers may read."""
+    named, claims = await claim_writes(after, namespace)
+    return [
+        *await skill_writes(before, named, version),
+        *await sketch_readers_writes(named),
+        *claims,
+        *alias_writes(named),
+        *await _submission_writes(named),
+    ]
 
 
 async def _submission_writes(skill: PublishedSkill) -> tuple[Operation, ...]:
