@@ -8,6 +8,7 @@ webhook may read what a notice is about is asked when it is delivered, of the ac
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -27,8 +28,8 @@ from vskill_platform.notifications.mail import ask_for_mail, ask_for_operator_ma
 from vskill_platform.notifications.notices import (
     AlertNotice,
     Notice,
+    NoticeOf,
     NoticeType,
-    RecallNotice,
     ReportNotice,
     notices_of,
     recall_id,
@@ -283,11 +284,9 @@ async def deliver(task: Task) -> TaskEnd:
     raise InvalidInput(f"the receiver answered {status}", field="url", fix="make it answer with 2xx")
 
 
-async def _notice_for(
-    task: Task, audiences: Audiences
-) -> Notice | RecallNotice | ReportNotice | AlertNotice | None:
+async def _notice_for(task: Task, audiences: Audiences) -> NoticeOf[Any] | None:
     """What is told to readers of these audiences; NotFound where they may not read what it is about."""
-    notices: Iterable[Notice | RecallNotice | ReportNotice | AlertNotice]
+    notices: Iterable[NoticeOf[Any]]
     if ("report" in task.subject or "alert" in task.subject) and not isinstance(audiences, Everything):
         raise NotFound("The webhook's account does not review any more.")
     if "alert" in task.subject:

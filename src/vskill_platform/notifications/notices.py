@@ -5,6 +5,7 @@ is looked at."""
 import enum
 import hashlib
 from collections.abc import Iterator
+from typing import Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -15,6 +16,8 @@ from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import ASKED, Event, Submission
 from vskill_platform.store.review.reports import Report
+
+Data = TypeVar("Data", bound=msgspec.Struct)
 
 #: How the ids of notices about alerts begin.
 _ALERT = "alert-"
@@ -41,6 +44,16 @@ class NoticeType(enum.StrEnum):
     ALERT_ENDED = "alert.ended"
 
 
+class NoticeOf(msgspec.Struct, Generic[Data], frozen=True):
+    """The body of a delivery."""
+
+    #: Made of the event, revocation, report or alert, with the type behind it: receivers drop doubles by it.
+    id: str
+    type: NoticeType
+    at: int
+    data: Data
+
+
 class NoticeData(msgspec.Struct, frozen=True, rename="camel"):
     """A decision, for webhooks and mail."""
 
@@ -56,16 +69,6 @@ class NoticeData(msgspec.Struct, frozen=True, rename="camel"):
     #: The published skill's name and version, where there is one.
     skill: str | None
     version: str | None
-
-
-class Notice(msgspec.Struct, frozen=True, rename="camel"):
-    """The body of a delivery."""
-
-    #: The event's, with the type behind it: receivers drop doubles by it.
-    id: str
-    type: NoticeType
-    at: int
-    data: NoticeData
 
 
 class RecalledVersion(msgspec.Struct, frozen=True, rename="camel"):
@@ -91,16 +94,6 @@ class RecallData(msgspec.Struct, frozen=True):
     replacement: str | None
 
 
-class RecallNotice(msgspec.Struct, frozen=True):
-    """The body of a delivery about a published skill."""
-
-    #: The serial, with the type behind it: receivers drop doubles by it.
-    id: str
-    type: NoticeType
-    at: int
-    data: RecallData
-
-
 class ReportData(msgspec.Struct, frozen=True, rename="camel"):
     """A report, for webhooks; who filed it is for reviewers to see."""
 
@@ -111,15 +104,6 @@ class ReportData(msgspec.Struct, frozen=True, rename="camel"):
     reason: str
     #: open, upheld or dismissed, as it is when this is sent
     status: str
-
-
-class ReportNotice(msgspec.Struct, frozen=True):
-    """The body of a delivery about a report."""
-
-    id: str
-    type: NoticeType
-    at: int
-    data: ReportData
 
 
 class AlertData(msgspec.Struct, frozen=True):
@@ -134,26 +118,17 @@ class AlertData(msgspec.Struct, frozen=True):
     remedy: str = ""
 
 
-class AlertNotice(msgspec.Struct, frozen=True):
-    """The body of a delivery about an alert that began or ended."""
-
-    #: Made of the alert and of when it began: one firing is told once, and so is its end.
-    id: str
-    type: NoticeType
-    at: int
-    data: AlertData
+Notice: TypeAlias = NoticeOf[NoticeData]
+RecallNotice: TypeAlias = NoticeOf[RecallData]
+ReportNotice: TypeAlias = NoticeOf[ReportData]
+#: One firing is told once, and so is its end: the id holds when the alert began.
+AlertNotice: TypeAlias = NoticeOf[AlertData]
 
 
 def report_notices(report: Report) -> Iterator[ReportNotice]:
     """That it was filed, and that it was decided."""
-    data = ReportData(
-        report.id,
-        report.skill,
-        report.version,
-        report.category.value,
-        report.reason,
-        report.status.value,
-    )
+    category, status = report.category.value, report.status.value
+    data = ReportData(report.id, report.skill, report.version, category, report.reason, status)
     filed, decided = NoticeType.REPORT_FILED, NoticeType.REPORT_DECIDED
     yield ReportNotice(f"{report.id}.{filed.value}", filed, report.at, data)
     if report.decision is not None:
@@ -176,18 +151,7 @@ def recall_id(event: Revocation, kind: RevocationKind) -> str:
 def recall_notices(event: Revocation, skill: PublishedSkill) -> Iterator[RecallNotice]:
     """Everything in a revocation that somebody may want to hear of."""
     for kind, steps in steps_by_kind(event).items():
-        versions = tuple(
-            RecalledVersion(
-                one.version,
-                one.digest,
-                one.content_hash,
-                one.status,
-                one.reason,
-                one.threat_type,
-                one.severity,
-            )
-            for one in steps
-        )
+        versions = tuple(msgspec.convert(step, RecalledVersion, from_attributes=True) for step in steps)
         data = RecallData(event.skill, event.serial, versions, skill.current_version)
         yield RecallNotice(recall_id(event, kind), NoticeType(kind.value), event.at, data)
 
