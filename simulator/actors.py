@@ -43,13 +43,8 @@ from vskill_platform.domain.skills.skill import Certification, PublishedSkill, S
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.verdicts.decision import BlockScope
 from vskill_platform.domain.verdicts.rescan_decision import RescanDecision, RescanOutcome
-from vskill_platform.intake.submit import (
-    IntakeOutcome,
-    Submitted,
-    SubmittedBy,
-    submit_repository,
-    submit_upload,
-)
+from vskill_platform.intake.admission import SubmittedBy
+from vskill_platform.intake.submit import IntakeOutcome, Submitted, submit_repository, submit_upload
 from vskill_platform.queue.control import pause_queue, resume_queue
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.recovery import recover_stuck_submissions

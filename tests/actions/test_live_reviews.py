@@ -20,7 +20,8 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.skills.skill import Certification, is_under_review
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.intake.submit import SubmittedBy, submit_upload
+from vskill_platform.intake.admission import SubmittedBy
+from vskill_platform.intake.submit import submit_upload
 from vskill_platform.stages.rescan import request_due_rescans
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.audit import list_audit

@@ -61,7 +61,7 @@ from vskill_platform.domain.people.namespace import Namespace, NamespaceRole, Re
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.intake.submit import SubmittedBy
+from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.stages.rescan import request_rescan
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.audit import list_audit

@@ -35,7 +35,8 @@ from vskill_platform.actions.people.owners import (
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.token import TokenScope
-from vskill_platform.intake.submit import SubmittedBy, submit_repository
+from vskill_platform.intake.admission import SubmittedBy
+from vskill_platform.intake.submit import submit_repository
 from vskill_platform.sources.upload import UploadSource
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.audit import list_audit

@@ -44,7 +44,7 @@ from vskill_platform.domain.people.namespace import RegistryMode, Visibility
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.env import Env
-from vskill_platform.intake.submit import SubmittedBy
+from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.store.people.accounts import Role, create_user
 from vskill_platform.store.recall.blocklist import add_block, find_hits, list_blocks
 from vskill_platform.store.recall.blocklist_pass import reapply_blocklist

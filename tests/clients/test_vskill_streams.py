@@ -15,7 +15,8 @@ from tests.support.envs import active_env, run_until_quiet, skill_files
 from tests.support.shelf import Shelf, open_shelf
 from tests.support.streams import Events, Frame, listening, serving, store_cursor
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.intake.submit import SubmittedBy, submit_repository
+from vskill_platform.intake.admission import SubmittedBy
+from vskill_platform.intake.submit import submit_repository
 
 pytestmark = pytest.mark.anyio
 

@@ -17,7 +17,7 @@ from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.env import Env
 from vskill_platform.installation.backup import back_up, restore
 from vskill_platform.installation.migrate import migrate
-from vskill_platform.intake.submit import SubmittedBy
+from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.notifications.notices import NoticeType
 from vskill_platform.notifications.signature import new_secret

@@ -506,7 +506,7 @@ async def test_A17_without_skill_md_at_every_door(env: Env) -> None:
     bulk = upload_identity("tests", "bulk")
     with active_env(env, sources=sources) as listed:
         await submit_repository("https://github.com/ann/empty")
-        await submit(Request(bulk, bulk.url, "bulk", "system", EntryPoint.CRAWLER, upload=digest))
+        await submit(Request(bulk, EntryPoint.CRAWLER, upload=digest))
         reviewed = make_submission("reviewed", state=State.NEEDS_REVIEW, at=env.kv.now(), digest=digest)
         await put_record(env, reviewed)
         await approve(reviewed.id, by="admin:eve", reason="looks fine")

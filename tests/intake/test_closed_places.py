@@ -17,8 +17,9 @@ from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.people.namespace import Visibility, namespace_of
 from vskill_platform.domain.submissions.states import State
+from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.intake.discover import discover, submit_skills
-from vskill_platform.intake.submit import SubmittedBy, submit_repository
+from vskill_platform.intake.submit import submit_repository
 from vskill_platform.stages.repo_check import ask_for_check
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.repo_health import Reach, read_health

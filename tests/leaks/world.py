@@ -37,7 +37,8 @@ from vskill_platform.domain.blocklist import BlockEntry, TargetKind, name_target
 from vskill_platform.domain.people.namespace import Member, Namespace, NamespaceRole, Visibility
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.env import Env
-from vskill_platform.intake.submit import SubmittedBy, submit_repository
+from vskill_platform.intake.admission import SubmittedBy
+from vskill_platform.intake.submit import submit_repository
 from vskill_platform.sources.contract import FilesAtHead, Place, RepositoryHead, Survey, no_repository
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.audit import AuditNote

@@ -45,7 +45,7 @@ from vskill_platform.domain.telling.notification import (
     Topic,
     next_digest_at,
 )
-from vskill_platform.intake.submit import SubmittedBy
+from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.ledger.kv.entries import Delete
 from vskill_platform.notifications.deliveries import find_notices, find_reports, tell_of_alerts

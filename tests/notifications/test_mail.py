@@ -11,7 +11,8 @@ from tests.support.smtp_server import smtp_server
 from tests.support.system_reads import get_submission
 from vskill_core.errors import InvalidSettings
 from vskill_platform.domain.operation.task import TaskState
-from vskill_platform.intake.submit import SubmittedBy, submit_upload
+from vskill_platform.intake.admission import SubmittedBy
+from vskill_platform.intake.submit import submit_upload
 from vskill_platform.notifications.deliveries import find_notices
 from vskill_platform.notifications.mail import compose, recipient
 from vskill_platform.notifications.notices import notices_of

@@ -12,7 +12,7 @@ from tests.support.receiver import receiver
 from tests.support.smtp_server import smtp_server
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.people.namespace import RegistryMode, Visibility
-from vskill_platform.intake.submit import SubmittedBy
+from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.notifications.deliveries import DELIVERY, find_notices
 from vskill_platform.notifications.notices import notices_of
 from vskill_platform.notifications.signature import new_secret

@@ -20,7 +20,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.operation.task import Task
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.intake.submit import SubmittedBy
+from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.notifications.deliveries import (

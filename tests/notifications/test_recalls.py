@@ -12,7 +12,7 @@ from tests.support.receiver import receiver
 from tests.support.streams import listening, serving
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.people.namespace import Visibility
-from vskill_platform.intake.submit import SubmittedBy
+from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.notifications.deliveries import find_recalls
 from vskill_platform.notifications.signature import new_secret

@@ -24,7 +24,7 @@ from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.people.namespace import Visibility
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.telling.notification import KEPT_MS, MOST_WATCHED, Notification, Topic
-from vskill_platform.intake.submit import SubmittedBy
+from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.notifications.deliveries import (
     find_notices,
     find_recalls,

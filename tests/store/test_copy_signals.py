@@ -23,7 +23,8 @@ from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.people.namespace import Visibility
 from vskill_platform.domain.signals import Signal, SignalKind
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.intake.submit import SubmittedBy, submit_upload
+from vskill_platform.intake.admission import SubmittedBy
+from vskill_platform.intake.submit import submit_upload
 from vskill_platform.ledger.kv.entries import ABSENT, Put
 from vskill_platform.ledger.kv.overlaps import MOST_HOLDERS
 from vskill_platform.records import decode

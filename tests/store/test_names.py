@@ -37,7 +37,8 @@ from vskill_platform.domain.people.namespace import Namespace, NamespaceRole, Vi
 from vskill_platform.domain.skills.names import listed_name
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.env import Env
-from vskill_platform.intake.submit import SubmittedBy, submit_repository
+from vskill_platform.intake.admission import SubmittedBy
+from vskill_platform.intake.submit import submit_repository
 from vskill_platform.sources.contract import Place
 from vskill_platform.stages.rescan import request_rescan
 from vskill_platform.store.people.accounts import Role

@@ -27,7 +27,7 @@ from vskill_platform.domain.people.namespace import (
     Team,
     Visibility,
 )
-from vskill_platform.intake.submit import SubmittedBy, is_closed
+from vskill_platform.intake.admission import SubmittedBy, is_closed
 from vskill_platform.ledger.kv.contract import KV
 from vskill_platform.ledger.kv.entries import ABSENT, Entry, EntryPage
 from vskill_platform.machine.process_cache import KeptReads

@@ -22,7 +22,8 @@ from vskill_platform.domain.signals import Signal, SignalKind
 from vskill_platform.domain.skills.skill_changes import with_installs
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.verdicts.look_alike import MIN_INSTALLS
-from vskill_platform.intake.submit import SubmittedBy, submit_upload
+from vskill_platform.intake.admission import SubmittedBy
+from vskill_platform.intake.submit import submit_upload
 from vskill_platform.store.recall.blocklist import add_block
 from vskill_platform.store.skills.sketches import ContentMarks
 from vskill_platform.store.skills.skills import get_skill, update_skill

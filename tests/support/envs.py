@@ -24,7 +24,8 @@ from vskill_platform.domain.submissions import submission
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Claim, Step, Submission
 from vskill_platform.env import Env, HashCost
-from vskill_platform.intake.submit import Submitted, SubmittedBy, submit_upload
+from vskill_platform.intake.admission import SubmittedBy
+from vskill_platform.intake.submit import Submitted, submit_upload
 from vskill_platform.ledger.broker.contract import Batch
 from vskill_platform.ledger.clock import Clock
 from vskill_platform.queue.consumer import handle_submission_queue

@@ -21,7 +21,8 @@ from vskill_platform.domain.people.token import SCOPES_OF
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env
-from vskill_platform.intake.submit import SubmittedBy, submit_repository
+from vskill_platform.intake.admission import SubmittedBy
+from vskill_platform.intake.submit import submit_repository
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.sources.contract import Fetched, Place, Survey
 from vskill_platform.store.people.accounts import Role, create_user

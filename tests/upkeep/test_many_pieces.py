@@ -17,7 +17,7 @@ from vskill_core.content import SkillFile
 from vskill_core.errors import ContentDamaged
 from vskill_core.identity import normalise
 from vskill_platform.cli import cli
-from vskill_platform.intake.submit import submit_place
+from vskill_platform.intake.submit import Request, submit
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
@@ -60,7 +60,7 @@ async def publish_many(env, server) -> dict[str, tuple[SkillFile, ...]]:
     server.repo("ann/many", files)
     assert isinstance(env.sources, Repositories)
     for place in (await env.sources.survey(normalise(URL))).places:
-        await submit_place(place.identity, place, None)
+        await submit(Request(place.identity, place=place))
     await run_until_quiet(env)
     digests = [ref.digest async for skill in iter_skills() for ref in skill.versions]
     return {digest: await read_content(digest) for digest in digests}

@@ -18,7 +18,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import Visibility, namespace_audiences
 from vskill_platform.domain.skills.git_list import GitList
 from vskill_platform.env import Env
-from vskill_platform.intake.submit import SubmittedBy
+from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.ledger.blobs.memory import MemoryBlobs
 from vskill_platform.ledger.kv.entries import Operation, Put
 from vskill_platform.records import decode

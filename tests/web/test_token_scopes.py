@@ -17,7 +17,8 @@ from vskill_core.identity import submission_id
 from vskill_platform.actions.people.account import WHO_AM_I
 from vskill_platform.actions.rights import Right
 from vskill_platform.domain.people.token import SCOPES
-from vskill_platform.intake.submit import SubmittedBy, submit_upload
+from vskill_platform.intake.admission import SubmittedBy
+from vskill_platform.intake.submit import submit_upload
 from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.audit import AuditEntry, list_audit

@@ -12,16 +12,8 @@ from vskill_core.errors import InvalidManifest, PlatformError, Unsupported
 from vskill_core.identity import normalise
 from vskill_core.naming import slug_of
 from vskill_platform.domain.submissions.submission import EntryPoint
-from vskill_platform.intake.submit import (
-    NOBODY,
-    Submitted,
-    SubmittedBy,
-    is_closed,
-    refuse_closed,
-    require_open,
-    submit_place,
-    submit_repository,
-)
+from vskill_platform.intake.admission import NOBODY, SubmittedBy, is_closed, refuse_closed, require_open
+from vskill_platform.intake.submit import Request, Submitted, submit, submit_repository
 from vskill_platform.machine.slots import some_at_a_time
 from vskill_platform.sources.contract import Place, Repositories
 from vskill_platform.worker_context import require_env
@@ -107,12 +99,12 @@ async def submit_skills(
     here = [one for one in found.skills if one.path == asked.path]
     chosen: Sequence[FoundSkill] = found.skills if every or not here else here
 
-    async def submit(one: FoundSkill) -> SettledPlace:
+    async def submit_one(one: FoundSkill) -> SettledPlace:
         place = msgspec.structs.replace(asked, path=one.path)
-        submitting = submit_place(place, one.place, one.name, source=source, by=by)
-        return await _submit_place(place.url, place.path, submitting)
+        request = Request(place, source, by, declared_name=one.name, place=one.place)
+        return await _settle(place.url, place.path, submit(request))
 
-    results = await some_at_a_time(submit, chosen, AT_ONCE)
+    results = await some_at_a_time(submit_one, chosen, AT_ONCE)
     submitted = {one.path for one in chosen}
     left = tuple(one.path for one in found.skills if one.path not in submitted)
     return RepositorySubmitted(tuple(results), left, found.truncated, found.skipped)
@@ -123,14 +115,14 @@ async def submit_many(
 ) -> tuple[SettledPlace, ...]:
     """Submit many places, each with an outcome or an error of its own, in the order given."""
 
-    async def submit(one: Wanted) -> SettledPlace:
+    async def submit_one(one: Wanted) -> SettledPlace:
         submitting = submit_repository(one.repo_url, one.skill_path, source=source, by=by)
-        return await _submit_place(one.repo_url, one.skill_path, submitting)
+        return await _settle(one.repo_url, one.skill_path, submitting)
 
-    return tuple(await some_at_a_time(submit, wanted, AT_ONCE))
+    return tuple(await some_at_a_time(submit_one, wanted, AT_ONCE))
 
 
-async def _submit_place(repo_url: str, skill_path: str, submitting: Awaitable[Submitted]) -> SettledPlace:
+async def _settle(repo_url: str, skill_path: str, submitting: Awaitable[Submitted]) -> SettledPlace:
     try:
         return SettledPlace(repo_url, skill_path, await submitting)
     except PlatformError as error:

@@ -2,9 +2,6 @@
 submission, so a retried request, a crawler and an impatient author can do no harm."""
 
 import enum
-import hashlib
-from collections.abc import Awaitable, Callable
-from typing import NoReturn
 
 import msgspec
 
@@ -18,26 +15,20 @@ from vskill_core.content import (
 from vskill_core.errors import (
     ContentDamaged,
     InvalidManifest,
-    LimitExceeded,
-    NoSkillFound,
-    NotPermitted,
-    NotSignedIn,
-    SourceUnavailable,
 )
 from vskill_core.identity import Identity, normalise, submission_id, upload_identity
 from vskill_core.naming import slug_of
-from vskill_platform.domain.audience import PUBLIC, PUBLIC_ONLY, Audiences, may_read
-from vskill_platform.domain.people.namespace import Namespace, NamespaceRole, Quotas, Submitters, namespace_of
+from vskill_platform.domain.people.namespace import Namespace, Quotas
 from vskill_platform.domain.submissions import attempts, submission
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import EntryPoint, Rerun, Step, Submission
 from vskill_platform.env import Env
+from vskill_platform.intake.admission import NOBODY, SubmittedBy, is_closed, refuse_closed, require_open
 from vskill_platform.intake.moves import settled_place
 from vskill_platform.ledger.kv.entries import Operation, Put
-from vskill_platform.sources.contract import Place, Repositories, no_repository
+from vskill_platform.sources.contract import Place, Repositories
 from vskill_platform.store.people.audit import record_token_use
-from vskill_platform.store.people.namespaces import belonging_of, read_directory
-from vskill_platform.store.people.owners import role_at
+from vskill_platform.store.people.namespaces import belonging_of
 from vskill_platform.store.recall.blocklist import why_blocked
 from vskill_platform.store.skills.quotas import admit_submission
 from vskill_platform.store.skills.skills import place_of
@@ -74,21 +65,6 @@ class Submitted(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-class SubmittedBy(msgspec.Struct, frozen=True):
-    """Who submits, and what decides whether they may."""
-
-    #: None is nobody who signed in, or the operator.
-    account: str | None = None
-    audiences: Audiences = PUBLIC_ONLY
-    #: The one namespace that its token is bound to.
-    namespace: str | None = None
-    #: Whoever runs commands on the server's machine.
-    operator: bool = False
-
-
-NOBODY = SubmittedBy()
-#: How a source looks at a place.
-Look = Callable[[Identity], Awaitable[object]]
 #: Why a run begins for content that was verified before.
 DAMAGED = "submitted again: the stored files were damaged"
 
@@ -97,14 +73,11 @@ class Request(msgspec.Struct, frozen=True):
     """A place to verify, already normalised."""
 
     identity: Identity
-    repo_url: str
-    skill_name: str
-    actor: str
     source: EntryPoint = EntryPoint.API
     by: SubmittedBy = NOBODY
     #: The content digest of uploaded bytes that are kept already.
     upload: str | None = None
-    #: The name in the front matter, where it is known: the blocklist may know the skill by it.
+    #: The name in the front matter, where it is known.
     declared_name: str | None = None
     #: Where a SKILL.md was seen at this place; None: not looked at yet.
     place: Place | None = None
@@ -113,6 +86,16 @@ class Request(msgspec.Struct, frozen=True):
     def commit(self) -> str | None:
         """The commit that the run is to verify."""
         return self.place.commit if self.place else None
+
+    @property
+    def actor(self) -> str:
+        """How history and audit name who submits."""
+        return f"user:{self.by.account}" if self.by.account else "system"
+
+    @property
+    def names(self) -> tuple[str, str | None]:
+        """Names that the blocklist may know the skill by."""
+        return slug_of(self.identity), self.declared_name
 
 
 async def submit_repository(
@@ -124,25 +107,7 @@ async def submit_repository(
 ) -> Submitted:
     """Submit the skill at exactly one place of a repository. NoSkillFound, SourceGone and SourceUnavailable say why
     nothing was written."""
-    identity = normalise(repo_url, skill_path)
-    return await submit_place(identity, None, None, source=source, by=by)
-
-
-async def submit_place(
-    identity: Identity,
-    place: Place | None,
-    declared_name: str | None,
-    *,
-    source: EntryPoint = EntryPoint.API,
-    by: SubmittedBy = NOBODY,
-) -> Submitted:
-    """Submit a place; `place` is what a look into the repository has just found there."""
-    actor = f"user:{by.account}" if by.account else "system"
-    name = slug_of(identity)
-    request = Request(
-        identity, identity.url, name, actor, source, by, declared_name=declared_name, place=place
-    )
-    return await submit(request)
+    return await submit(Request(normalise(repo_url, skill_path), source, by))
 
 
 async def submit_upload(
@@ -160,8 +125,7 @@ async def submit_upload(
     admit_skill(files, slug_of(identity), limits)
     digest = digest_of_files(files)
     await keep_content(digest, files)
-    actor = f"user:{by.account}" if by.account else "system"
-    return await submit(Request(identity, identity.url, slug_of(identity), actor, source, by, digest))
+    return await submit(Request(identity, source, by, digest))
 
 
 async def submit(request: Request) -> Submitted:
@@ -201,63 +165,6 @@ async def _refusal(request: Request) -> Submitted | None:
     return None if reason is None else await _refuse_blocked(submission_id(request.identity), reason)
 
 
-async def refuse_closed(place: Identity, look: Look | None) -> NoReturn:
-    """Answer as for a repository that is not there, after the same work: its host is asked for one that it does not
-    have, so that the time of the answer tells nothing."""
-    absent = f"{place.repo}-{hashlib.sha256(place.repo_key.encode()).hexdigest()[:16]}"
-    try:
-        if look is not None:
-            await look(msgspec.structs.replace(place, repo=absent))
-    except SourceUnavailable as error:
-        raise SourceUnavailable(error.message.replace(absent, place.repo), host=place.host) from None
-    except (NoSkillFound, LimitExceeded):
-        pass  # whatever stands there
-    raise no_repository(place.host)
-
-
-async def require_open(asked: Identity, found: Identity, by: SubmittedBy) -> None:
-    """Raise why they may not submit `found`, where the host says that `asked` is now."""
-    if found.key != asked.key and await is_closed(found, by):
-        raise no_repository(asked.host)
-
-
-async def is_closed(place: Identity, by: SubmittedBy) -> bool:
-    """Whether they may not read what is at this place. For them it is a repository that is not there: they learn no
-    more about it than from its host, and everything else is looked up and refused as for any other place."""
-    audience = (await belonging_of(place)).audience
-    closed = not may_read(audience, by.audiences) or (audience != PUBLIC and await _is_hidden(place, by))
-    if not by.operator:
-        await _require_submitter(place, by)
-    return closed
-
-
-async def _require_submitter(place: Identity, by: SubmittedBy) -> None:
-    """Raise why they may submit nothing here, whatever it is."""
-    name = namespace_of(place)
-    if by.namespace not in (None, name):
-        message = f"This token is bound to the namespace {by.namespace}, and this place is in {name}."
-        raise NotPermitted(message, fix="send a token that is not bound to a namespace")
-    submitters = (await read_directory()).access.submitters
-    if submitters is Submitters.EVERYBODY:
-        return
-    if by.account is None:
-        raise NotSignedIn
-    if submitters is Submitters.MEMBERS and not await _is_author(by.account, place):
-        message = f"Only authors of the namespace {name} may submit to it."
-        raise NotPermitted(message, namespace=name, fix=f"ask an owner of {name} to make you an author")
-
-
-async def _is_hidden(place: Identity, by: SubmittedBy) -> bool:
-    """Whether its submission is narrower than the namespace, and not for them to read."""
-    found = await read_submission(submission_id(place))
-    return found is not None and not may_read(found[0].audience, by.audiences)
-
-
-async def _is_author(account: str, place: Identity) -> bool:
-    role = await role_at(account, place)
-    return role is not None and role.rank >= NamespaceRole.AUTHOR.rank
-
-
 def _repositories_for(request: Request) -> Repositories | None:
     """Where its place can be looked at before the run; None for an upload."""
     sources = require_env("sources").sources
@@ -275,12 +182,9 @@ async def _admit(request: Request) -> Request:
     await require_open(request.identity, place.identity, request.by)
     identity = await settled_place(request.identity, place.identity)
     name = request.declared_name or declared_name(place)
-    request = msgspec.structs.replace(request, declared_name=name, place=place)
     if identity.key == request.identity.key:
-        return request
-    return msgspec.structs.replace(
-        request, identity=identity, repo_url=identity.url, skill_name=slug_of(identity)
-    )
+        identity = request.identity
+    return msgspec.structs.replace(request, identity=identity, declared_name=name, place=place)
 
 
 def declared_name(place: Place) -> str | None:
@@ -293,11 +197,10 @@ def declared_name(place: Place) -> str | None:
 
 async def _why_blocked(request: Request) -> str | None:
     """By the place as it is submitted, and by where it is now."""
-    names = (request.skill_name, request.declared_name)
-    reason = await why_blocked(request.identity, names, request.upload)
+    reason = await why_blocked(request.identity, request.names, request.upload)
     moved = request.place.identity if request.place else request.identity
     if reason is None and moved.key != request.identity.key:
-        reason = await why_blocked(moved, names, request.upload)
+        reason = await why_blocked(moved, request.names, request.upload)
     return reason
 
 
@@ -310,8 +213,8 @@ def _first(env: Env, number: str, request: Request, event_id: str) -> Submission
     record = submission.create(
         submission_id=number,
         identity=request.identity,
-        repo_url=request.repo_url,
-        skill_name=request.skill_name,
+        repo_url=request.identity.url,
+        skill_name=slug_of(request.identity),
         step=Step(event_id, env.kv.now(), request.actor, "submitted"),
         source=request.source,
         submitter=request.by.account,

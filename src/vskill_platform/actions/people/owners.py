@@ -30,7 +30,7 @@ from vskill_platform.actions.wire import derive
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import may_read
 from vskill_platform.domain.people.namespace import NamespaceRole
-from vskill_platform.intake.submit import refuse_closed
+from vskill_platform.intake.admission import refuse_closed
 from vskill_platform.ledger.kv.entries import Delete
 from vskill_platform.sources.contract import Watchable
 from vskill_platform.store.people.accounts import find_enabled, read_user

@@ -47,14 +47,9 @@ from vskill_platform.domain.skills import numbering
 from vskill_platform.domain.skills.skill_changes import number_after
 from vskill_platform.domain.submissions.submission import EntryPoint
 from vskill_platform.intake import discover as discovery
+from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.intake.discover import SettledPlace, Wanted
-from vskill_platform.intake.submit import (
-    IntakeOutcome,
-    Submitted,
-    SubmittedBy,
-    submit_repository,
-    submit_upload,
-)
+from vskill_platform.intake.submit import IntakeOutcome, Submitted, submit_repository, submit_upload
 from vskill_platform.store.people.accounts import read_user
 from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.people.namespaces import NamespaceChange, change_namespace

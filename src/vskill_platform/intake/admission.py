@@ -1,0 +1,91 @@
+"""Who may submit a place. To those who may not read what is there, intake answers as for a repository that does not
+exist, after the same work."""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from typing import NoReturn
+
+import msgspec
+
+from vskill_core.errors import LimitExceeded, NoSkillFound, NotPermitted, NotSignedIn, SourceUnavailable
+from vskill_core.identity import Identity, submission_id
+from vskill_platform.domain.audience import PUBLIC, PUBLIC_ONLY, Audiences, may_read
+from vskill_platform.domain.people.namespace import NamespaceRole, Submitters, namespace_of
+from vskill_platform.sources.contract import no_repository
+from vskill_platform.store.people.namespaces import belonging_of, read_directory
+from vskill_platform.store.people.owners import role_at
+from vskill_platform.submission_store import read_submission
+
+
+class SubmittedBy(msgspec.Struct, frozen=True):
+    """Who submits, and what decides whether they may."""
+
+    #: None is nobody who signed in, or the operator.
+    account: str | None = None
+    audiences: Audiences = PUBLIC_ONLY
+    #: The one namespace that its token is bound to.
+    namespace: str | None = None
+    #: Whoever runs commands on the server's machine.
+    operator: bool = False
+
+
+NOBODY = SubmittedBy()
+#: How a source looks at a place.
+Look = Callable[[Identity], Awaitable[object]]
+
+
+async def refuse_closed(place: Identity, look: Look | None) -> NoReturn:
+    """Answer as for a repository that is not there, after the same work: its host is asked for one that it does not
+    have, so that the time of the answer tells nothing."""
+    absent = f"{place.repo}-{hashlib.sha256(place.repo_key.encode()).hexdigest()[:16]}"
+    try:
+        if look is not None:
+            await look(msgspec.structs.replace(place, repo=absent))
+    except SourceUnavailable as error:
+        raise SourceUnavailable(error.message.replace(absent, place.repo), host=place.host) from None
+    except (NoSkillFound, LimitExceeded):
+        pass  # whatever stands there
+    raise no_repository(place.host)
+
+
+async def require_open(asked: Identity, found: Identity, by: SubmittedBy) -> None:
+    """Raise why they may not submit `found`, where the host says that `asked` is now."""
+    if found.key != asked.key and await is_closed(found, by):
+        raise no_repository(asked.host)
+
+
+async def is_closed(place: Identity, by: SubmittedBy) -> bool:
+    """Whether they may not read what is at this place. For them it is a repository that is not there: they learn no
+    more about it than from its host, and everything else is looked up and refused as for any other place."""
+    audience = (await belonging_of(place)).audience
+    closed = not may_read(audience, by.audiences) or (audience != PUBLIC and await _is_hidden(place, by))
+    if not by.operator:
+        await _require_submitter(place, by)
+    return closed
+
+
+async def _require_submitter(place: Identity, by: SubmittedBy) -> None:
+    """Raise why they may submit nothing here, whatever it is."""
+    name = namespace_of(place)
+    if by.namespace not in (None, name):
+        message = f"This token is bound to the namespace {by.namespace}, and this place is in {name}."
+        raise NotPermitted(message, fix="send a token that is not bound to a namespace")
+    submitters = (await read_directory()).access.submitters
+    if submitters is Submitters.EVERYBODY:
+        return
+    if by.account is None:
+        raise NotSignedIn
+    if submitters is Submitters.MEMBERS and not await _is_author(by.account, place):
+        message = f"Only authors of the namespace {name} may submit to it."
+        raise NotPermitted(message, namespace=name, fix=f"ask an owner of {name} to make you an author")
+
+
+async def _is_hidden(place: Identity, by: SubmittedBy) -> bool:
+    """Whether its submission is narrower than the namespace, and not for them to read."""
+    found = await read_submission(submission_id(place))
+    return found is not None and not may_read(found[0].audience, by.audiences)
+
+
+async def _is_author(account: str, place: Identity) -> bool:
+    role = await role_at(account, place)
+    return role is not None and role.rank >= NamespaceRole.AUTHOR.rank
