@@ -18,7 +18,7 @@ from vskill_core.errors import PlatformError
 from vskill_core.findings import Severity
 from vskill_core.identity import parse_place
 from vskill_platform.actions.action import Action
-from vskill_platform.actions.people.namespaces import CHANGE_VISIBILITY, ChangeVisibility
+from vskill_platform.actions.people.namespace_policy import CHANGE_VISIBILITY, ChangeVisibility
 from vskill_platform.actions.principal import ANYBODY, Principal
 from vskill_platform.actions.recall.takedowns import RESTORE, TAKE_DOWN, RestoreSkill, TakeDownSkill
 from vskill_platform.actions.review.change_requests import ANSWER, REQUEST_CHANGE, AnswerRequest

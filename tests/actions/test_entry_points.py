@@ -13,12 +13,8 @@ from tests.support.owners import set_owners
 from tests.support.people import make_account
 from vskill_core.findings import Finding, FindingCategory, FindingKind, Severity, StaticReport
 from vskill_core.identity import normalise
-from vskill_platform.actions.people.namespaces import (
-    ADD_MEMBER,
-    CHANGE_VISIBILITY,
-    AddMember,
-    ChangeVisibility,
-)
+from vskill_platform.actions.people.namespace_policy import CHANGE_VISIBILITY, ChangeVisibility
+from vskill_platform.actions.people.namespaces import ADD_MEMBER, AddMember
 from vskill_platform.actions.review.change_requests import REQUEST_CHANGE
 from vskill_platform.actions.review.review import DecideSubmission
 from vskill_platform.actions.skills.narrowing import NARROW_SKILL, NarrowSkill, SkillVisibility

@@ -19,24 +19,26 @@ from vskill_core.errors import (
 )
 from vskill_platform.actions.action import Action, NoParameters
 from vskill_platform.actions.people.access import CHANGE_ACCESS, PREVIEW_ACCESS, ChangeAccess, PreviewAccess
-from vskill_platform.actions.people.namespaces import (
-    ADD_MEMBER,
+from vskill_platform.actions.people.namespace_policy import (
     CHANGE_VISIBILITY,
-    LEAVE_NAMESPACE,
-    LIST_NAMESPACES,
     MAKE_PUBLIC,
     PREVIEW_VISIBILITY,
-    REMOVE_MEMBER,
     SET_QUOTAS,
-    SHOW_NAMESPACE,
-    AddMember,
     ChangeVisibility,
     ExplainedNamespace,
+    PreviewVisibility,
+    SetQuotas,
+)
+from vskill_platform.actions.people.namespaces import (
+    ADD_MEMBER,
+    LEAVE_NAMESPACE,
+    LIST_NAMESPACES,
+    REMOVE_MEMBER,
+    SHOW_NAMESPACE,
+    AddMember,
     NamespaceRequest,
     NamespaceView,
-    PreviewVisibility,
     RemoveMember,
-    SetQuotas,
 )
 from vskill_platform.actions.people.teams import (
     ADD_TO_TEAM,

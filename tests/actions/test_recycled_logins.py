@@ -16,14 +16,13 @@ from vskill_client.wire.skills import SkillRequest
 from vskill_core.errors import NotFound, NotPermitted
 from vskill_core.identity import normalise
 from vskill_platform.actions.action import Action, NoParameters
+from vskill_platform.actions.people.namespace_policy import CHANGE_VISIBILITY, ChangeVisibility
 from vskill_platform.actions.people.namespaces import (
     ADD_MEMBER,
-    CHANGE_VISIBILITY,
     LIST_NAMESPACES,
     REMOVE_MEMBER,
     SHOW_NAMESPACE,
     AddMember,
-    ChangeVisibility,
     NamespaceRequest,
     RemoveMember,
 )

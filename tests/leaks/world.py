@@ -20,7 +20,7 @@ from vskill_client.wire.skills import SkillRequest
 from vskill_core.content import SkillFile
 from vskill_core.findings import Finding, FindingCategory, FindingKind, Severity, StaticReport
 from vskill_core.identity import Identity, normalise, submission_id
-from vskill_platform.actions.people.namespaces import CHANGE_VISIBILITY, ChangeVisibility
+from vskill_platform.actions.people.namespace_policy import CHANGE_VISIBILITY, ChangeVisibility
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.recall.blocklist import BLOCK, BlockSomething
 from vskill_platform.actions.review.reports import FILE, FileReport

@@ -20,7 +20,7 @@ from vskill_core.errors import NotFound, PlatformError
 from vskill_core.findings import Severity
 from vskill_core.identity import Identity, normalise
 from vskill_platform.actions.action import Action
-from vskill_platform.actions.people.namespaces import ChangeVisibility, change_visibility
+from vskill_platform.actions.people.namespace_policy import ChangeVisibility, change_visibility
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.actions.skills.blocked_skills import current_blocklist
 from vskill_platform.actions.skills.narrowing import NarrowSkill, SkillVisibility, narrow

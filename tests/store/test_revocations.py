@@ -16,7 +16,7 @@ from tests.support.faults import HookedKV
 from tests.support.people import make_account
 from vskill_core.findings import Severity
 from vskill_core.revocation_list import RevokedStatus
-from vskill_platform.actions.people.namespaces import CHANGE_VISIBILITY, ChangeVisibility
+from vskill_platform.actions.people.namespace_policy import CHANGE_VISIBILITY, ChangeVisibility
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.recall.blocklist import BLOCK, LIFT, BlockSomething, LiftBlock
 from vskill_platform.actions.skills.narrowing import NARROW_SKILL, NarrowSkill, SkillVisibility

@@ -9,7 +9,7 @@ from tests.support.acting import sign_out_everywhere
 from tests.support.envs import open_product_env
 from tests.support.people import ADDRESS, browser, make_account, session_of, signed_in, token_of
 from tests.support.walking import name_of, walk
-from vskill_platform.actions.people.namespaces import MAKE_PUBLIC
+from vskill_platform.actions.people.namespace_policy import MAKE_PUBLIC
 from vskill_platform.actions.principal import ANYBODY, Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.settings import Settings

@@ -20,12 +20,8 @@ from vskill_core.errors import AttestationInvalid
 from vskill_core.revocation_list import DAY_MS, PAYLOAD_TYPE
 from vskill_core.signing_keys import public_from_jwks
 from vskill_core.verification import open_revocation_list
-from vskill_platform.actions.people.namespaces import (
-    ADD_MEMBER,
-    CHANGE_VISIBILITY,
-    AddMember,
-    ChangeVisibility,
-)
+from vskill_platform.actions.people.namespace_policy import CHANGE_VISIBILITY, ChangeVisibility
+from vskill_platform.actions.people.namespaces import ADD_MEMBER, AddMember
 from vskill_platform.actions.principal import OPERATOR, Principal
 from vskill_platform.actions.recall.blocklist import BLOCK, LIFT, BlockSomething, LiftBlock
 from vskill_platform.domain.blocklist import TargetKind

@@ -4,7 +4,16 @@ from typing import Any
 
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.operation import audit, content, dead_letters, jobs, queue, rescans, system
-from vskill_platform.actions.people import access, account, accounts, namespaces, owners, teams, tokens
+from vskill_platform.actions.people import (
+    access,
+    account,
+    accounts,
+    namespace_policy,
+    namespaces,
+    owners,
+    teams,
+    tokens,
+)
 from vskill_platform.actions.recall import blocklist, blocklist_reads, revocations, takedowns
 from vskill_platform.actions.review import appeals, bulk, change_requests, reports, review, review_queue
 from vskill_platform.actions.skills import (
@@ -32,6 +41,7 @@ ACTIONS: tuple[Action[Any, Any], ...] = (
     *owners.ACTIONS,
     *names.ACTIONS,
     *namespaces.ACTIONS,
+    *namespace_policy.ACTIONS,
     *narrowing.ACTIONS,
     *teams.ACTIONS,
     *access.ACTIONS,

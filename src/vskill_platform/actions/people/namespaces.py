@@ -1,8 +1,8 @@
-"""Namespaces, as their people manage them: who belongs to one and in which role, who may read it, and what it may hold.
+"""Namespaces, as their people manage them: who belongs to one and in which role. Who may read one, and what it may
+hold, is in `namespace_policy`.
 
-A namespace needs no record: until somebody sets its visibility it is *unmanaged*, and readable as the registry is. Its
-first visibility is set in two steps (`store.recall.first_management`). Its owners may hide it from more readers; to
-show it to everybody is for reviewers. The registry's reviewers see everything that waits, in every namespace.
+A namespace needs no record: until somebody sets its visibility it is *unmanaged*, and readable as the registry is. The
+registry's reviewers see everything that waits, in every namespace.
 """
 
 from typing import Annotated
@@ -10,15 +10,10 @@ from typing import Annotated
 import msgspec
 
 from vskill_client.wire.base import ActionRequest, Wire
-from vskill_core.errors import InvalidInput, NotFound, NotPermitted
+from vskill_core.errors import InvalidInput, NotFound
 from vskill_platform.actions.action import NoParameters, Services, action
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.people.teams import find_team
-from vskill_platform.actions.people.visibility_preview import (
-    ReachPreview,
-    preview_directory,
-    preview_managing,
-)
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right
 from vskill_platform.actions.wire import derive, maybe_time
@@ -26,16 +21,13 @@ from vskill_platform.domain.people.namespace import (
     Member,
     Namespace,
     NamespaceRole,
-    Quotas,
     Visibility,
     owners_in,
     upload_namespace,
     uploader_of,
     with_member,
-    with_namespace,
     without_member,
 )
-from vskill_platform.stages.rescan import request_rescan
 from vskill_platform.store.people.accounts import find_enabled
 from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.people.namespaces import (
@@ -45,16 +37,13 @@ from vskill_platform.store.people.namespaces import (
     read_namespace,
 )
 from vskill_platform.store.people.owners import find_owner_by_name, namespace_by_sign_in, role_in
-from vskill_platform.store.recall.first_management import finish_preparing
-from vskill_platform.store.skills.names import name_namespace
 from vskill_platform.store.skills.quotas import read_usage
 
 NAMESPACES = "/api/v1/namespaces"
-_ONE = f"{NAMESPACES}/{{name}}"
+NAMESPACE = f"{NAMESPACES}/{{name}}"
 
 NamespaceName = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
 MemberName = Annotated[str, msgspec.Meta(min_length=1, max_length=110)]
-QuotaNumber = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
 
 
 class NamespaceRequest(ActionRequest, frozen=True, kw_only=True):
@@ -82,40 +71,6 @@ class RemoveMember(NamespaceRequest, frozen=True, kw_only=True):
     member: MemberName
     #: why; kept in the audit
     reason: Reason
-
-
-class PreviewVisibility(NamespaceRequest, frozen=True, kw_only=True):
-    """A visibility that nobody has set yet."""
-
-    #: who could read it
-    to: Visibility = Visibility.TEAM
-
-
-class ChangeVisibility(NamespaceRequest, frozen=True, kw_only=True):
-    """A visibility, and why."""
-
-    #: who may read it
-    to: Visibility
-    #: why; kept in the audit
-    reason: Reason
-
-
-class ExplainedNamespace(NamespaceRequest, frozen=True, kw_only=True):
-    """One namespace, and why."""
-
-    #: why; kept in the audit
-    reason: Reason
-
-
-class SetQuotas(ExplainedNamespace, frozen=True, kw_only=True):
-    """What a namespace may hold. What is left out has no limit."""
-
-    #: how many skills
-    skills: QuotaNumber | None = None
-    #: bytes of all files of all versions
-    bytes: QuotaNumber | None = None
-    #: how many submissions in an hour
-    submissions_per_hour: QuotaNumber | None = None
 
 
 class MemberView(Wire, frozen=True):
@@ -186,18 +141,6 @@ class NamespaceList(Wire, frozen=True):
     namespaces: tuple[NamespaceSummary, ...]
 
 
-class VisibilityPreview(Wire, frozen=True):
-    """What a visibility would hide and show."""
-
-    name: str
-    #: null: unmanaged
-    visibility: Visibility | None
-    to: Visibility
-    #: whether only reviewers and admins may set it
-    needs_reviewer: bool
-    reach: ReachPreview
-
-
 async def object_of(request: NamespaceRequest) -> ActionObject:
     """What rights on a namespace are evaluated on. Any name can be one, so nobody learns which have a record."""
     return ActionObject(namespace=written(request.name))
@@ -234,77 +177,13 @@ async def _own_names(account: str) -> tuple[str, ...]:
 
 async def show(actor: Principal, request: NamespaceRequest) -> NamespaceView:
     namespace, _ = await read_namespace(written(request.name))
-    return await _view(actor, namespace)
+    return await view_namespace(actor, namespace)
 
 
-async def preview(request: PreviewVisibility) -> VisibilityPreview:
-    namespace, _ = await read_namespace(written(request.name))
-    directory = await read_directory()
-    after = with_namespace(directory, msgspec.structs.replace(namespace, visibility=request.to))
-    if namespace.managed:
-        reach = await preview_directory(directory, after)
-    else:
-        reach = await preview_managing(directory, after, namespace.name)
-    needs = _goes_public(namespace, request.to)
-    return VisibilityPreview(namespace.name, namespace.visibility, request.to, needs, reach)
+# Members.
 
 
-def _goes_public(namespace: Namespace, to: Visibility) -> bool:
-    """What is unmanaged is public already."""
-    aimed = namespace.preparing or namespace.visibility or Visibility.PUBLIC
-    return to is Visibility.PUBLIC and aimed is not Visibility.PUBLIC
-
-
-# Visibility.
-
-
-async def change_visibility(services: Services, actor: Principal, request: ChangeVisibility) -> NamespaceView:
-    return await _set_visibility(services, actor, request, request.to, may_go_public=actor.is_reviewer)
-
-
-async def make_public(services: Services, actor: Principal, request: ExplainedNamespace) -> NamespaceView:
-    return await _set_visibility(services, actor, request, Visibility.PUBLIC, may_go_public=True)
-
-
-async def _set_visibility(
-    services: Services,
-    actor: Principal,
-    request: ChangeVisibility | ExplainedNamespace,
-    to: Visibility,
-    *,
-    may_go_public: bool,
-) -> NamespaceView:
-    name = written(request.name)
-
-    async def decide(known: Namespace) -> NamespaceChange | None:
-        if _goes_public(known, to) and not may_go_public:
-            raise _not_yours_to_publish(name)
-        if known.preparing is to or (known.preparing is None and known.visibility is to):
-            return None
-        released = await _release(services, known)
-        if known.managed and known.preparing is None:
-            return NamespaceChange(msgspec.structs.replace(released, visibility=to))
-        began = known.preparing_since or services.kv.now()
-        return NamespaceChange(
-            msgspec.structs.replace(
-                released, visibility=Visibility.PUBLIC, preparing=to, preparing_since=began
-            )
-        )
-
-    note = AuditNote("namespace visibility", name, actor.actor, request.reason, {"visibility": to.value})
-    await change_namespace(name, decide, note)
-    changed = await finish_preparing(name, request_rescan)
-    # More people may read its skills now: until a skill has a name for them, no list shows it.
-    await name_namespace(name)
-    return await _view(actor, changed)
-
-
-def _not_yours_to_publish(name: str) -> NotPermitted:
-    message = f"Only reviewers and admins may make {name} public."
-    return NotPermitted(message, needs="reviewer", fix="ask a reviewer of this registry")
-
-
-async def _release(services: Services, namespace: Namespace) -> Namespace:
+async def release(services: Services, namespace: Namespace) -> Namespace:
     """The namespace with its owner by name as a member. From then on its members alone say who owns it, so that a
     sign-in that ran out, or somebody else with the name, changes nothing."""
     owner = None if namespace.released else await find_owner_by_name(namespace)
@@ -315,9 +194,6 @@ async def _release(services: Services, namespace: Namespace) -> Namespace:
     return with_member(released, Member(f"user:{owner}", NamespaceRole.OWNER, services.kv.now(), how))
 
 
-# Members.
-
-
 async def add_member(services: Services, actor: Principal, request: AddMember) -> NamespaceView:
     name, principal = written(request.name), _principal(request.member)
     member = Member(
@@ -326,7 +202,7 @@ async def add_member(services: Services, actor: Principal, request: AddMember) -
 
     async def decide(known: Namespace) -> NamespaceChange | None:
         await _require_existing(actor, principal)
-        released = await _release(services, known)
+        released = await release(services, known)
         held = next((one for one in released.members if (one.principal, one.repo) == (principal, "")), None)
         if held is not None and held.role is request.role:
             return None if released == known else NamespaceChange(released)
@@ -336,13 +212,13 @@ async def add_member(services: Services, actor: Principal, request: AddMember) -
 
     details = {"member": principal, "role": request.role.value}
     note = AuditNote("namespace member added", name, actor.actor, request.reason, details)
-    return await _view(actor, await change_namespace(name, decide, note))
+    return await view_namespace(actor, await change_namespace(name, decide, note))
 
 
 async def remove_member(actor: Principal, request: RemoveMember) -> NamespaceView:
     name, principal = written(request.name), _principal(request.member)
     changed = await _remove(name, principal, actor.actor, request.reason)
-    return await _view(actor, changed)
+    return await view_namespace(actor, changed)
 
 
 async def leave(actor: Principal, request: NamespaceRequest) -> None:
@@ -386,32 +262,11 @@ async def _require_existing(actor: Principal, principal: str) -> None:
         raise InvalidInput(f"There is no {what}.", field="member", fix=fix)
 
 
-# Quotas.
-
-
-async def set_quotas(actor: Principal, request: SetQuotas) -> NamespaceView:
-    name = written(request.name)
-    quotas = Quotas(request.skills, request.bytes, request.submissions_per_hour)
-
-    async def decide(known: Namespace) -> NamespaceChange | None:
-        if not known.managed:
-            message = f"{name} is unmanaged, so nothing is counted there."
-            raise InvalidInput(message, field="name", fix="set its visibility first; `public` will do")
-        return (
-            None if known.quotas == quotas else NamespaceChange(msgspec.structs.replace(known, quotas=quotas))
-        )
-
-    details = {
-        field: str(value) for field, value in msgspec.structs.asdict(quotas).items() if value is not None
-    }
-    note = AuditNote("namespace quotas", name, actor.actor, request.reason, details)
-    return await _view(actor, await change_namespace(name, decide, note))
-
-
 # Answers.
 
 
-async def _view(actor: Principal, namespace: Namespace) -> NamespaceView:
+async def view_namespace(actor: Principal, namespace: Namespace) -> NamespaceView:
+    """A namespace as this actor sees it."""
     usage = await read_usage(namespace.name) if namespace.managed else None
     return derive(
         NamespaceView,
@@ -446,7 +301,7 @@ LIST_NAMESPACES = action(
 SHOW_NAMESPACE = action(
     show,
     "namespace.show",
-    _ONE,
+    NAMESPACE,
     method="GET",
     right=Right.MEMBER,
     acts_on=object_of,
@@ -456,7 +311,7 @@ SHOW_NAMESPACE = action(
 ADD_MEMBER = action(
     add_member,
     "namespace.add-member",
-    f"{_ONE}/members",
+    f"{NAMESPACE}/members",
     right=Right.OWNER,
     acts_on=object_of,
     summary="Add a member to a namespace, or change its role",
@@ -467,7 +322,7 @@ ADD_MEMBER = action(
 REMOVE_MEMBER = action(
     remove_member,
     "namespace.remove-member",
-    f"{_ONE}/members/remove",
+    f"{NAMESPACE}/members/remove",
     right=Right.OWNER,
     acts_on=object_of,
     errors=(NotFound,),
@@ -478,61 +333,17 @@ REMOVE_MEMBER = action(
 LEAVE_NAMESPACE = action(
     leave,
     "namespace.leave",
-    f"{_ONE}/leave",
+    f"{NAMESPACE}/leave",
     right=Right.SIGNED_IN,
     errors=(NotFound,),
     status=204,
     summary="Leave a namespace",
     about="Whoever belongs to it by a team leaves the team instead.",
 )
-PREVIEW_VISIBILITY = action(
-    preview,
-    "namespace.preview-visibility",
-    f"{_ONE}/visibility",
-    method="GET",
-    right=Right.MEMBER,
-    acts_on=object_of,
-    summary="Show what a visibility would hide and show",
-    about="Nothing is changed.",
-    command="namespace preview",
-)
-CHANGE_VISIBILITY = action(
-    change_visibility,
-    "namespace.change-visibility",
-    f"{_ONE}/visibility",
-    right=Right.OWNER,
-    acts_on=object_of,
-    summary="Change who may read a namespace",
-    about="`internal` is every account, `team` its members. What is internal or for the team is made public by a "
-    "reviewer only. The first time, its records are prepared before anything is hidden.",
-    command="namespace visibility",
-)
-MAKE_PUBLIC = action(
-    make_public,
-    "namespace.make-public",
-    f"{_ONE}/make-public",
-    right=Right.REVIEWER,
-    summary="Make a namespace public",
-    about="Everybody whom the registry lets in may then read it, but for skills that are narrower.",
-)
-SET_QUOTAS = action(
-    set_quotas,
-    "namespace.set-quotas",
-    f"{_ONE}/quotas",
-    right=Right.ADMIN,
-    summary="Set what a namespace may hold",
-    about="What is over a quota already stays. All three are set at once.",
-    command="namespace quotas",
-)
-
 ACTIONS = (
     LIST_NAMESPACES,
     SHOW_NAMESPACE,
     ADD_MEMBER,
     REMOVE_MEMBER,
     LEAVE_NAMESPACE,
-    PREVIEW_VISIBILITY,
-    CHANGE_VISIBILITY,
-    MAKE_PUBLIC,
-    SET_QUOTAS,
 )

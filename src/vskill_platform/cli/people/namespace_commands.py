@@ -7,20 +7,22 @@ import click
 from vskill_client.destination import Caller
 from vskill_client.output import UNKNOWN, print_table
 from vskill_core.plural import counted
-from vskill_platform.actions.people.namespaces import (
-    ADD_MEMBER,
+from vskill_platform.actions.people.namespace_policy import (
     CHANGE_VISIBILITY,
-    LEAVE_NAMESPACE,
-    LIST_NAMESPACES,
     MAKE_PUBLIC,
     PREVIEW_VISIBILITY,
-    REMOVE_MEMBER,
     SET_QUOTAS,
+    PreviewVisibility,
+    VisibilityPreview,
+)
+from vskill_platform.actions.people.namespaces import (
+    ADD_MEMBER,
+    LEAVE_NAMESPACE,
+    LIST_NAMESPACES,
+    REMOVE_MEMBER,
     SHOW_NAMESPACE,
     NamespaceList,
     NamespaceView,
-    PreviewVisibility,
-    VisibilityPreview,
 )
 from vskill_platform.actions.people.visibility_preview import ReachChange, ReachPreview
 from vskill_platform.cli.action_commands import ForetoldQuestion, command_for

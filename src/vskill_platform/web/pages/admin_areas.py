@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from vskill_platform.actions.action import Action
-from vskill_platform.actions.people.namespaces import MAKE_PUBLIC
+from vskill_platform.actions.people.namespace_policy import MAKE_PUBLIC
 from vskill_platform.actions.principal import Principal
 from vskill_platform.web.routing import Endpoint
 

@@ -9,19 +9,21 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from vskill_platform.actions.action import NoParameters
-from vskill_platform.actions.people.namespaces import (
-    ADD_MEMBER,
+from vskill_platform.actions.people.namespace_policy import (
     CHANGE_VISIBILITY,
-    LEAVE_NAMESPACE,
-    LIST_NAMESPACES,
     MAKE_PUBLIC,
     PREVIEW_VISIBILITY,
-    REMOVE_MEMBER,
     SET_QUOTAS,
+    PreviewVisibility,
+)
+from vskill_platform.actions.people.namespaces import (
+    ADD_MEMBER,
+    LEAVE_NAMESPACE,
+    LIST_NAMESPACES,
+    REMOVE_MEMBER,
     SHOW_NAMESPACE,
     NamespaceRequest,
     NamespaceView,
-    PreviewVisibility,
 )
 from vskill_platform.actions.people.teams import LIST_TEAMS
 from vskill_platform.actions.rights import ActionObject, Right, may

@@ -1,0 +1,221 @@
+"""What a namespace lets people do: who may read it, and how much it may hold.
+
+The first visibility of a namespace is set in two steps (`store.recall.first_management`). Its owners may hide it from
+more readers; to show it to everybody is for reviewers.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from vskill_client.wire.base import Wire
+from vskill_core.errors import InvalidInput, NotPermitted
+from vskill_platform.actions.action import Services, action
+from vskill_platform.actions.checks import Reason
+from vskill_platform.actions.people.namespaces import (
+    NAMESPACE,
+    NamespaceRequest,
+    NamespaceView,
+    object_of,
+    release,
+    view_namespace,
+    written,
+)
+from vskill_platform.actions.people.visibility_preview import (
+    ReachPreview,
+    preview_directory,
+    preview_managing,
+)
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.rights import Right
+from vskill_platform.domain.people.namespace import Namespace, Quotas, Visibility, with_namespace
+from vskill_platform.stages.rescan import request_rescan
+from vskill_platform.store.people.audit import AuditNote
+from vskill_platform.store.people.namespaces import (
+    NamespaceChange,
+    change_namespace,
+    read_directory,
+    read_namespace,
+)
+from vskill_platform.store.recall.first_management import finish_preparing
+from vskill_platform.store.skills.names import name_namespace
+
+QuotaNumber = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
+
+
+class PreviewVisibility(NamespaceRequest, frozen=True, kw_only=True):
+    """A visibility that nobody has set yet."""
+
+    #: who could read it
+    to: Visibility = Visibility.TEAM
+
+
+class ChangeVisibility(NamespaceRequest, frozen=True, kw_only=True):
+    """A visibility, and why."""
+
+    #: who may read it
+    to: Visibility
+    #: why; kept in the audit
+    reason: Reason
+
+
+class ExplainedNamespace(NamespaceRequest, frozen=True, kw_only=True):
+    """One namespace, and why."""
+
+    #: why; kept in the audit
+    reason: Reason
+
+
+class SetQuotas(ExplainedNamespace, frozen=True, kw_only=True):
+    """What a namespace may hold. What is left out has no limit."""
+
+    #: how many skills
+    skills: QuotaNumber | None = None
+    #: bytes of all files of all versions
+    bytes: QuotaNumber | None = None
+    #: how many submissions in an hour
+    submissions_per_hour: QuotaNumber | None = None
+
+
+class VisibilityPreview(Wire, frozen=True):
+    """What a visibility would hide and show."""
+
+    name: str
+    #: null: unmanaged
+    visibility: Visibility | None
+    to: Visibility
+    #: whether only reviewers and admins may set it
+    needs_reviewer: bool
+    reach: ReachPreview
+
+
+# Visibility.
+
+
+async def preview(request: PreviewVisibility) -> VisibilityPreview:
+    namespace, _ = await read_namespace(written(request.name))
+    directory = await read_directory()
+    after = with_namespace(directory, msgspec.structs.replace(namespace, visibility=request.to))
+    if namespace.managed:
+        reach = await preview_directory(directory, after)
+    else:
+        reach = await preview_managing(directory, after, namespace.name)
+    needs = _goes_public(namespace, request.to)
+    return VisibilityPreview(namespace.name, namespace.visibility, request.to, needs, reach)
+
+
+def _goes_public(namespace: Namespace, to: Visibility) -> bool:
+    """What is unmanaged is public already."""
+    aimed = namespace.preparing or namespace.visibility or Visibility.PUBLIC
+    return to is Visibility.PUBLIC and aimed is not Visibility.PUBLIC
+
+
+async def change_visibility(services: Services, actor: Principal, request: ChangeVisibility) -> NamespaceView:
+    return await _set_visibility(services, actor, request, request.to, may_go_public=actor.is_reviewer)
+
+
+async def make_public(services: Services, actor: Principal, request: ExplainedNamespace) -> NamespaceView:
+    return await _set_visibility(services, actor, request, Visibility.PUBLIC, may_go_public=True)
+
+
+async def _set_visibility(
+    services: Services,
+    actor: Principal,
+    request: ChangeVisibility | ExplainedNamespace,
+    to: Visibility,
+    *,
+    may_go_public: bool,
+) -> NamespaceView:
+    name = written(request.name)
+
+    async def decide(known: Namespace) -> NamespaceChange | None:
+        if _goes_public(known, to) and not may_go_public:
+            raise _not_yours_to_publish(name)
+        if known.preparing is to or (known.preparing is None and known.visibility is to):
+            return None
+        released = await release(services, known)
+        if known.managed and known.preparing is None:
+            return NamespaceChange(msgspec.structs.replace(released, visibility=to))
+        began = known.preparing_since or services.kv.now()
+        return NamespaceChange(
+            msgspec.structs.replace(
+                released, visibility=Visibility.PUBLIC, preparing=to, preparing_since=began
+            )
+        )
+
+    note = AuditNote("namespace visibility", name, actor.actor, request.reason, {"visibility": to.value})
+    await change_namespace(name, decide, note)
+    changed = await finish_preparing(name, request_rescan)
+    # More people may read its skills now: until a skill has a name for them, no list shows it.
+    await name_namespace(name)
+    return await view_namespace(actor, changed)
+
+
+def _not_yours_to_publish(name: str) -> NotPermitted:
+    message = f"Only reviewers and admins may make {name} public."
+    return NotPermitted(message, needs="reviewer", fix="ask a reviewer of this registry")
+
+
+# Quotas.
+
+
+async def set_quotas(actor: Principal, request: SetQuotas) -> NamespaceView:
+    name = written(request.name)
+    quotas = Quotas(request.skills, request.bytes, request.submissions_per_hour)
+
+    async def decide(known: Namespace) -> NamespaceChange | None:
+        if not known.managed:
+            message = f"{name} is unmanaged, so nothing is counted there."
+            raise InvalidInput(message, field="name", fix="set its visibility first; `public` will do")
+        return (
+            None if known.quotas == quotas else NamespaceChange(msgspec.structs.replace(known, quotas=quotas))
+        )
+
+    details = {
+        field: str(value) for field, value in msgspec.structs.asdict(quotas).items() if value is not None
+    }
+    note = AuditNote("namespace quotas", name, actor.actor, request.reason, details)
+    return await view_namespace(actor, await change_namespace(name, decide, note))
+
+
+PREVIEW_VISIBILITY = action(
+    preview,
+    "namespace.preview-visibility",
+    f"{NAMESPACE}/visibility",
+    method="GET",
+    right=Right.MEMBER,
+    acts_on=object_of,
+    summary="Show what a visibility would hide and show",
+    about="Nothing is changed.",
+    command="namespace preview",
+)
+CHANGE_VISIBILITY = action(
+    change_visibility,
+    "namespace.change-visibility",
+    f"{NAMESPACE}/visibility",
+    right=Right.OWNER,
+    acts_on=object_of,
+    summary="Change who may read a namespace",
+    about="`internal` is every account, `team` its members. What is internal or for the team is made public by a "
+    "reviewer only. The first time, its records are prepared before anything is hidden.",
+    command="namespace visibility",
+)
+MAKE_PUBLIC = action(
+    make_public,
+    "namespace.make-public",
+    f"{NAMESPACE}/make-public",
+    right=Right.REVIEWER,
+    summary="Make a namespace public",
+    about="Everybody whom the registry lets in may then read it, but for skills that are narrower.",
+)
+SET_QUOTAS = action(
+    set_quotas,
+    "namespace.set-quotas",
+    f"{NAMESPACE}/quotas",
+    right=Right.ADMIN,
+    summary="Set what a namespace may hold",
+    about="What is over a quota already stays. All three are set at once.",
+    command="namespace quotas",
+)
+
+ACTIONS = (PREVIEW_VISIBILITY, CHANGE_VISIBILITY, MAKE_PUBLIC, SET_QUOTAS)
