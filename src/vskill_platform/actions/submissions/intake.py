@@ -40,7 +40,7 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions.hand_ins import page_for
 from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import as_written, wire_names
+from vskill_platform.actions.wire import as_written, derive, wire_names
 from vskill_platform.domain.people.namespace import Namespace, NamespaceRole, upload_namespace
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.skills import numbering
@@ -157,11 +157,8 @@ async def submit_many(actor: Principal, request: SubmitPlaces) -> PlaceOutcomes:
 
 async def discover(actor: Principal, request: DiscoverSkills) -> DiscoveredSkills:
     found = await discovery.discover(request.repo_url, request.skill_path, by=submitted_by(actor))
-    skills = tuple(
-        DiscoveredSkill(skill.name, skill.path, skill.description, skill.problem, skill.place.identity.url)
-        for skill in found.skills
-    )
-    return DiscoveredSkills(request.repo_url, skills, found.truncated, found.skipped)
+    skills = (derive(DiscoveredSkill, skill, repo_url=skill.place.identity.url) for skill in found.skills)
+    return derive(DiscoveredSkills, found, repo_url=request.repo_url, skills=tuple(skills))
 
 
 async def upload(actor: Principal, request: UploadSkill) -> PlaceOutcome:
