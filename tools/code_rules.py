@@ -62,6 +62,7 @@ RULES = (
                 "actions/skills/versions.py",
                 "installation/demo.py",
                 "intake/moves.py",
+                "intake/admission.py",
                 "intake/submit.py",
                 "queue/consumer.py",
                 "stages/rescan.py",
