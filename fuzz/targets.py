@@ -149,6 +149,4 @@ TARGETS: dict[str, Target] = {
     "scanner": scanner,
     "code": scan_targets.code,
     "carrier": scan_targets.carrier,
-    "binary": scan_targets.binary,
-    "folding": scan_targets.folding,
 }

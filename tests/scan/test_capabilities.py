@@ -29,7 +29,7 @@ CODE, INSTRUCTION, LINK = CapabilityContext
 
 @pytest.fixture(scope="module")
 def engine():
-    return bundled_engine(Limits(cpu_s=60))
+    return bundled_engine()
 
 
 @pytest.fixture
@@ -304,7 +304,7 @@ def test_a_scan_that_did_not_end_says_that_nothing_was_read():
         SkillFile("SKILL.md", "100644", FRONT.encode()),
         SkillFile("a.sh", "100644", b"curl a.example.dev\n"),
     ]
-    report = bundled_engine(Limits(cpu_s=0)).scan(files)
+    report = bundled_engine(Limits(steps=0)).scan(files)
     assert report.status is ScanStatus.TIMED_OUT
     (unread,) = report.capabilities or ()
     assert unread.kind is CapabilityKind.UNREAD
@@ -359,7 +359,7 @@ def test_twice_the_text_takes_about_twice_the_time(stopwatch, path, unit):
     def seconds(size):
         body = "".join(unit.replace("{}", str(number)) for number in range(size // len(unit)))
         layer = segment_file(path, normalise_text(body))
-        budget = Budget(Limits(cpu_s=60))
+        budget = Budget(Limits())
         began = stopwatch()
         capabilities_of([layer], budget, Reading(budget))
         return stopwatch() - began

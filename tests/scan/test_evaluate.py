@@ -43,7 +43,7 @@ def find(wanted: Leaf) -> list[Hit]:
 
 def node(within: Unit, *, all_of: str = "", any_of: str = "", none_of: str = "") -> RuleNode:
     groups = (tuple(leaf(letter) for letter in letters) for letters in (all_of, any_of, none_of))
-    return RuleNode(within, *groups)
+    return RuleNode(within, Condition(), *groups)
 
 
 def found(condition: RuleNode | Leaf) -> list[tuple[int, int]]:
@@ -159,11 +159,11 @@ def test_of_a_member_that_is_nowhere_the_rest_is_not_looked_for():
 
 def test_conditions_nest_and_keep_their_own_units():
     inner = node(Unit.LINE, all_of="ab")
-    assert found(RuleNode(Unit.FILE, all=(inner, leaf("e")))) == [A1, A2]
-    assert found(RuleNode(Unit.FILE, all=(inner, leaf("f")))) == []
-    assert found(RuleNode(Unit.FILE, all=(leaf("e"), inner))) == [E]
-    assert found(RuleNode(Unit.FILE, any=(inner, leaf("f")))) == [A1, A2, F]
-    assert found(RuleNode(Unit.SEGMENT, all=(leaf("c"),), none=(inner,))) == []
+    assert found(RuleNode(Unit.FILE, Condition(), all=(inner, leaf("e")))) == [A1, A2]
+    assert found(RuleNode(Unit.FILE, Condition(), all=(inner, leaf("f")))) == []
+    assert found(RuleNode(Unit.FILE, Condition(), all=(leaf("e"), inner))) == [E]
+    assert found(RuleNode(Unit.FILE, Condition(), any=(inner, leaf("f")))) == [A1, A2, F]
+    assert found(RuleNode(Unit.SEGMENT, Condition(), all=(leaf("c"),), none=(inner,))) == []
 
 
 @pytest.mark.parametrize(
@@ -179,8 +179,13 @@ def test_conditions_nest_and_keep_their_own_units():
         (node(Unit.LINE, all_of="z", any_of="a"), False),
         (node(Unit.LINE, all_of="a", any_of="zb"), True),
         (node(Unit.LINE, all_of="a", none_of="b"), True),
-        (RuleNode(Unit.LINE, all=(node(Unit.LINE, any_of="zy"), leaf("a"))), False),
-        (RuleNode(Unit.LINE, any=(node(Unit.LINE, all_of="az"), node(Unit.LINE, all_of="ab"))), True),
+        (RuleNode(Unit.LINE, Condition(), all=(node(Unit.LINE, any_of="zy"), leaf("a"))), False),
+        (
+            RuleNode(
+                Unit.LINE, Condition(), any=(node(Unit.LINE, all_of="az"), node(Unit.LINE, all_of="ab"))
+            ),
+            True,
+        ),
     ],
 )
 def test_a_condition_is_possible_when_the_leaves_that_it_needs_occur_anywhere(condition, expected):

@@ -22,8 +22,8 @@ from tests.support.evasions import (
 from vskill_scan.engine import Engine
 
 FROZEN = "2e91b56bdd7f056956df4646ca4c09da12f017c4888c39956bdceb9572a815c0"
-#: Raised with what is built; never lowered.
-LEAST_HELD = 120
+#: Raised with what is built; lowered once, when rules and readers that only served this list went (ADR 28).
+LEAST_HELD = 107
 FAMILIES = {
     "theft",
     "exfiltration",
@@ -42,13 +42,13 @@ class LaterSet(NamedTuple):
 
     folder: Path
     frozen: str
-    #: raised with what is built; never lowered
+    #: raised with what is built; lowered once, as above
     least_held: int
 
 
 LATER_SETS = (
-    LaterSet(LATER, "d840b665fe19958217fa45e768d76dd6eccd5194dc284bffd1772beca73d4be8", 20),
-    LaterSet(THIRD, "edd133d8c0dbfe426bc6c0e122f6b014d99217c20c22ac195629456f519a4877", 11),
+    LaterSet(LATER, "d840b665fe19958217fa45e768d76dd6eccd5194dc284bffd1772beca73d4be8", 18),
+    LaterSet(THIRD, "edd133d8c0dbfe426bc6c0e122f6b014d99217c20c22ac195629456f519a4877", 9),
 )
 
 

@@ -9,7 +9,7 @@ import re2
 from tests.support.compiled_rules import bundled_engine
 from vskill_core.content import SkillFile
 from vskill_core.findings import ScanStatus
-from vskill_scan.code.parsing import parsable
+from vskill_scan.code.parsing import is_tangled
 from vskill_scan.limits import Limits
 from vskill_scan.model import TextRole
 from vskill_scan.reading.carriers import MOST_BLOCKS, TOO_MANY, carried_by, quoted_texts
@@ -29,7 +29,7 @@ BEARABLE = 14
 
 @pytest.fixture(scope="module")
 def engine():
-    return bundled_engine(Limits(cpu_s=60))
+    return bundled_engine(Limits(steps=50_000_000))
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_a_flood_of_brackets_is_one_match_and_not_one_at_each_of_them(matcher, w
     """Each match is followed to its end, so as many as there are brackets took the square of the length."""
     text = (word * size).encode()[:size]
     found = list(matcher.matches(text, frozenset({TextRole.CODE}), lambda: None))
-    assert [(offset, bundled_rules().by_leaf[leaf].id) for leaf, offset, _ in found] == [(0, "OB-005")]
+    assert [(offset, bundled_rules().by_leaf[leaf].id) for leaf, offset, _ in found] == [(0, "OB-012")]
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_shell_that_takes_the_parser_the_square_of_its_length_is_read_in_part(sc
 def test_long_shell_code_that_people_write_is_read_whole():
     lines = b'for name in "$@"; do\n  grep -q "$name" list | sort -u > "${out}/$name.txt" || exit 1\ndone\n'
     source = lines * (SIZE // len(lines))
-    assert parsable(source) == source
+    assert not is_tangled(source, "bash")
 
 
 def test_loops_within_loops_and_functions_that_call_each_other_are_followed_so_often_and_no_more(
@@ -206,11 +206,9 @@ def test_settings_full_of_addresses_take_as_long_as_they_are(engine, cpu_s, betw
         ("a.ipynb", b'"cell_type": "code", "source": "", '),
         ("settings.json", b'\\"\n'),
         ("settings.json", b'"curl x y", '),
-        ("Makefile", b"A = $(A)$(A)\n"),
         ("Makefile", b"\t$(A)\n"),
-        ("Makefile", b"$(A)"),
     ],
-    ids=["scripts", "lists", "cells", "empty-cells", "escapes", "commands", "values", "recipes", "uses"],
+    ids=["scripts", "lists", "cells", "empty-cells", "escapes", "commands", "recipes"],
 )
 def test_a_flood_of_what_carries_code_takes_as_long_as_it_is_and_no_square_of_it(stopwatch, path, word):
     """Each script of a workflow once reached to the end of the file, and each cell looked for its kind from there."""

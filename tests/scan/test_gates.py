@@ -55,7 +55,7 @@ def read_all(layer: Layer) -> set[tuple[str, int, str]]:
 
 def read_what_tells(layer: Layer) -> set[tuple[str, int, str]]:
     rules = bundled_rules()
-    signs = Signs([layer], wide=False, asked=rules.by_fact, ways=rules.ways_of_running)
+    signs = Signs([layer], wide=False, ways=rules.ways_of_running)
     parsing.refine(layer, signs.telling(layer))
     return asked(layer.facts)
 
@@ -111,7 +111,7 @@ def test_a_download_that_is_run_is_read_however_the_way_to_run_it_is_named(path,
 def test_code_that_downloads_and_runs_something_else_is_not_read(text):
     layer = segment_file("a.py", normalise_text(text))
     rules = bundled_rules()
-    assert not Signs([layer], wide=False, asked=rules.by_fact, ways=rules.ways_of_running).telling(layer)
+    assert not Signs([layer], wide=False, ways=rules.ways_of_running).telling(layer)
 
 
 RULE = """\
@@ -151,17 +151,17 @@ def flows(**files: str) -> set[tuple[str, str]]:
     """Where secrets leave a skill of these scripts, by the rule that says so."""
     texts = {"SKILL.md": "Text.\n", **{f"{name}.sh": text for name, text in files.items()}}
     report = bundled_engine().scan([SkillFile(path, "100644", text.encode()) for path, text in texts.items()])
-    return {(one.rule_id, one.file) for one in report.findings if one.rule_id == "EX-011"}
+    return {(one.rule_id, one.file) for one in report.findings if one.rule_id == "EX-034"}
 
 
 def test_a_file_that_one_script_fills_with_secrets_and_another_sends_is_a_theft_in_either_order():
-    assert flows(a=STORES, b=SENDS) == {("EX-011", "b.sh")}
-    assert flows(a=SENDS, b=STORES) == {("EX-011", "a.sh")}
+    assert flows(a=STORES, b=SENDS) == {("EX-034", "b.sh")}
+    assert flows(a=SENDS, b=STORES) == {("EX-034", "a.sh")}
 
 
 def test_what_an_encoded_script_stores_and_a_plain_one_sends_is_a_theft():
     encoded = base64.b64encode(STORES.encode()).decode()
-    assert flows(a=SENDS, b=f"echo {encoded} | base64 -d | sh\n") == {("EX-011", "a.sh")}
+    assert flows(a=SENDS, b=f"echo {encoded} | base64 -d | sh\n") == {("EX-034", "a.sh")}
 
 
 def test_sending_another_file_than_the_one_with_secrets_is_no_theft():
@@ -173,7 +173,7 @@ def test_code_that_only_sends_is_not_read_before_a_secret_is_stored():
         segment_file(path, normalise_text(text)) for path, text in (("a.sh", SENDS), ("b.sh", STORES))
     )
     rules = bundled_rules()
-    signs = Signs([sender, keeper], wide=False, asked=rules.by_fact, ways=rules.ways_of_running)
+    signs = Signs([sender, keeper], wide=False, ways=rules.ways_of_running)
     assert signs.only_sends(sender)
     assert not signs.only_sends(keeper)
     assert not signs.telling(sender)

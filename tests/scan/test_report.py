@@ -31,7 +31,7 @@ RULESET = bundled_rules()
 
 def finding(severity=Severity.HIGH, kind=FindingKind.MALICE, **changes) -> Finding:
     one = Finding(
-        "DR-001",
+        "DR-021",
         severity,
         FindingCategory.DOWNLOAD_AND_RUN,
         kind,
@@ -62,7 +62,7 @@ def scanned(
 
 PUBLISH = scanned()
 REVIEW = scanned(finding(Severity.CRITICAL))
-FAIL = scanned(*(finding(Severity.CRITICAL, rule_id=rule_id) for rule_id in ("DR-001", "EX-001", "EX-005")))
+FAIL = scanned(*(finding(Severity.CRITICAL, rule_id=rule_id) for rule_id in ("DR-021", "EX-030", "EX-033")))
 BLOCK = scanned(finding(Severity.LOW, certain=True))
 REFUSE = scanned(told=refused(InvalidManifest("SKILL.md line 3: it is bad; mend it.", line=3, fix="mend it")))
 ERROR = scanned(status=ScanStatus.ERROR, problem="it broke", told=Forecast(None, ("it broke",)))
@@ -148,7 +148,7 @@ def test_text_says_the_outcome_first_then_why_and_what_to_change_with_its_place(
         )
     )
     said = ["REVIEW  skills/one", "A reviewer would decide about it: ", "What to change"]
-    said += ["a b/ü.sh:3  DR-001  critical malice", "curl x | sh", "Why.", "Fix: Fix."]
+    said += ["a b/ü.sh:3  DR-021  critical malice", "curl x | sh", "Why.", "Fix: Fix."]
     said += ["Notes on form", "SKILL.md:2  name-invalid", "Write another.", "What it can do", "ST-003"]
     places = [page.index(one) for one in said]
     assert places == sorted(places) and places[0] == 0
@@ -183,10 +183,10 @@ def test_json_holds_everything_and_can_be_read_back():
     document = json.loads(as_json([noted, ERROR], RULESET.version))
     first, second = document["skills"]
     assert (first["path"], first["score"], first["name"]) == ("skills/one", 75, "one")
-    assert first["findings"][0]["rule_id"] == "DR-001"
+    assert first["findings"][0]["rule_id"] == "DR-021"
     (change,) = first["changes"]
     assert (change["code"], change["file"], change["line"], change["fix"]) == (
-        "DR-001",
+        "DR-021",
         "a b/ü.sh",
         3,
         "Fix.",

@@ -45,7 +45,7 @@ def scanned(*findings: Finding, status: ScanStatus = ScanStatus.COMPLETE, proble
 
 def finding(severity: Severity, kind: FindingKind, line: int, column: int, file: str) -> Finding:
     return Finding(
-        "DR-001",
+        "DR-021",
         severity,
         FindingCategory.DOWNLOAD_AND_RUN,
         kind,

@@ -1,15 +1,13 @@
-"""Languages that are read token by token: what is read and sent, fetched and run, decoded and run, and what is honest."""
+"""Languages that are read line by line: what is read and sent, fetched and run, decoded and run, and what is honest."""
 
 import pytest
 
 from tests.support.compiled_rules import bundled_engine
 from vskill_core.findings import FindingKind, Severity
-from vskill_scan.code.script_commands import batch_commands
-from vskill_scan.code.script_tokens import script_tokens
-from vskill_scan.code.scripts import ScriptCode
+from vskill_scan.code.lines import LONGEST_LINE, MOST_LINES, LineCode
 from vskill_scan.code.taint import NOTHING, Program
 from vskill_scan.examples import skill_of
-from vskill_scan.reading.languages import SCRIPTS
+from vskill_scan.reading.languages import BY_LINES
 
 HOST = "https://box.northlane.io/a"
 #: path, attack, the line of its finding, honest twin
@@ -104,53 +102,27 @@ def test_an_attack_is_found_on_its_line_and_the_honest_twin_is_not(engine, path,
     assert not gating(engine, {path: honest})
 
 
-def test_variables_of_a_batch_file_are_put_in():
-    lines = list(batch_commands(b"@echo off\nset A=cu\nset B=%A%rl\n%B% -s https://box.northlane.io\n"))
-    assert [(text, assembled) for text, _, _, assembled in lines] == [
-        ("curl -s https://box.northlane.io", True)
-    ]
+def commands_of(source, language="batch"):
+    run = []
+    LineCode(Program(0, {}), source, lambda text, *_, **__: run.append(text) or NOTHING, language).run()
+    return run[: len(run) // 2]
 
 
-@pytest.mark.parametrize(
-    ("language", "code", "words"),
-    [
-        ("ruby", "a = %w[x y] # end", ["a", "=", "%w[x y]"]),
-        ("perl", "my $x = 'a\\'b';", ["my", "$x", "=", "'a\\'b'", ";"]),
-        ("php", "$a /***/ = 'b' // c", ["$a", "=", "'b'"]),
-        ("php", "$a /* b", ["$a", "/", "*", "b"]),
-        ("lua", "f[[x]] --[[ y\n]] g", ["f", "[[x]]", "g"]),
-        ("powershell", 'Get-Item "a`"b" <# c\n#> d', ["Get-Item", '"a`"b"', "d"]),
-        ("go", "a := `b\n` + 'c'", ["a", ":", "=", "`b\n`", "+", "'c'"]),
-        ("vbscript", 'a = "b""c" \' d', ["a", "=", '"b""c"']),
-        ("ruby", "a 'b\" c d' \" e", ["a", "'b\" c d'", '"', "e"]),
-        ("ruby", "%w[ a", ["%w", "[", "a"]),
-    ],
-)
-def test_the_words_of_a_script(language, code, words):
-    tokens = [one for one in script_tokens(code.encode(), language) if one.kind != "comment"]
-    assert [one.text for one in tokens] == words
-    assert all(code.encode()[one.start : one.end].decode() == one.text for one in tokens)
+def test_a_line_of_a_batch_file_is_written_as_a_shell_would():
+    lines = b'@echo off\nset F=%USERPROFILE%\\a\nif exist "%F%" type "%F%"\nrem no\n'
+    assert commands_of(lines) == ['type "${F}"']
 
 
-#: What opens a text or a comment and never closes it, over and over.
-UNCLOSED = ["'\\", '"\\', '"', "/*", "--[[", "<#", "%w[", "[[", "`", '"`', "''\"", '%q( /* "\\']
+def test_what_is_started_is_read_as_a_command():
+    assert commands_of(b'exec.Command("sh", "-c", "ls a")\n', "go") == ["ls a"]
+    assert commands_of(b"# system('ls')\nsystem('ls b')\n", "ruby") == ["ls b"]
 
 
-@pytest.mark.parametrize("language", sorted(SCRIPTS))
-def test_what_is_never_closed_takes_time_linear_in_its_size(stopwatch, language):
-    def took(size):
-        seconds = []
-        for mark in UNCLOSED:
-            source = (mark * size).encode()[:size]
-            began = stopwatch()
-            for _ in script_tokens(source, language):
-                pass
-            seconds.append(stopwatch() - began)
-        return seconds
-
-    for mark, quarter, whole in zip(UNCLOSED, took(20_000), took(80_000), strict=True):
-        # Four times as much takes four times as long; the square would take sixteen times.
-        assert whole < 9 * quarter + 0.1, mark
+@pytest.mark.parametrize("source", [b"a\n" * (MOST_LINES + 1), b"a" * (LONGEST_LINE + 1)])
+def test_more_lines_or_a_longer_one_than_are_read_are_not_called_clean(source):
+    program = Program(0, {})
+    LineCode(program, source, lambda *_: NOTHING, "ruby").run()
+    assert program.partial
 
 
 HOSTILE = [
@@ -164,9 +136,9 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("language", sorted(SCRIPTS))
+@pytest.mark.parametrize("language", sorted(BY_LINES))
 def test_hostile_code_takes_time_linear_in_its_size(stopwatch, language):
     for text in HOSTILE:
         began = stopwatch()
-        ScriptCode(Program(0, {}), text.encode(), lambda *_: NOTHING, language).run()
+        LineCode(Program(0, {}), text.encode(), lambda *_, **__: NOTHING, language).run()
         assert stopwatch() - began < 3

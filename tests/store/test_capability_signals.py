@@ -20,14 +20,13 @@ from vskill_platform.domain.skills.skill import Certification
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env
-from vskill_scan.limits import Limits
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(scope="module")
 def scanner() -> InlineScanner:
-    return InlineScanner(bundled_engine(Limits(cpu_s=60)))
+    return InlineScanner(bundled_engine())
 
 
 @pytest.fixture(params=ENGINES)

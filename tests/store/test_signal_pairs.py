@@ -20,14 +20,13 @@ from vskill_platform.env import Env
 from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.store.verdicts.registry_signals import BURST, BURST_MS, FEWEST_SKILLS, reviewer_signals
-from vskill_scan.limits import Limits
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(scope="module")
 def scanner() -> InlineScanner:
-    return InlineScanner(bundled_engine(Limits(cpu_s=60)))
+    return InlineScanner(bundled_engine())
 
 
 @pytest.fixture

@@ -15,13 +15,11 @@ from vskill_core.content import SkillFile
 from vskill_core.findings import Coverage, Finding, ScanStatus, StaticReport
 from vskill_core.form import FormNote
 from vskill_scan.code import parsing
-from vskill_scan.code.across_files import Knowledge, across_modules
 from vskill_scan.code.worth_parsing import Signs
-from vskill_scan.limits import DEFAULT_LIMITS, Budget, Exceeded, Limits
+from vskill_scan.limits import DEFAULT_LIMITS, SEARCHED_BYTES, Budget, Exceeded, Limits
 from vskill_scan.model import SPEAKING, Fact, Hit, Layer, Piece, Polarity, TextRole, Unit
 from vskill_scan.polarity import last_sentence, tells
 from vskill_scan.reading import facts
-from vskill_scan.reading.binaries import binary_layer
 from vskill_scan.reading.decode import TooMuchEncoded, decoded_layers
 from vskill_scan.reading.files import Reading, ReadText
 from vskill_scan.reading.segments import hidden_layer, segment_file
@@ -32,7 +30,7 @@ from vskill_scan.rules.checksums import CHECKS
 from vskill_scan.rules.evaluate import places, possible
 from vskill_scan.rules.floods import searchable
 from vskill_scan.rules.matcher import Matcher, rest_of
-from vskill_scan.rules.ruleset import Leaf, RuleNode, Ruleset, TextRule, leaf_numbers
+from vskill_scan.rules.ruleset import Branch, Gate, Leaf, Ruleset, TextRule
 from vskill_scan.rules.structure import CheckManifest
 
 EXCERPT = 200
@@ -145,16 +143,12 @@ class _Scan:
             self.findings.extend(source.findings)
             if source.text is not None:
                 self._read_text(source, source.text)
-            elif source.binary is not None and source.binary.text:
-                self._add(binary_layer(source.path, source.binary))
         self._refine(0)
         written = len(self._layers)
         for number in range(written):
             self._decode(number)
         self._refine(written)
         for number, fact in parsing.across_files(self._layers):
-            self._fact(number, fact)
-        for number, fact in across_modules(self._layers, self._read_again):
             self._fact(number, fact)
 
     def _read_text(self, source: ReadText, text: str) -> None:
@@ -184,6 +178,7 @@ class _Scan:
     def _add(self, layer: Layer) -> None:
         number = len(self._layers)
         self._layers.append(layer)
+        self._budget.check(len(layer.text) // SEARCHED_BYTES)
         self._facts(number, layer.facts)
         flooded = partial(self.reading.problem, layer.path, FLOODED)
         for leaf, offset, length in self._matcher.matches(layer.flowing, layer.roles, flooded):
@@ -191,18 +186,16 @@ class _Scan:
 
     def _search_behind_gates(self) -> None:
         """The common parts of rules whose rarest part was found, where they could belong to it."""
-        for rule_id, gate in self._ruleset.gates.items():
-            if not self._ruleset.gate_leaves[rule_id].isdisjoint(self._spots) and possible(
-                gate, self._has_match
-            ):
+        for gate in self._ruleset.gates:
+            if not gate.first.isdisjoint(self._spots) and possible(gate.node, self._has_match):
                 self._budget.check()
-                for number in self._layers_behind(rule_id, gate):
-                    self._search_rest(number, rest_of(rule_id))
+                for number in self._layers_behind(gate):
+                    self._search_rest(number, rest_of(gate))
 
-    def _layers_behind(self, rule_id: str, gate: RuleNode | Leaf) -> list[int]:
-        if self._ruleset.conditions[rule_id].within is Unit.SKILL:
+    def _layers_behind(self, gate: Gate) -> list[int]:
+        if gate.within is Unit.SKILL:
             return list(range(len(self._layers)))
-        spots = (spot for leaf in leaf_numbers(gate) for spot in self._spots.get(leaf, ()))
+        spots = (spot for leaf in gate.first for spot in self._spots.get(leaf, ()))
         paths = {self._layers[number].path for number, _, _ in spots}
         return [number for number, layer in enumerate(self._layers) if layer.path in paths]
 
@@ -227,7 +220,6 @@ class _Scan:
         signs = Signs(
             self._layers,
             wide=self._facts_decide(promising),
-            asked=self._ruleset.by_fact,
             ways=self._ruleset.ways_of_running,
         )
         known = [len(layer.facts) for layer in self._layers]
@@ -243,7 +235,7 @@ class _Scan:
         for number, layer in enumerate(self._layers):
             self._facts(number, layer.facts[known[number] :])
             if number >= first:
-                self._facts(number, facts.facts_of(layer, self._ruleset.by_fact))
+                self._facts(number, facts.locked_archives(layer))
 
     def _read_code(self, layer: Layer, signs: Signs, matches: Sequence[int]) -> None:
         self._budget.check()
@@ -255,34 +247,27 @@ class _Scan:
         if layer.unread:
             self.reading.problem(layer.path, layer.unread)
 
-    def _read_again(self, layer: Layer, knowledge: Knowledge) -> list[Fact]:
-        self.reading.path = layer.path
-        try:
-            found = parsing.read_again(layer, knowledge, self._budget.check_code)
-        except Exceeded as error:
-            layer.unread, found = f"not fully read: {error}", []
-        if layer.unread:
-            self.reading.problem(layer.path, layer.unread)
-        return found
-
-    def _matches_of(self, rules: list[TextRule]) -> dict[int, list[int]]:
-        """By layer, the offsets at which something of these rules matched."""
+    def _matches_of(self, branches: list[Branch]) -> dict[int, list[int]]:
+        """By layer, the offsets at which something of these conditions matched."""
         matter: dict[int, set[int]] = {}
-        for rule in rules:
-            for leaf in self._ruleset.leaf_numbers[rule.id]:
-                for number, offset, _ in self._spots.get(leaf, ()):
-                    matter.setdefault(number, set()).add(offset)
+        for leaf in {leaf for branch in branches for leaf in branch.leaves}:
+            for number, offset, _ in self._spots.get(leaf, ()):
+                matter.setdefault(number, set()).add(offset)
         return {number: sorted(offsets) for number, offsets in matter.items()}
 
-    def _facts_decide(self, rules: list[TextRule]) -> bool:
-        """Whether one of these rules asks for a fact that only common words announce."""
-        asking = self._ruleset.asking_common
-        return bool(self._ruleset.only_common) or any(rule.id in asking for rule in rules)
+    def _facts_decide(self, branches: list[Branch]) -> bool:
+        """Whether one of these conditions, or one without any pattern, asks for a fact that only common words
+        announce."""
+        alone = (branch for branch in self._ruleset.branches if branch.by_facts_alone)
+        return any(branch.asks_common for branch in (*branches, *alone))
 
-    def _promising(self) -> list[TextRule]:
-        """The rules that can hold, whatever facts are still to come."""
-        conditions = self._ruleset.conditions
-        return [rule for rule in self._matched_rules() if possible(conditions[rule.id], self._may_be_seen)]
+    def _promising(self) -> list[Branch]:
+        """The conditions of which something was found, and that can hold whatever facts are still to come."""
+        return [
+            branch
+            for branch in self._ruleset.branches
+            if not branch.leaves.isdisjoint(self._spots) and possible(branch.node, self._may_be_seen)
+        ]
 
     def _may_be_seen(self, leaf: Leaf) -> bool:
         later = leaf.condition.fact is not None and leaf.condition.fact not in KNOWN_EARLY

@@ -1,6 +1,4 @@
-"""How much a scan may take, as a type, and the watch over its processor time."""
-
-import time
+"""How much a scan may take, in bytes and steps: the same skill has the same verdict on every machine, however busy."""
 
 import msgspec
 
@@ -9,12 +7,16 @@ class Limits(msgspec.Struct, frozen=True):
     """Of one skill."""
 
     skill_bytes: int = 20 * 1024 * 1024
-    cpu_s: float = 2.0
+    #: Expressions, places and stretches of text that are looked at. The largest skill of a public marketplace takes a
+    #: tenth of them.
+    steps: int = 1_000_000
+    #: how many of the steps reading code may take; the rest is for the rules
+    code_share: float = 0.6
+    #: A safety net around a scan whose steps are slow, which only the pool counts: the process is ended.
+    cpu_s: float = 10.0
     #: A scan computes and waits for nothing, so one that takes this long was starved by the machine. Only the pool
     #: counts it: it is not the skill's fault.
     wall_s: float = 15.0
-    #: how much of the processor time reading code may take; the rest is for the rules
-    code_share: float = 0.6
     #: archives inside: members, bytes of all of them, how much larger than packed, and how deep
     archive_members: int = 500
     #: a member may be this large, however small it was packed
@@ -25,6 +27,8 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 DEFAULT_LIMITS = Limits()
+#: Bytes that are searched, or parsed, in the time of one step.
+SEARCHED_BYTES, PARSED_BYTES = 64, 8
 
 
 class Exceeded(Exception):
@@ -32,23 +36,21 @@ class Exceeded(Exception):
 
 
 class Budget:
-    """Processor time from now on, checked between steps; what runs the scan enforces it from outside as well."""
+    """The steps that are left; what runs the scan limits its processor time from outside."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self._cpu = time.thread_time() + limits.cpu_s
-        self._began = time.monotonic()
+        self._steps = 0
 
-    def check(self) -> None:
-        self._check(1.0)
+    def check(self, steps: int = 1) -> None:
+        self._steps += steps
+        self._compare(self.limits.steps)
 
-    def check_code(self) -> None:
-        """Reading code must leave time for the rules."""
-        self._check(self.limits.code_share)
+    def check_code(self, steps: int = 1) -> None:
+        """Reading code must leave steps for the rules."""
+        self._steps += steps
+        self._compare(int(self.limits.steps * self.limits.code_share))
 
-    def _check(self, share: float) -> None:
-        cpu_s = self.limits.cpu_s
-        # A thread cannot use more of the processor than time has passed, and asking for it is a system call.
-        elapsed = time.monotonic() - self._began
-        if elapsed >= cpu_s * share and time.thread_time() > self._cpu - cpu_s * (1 - share):
-            raise Exceeded(f"the scan took more than {cpu_s * share:g} s of processor time")
+    def _compare(self, most: int) -> None:
+        if self._steps > most:
+            raise Exceeded(f"the scan needs more than {most} steps")

@@ -81,9 +81,7 @@ FACTS: dict[str, tuple[str, ...]] = {
     "net.send": ("to", "how"),
     "net.fetch": ("to", "how"),
     "exec.fetched": ("how", "to"),
-    "exec.dynamic": ("how",),
     "exec.decoded": ("how",),
-    "exec.shell": ("how",),
     "persist": ("what",),
     "persist.fetched": ("what",),
     "hook.sends": ("what",),
@@ -95,19 +93,14 @@ FACTS: dict[str, tuple[str, ...]] = {
     "key.sent": ("name", "to", "how"),
     "keys.packed": ("how",),
     "net.decoded": ("how",),
-    "url": ("host", "kind"),
-    "install": ("name", "index", "manager"),
     "password.archive": (),
     "hidden": ("how",),
     "homoglyph": ("name",),
     "encoded": ("how", "layers"),
-    "binary": ("kind",),
-    "pickle.calls": ("name",),
-    "declared": ("name",),
 }
 
 #: Facts of code that ordinary words announce, so that it is read for them only when a rule waits for nothing else.
-COMMON_FACTS = ("net.send", "net.fetch", "secret.read", "env.dump", "exec.shell", "exec.dynamic")
+COMMON_FACTS = ("net.send", "net.fetch", "secret.read", "env.dump")
 
 
 class Fact(msgspec.Struct, frozen=True, gc=False):
@@ -186,13 +179,8 @@ class Layer(msgspec.Struct):
     #: files that its code writes secrets into, and files that it sends
     stored: dict[str, tuple[int, frozenset[str]]] = {}
     sent: dict[str, int] = {}
-    #: what its functions give back, and what it passes to functions of other modules, where that is a secret
-    returned: dict[str, frozenset[str]] = {}
-    passed: dict[tuple[str, str], list[frozenset[str]]] = {}
     #: texts that its code puts together or decodes: offset, text and language
     unpacked: list[tuple[int, str, str]] = []
-    #: variables that a file gives to the code that it carries
-    variables: dict[str, str] = {}
     #: why some of its code was not looked at; "" where all was
     unread: str = ""
     #: all that its pieces may have

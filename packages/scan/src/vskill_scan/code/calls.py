@@ -175,7 +175,6 @@ def _copy(program: Program, call: Call, _: RunShell) -> Value:
 def _shell(program: Program, call: Call, run: RunShell) -> Value:
     command = call.first
     rest = join_values(call.arguments[1:2], " ")
-    program.fact("exec.shell", call.start, call.length, how=call.last)
     program.execute(
         Value(command.tags | rest.tags, command.text, command.literal), call.last, call.start, call.length
     )
@@ -191,7 +190,7 @@ def _shell(program: Program, call: Call, run: RunShell) -> Value:
 def _evaluate(program: Program, call: Call, run: RunShell) -> Value:
     # The last of what makes a function is its body.
     content = call.everything if call.last == "Function" else call.first
-    program.execute(content, call.last, call.start, call.length, dynamic=bool(call.arguments))
+    program.execute(content, call.last, call.start, call.length)
     if content.text and ASSEMBLED not in content.tags and DECODED in content.tags:
         run(
             content.text,

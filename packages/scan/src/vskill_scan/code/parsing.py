@@ -5,9 +5,8 @@ Parsing costs more than everything else together, so it is done only where a pat
 `worth_parsing` says that a fact could come about. A file that does not parse is read as far as its tree goes.
 """
 
-import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import re2
@@ -17,67 +16,58 @@ import tree_sitter_javascript
 import tree_sitter_python
 import tree_sitter_typescript
 
-from vskill_scan.code.across_files import Knowledge
 from vskill_scan.code.javascript import JavaScriptCode
+from vskill_scan.code.lines import LineCode
 from vskill_scan.code.python import PythonCode
-from vskill_scan.code.script_calls import may_harm
-from vskill_scan.code.script_commands import COMMAND_READERS
-from vskill_scan.code.scripts import ScriptCode
 from vskill_scan.code.shell import Shell
-from vskill_scan.code.slices import SLICED_BYTES, blank_comments, slice_code
-from vskill_scan.code.taint import FETCHED, NO_TAGS, NOTHING, SOURCES, Program, RunShell, Value
+from vskill_scan.code.taint import FETCHED, NO_TAGS, NOTHING, SOURCES, Check, Program, RunShell, Value
 from vskill_scan.code.worth_parsing import ASSEMBLING, Telling
+from vskill_scan.limits import PARSED_BYTES
 from vskill_scan.model import CodeBlock, Fact, Layer, TextRole
-from vskill_scan.reading.languages import PARSED, READ, SCRIPTS
+from vskill_scan.reading.languages import BY_LINES, PARSED
 from vskill_scan.reading.overlay import Overlaid, Stretch, overlay
 
 #: Command lines inside other languages that are read as shell, per block.
 MOST_COMMAND_LINES = 2000
-#: More code that may matter is not parsed: its tree would take more memory and time than a scan has.
-MOST_CODE_BYTES = 2 * 1024 * 1024
-#: Python's lines that are joined by a backslash; the parser's time grows with the square of their number.
+#: More code in one piece is not parsed: its tree would take more memory and time than a scan has.
+MOST_CODE_BYTES = 512 * 1024
+#: What the parsers take the square of: Python's lines that are joined by a backslash, and its comments in a row; the
+#: shell's commands in one pipe, documents in it, and brackets that never close. People write a tenth of it.
 MOST_JOINED_LINES = 2000
+MOST_PIPED, MOST_DOCUMENTS, MOST_UNCLOSED = 500, 1000, 500
 TOO_LARGE = f"not fully read: more than {MOST_CODE_BYTES} bytes of code in one piece"
 TANGLED = "not fully read: its code is too tangled"
-#: Shell code is parsed as it is up to this length, which takes 0.2 s at worst; longer code is tried first.
-STRETCH_BYTES = 8 * 1024
-#: Of one stretch. What people write takes a tenth of it; what takes as long and is quadratic takes 1.5 s for 100 KB.
-SLOWEST_PARSE_S = 0.01
-TRIES = 3
-#: Longer code of any language is parsed with an eye on the time: so much at first, and so much for each byte, which is
-#: ten times what most code of people takes, and twice what their densest takes. The parser looks at the clock when it
-#: asks for the next chunk.
-SLOW_START_S = 0.1
-SLOWEST_BYTE_S = 2.5e-6
-CHUNK_BYTES = 4 * 1024
 
+_COMMENTS = re2.compile(rb"(?:(?m)^[ \t]*#[^\n]*\n){40,}")
+_NOT_NEWLINE = bytes(byte if byte == ord("\n") else ord(" ") for byte in range(256))
+_PIPE_END = re2.compile(rb"\|[ \t]*\n|\\\n")
 _HASH_COMMENT = re2.compile(rb"(?m)^[ \t]*(?:#|//|--|rem\b|::)[^\n]*$")
 _OBFUSCATED_NAME = re2.compile(rb"\b_0x[0-9a-f]{4,6}\b")
 
 
 def refine(
-    layer: Layer, telling: Telling, matches: Sequence[int] = (), check: Callable[[], None] = lambda: None
+    layer: Layer, telling: Telling, matches: Sequence[int] = (), check: Check = lambda _: None
 ) -> None:
     """Adds the facts of the layer's code, and separates the comments and deny-lists in blocks with matches.
 
     `matches` are the offsets, in order, at which something stands that a rule may yet count. `check` raises when
-    there is no time left; what was found until then stays.
+    there are no steps left; what was found until then stays.
     """
     if not telling and not matches and all(block.language in PARSED for block in layer.blocks):
         return
     stretches: list[Stretch] = []
     # Blocks of one file continue each other: what one fence downloads the next may run.
-    names = {name: Value(text=text) for name, text in layer.variables.items()}
+    names: dict[str, Value] = {}
     for block in layer.blocks:
-        check()
+        check(1)
         inside = (
             matches[bisect_left(matches, block.start) : bisect_left(matches, block.end)] if matches else ()
         )
         if block.language not in PARSED:
             if inside:
                 stretches.extend(_find_comments(layer, block))
-            if block.language in READ:
-                _read_script(layer, block, names, check)
+            if block.language in BY_LINES:
+                _read_lines(layer, block, names, check)
         elif telling(block.start, block.end) or (inside and _roles_matter(layer, block, telling, inside)):
             stretches.extend(_read(layer, block, names, telling, inside, check))
     if stretches:
@@ -132,12 +122,14 @@ def _read(
     names: dict[str, Value],
     telling: Telling,
     matches: Sequence[int],
-    check: Callable[[], None],
+    check: Check,
 ) -> list[Stretch]:
     """`telling` says which functions are worth reading; where something matched all are."""
-    source = _source(layer, block, telling, matches)
-    if not source:
+    source = layer.flowing[block.start : block.end]
+    if not _is_parsable(layer, source, block.language):
         return []
+    if block.language == "python":
+        source = blank_comments(source)
     # A function without a telling word passes on what it is given, as any unknown one does.
     start = block.start
     worth = None
@@ -160,46 +152,17 @@ def _read(
         for places, role in ((program.comments, TextRole.COMMENT), (program.refused, TextRole.QUOTE))
         for start, end in places
     ]
-    if matches and block.language == "python" and len(source) > STRETCH_BYTES:
+    if matches and block.language == "python" and source != layer.flowing[block.start : block.end]:
         # Those that the parser was not shown.
         stretches.extend(_find_comments(layer, block))
     return stretches
 
 
-def read_again(layer: Layer, knowledge: Knowledge, check: Callable[[], None]) -> list[Fact]:
-    """The facts of a module with what others tell about the functions that it calls and defines."""
-    block = layer.blocks[0]
-    source = blank_comments(layer.flowing[block.start : block.end])
-    if len(source) > SLICED_BYTES or source.count(b"\\\n") > MOST_JOINED_LINES:
-        return []
-    program = Program(block.start, dict(knowledge.names), check=check)
-    program.given = knowledge.given
-    root = parse_code(source, block.language, program)
-    _reader(program, source, _CommandLines(program), block.language).run(root)
-    layer.returned.update(program.returned)
-    layer.passed.update(program.passed)
-    if program.partial:
-        layer.unread = TANGLED
-    return list(program.facts.values())
-
-
-def _read_script(layer: Layer, block: CodeBlock, names: dict[str, Value], check: Callable[[], None]) -> None:
-    source = layer.flowing[block.start : block.end]
-    if not may_harm(source, block.language):
-        return
-    if len(source) > MOST_CODE_BYTES:
-        layer.unread = TOO_LARGE
-        return
+def _read_lines(layer: Layer, block: CodeBlock, names: dict[str, Value], check: Check) -> None:
     program = Program(block.start, names, check=check)
-    run_shell = _CommandLines(program)
     try:
-        if block.language in SCRIPTS:
-            ScriptCode(program, source, run_shell, block.language).run()
-        else:
-            for text, start, length, assembled in COMMAND_READERS[block.language](source):
-                run_shell(text, start, length)
-                if assembled:
-                    program.unpack(text, start, "bash")
+        source = layer.flowing[block.start : block.end]
+        LineCode(program, source, _CommandLines(program), block.language).run()
     finally:
         _keep(layer, program)
 
@@ -208,57 +171,43 @@ def _keep(layer: Layer, program: Program) -> None:
     layer.facts.extend(program.facts.values())
     layer.stored.update(program.stored)
     layer.sent.update(program.sent)
-    layer.returned.update(program.returned)
-    layer.passed.update(program.passed)
     layer.unpacked.extend(program.unpacked)
     if program.partial:
         layer.unread = TANGLED
 
 
-def _source(layer: Layer, block: CodeBlock, telling: Telling, matches: Sequence[int]) -> bytes:
-    """What the parser is given: all of the block, or as much as it can bear of what may matter in it."""
-    whole = layer.flowing[block.start : block.end]
-    source = whole
-    if len(whole) > SLICED_BYTES:
-        places = (*telling.places(block.start, block.end), *matches)
-        source, size = slice_code(whole, block.language, [place - block.start for place in places])
-        if size > MOST_CODE_BYTES:
-            layer.unread = TOO_LARGE
-            return b""
-    if len(source) <= STRETCH_BYTES:
-        return source
-    if block.language == "python":
-        source = blank_comments(source)
-        if source.count(b"\\\n") > MOST_JOINED_LINES:
-            layer.unread = TANGLED
-            return b""
-    elif block.language == "bash":
-        source = parsable(source)
-        if len(source) < len(whole):
-            layer.unread = TANGLED
-    return source
+def _is_parsable(layer: Layer, source: bytes, language: str) -> bool:
+    """Whether the parser takes time linear in the source, and how much of it; the layer says why not."""
+    if len(source) > MOST_CODE_BYTES:
+        layer.unread = TOO_LARGE
+    elif is_tangled(source, language):
+        layer.unread = TANGLED
+    else:
+        return True
+    return False
 
 
-def parsable(source: bytes) -> bytes:
-    """The shell code, or as much of it as stands before a stretch that the parser is slow at.
-
-    Its time grows with the square of some statements (one pipe of thousands of commands), it cannot be stopped, and it
-    is quick at everything that people write. So long code is tried a stretch at a time before it is read as a whole.
-    """
-    if len(source) <= STRETCH_BYTES:
-        return source
-    for start in range(0, len(source), STRETCH_BYTES):
-        stretch = source[start : start + STRETCH_BYTES]
-        # What else the machine does may make one try slow, hardly several.
-        if all(_parse_s(stretch) > SLOWEST_PARSE_S for _ in range(TRIES)):
-            return source[:start]
-    return source
+def is_tangled(source: bytes, language: str) -> bool:
+    """Whether the source holds so much of one thing that a parser takes the square of it, which cannot be stopped."""
+    if language == "python":
+        return source.count(b"\\\n") > MOST_JOINED_LINES
+    if language != "bash" or len(source) < MOST_PIPED:
+        return False
+    if source.count(b"<<") > MOST_DOCUMENTS or source.count(b"${") - source.count(b"}") > MOST_UNCLOSED:
+        return True
+    return source.count(b"|") > MOST_PIPED and any(
+        line.count(b"|") > MOST_PIPED for line in _PIPE_END.sub(b"|", source).split(b"\n")
+    )
 
 
-def _parse_s(source: bytes) -> float:
-    began = time.thread_time()
-    _parser("bash").parse(_shown(source, "bash"))
-    return time.thread_time() - began
+def blank_comments(source: bytes) -> bytes:
+    """Python without long runs of comments, for which its parser takes the square of their number."""
+    written: list[bytes] = []
+    last = 0
+    for run in _COMMENTS.finditer(source):
+        written += (source[last : run.start()], run.group().translate(_NOT_NEWLINE))
+        last = run.end()
+    return b"".join((*written, source[last:]))
 
 
 def _reader(
@@ -290,9 +239,9 @@ class _CommandLines:
         source = text.encode("utf-8", "replace")
         inner = Program(0, dict(self._program.names), check=self._program.check)
         output = NOTHING
-        if language in SCRIPTS:
-            ScriptCode(inner, source, self, language).run()
-        else:
+        if language in BY_LINES:
+            LineCode(inner, source, self, language).run()
+        elif not is_tangled(source, language):
             output = _reader(inner, source, self, language).run(parse_code(source, language, inner))
         carried = Value(tags)
         for fact in inner.facts.values():
@@ -332,21 +281,8 @@ _ASCII = bytes(byte if byte < 128 else ord("x") for byte in range(256))
 
 
 def parse_code(source: bytes, language: str, program: Program) -> tree_sitter.Node:
-    """The tree of a source. If the parser is slow, it is told that the source ends, and the program is read in part."""
-    shown = _shown(source, language)
-    if len(shown) <= STRETCH_BYTES:
-        return _parser(language).parse(shown).root_node
-    began = time.thread_time()
-    furthest = 0
-
-    def read(offset: int, _: object) -> bytes:
-        nonlocal furthest
-        furthest = max(furthest, offset)
-        if time.thread_time() - began > SLOW_START_S + furthest * SLOWEST_BYTE_S:
-            program.partial = True
-        return b"" if program.partial else shown[offset : offset + CHUNK_BYTES]
-
-    return _parser(language).parse(read).root_node
+    program.check(len(source) // PARSED_BYTES)
+    return _parser(language).parse(_shown(source, language)).root_node
 
 
 def _shown(source: bytes, language: str) -> bytes:

@@ -8,7 +8,6 @@ from vskill_scan.code.shell_words import (
     decodes,
     expected_after,
     hides_connection,
-    installed_packages,
     interpreter_language,
     keeps_name,
     reads_public_key,
@@ -54,12 +53,6 @@ _UPLOAD_FILES = ("--post-file=", "--upload-file=", "--body-file=")
 _SENDERS = frozenset(words("nc ncat netcat socat telnet scp sftp ftp mail mailx sendmail mutt swaks"))
 _SOCKETS = frozenset(words("nc ncat netcat socat"))
 _NAME_SERVICES = frozenset(words("nslookup dig host ping"))
-_MANAGERS = frozenset(
-    words(
-        "pip pip3 pipx uv uvx npm npx pnpm yarn bun bunx gem cargo go brew apt apt-get yum dnf apk pacman "
-        "snap choco winget"
-    )
-)
 _BROAD = frozenset(words("/ /* ~ ~/ ~/* $HOME $HOME/ $HOME/* ${HOME} * /home /Users /etc /usr /var C:\\ ."))
 #: Filters that may hide a text, and show it again.
 _UNTANGLING = frozenset(words("base64 base32 xxd openssl rev tr"))
@@ -88,8 +81,6 @@ class ShellCommands:
             return handler(self, name, arguments, stdin, start, length)
         if name in _SHELLS or name in _INTERPRETERS:
             return self._interpreter(name, arguments, stdin, start, length)
-        if name in _MANAGERS:
-            self._install(name, arguments, start, length)
         if name == "openssl" and any(argument.text == "s_client" for argument in arguments):
             return self._sender(name, arguments, stdin, start, length).tagged(SOCKET)
         if name in _SENDERS:
@@ -213,7 +204,7 @@ class ShellCommands:
 
     def on_evaluate(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
         content = join_values(arguments, " ")
-        self._program.execute(content, name, start, length, dynamic=name == "eval")
+        self._program.execute(content, name, start, length)
         if arguments:
             self._runs_file(arguments[0], start, length)
             if name == "source" and secret_at(arguments[0].text):
@@ -335,10 +326,6 @@ class ShellCommands:
             return self._program.fetch(join_values(arguments, " "), "git", start, length)
         return NOTHING
 
-    def _install(self, name: str, arguments: list[Value], start: int, length: int) -> None:
-        for package, index in installed_packages(name, [argument.text for argument in arguments]):
-            self._program.fact("install", start, length, name=package, index=index, manager=name)
-
 
 Handler = Callable[[ShellCommands, str, list[Value], Value, int, int], Value]
 _COMMANDS: dict[str, Handler] = {
@@ -360,7 +347,6 @@ _KNOWN = (
     frozenset(_COMMANDS)
     | _SHELLS
     | _INTERPRETERS
-    | _MANAGERS
     | _SENDERS
     | _NAME_SERVICES
     | _READERS

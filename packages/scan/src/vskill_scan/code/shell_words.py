@@ -3,7 +3,6 @@ makes of a text. `shell` reads the tree and follows values; here nothing is foll
 """
 
 import base64
-from collections.abc import Iterator
 from itertools import pairwise
 
 import re2
@@ -16,9 +15,6 @@ _WRAPPERS = frozenset(
     words("sudo doas nohup time env command exec builtin nice timeout stdbuf setsid xargs caffeinate")
 )
 _HEADER_OPTIONS = frozenset(words("-H --header -u --user -b --cookie --oauth2-bearer --proxy-user"))
-_RUNNERS = frozenset(words("npx uvx bunx pipx"))
-_INSTALLS = frozenset(words("install add i tool get run"))
-_INDEX_OPTIONS = frozenset(words("-i --index-url --extra-index-url --registry --index -f --find-links"))
 _SCHEDULERS: dict[str, tuple[str, frozenset[str]]] = {
     "crontab": ("cron", frozenset()),
     "at": ("at", frozenset()),
@@ -175,18 +171,6 @@ def runs_shell(text: str) -> bool:
     return text in {"-e", "-c", "-lvpe", "--exec", "--sh-exec"} or text.lower().startswith(
         ("exec:", "system:")
     )
-
-
-def installed_packages(manager: str, given: list[str]) -> Iterator[tuple[str, str]]:
-    """What a package manager is told to install, each with the index that is named beside it."""
-    if manager not in _RUNNERS and _INSTALLS.isdisjoint(given):
-        return
-    named = [after for option, after in pairwise(given) if option in _INDEX_OPTIONS]
-    named += [text.partition("=")[2] for text in given if "index" in text and "=" in text and not named]
-    index = named[-1] if named else ""
-    for text in given:
-        if text and not text.startswith("-") and text not in _INSTALLS | {"pip", index}:
-            yield text, index
 
 
 def scheduled_by(name: str, given: list[str]) -> str:

@@ -5,7 +5,7 @@ It is deliberately blunt: names are not scoped, branches are not told apart, and
 is tagged. It looks for code that takes a secret and sends it, not for proof.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Protocol
 
@@ -24,11 +24,13 @@ PAYLOAD = 120
 #: Nesting beyond what people write; deeper code is not followed, and the scan is not complete.
 DEEPEST = 120
 MOST_FACTS = 10_000
-#: Expressions between two looks at the clock.
+#: Expressions between two looks at the budget.
 STEPS = 512
 
 #: Texts that code makes while it is read: how long they must be to say anything, and how many are looked at.
 SHORTEST_UNPACKED, LONGEST_UNPACKED, MOST_UNPACKED = 8, 64 * 1024, 40
+#: Spends steps; raises when none are left.
+Check = Callable[[int], None]
 #: Offset, text and language.
 Unpacked = tuple[int, str, str]
 
@@ -54,8 +56,6 @@ SECRET, STORED, PATH, KEY = "secret:", "file:", "path:", "key:"
 SOURCES = (SECRET, ENVIRONMENT)
 #: Places that say who may come in: what somebody else sends there lets somebody else in.
 _ADMITTING = frozenset({"authorized_keys", "sudoers"})
-#: What a module is called when it is imported as a whole.
-WHOLE = "default"
 NO_TAGS: frozenset[str] = frozenset()
 #: Files of which one entry may be read and sent, but not all.
 SETTINGS = frozenset({SECRET + "agent-config", SECRET + "dotenv"})
@@ -157,10 +157,10 @@ class Program:
         offset: int,
         names: dict[str, Value],
         worth: Callable[[int, int], bool] | None = None,
-        check: Callable[[], None] = lambda: None,
+        check: Check = lambda _: None,
     ) -> None:
         """`worth` tells whether a function between two offsets is worth reading; all are by default. `check` raises
-        when there is no time left."""
+        when there are no steps left."""
         self._offset = offset
         self.names = names
         self.worth = worth or (lambda _, __: True)
@@ -168,10 +168,6 @@ class Program:
         #: whether there was code that was not looked at
         self.partial = False
         self.parameters: dict[str, list[str]] = {}
-        #: by module and function, the tags of what functions of other modules are passed
-        self.passed: dict[tuple[str, str], list[frozenset[str]]] = {}
-        #: by function, the tags of what other modules pass to it
-        self.given: Mapping[str, Sequence[frozenset[str]]] = {}
         self.facts: dict[tuple[object, ...], Fact] = {}
         #: files written with something sensitive, and files whose content is sent: name → offset, tags
         self.stored: dict[str, tuple[int, frozenset[str]]] = {}
@@ -194,7 +190,7 @@ class Program:
         self._depth += 1
         self._steps += 1
         if not self._steps % STEPS:
-            self.check()
+            self.check(STEPS)
         if self._depth > DEEPEST:
             self.partial = True
         return self._depth <= DEEPEST
@@ -236,32 +232,11 @@ class Program:
         self._looked_up.add(name)
         return self.names.get(name, NOTHING)
 
-    def define(self, name: str, parameters: list[str]) -> None:
-        self.parameters[name] = parameters
-        for one, tags in zip(parameters, self.given.get(name.rpartition(".")[2], ()), strict=False):
-            if tags:
-                self.assign(one, Value(tags))
-
-    def call(self, name: str, arguments: Sequence["Value"]) -> frozenset[str]:
-        """What a function of the program, or of another file of the skill, gives back; it is passed the arguments."""
-        module, last = qualified(name)
-        known = self.parameters.get(last)
-        if known is None and module and any(value.sensitive for value in arguments):
-            self.passed[module, last] = [value.tags for value in arguments]
-        for parameter, value in zip(known or (), arguments, strict=False):
+    def call(self, name: str, arguments: Sequence["Value"]) -> None:
+        """A function of the program is passed the arguments."""
+        for parameter, value in zip(self.parameters.get(name, ()), arguments, strict=False):
             if value.tags:
                 self.assign(parameter, Value(value.tags))
-        elsewhere = self.names.get(f"(){module}.{last}", NOTHING) if module else NOTHING
-        return elsewhere.tags
-
-    @property
-    def returned(self) -> dict[str, frozenset[str]]:
-        """The functions that give back a secret."""
-        return {
-            name.rpartition(".")[2].removeprefix("()"): value.tags
-            for name, value in self.names.items()
-            if name.startswith("()") and value.sensitive
-        }
 
     @property
     def crosses_functions(self) -> bool:
@@ -357,10 +332,8 @@ class Program:
         if COVERED in target.tags:
             self.fact("net.decoded", start, length, how=how)
 
-    def execute(
-        self, content: Value, how: str, start: int, length: int = 0, *, dynamic: bool = False
-    ) -> None:
-        """Running a value. `dynamic` means that running anything but a literal is worth saying."""
+    def execute(self, content: Value, how: str, start: int, length: int = 0) -> None:
+        """Running a value."""
         if FETCHED in content.tags:
             hosts = [tag.removeprefix(FETCHED + ":") for tag in content.tags if tag.startswith(FETCHED + ":")]
             self.fact("exec.fetched", start, length, how=how, to=min(hosts, default="unknown"))
@@ -368,8 +341,6 @@ class Program:
             self.fact("exec.decoded", start, length, how=how)
         if SOCKET in content.tags and not content.text:
             self.fact("reverse.shell", start, length, how="socket")
-        if dynamic and not content.literal:
-            self.fact("exec.dynamic", start, length, how=how)
         if ASSEMBLED in content.tags:
             self.fact("obfuscated", start, length, how="assembled", layers="1")
 
@@ -384,16 +355,3 @@ class Program:
 
 def base_name(path: str) -> str:
     return path.replace("\\", "/").rstrip("/").rpartition("/")[2]
-
-
-def qualified(name: str) -> tuple[str, str]:
-    """The module and the function of a resolved name: of `./lib/send.js.push`, `send` and `push`."""
-    _, slash, last = name.rpartition("/")
-    for suffix in (".js", ".mjs", ".cjs", ".ts"):
-        if last.endswith(suffix):
-            return last.removesuffix(suffix), WHOLE
-        last = last.replace(f"{suffix}.", ".")
-    module, _, function = last.rpartition(".")
-    if slash and not module:
-        return function, WHOLE
-    return module.rpartition(".")[2], function

@@ -6,12 +6,12 @@ the ways to run it one that a rule asks for; some words tell by themselves. `par
 words, and no others unless a pattern matched in them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 import re2
 
-from vskill_scan.model import FACTS, CodeBlock, Layer
+from vskill_scan.model import CodeBlock, Layer
 from vskill_scan.places import KEY_NAMES, TELLING_PATHS
 from vskill_scan.reading.languages import PARSED
 
@@ -82,14 +82,6 @@ _SENDING = re2.compile(
 ASSEMBLING = re2.compile(
     rb"(?i)join\(\s*[\[(]\s*[\"'][^\"']{0,4}[\"']\s*,|\bchr\b|fromcharcode|rot13|\[::-1\]|fromhex|\^ ?key"
 )
-#: Words of expressions that are worth working out.
-FOLDABLE = re2.compile(
-    ASSEMBLING.pattern
-    + rb"|"
-    + GLUED
-    + rb"|b64|b85|b32decode|atob|buffer\.from|\.reverse\(|decompress|codecs|unhexlify|getattr|"
-    + rb"import_module"
-)
 _FETCHING = re2.compile(
     rb"(?i)curl|wget|\bfetch\b|node-fetch|request|urlopen|urlretrieve|urllib|httpx|aiohttp|axios|\bgot(?:\(|\.\w)|[\"']got[\"']|"
     rb"superagent|needle|undici|\bky\b|http\.client|https?\.get|(?:from|import|require)[\s(]*[\"']https?:|git\s+clone|"
@@ -102,12 +94,6 @@ _RUNNING = re2.compile(
     rb"(?:^|[\s;&|(\"'`/])(?:python[\d.]*|node|perl|ruby|php|deno|bun|osascript)[ \t]+[\w./~$<-]|"
     rb"(?:^|[\s;&|(\"'`])\./\w|powershell|\biex\b|import_module|runpy"
 )
-#: For facts about what lasts; no other words bring those about.
-_LASTING = re2.compile(
-    rb"(?i)cron|launch|systemctl|install|npx|uvx|pipx|\badd\b|rc\b|\.profile|authorized_keys|hooks|claude|agents\.md|"
-    rb"soul\.md|memory\.md|winreg|schtasks|autostart|startup|\breg\b|\bat\b"
-)
-_LASTING_FACTS = ("persist", "install")
 #: What a program must say to run something by one of these ways, as rules name them in `how` of `exec.fetched`. A name
 #: can be imported under another one, but its own stands in the text. What unpickles is told by `_ALONE`.
 _WAYS = {
@@ -125,8 +111,6 @@ _PUT_TOGETHER = re2.compile(
     rb"(?m)(?:^|[;&|({`!])[ \t]*(?:(?:sudo|doas|env|command|builtin|exec|nohup|time|then|do|else|if|while)[ \t]+)*"
     rb"[\w./-]*(?:[$\\]|\w[\"'][\w./-]*[\"'$]|[\"'][\w./-]+[\"']\w)"
 )
-#: A variable whose value stands elsewhere in the file.
-_USE = re2.compile(rb"\$\{\w+\}")
 _PARTS = r"[\"'](?:e|ev|eva)[\"'{$]|[}\"'](?:val|al|l)\b"
 
 
@@ -146,15 +130,12 @@ class Signs:
         layers: Sequence[Layer],
         *,
         wide: bool,
-        asked: Mapping[str, object] = FACTS,
         ways: tuple[str, ...] = (),
     ) -> None:
         """`wide` takes every word for telling: a rule has found its text, and now asks for a fact. `ways` are those of
         running a download that a rule asks for."""
         # The capability card names the secrets that are read and what is made to last, whatever rules ask for.
         self._always = [_ALONE, TELLING_PATHS]
-        if any(name in asked for name in _LASTING_FACTS):
-            self._always.append(_LASTING)
         if wide:
             self._always += [_SECRET, _SENDING, _RUNNING]
         self._running = running(ways)
@@ -190,9 +171,7 @@ class _Code:
     def __init__(self, layer: Layer) -> None:
         self.flowing = layer.flowing
         code = [block for block in layer.blocks if block.language in PARSED]
-        #: what the file puts into its code from outside of it
-        self.given = "\n".join(layer.variables.values()).encode() if code else b""
-        self._text = _join_code(layer, code) + self.given
+        self._text = _join_code(layer, code)
         #: where its only block begins and ends; what holds for all of the code holds for that
         self.only = (code[0].start, code[0].end) if len(code) == 1 else None
         self._shell = _join_code(layer, [block for block in code if block.language == "bash"])
@@ -245,8 +224,7 @@ class Telling:
             signs += [_FETCHING, _RUNNING]
         elif followed or code.holds(_ALONE):
             signs.append(_RUNNING)
-        held = [one for one in signs if code.holds(one)]
-        return [*held, _USE] if held and code.given else held
+        return [sign for sign in signs if code.holds(sign)]
 
     def __bool__(self) -> bool:
         """Whether any stretch may."""
@@ -257,12 +235,6 @@ class Telling:
         if self._code.only == (start, end):
             return bool(self._signs)
         return _has_sign(self._signs, self._code.flowing, start, end)
-
-    def places(self, start: int, end: int) -> Iterator[int]:
-        """Where in the stretch words stand that may tell something, in no order."""
-        for sign in self._signs:
-            for match in sign.finditer(self._code.flowing, start, end):
-                yield match.start()
 
     def anything(self, start: int, end: int) -> bool:
         """Whether the stretch downloads, runs or tells anything, asked for or not."""

@@ -6,36 +6,25 @@ has the syntax around the code blanked and its escapes resolved, so that a findi
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 import re2
 
-from vskill_scan.model import CodeBlock, Fact, Piece, TextRole
-from vskill_scan.places import is_service_key
+from vskill_scan.model import CodeBlock, Piece, TextRole
 from vskill_scan.reading.outline import may_be_command
 
 #: Of one file, and matches of one pattern in it; a file with more is read up to there, which no honest one has.
 MOST_BLOCKS = 2000
 MOST_MATCHES = 20_000
-MOST_VARIABLES = 500
-LONGEST_VALUE = 2000
 LONGEST_LINE = 16 * 1024
 TOO_MANY = "not fully read: it carries too much code"
-
-#: Objects within objects of settings; no program reads deeper ones.
-DEEPEST_OBJECT = 1000
 
 #: Start and end of code, and its language.
 Carried = tuple[int, int, str]
 
 _CELL_TYPE = re2.compile(rb'"cell_type"\s*:\s*"(\w+)"')
 _SOURCE = re2.compile(rb'"source"\s*:\s*(?:\[((?:\s*"(?:[^"\\\n]|\\.)*"\s*,?)*)\s*\]|("(?:[^"\\\n]|\\.)*"))')
-_MAKE_VARIABLE = re2.compile(
-    rb"(?m)^ *(?:(?:override|export) +)*([A-Za-z_]\w*)[ \t]*(:{1,3}|[?+])?=[ \t]*((?:[^\n#\\]|\\(?s:.))*)"
-)
-#: Two dollars, which are one of the shell's own; a variable; or a function that is given plain words.
-_MAKE_USE = re2.compile(rb"\$\$|\$(?:\(([A-Za-z_]\w*)\)|\((firstword|lastword|strip) ([^$(){}\n]*)\))")
 _RECIPE = re2.compile(rb"(?m)^(?:\t[^\n]*(?:\n|$))+")
 _RECIPE_MARK = re2.compile(rb"(?m)^\t[@+-]*")
 _RUN = re2.compile(
@@ -51,10 +40,6 @@ _SECRETS = re2.compile(_EXPRESSION)
 _SECRET_VARIABLE = re2.compile(
     rb"(?m)^[ \t]*(?:- )?([A-Z][A-Z0-9_]*)[ \t]*:[ \t]*[\"']?" + _EXPRESSION + rb"[\"']?[ \t]*$"
 )
-#: Where settings name a server that an agent talks to, and a variable of the environment that it is given.
-_SERVER_KEYS = frozenset({b"url", b"serverUrl", b"httpUrl", b"args"})
-_TOKEN = re2.compile(rb'"((?:[^"\\\n]|\\.)*)"(\s*:)?|[{}]|//[^\n]*|/\*[^*\n]*\*/')
-_GIVEN = re2.compile(rb"\$\{?(?:env:)?([A-Z][A-Z0-9_]{2,60})\b")
 _EXEC_LINE = re2.compile(
     rb"(?mi)^[ \t]*(?:Exec(?:Start|StartPre|StartPost|Stop|Reload)?|[\w.-]+)[ \t]*=[ \t]*([\"']?)!?([^\n]*)$"
 )
@@ -78,9 +63,6 @@ class CarriedCode:
         self.found: list[Carried] = []
         #: prose that the agent reads, such as the texts of a notebook
         self.prose: list[tuple[int, int]] = []
-        self.facts: list[Fact] = []
-        #: what the file gives to its code: variables by their names
-        self.variables: dict[str, str] = {}
         #: whether there was more than is read
         self.partial = False
 
@@ -179,55 +161,6 @@ def _add_cell(code: CarriedCode, start: int, end: int) -> None:
             code.add(mark, at + len(line), "bash")
         at += len(line) + 1
     code.add(start, end, "python")
-
-
-def read_makefile(code: CarriedCode) -> None:
-    """Recipes, in which variables are written as a shell names them. The shell's reader is told what they hold."""
-    for variable in code.matches(_MAKE_VARIABLE):
-        if len(code.variables) == MOST_VARIABLES:
-            code.partial = True
-            break
-        _set_variable(code, variable.group(1).decode(), variable.group(2), variable.group(3))
-    read_recipes(code)
-    for use in code.matches(_MAKE_USE):
-        if use.group() != b"$$":
-            made = _expand_function(use.group(2), use.group(3)) if use.group(2) else b"${%s}" % use.group(1)
-            code.overwrite(use.start(), use.end(), made)
-
-
-def _set_variable(code: CarriedCode, name: str, how: bytes | None, written: bytes) -> None:
-    """As make would: `?=` keeps what is known, and `+=` adds to it."""
-    known = code.variables.get(name)
-    # The environment holds the key of a service, whatever a makefile says beside it.
-    if is_service_key(name) or (how == b"?" and known is not None):
-        return
-    # A value that holds itself twice would double with each line.
-    plain = written[:LONGEST_VALUE].replace(b"\\\n", b" ").strip()
-    value = _expand(code, plain).decode("utf-8", "replace")
-    if how == b"+" and known:
-        value = f"{known} {value}"
-    code.partial = code.partial or len(written) > LONGEST_VALUE or len(value) > LONGEST_VALUE
-    code.variables[name] = value[:LONGEST_VALUE]
-
-
-def _expand(code: CarriedCode, value: bytes) -> bytes:
-    """A value with the variables that are known by now."""
-    uses = list(_MAKE_USE.finditer(value)) if b"$" in value else []
-    for use in reversed(uses):
-        if use.group() == b"$$":
-            continue
-        known = code.variables.get(use.group(1).decode(), "").encode() if use.group(1) else b""
-        made = _expand_function(use.group(2), use.group(3)) if use.group(2) else known or use.group()
-        value = value[: use.start()] + made + value[use.end() :]
-    return value
-
-
-def _expand_function(name: bytes, written: bytes) -> bytes:
-    """What a function of make gives back for plain words."""
-    given = written.split()
-    if name == b"strip":
-        return b" ".join(given)
-    return given[-1 if name == b"lastword" else 0] if given else b""
 
 
 def read_recipes(code: CarriedCode) -> None:
@@ -351,62 +284,11 @@ def read_json(code: CarriedCode) -> None:
     """Settings. A line that no person wrote is cut between its values: patterns look as far as a line goes, and what
     they look behind stands on such a line thousands of times."""
     _read_strings(code, 0, len(code.text))
-    _find_given_keys(code)
     longest = max(map(len, code.text.split(b"\n")))
     if longest > LONGEST_LINE:
         for _, end in quoted_texts(code.text, 0, len(code.text)):
             if code.text[end + 1 : end + 2] == b",":
                 code.flowing[end + 1] = ord("\n")
-
-
-class _Object:
-    """An object of settings."""
-
-    def __init__(self) -> None:
-        self.key = b""
-        #: where it names a server; -1 if it does not
-        self.server = -1
-        #: the services whose keys stand in it, and in the objects that are its members
-        self.services: set[str] = set()
-        self.inner: set[str] = set()
-
-
-def _find_given_keys(code: CarriedCode) -> None:
-    """A server of an agent's settings that is given the keys of several services, in its own object or in one of that
-    object's members, such as its headers."""
-    if len(_services_of(code.matches(_GIVEN))) < 2:
-        return
-    objects = [_Object()]
-    for token in code.matches(_TOKEN):
-        said = token.group(1)
-        if said is not None:
-            _read_member(objects[-1], token.start(), said, is_key=token.group(2) is not None)
-        elif token.group() == b"{":
-            objects.append(_Object())
-            if len(objects) > DEEPEST_OBJECT:
-                code.partial = True
-                return
-        elif token.group() == b"}" and len(objects) > 1:
-            ended = objects.pop()
-            objects[-1].inner |= ended.services
-            if ended.server >= 0 and len(ended.services | ended.inner) > 1:
-                code.facts.append(Fact("keys.packed", ended.server, 0, {"how": "settings"}))
-
-
-def _read_member(settings: _Object, start: int, said: bytes, *, is_key: bool) -> None:
-    if is_key:
-        settings.key = said
-        return
-    if settings.key in _SERVER_KEYS and said.startswith((b"https://", b"http://")):
-        settings.server = start
-    if b"$" in said:
-        settings.services |= _services_of(_GIVEN.finditer(said))
-
-
-def _services_of(variables: Iterable["re2._Match[bytes]"]) -> set[str]:
-    """The services whose keys a text takes from the environment."""
-    given = {match.group(1).decode() for match in variables}
-    return {name.partition("_")[0] for name in given if is_service_key(name)}
 
 
 def read_settings(code: CarriedCode) -> None:
@@ -447,7 +329,7 @@ def read_page(code: CarriedCode) -> None:
 Reader = Callable[[CarriedCode], None]
 _BY_SUFFIX: dict[str, Reader] = {
     "ipynb": read_notebook,
-    "mk": read_makefile,
+    "mk": read_recipes,
     "html": read_page,
     "htm": read_page,
     "svg": read_page,
@@ -460,8 +342,8 @@ _BY_SUFFIX: dict[str, Reader] = {
     "plist": read_plist,
 }
 _BY_NAME: dict[str, Reader] = {
-    "makefile": read_makefile,
-    "gnumakefile": read_makefile,
+    "makefile": read_recipes,
+    "gnumakefile": read_recipes,
     "justfile": read_recipes,
     "dockerfile": read_dockerfile,
     "containerfile": read_dockerfile,
@@ -488,4 +370,4 @@ def carried_by(path: str, text: bytes, language: str) -> CarriedCode | None:
         return None
     code = CarriedCode(text)
     reader(code)
-    return code if code.found or code.prose or code.facts or code.partial or code.flowing != text else None
+    return code if code.found or code.prose or code.partial or code.flowing != text else None

@@ -11,7 +11,6 @@ from vskill_core.findings import Finding
 from vskill_core.identity import SKILL_FILE
 from vskill_scan.limits import Budget
 from vskill_scan.reading.archives import UNREADABLE, TooMuch, archive_type, members
-from vskill_scan.reading.binaries import ReadBinary, read_binary
 from vskill_scan.reading.languages import is_named_text
 from vskill_scan.reading.visible_text import decode_text
 from vskill_scan.rules import structure
@@ -28,8 +27,6 @@ class ReadText(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
     #: SKILL.md names it, so the agent will look at it
     referenced: bool = False
-    #: what can be read in a file that is no text
-    binary: ReadBinary | None = None
 
 
 class Reading:
@@ -90,10 +87,8 @@ class Reading:
     def _text(self, path: str, data: bytes, depth: int) -> ReadText:
         self._count(len(data), depth)
         referenced = path.encode("utf-8", "replace") in self._skill_md
-        named_text = is_named_text(path, data)
-        binary = None if named_text else read_binary(path, data, referenced=referenced)
-        text = decode_text(data, named_text=named_text) if binary is None else None
-        return ReadText(path, text, referenced=referenced, binary=binary)
+        text = decode_text(data, named_text=is_named_text(path, data))
+        return ReadText(path, text, referenced=referenced)
 
     def _count(self, size: int, depth: int) -> None:
         if depth:

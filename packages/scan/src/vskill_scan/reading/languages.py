@@ -8,12 +8,12 @@ from vskill_scan.words import words
 
 #: Languages whose syntax tree is read.
 PARSED = frozenset({"bash", "python", "javascript", "typescript", "tsx"})
-#: Languages that are read token by token.
-SCRIPTS = frozenset({"ruby", "perl", "php", "lua", "powershell", "go", "vbscript", "awk"})
-#: Those whose command lines are read as shell.
-COMMAND_LISTS = frozenset({"batch", "applescript"})
+#: Languages that are read line by line.
+BY_LINES = frozenset(
+    {"ruby", "perl", "php", "lua", "powershell", "go", "vbscript", "awk", "batch", "applescript"}
+)
 #: All that have a reader.
-READ = PARSED | SCRIPTS | COMMAND_LISTS
+READ = PARSED | BY_LINES
 
 _BY_SUFFIX = {
     "bash": "sh bash zsh ksh command",

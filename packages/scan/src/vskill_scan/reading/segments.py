@@ -58,9 +58,8 @@ def _cut(path: str, text: bytes, language: str) -> Layer:
             text,
             pieces,
             carried.blocks,
-            carried.facts,
+            [],
             bytes(carried.flowing),
-            variables=carried.variables,
             unread=unread,
             roles=roles,
         )

@@ -5,7 +5,7 @@ environment, and the comments of each language. Tables and patterns; what they m
 import re2
 
 from vskill_core.capability import CapabilityKind
-from vskill_scan.reading.languages import COMMAND_LISTS, SCRIPTS
+from vskill_scan.reading.languages import BY_LINES
 from vskill_scan.words import words
 
 #: Instead of a host or program that is not written in the text.
@@ -203,5 +203,5 @@ MANIFESTS = frozenset(
 )  # fmt: skip
 INSTALL_HOOK = re2.compile(rb"\"((?:pre|post)?install|prepare)\"\s*:\s*\"")
 #: Languages of programs without a reader: their hosts are found, their commands and files are not.
-NO_READER = SCRIPTS | COMMAND_LISTS | {"other"}
+NO_READER = BY_LINES | {"other"}
 MARKUP = (".html", ".htm", ".vue", ".svelte", ".sql", ".css")

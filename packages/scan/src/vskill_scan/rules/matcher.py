@@ -15,7 +15,7 @@ import yara_x
 
 from vskill_scan.model import TextRole
 from vskill_scan.rules.lowering import lower_pattern
-from vskill_scan.rules.ruleset import InvalidRule, Leaf, Ruleset
+from vskill_scan.rules.ruleset import Gate, InvalidRule, Leaf, Ruleset
 
 #: Of one pattern in one text, which people never write; beyond it the text counts as not searched to its end.
 MOST_MATCHES = 25000
@@ -32,10 +32,6 @@ Flooded = Callable[[], None]
 FORBIDDING, REST, COMMON_REST = "forbidding", "rest", "common-rest"
 #: The last five from few roles to many. A scanner reserves 80 MB of addresses, so there are few groups.
 GROUPS = (FORBIDDING, REST, COMMON_REST, "load", "hidden", "prose", "code", "data")
-#: Rules whose rarest part stands in many honest texts. The rest of all others is not looked for there.
-OFTEN_OPENED = frozenset(
-    {"EX-001", "EX-002", "EX-025", "IN-018", "IN-025", "OB-004", "PS-002", "SE-008", "SE-012"}
-)
 _LATER = frozenset({FORBIDDING, REST, COMMON_REST})
 _PROSE = frozenset({TextRole.FOLLOW, TextRole.COMMAND, TextRole.LOAD, TextRole.CONFIG, TextRole.HIDDEN})
 
@@ -67,7 +63,7 @@ class Matcher:
                 yield from group.matches(text, lower, flooded)
 
     def rest(self, text: bytes, group: str, flooded: Flooded) -> Iterator[Match]:
-        """The same for what rules look for only after their rarest part was found; `group` is what `rest_of` says."""
+        """The same for what rules look for only after their rarest part was found: REST or COMMON_REST."""
         return self._matches_of(group, text, flooded)
 
     def forbidding(self, text: bytes, flooded: Flooded) -> Iterator[Match]:
@@ -79,9 +75,9 @@ class Matcher:
         return group.matches(text, text.lower(), flooded) if group is not None else iter(())
 
 
-def rest_of(rule_id: str) -> str:
-    """The group that holds what a rule looks for after its rarest part was found."""
-    return COMMON_REST if rule_id in OFTEN_OPENED else REST
+def rest_of(gate: Gate) -> str:
+    """The group of what is behind a gate: apart where the gate is often open."""
+    return COMMON_REST if gate.often else REST
 
 
 def _file_name(name: str, leaves: Iterable[Leaf]) -> str:
@@ -93,13 +89,12 @@ def _file_name(name: str, leaves: Iterable[Leaf]) -> str:
 def _group_leaves(ruleset: Ruleset) -> dict[str, list[Leaf]]:
     """The leaves with patterns by the group that they are searched in."""
     leaves: dict[str, list[Leaf]] = {name: [] for name in GROUPS}
-    behind = {leaf.number for some in ruleset.behind_gates.values() for leaf in some}
+    behind = {leaf.number: rest_of(gate) for gate in ruleset.gates for leaf in gate.behind}
     searched = _broadest(leaf for leaf in ruleset.leaves if leaf.number not in behind)
     for leaf in ruleset.leaves:
         if leaf.pattern is not None:
             # What another rule looks for anyhow costs nothing.
-            rest = rest_of(ruleset.by_leaf[leaf.number].id)
-            group = searched.get(body(leaf), rest) if leaf.counts else FORBIDDING
+            group = searched.get(body(leaf)) or behind[leaf.number] if leaf.counts else FORBIDDING
             leaves[group].append(leaf)
     return leaves
 

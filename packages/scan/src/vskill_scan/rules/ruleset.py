@@ -30,7 +30,7 @@ from vskill_scan.model import (
 from vskill_scan.rules.checksums import CHECKS
 
 #: Raised with every change of the engine that can change a verdict.
-ENGINE_VERSION = 12
+ENGINE_VERSION = 13
 RULES_FOLDER = Path(__file__).parent
 LEAST_MATCHES, LEAST_NEAR_MISSES, LEAST_BENIGN = 2, 1, 1
 DEFAULT_WINDOW = 60
@@ -75,14 +75,17 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     what: Wanted = ()
     how: Wanted = ()
     kind: Wanted = ()
-    host: Wanted = ()
     name: Wanted = ()
-    index: Wanted = ()
-    #: instead of the rule's own
+    #: instead of the rule's own; of a group they hold for all that is in it
     roles: tuple[TextRole, ...] = ()
     polarity: tuple[Polarity, ...] = ()
     #: shell patterns of the path
     files: tuple[str, ...] = ()
+    #: which member of `all`, counted from 1, is looked for first; the others only where it occurs. Saves the search for
+    #: common words whose company makes them bad.
+    rarest: int = 0
+    #: the rarest member is found in many honest texts
+    often: bool = False
 
     @property
     def is_leaf(self) -> bool:
@@ -92,7 +95,7 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     def attributes(self) -> dict[str, tuple[str, ...]]:
         """What the fact's attributes must be like; `of` is another word for `what`."""
         short = {"to": self.to, "what": self.of or self.what, "from": self.source, "how": self.how}
-        short |= {"kind": self.kind, "host": self.host, "name": self.name, "index": self.index}
+        short |= {"kind": self.kind, "name": self.name}
         return {key: as_tuple(value) for key, value in (short | self.where).items() if value}
 
     def children(self) -> Iterator["Condition"]:
@@ -128,9 +131,6 @@ class TextRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     roles: tuple[TextRole, ...] = tuple(sorted(ACTING))
     polarity: tuple[Polarity, ...] = (Polarity.NEUTRAL,)
     files: tuple[str, ...] = ()
-    #: which member of `match.all`, counted from 1, is looked for first; the others only where it occurs.
-    #: Saves the search for common words whose company makes them bad.
-    rarest: int = 0
 
 
 class Leaf(msgspec.Struct, frozen=True):
@@ -156,6 +156,7 @@ class RuleNode(msgspec.Struct, frozen=True):
     """A condition whose children are numbered leaves or nodes of their own."""
 
     within: Unit
+    condition: Condition
     all: tuple["RuleNode | Leaf", ...] = ()
     any: tuple["RuleNode | Leaf", ...] = ()
     none: tuple["RuleNode | Leaf", ...] = ()
@@ -173,10 +174,7 @@ class Ruleset:
         self.rules = tuple(sorted(rules, key=lambda rule: rule.id))
         self.leaves: list[Leaf] = []
         self.conditions = {rule.id: self._tree(rule) for rule in self.rules}
-        #: what must occur before the rest of a rule is looked for, by the rule's id
-        self.gates = {
-            rule.id: self.conditions[rule.id].all[rule.rarest - 1] for rule in self.rules if rule.rarest
-        }
+        self.gates = [gate for condition in self.conditions.values() for gate in _gates(condition)]
 
     @cached_property
     def version(self) -> str:
@@ -195,24 +193,9 @@ class Ruleset:
     @cached_property
     def leaf_numbers(self) -> dict[str, tuple[int, ...]]:
         """The leaves of each rule."""
-        return {rule.id: tuple(leaf_numbers(self.conditions[rule.id])) for rule in self.rules}
-
-    @cached_property
-    def gate_leaves(self) -> dict[str, frozenset[int]]:
-        """The leaves of each gate: where none of them was found it is shut."""
-        return {rule_id: frozenset(leaf_numbers(gate)) for rule_id, gate in self.gates.items()}
-
-    @cached_property
-    def behind_gates(self) -> dict[str, tuple[Leaf, ...]]:
-        """The patterns that are looked for only where the rest of their rule can still hold."""
-        return {rule_id: tuple(self._behind(rule_id, gate)) for rule_id, gate in self.gates.items()}
-
-    def _behind(self, rule_id: str, gate: "RuleNode | Leaf") -> Iterator[Leaf]:
-        first = set(leaf_numbers(gate))
-        for number in self.leaf_numbers[rule_id]:
-            leaf = self.leaves[number]
-            if leaf.counts and leaf.pattern is not None and number not in first:
-                yield leaf
+        return {
+            rule.id: tuple(leaf.number for leaf in leaves_of(self.conditions[rule.id])) for rule in self.rules
+        }
 
     @cached_property
     def by_fact(self) -> dict[str, tuple[Leaf, ...]]:
@@ -230,37 +213,35 @@ class Ruleset:
         return tuple(sorted({way for ways in asked for way in ways})) if all(asked) else ()
 
     @cached_property
-    def asking_common(self) -> frozenset[str]:
-        """The ids of rules that ask for a fact which only common words announce."""
-        asking = (leaf.number for name in COMMON_FACTS for leaf in self.by_fact.get(name, ()))
-        return frozenset(self.by_leaf[number].id for number in asking)
-
-    @cached_property
-    def only_common(self) -> frozenset[str]:
-        """Those of them for which no pattern has to be found first."""
-        return frozenset(
-            rule_id for rule_id in self.asking_common if _by_facts_alone(self.conditions[rule_id])
-        )
+    def branches(self) -> tuple["Branch", ...]:
+        """The conditions of all rules; of a rule that only lists several, each of them."""
+        nodes: list[RuleNode | Leaf] = []
+        for condition in self.conditions.values():
+            is_list = not condition.all and not condition.none
+            nodes.extend(condition.any if is_list else [condition])
+        return tuple(map(_branch, nodes))
 
     def _tree(self, rule: TextRule) -> RuleNode:
         node = self._number(rule, rule.match, Unit.SEGMENT, counts=True)
-        return (
-            node if isinstance(node, RuleNode) else RuleNode(rule.match.within or Unit.SEGMENT, all=(node,))
-        )
+        if isinstance(node, RuleNode):
+            return node
+        return RuleNode(rule.match.within or Unit.SEGMENT, Condition(), all=(node,))
 
     def _number(self, rule: TextRule, condition: Condition, within: Unit, *, counts: bool) -> RuleNode | Leaf:
         """`counts` is false under `none`: what forbids a finding may stand anywhere."""
         if condition.is_leaf:
             return self._leaf(rule, condition, counts=counts)
+        own = {name: given for name in ("roles", "polarity", "files") if (given := getattr(condition, name))}
+        inner = msgspec.structs.replace(rule, **own)
         unit = condition.within or within
         groups = {
             name: tuple(
-                self._number(rule, child, unit, counts=counts and name != "none")
+                self._number(inner, child, unit, counts=counts and name != "none")
                 for child in getattr(condition, name)
             )
             for name in ("all", "any", "none")
         }
-        return RuleNode(unit, **groups)
+        return RuleNode(unit, condition, **groups)
 
     def _leaf(self, rule: TextRule, condition: Condition, *, counts: bool) -> Leaf:
         # A comment beside code that runs does not make it harmless.
@@ -283,6 +264,50 @@ class Ruleset:
         return leaf
 
 
+class Gate(msgspec.Struct, frozen=True):
+    """What must occur before the rest of a condition is looked for."""
+
+    node: RuleNode | Leaf
+    within: Unit
+    #: it is found in many honest texts
+    often: bool
+    #: where none of them was found it is shut
+    first: frozenset[int]
+    #: what is looked for only where the rest of the condition can still hold
+    behind: tuple[Leaf, ...]
+
+
+def _gates(node: RuleNode | Leaf) -> Iterator[Gate]:
+    if isinstance(node, Leaf):
+        return
+    for child in (*node.all, *node.any):
+        yield from _gates(child)
+    if not node.condition.rarest:
+        return
+    rarest = node.all[node.condition.rarest - 1]
+    first = frozenset(leaf.number for leaf in leaves_of(rarest))
+    behind = (leaf for leaf in leaves_of(node) if leaf.number not in first)
+    patterns = tuple(leaf for leaf in behind if leaf.counts and leaf.pattern is not None)
+    yield Gate(rarest, node.within, node.condition.often, first, patterns)
+
+
+class Branch(msgspec.Struct, frozen=True):
+    """One condition under which a rule holds."""
+
+    node: RuleNode | Leaf
+    leaves: frozenset[int]
+    #: it asks for a fact that only common words announce
+    asks_common: bool
+    #: no pattern has to be found for it
+    by_facts_alone: bool
+
+
+def _branch(node: RuleNode | Leaf) -> Branch:
+    leaves = list(leaves_of(node))
+    asks_common = any(leaf.condition.fact in COMMON_FACTS for leaf in leaves)
+    return Branch(node, frozenset(leaf.number for leaf in leaves), asks_common, _by_facts_alone(node))
+
+
 def _by_facts_alone(node: RuleNode | Leaf) -> bool:
     """Whether a condition can hold although no pattern was found."""
     if isinstance(node, Leaf):
@@ -291,12 +316,12 @@ def _by_facts_alone(node: RuleNode | Leaf) -> bool:
     return alternatives and all(map(_by_facts_alone, node.all))
 
 
-def leaf_numbers(node: RuleNode | Leaf) -> Iterator[int]:
+def leaves_of(node: RuleNode | Leaf) -> Iterator[Leaf]:
     if isinstance(node, Leaf):
-        yield node.number
+        yield node
         return
     for child in (*node.all, *node.any, *node.none):
-        yield from leaf_numbers(child)
+        yield from leaves_of(child)
 
 
 def pattern_of(condition: Condition) -> str | None:
@@ -396,17 +421,15 @@ def _check(name: str, rule: TextRule) -> None:
                 raise _invalid(name, rule.id, f"examples.{field}", "a file's content must be text or bytes")
     for problem in _problems(rule.match, "match"):
         raise _invalid(name, rule.id, *problem)
-    if complaint := _gate_problem(rule):
-        raise _invalid(name, rule.id, "rarest", complaint)
 
 
-def _gate_problem(rule: TextRule) -> str:
-    members = len(rule.match.all)
-    if not rule.rarest:
+def _gate_problem(condition: Condition) -> str:
+    members = len(condition.all)
+    if not condition.rarest:
         return ""
-    if not 1 <= rule.rarest <= members:
-        return f"must be from 1 to {members}, the number of members of match.all"
-    if any(one.fact is not None for one in _leaves(rule.match.all[rule.rarest - 1])):
+    if not 1 <= condition.rarest <= members:
+        return f"must be from 1 to {members}, the number of members of 'all'"
+    if any(leaf.fact is not None for leaf in _leaves(condition.all[condition.rarest - 1])):
         return "names a member with a fact: facts are known last, so only patterns can be looked for first"
     return ""
 
@@ -429,6 +452,8 @@ def _problems(condition: Condition, field: str) -> Iterator[tuple[str, str]]:
         yield f"{field}.window", f"must be from 1 to {WIDEST_WINDOW}"
     if condition.check and (condition.re is None or condition.check not in CHECKS):
         yield f"{field}.check", f"must stand beside 're' and be one of {', '.join(CHECKS)}"
+    if complaint := _gate_problem(condition):
+        yield f"{field}.rarest", complaint
     if condition.fact is not None:
         yield from _fact_problems(condition, field)
     for number, child in enumerate(condition.children()):
