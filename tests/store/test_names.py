@@ -162,7 +162,7 @@ class World:
     async def narrow(self, repo: str, slug: str, to: SkillVisibility) -> None:
         actor = await resolve(OPERATOR)
         with contextlib.suppress(PlatformError):
-            await narrow(self.env, actor, NarrowSkill(skill=f"{repo}/{slug}", to=to, reason="a test"))
+            await narrow(actor, NarrowSkill(skill=f"{repo}/{slug}", to=to, reason="a test"))
 
     async def show(self, owner: str, to: Visibility) -> None:
         actor = await resolve(OPERATOR)

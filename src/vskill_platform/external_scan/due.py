@@ -18,7 +18,7 @@ from vskill_platform.external_scan.dispatch import ANALYSERS, provider_names, re
 from vskill_platform.ledger.kv.collections import SKILLS, TASKS
 from vskill_platform.ledger.kv.entries import Entry
 from vskill_platform.ledger.kv.query import Between, Is
-from vskill_platform.records import Skips
+from vskill_platform.records import Skips, entries_of
 from vskill_platform.store.external_scans import EXTERNAL_SCAN
 from vskill_platform.worker_context import require_env
 
@@ -85,9 +85,7 @@ async def _walk(position: LookPosition, room: int, step: int) -> tuple[LookPosit
     """A step over the skills in the order of their keys."""
     kv = require_env("kv").kv
     page = await kv.scan(SKILLS.prefix, after=position.walked_to or None, limit=step, exclude=SKILLS.exclude)
-    for error in page.failed.values():
-        raise error
-    for entry in page.items:
+    for entry in entries_of(page):
         if room <= 0:
             return position, room
         room -= await _request(entry)

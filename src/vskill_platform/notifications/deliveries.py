@@ -21,7 +21,7 @@ from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.kv.collections import SUBMISSIONS
 from vskill_platform.ledger.kv.contract import iterate_pages
-from vskill_platform.ledger.kv.entries import Entry, EntryPage
+from vskill_platform.ledger.kv.entries import Entry
 from vskill_platform.ledger.kv.query import Between, In
 from vskill_platform.machine.slots import some_at_a_time
 from vskill_platform.notifications.mail import ask_for_mail, ask_for_operator_mail
@@ -39,7 +39,7 @@ from vskill_platform.notifications.notices import (
 from vskill_platform.notifications.post import post
 from vskill_platform.notifications.signature import sign
 from vskill_platform.notifications.telling import News, tell_accounts, tell_now
-from vskill_platform.records import Skips
+from vskill_platform.records import Skips, entries_of, read_entries
 from vskill_platform.store.people.readers import OPERATOR, audiences_of_actor, read_as
 from vskill_platform.store.review.reports import Report, ReportStatus, get_report
 from vskill_platform.store.revocations import list_revocations, read_revocation, read_serial
@@ -86,10 +86,7 @@ async def _follow(
     page = await kv.changes(prefix, after=cursor, limit=STEP)
     keys = {change.key for change in page.items if change.key.startswith(wanted) and not change.deleted}
     if keys:
-        settled = await kv.get_many(sorted(keys))
-        for error in settled.failed.values():
-            raise error
-        await tell(list(settled.found.values()))
+        await tell(list((await read_entries(sorted(keys))).values()))
     return page.after or cursor
 
 
@@ -99,7 +96,7 @@ async def find_owed(since: int, after: str | None) -> str | None:
     kv = require_env("kv").kv
     if after is None:
         async for reports in iterate_pages(kv, keys.report.prefix):
-            await _tell_of_reports(_all_of(reports), since)
+            await _tell_of_reports(entries_of(reports), since)
     page = await kv.select(
         SUBMISSIONS.prefix,
         audiences=await audiences_of_actor(OPERATOR),
@@ -108,18 +105,14 @@ async def find_owed(since: int, after: str | None) -> str | None:
         after=after,
         limit=STEP,
     )
-    entries = _all_of(page)
+    entries = [*entries_of(page)]
     for entry in page.items:
         # A run that has ended since may have been followed by another one.
-        entries += _all_of(await kv.scan(f"{keys.subrun.prefix}{entry.key.removeprefix(keys.sub.prefix)}:"))
+        entries += entries_of(
+            await kv.scan(f"{keys.subrun.prefix}{entry.key.removeprefix(keys.sub.prefix)}:")
+        )
     await _tell_of_submissions(entries, since)
     return page.after
-
-
-def _all_of(page: EntryPage) -> list[Entry]:
-    for error in page.failed.values():
-        raise error
-    return list(page.items)
 
 
 async def find_recalls(serial: int | None) -> int:

@@ -8,7 +8,7 @@ before a record names it, so a record that is written meanwhile has content that
 import msgspec
 
 from vskill_platform.domain.skills.content_names import addresses_in
-from vskill_platform.ledger.kv.contract import iterate_pages
+from vskill_platform.records import iter_entries
 from vskill_platform.worker_context import require_env
 
 EVERY_MS = 6 * 3_600_000
@@ -55,11 +55,8 @@ async def collect(*, dry_run: bool = False) -> Collected:
 async def _named_among(addresses: set[str]) -> frozenset[str]:
     """Those of these addresses that stand in a record."""
     named: set[str] = set()
-    async for page in iterate_pages(require_env("kv").kv, "", page=PAGE):
-        for error in page.failed.values():
-            raise error
-        for entry in page.items:
-            named |= addresses_in(entry.key, entry.value) & addresses
+    async for entry in iter_entries("", page=PAGE):
+        named |= addresses_in(entry.key, entry.value) & addresses
     return frozenset(named)
 
 

@@ -19,7 +19,7 @@ from vskill_platform.actions.wire import derive
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.token import SCOPES_OF, Token
 from vskill_platform.ledger.kv.entries import Assert
-from vskill_platform.records import Skips
+from vskill_platform.records import Skips, read_entries
 from vskill_platform.store.people.accounts import (
     Role,
     User,
@@ -223,11 +223,9 @@ async def _without_tokens_beyond(services: Services, before: User, after: User) 
     """Without the tokens that have a scope which one of both roles may not hold. They end with a demotion, and do not
     come to power with a promotion. One that cannot be read is among them, so that it holds up neither."""
     allowed = set(SCOPES_OF[before.role]) & set(SCOPES_OF[after.role])
-    settled = await services.kv.get_many(keys.token(token_hash) for token_hash in before.tokens)
-    for error in settled.failed.values():
-        raise error
+    entries = await read_entries(keys.token(token_hash) for token_hash in before.tokens)
     skips = Skips("change_role")
-    found = {key: skips.decode(entry, Token) for key, entry in settled.found.items()}
+    found = {key: skips.decode(entry, Token) for key, entry in entries.items()}
     skips.report(services)
     kept = {key for key, token in found.items() if token is not None and allowed.issuperset(token.scopes)}
     left = tuple(token_hash for token_hash in after.tokens if keys.token(token_hash) in kept)

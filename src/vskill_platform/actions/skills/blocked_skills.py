@@ -1,7 +1,7 @@
 """What the blocklist says about published skills now. An entry counts from the moment it is written, before the pass
 that takes versions down has come by."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.principal import Principal
@@ -9,8 +9,8 @@ from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.recall.block_index import Blocklist, all_targets
 from vskill_platform.domain.skills.skill import PublishedSkill
-from vskill_platform.ledger.kv.entries import Settled
-from vskill_platform.records import decode, readable
+from vskill_platform.ledger.kv.entries import Entry
+from vskill_platform.records import decode, read_entries, readable
 from vskill_platform.store.recall.blocklist import blocklist_version, read_blocklist
 
 
@@ -35,7 +35,7 @@ async def leave_out_blocked(
     wanted = block_keys(skills)
     if not wanted:
         return ()
-    return without_hits(skills, await _get_all(services, wanted))
+    return without_hits(skills, await read_entries(wanted))
 
 
 def block_keys(skills: Iterable[PublishedSkill]) -> frozenset[str]:
@@ -43,9 +43,11 @@ def block_keys(skills: Iterable[PublishedSkill]) -> frozenset[str]:
     return frozenset(key for one in skills for key in _keys_for(one))
 
 
-def without_hits(skills: Sequence[PublishedSkill], settled: Settled) -> tuple[PublishedSkill, ...]:
+def without_hits(
+    skills: Sequence[PublishedSkill], entries: Mapping[str, Entry]
+) -> tuple[PublishedSkill, ...]:
     """Those that none of the entries hits that were found under `block_keys`."""
-    return tuple(one for one in skills if settled.found.keys().isdisjoint(_keys_for(one)))
+    return tuple(one for one in skills if entries.keys().isdisjoint(_keys_for(one)))
 
 
 async def look_again(
@@ -57,26 +59,18 @@ async def look_again(
     if not skills:
         return {}
     records = {keys.skill(one.canonical) for one in skills}
-    settled = await _get_all(services, {*records, keys.CONTROL_BLOCKLIST})
-    control, known = settled.found.get(keys.CONTROL_BLOCKLIST), services.kept.blocklist
-    entries = (readable(settled.found.get(key), audiences_of(reader)) for key in records)
+    stored = await read_entries({*records, keys.CONTROL_BLOCKLIST})
+    control, known = stored.get(keys.CONTROL_BLOCKLIST), services.kept.blocklist
+    entries = (readable(stored.get(key), audiences_of(reader)) for key in records)
     found = [decode(entry, PublishedSkill) for entry in entries if entry is not None]
     shown: Sequence[PublishedSkill] = [one for one in found if one.listing is not None]
     # Each entry raises the version, so without one there was never an entry.
     if control is not None and known is not None and known.version == control.version:
         shown = [one for one in shown if not known.hits_skill(one)]
     elif control is not None:
-        shown = without_hits(shown, await _get_all(services, block_keys(shown)))
+        shown = without_hits(shown, await read_entries(block_keys(shown)))
     return {one.canonical: one for one in shown}
 
 
 def _keys_for(skill: PublishedSkill) -> list[str]:
     return [target.key for target in all_targets(skill.identity, (skill.name,), skill.current_digest)]
-
-
-async def _get_all(services: Services, wanted: Iterable[str]) -> Settled:
-    """A read that fails raises: unknown is not "not blocked"."""
-    settled = await services.kv.get_many(wanted)
-    for error in settled.failed.values():
-        raise error
-    return settled

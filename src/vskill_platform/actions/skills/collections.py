@@ -26,8 +26,7 @@ from vskill_platform.domain.people.namespace import (
     namespace_in,
 )
 from vskill_platform.domain.skills.skill import PublishedSkill
-from vskill_platform.ledger.kv.entries import Settled
-from vskill_platform.records import readable
+from vskill_platform.records import read_entries, readable
 from vskill_platform.store.people.namespaces import read_directory
 from vskill_platform.store.skills.collections import (
     MOST_DESCRIPTION,
@@ -208,12 +207,10 @@ async def _as_shown(
     directory = known[1] if known else await read_directory()
     managed = {name for name, namespace in directory.namespaces.items() if namespace.managed}
     looked_at = {name for one in found for name in one.skills if namespace_in(name) in managed}
-    settled = await services.kv.get_many(map(keys.skill, looked_at)) if looked_at else Settled({})
-    for error in settled.failed.values():
-        raise error
+    entries = await read_entries(map(keys.skill, looked_at)) if looked_at else {}
 
     def is_shown(name: str, common: frozenset[str]) -> bool:
-        entry = settled.found.get(keys.skill(name))
+        entry = entries.get(keys.skill(name))
         return bool(readable(entry, common) and readable(entry, audiences_of(reader)))
 
     shown: list[Collection] = []

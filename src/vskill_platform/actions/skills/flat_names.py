@@ -15,7 +15,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.skills.catalogue import SkillPage
 from vskill_platform.domain.skills.names import hashed_name, holder_for, listed_name, reads_several
 from vskill_platform.domain.skills.skill import PublishedSkill, PublishedSkillSummary
-from vskill_platform.records import readable
+from vskill_platform.records import entries_of, readable
 from vskill_platform.store.skills.names import read_name, read_names
 from vskill_platform.store.skills.skills import list_flat, read_skills
 
@@ -78,9 +78,7 @@ async def list_beginning_with(
     at = after
     while len(aliases) <= limit:
         page = await services.kv.scan(names_begin, after=at)
-        for error in page.failed.values():
-            raise error
-        aliases += [entry.key for entry in page.items if readable(entry, audiences)]
+        aliases += [entry.key for entry in entries_of(page) if readable(entry, audiences)]
         at = page.after
         if at is None:
             break

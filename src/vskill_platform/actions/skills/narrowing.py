@@ -2,14 +2,14 @@
 widened by reviewers only."""
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from vskill_client.wire.base import Wire
 from vskill_client.wire.skills import SkillRequest
 from vskill_core.errors import Ambiguous, InvalidInput, NotFound, NotPermitted
-from vskill_platform.actions.action import Services, action
+from vskill_platform.actions.action import action
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
@@ -18,9 +18,8 @@ from vskill_platform.actions.skills.versions import object_of
 from vskill_platform.domain.people.namespace import Namespace, Visibility
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.ledger.kv.entries import Operation, Put
-from vskill_platform.records import persist
 from vskill_platform.stages.rescan import request_rescan
-from vskill_platform.store.people.audit import record_audit, was_audited
+from vskill_platform.store.people.audit import AuditNote, commit_audited
 from vskill_platform.store.people.namespaces import belonging_of
 from vskill_platform.store.recall.blocklist import list_blocks
 from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
@@ -65,7 +64,7 @@ class SkillReaders(Wire, frozen=True):
     narrowed: Visibility | None
 
 
-async def narrow(services: Services, actor: Principal, request: NarrowSkill) -> SkillReaders:
+async def narrow(actor: Principal, request: NarrowSkill) -> SkillReaders:
     def check(namespace: Namespace, before: Visibility | None, after: Visibility | None) -> None:
         goes_public = namespace.visibility is Visibility.PUBLIC and before is not None and after is None
         if goes_public and not actor.is_reviewer:
@@ -73,40 +72,36 @@ async def narrow(services: Services, actor: Principal, request: NarrowSkill) -> 
             raise NotPermitted(message, needs="reviewer", fix="ask a reviewer of this registry")
 
     narrowed = None if request.to is SkillVisibility.NAMESPACE else Visibility(request.to.value)
-    return await _set(services, actor, request, narrowed, check)
+    return await _set(actor, request, narrowed, check)
 
 
-async def widen(services: Services, actor: Principal, request: WidenSkill) -> SkillReaders:
-    return await _set(services, actor, request, None, lambda *_: None)
+async def widen(actor: Principal, request: WidenSkill) -> SkillReaders:
+    return await _set(actor, request, None, lambda *_: None)
 
 
 async def _set(
-    services: Services,
     actor: Principal,
     request: NarrowSkill | WidenSkill,
     narrowed: Visibility | None,
     check: Callable[[Namespace, Visibility | None, Visibility | None], None],
 ) -> SkillReaders:
     canonical = (await find_skill(actor, request.skill)).canonical
-    entry_id = services.clock.new_id()
 
-    async def write() -> SkillReaders:
+    async def decide() -> tuple[SkillReaders, Sequence[Operation]]:
         found, version = await require_skill(canonical)
         belonging = await belonging_of(found.identity, narrowed)
         answer = SkillReaders(canonical, _require_managed(belonging.namespace), narrowed)
-        if await was_audited(entry_id) or (found.narrowed, found.audience) == (narrowed, belonging.audience):
-            return answer
+        if (found.narrowed, found.audience) == (narrowed, belonging.audience):
+            return answer, ()
         check(belonging.namespace, found.narrowed, narrowed)
-        to = {"to": "namespace" if narrowed is None else narrowed.value}
-        audit = record_audit(
-            "skill readers", canonical, by=actor.actor, reason=request.reason, details=to, entry_id=entry_id
-        )
         changed = msgspec.structs.replace(found, narrowed=narrowed, audience=belonging.audience)
         writes = await _skill_writes(found, changed, version, belonging.namespace)
-        await services.kv.commit([belonging.asserted, audit, *writes])
-        return answer
+        return answer, [belonging.asserted, *writes]
 
-    answer = await persist(write)
+    to = {"to": "namespace" if narrowed is None else narrowed.value}
+    answer = await commit_audited(
+        AuditNote("skill readers", canonical, actor.actor, request.reason, to), decide
+    )
     if await list_blocks():
         # Its entries get the audience of what they hit.
         await reapply_blocklist(judge_again=request_rescan)

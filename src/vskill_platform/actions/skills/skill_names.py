@@ -9,7 +9,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef, VersionStatus
 from vskill_platform.ledger.kv.entries import ABSENT
-from vskill_platform.records import decode, readable
+from vskill_platform.records import decode, read_entries, readable
 from vskill_platform.store.skills import skills
 
 
@@ -25,13 +25,11 @@ async def find_skill_version(
     """A skill by its canonical name, the version of its record, which every change raises, and the blocklist: one read,
     because this is asked most."""
     names = [keys.skill(written) for written in dict.fromkeys((name, name.lower()))]
-    settled = await services.kv.get_many([keys.CONTROL_BLOCKLIST, *names])
-    for error in settled.failed.values():
-        raise error
-    control = settled.found.get(keys.CONTROL_BLOCKLIST)
+    entries = await read_entries([keys.CONTROL_BLOCKLIST, *names])
+    control = entries.get(keys.CONTROL_BLOCKLIST)
     blocklist = await current_blocklist(services, ABSENT if control is None else control.version)
     for key in names:
-        entry = readable(settled.found.get(key), audiences_of(reader))
+        entry = readable(entries.get(key), audiences_of(reader))
         if entry is not None:
             return decode(entry, PublishedSkill), entry.version, blocklist
     raise NotFound(f"There is no skill {name[:200]}.", skill=name[:200])

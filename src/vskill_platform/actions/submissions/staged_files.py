@@ -11,6 +11,7 @@ from vskill_platform.actions.action import Services
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.submissions.intake import UPLOAD
 from vskill_platform.domain import keys
+from vskill_platform.records import read_entries
 
 #: How long a file waits to be named by a publication.
 STAGED_MS = 3_600_000
@@ -46,18 +47,14 @@ async def _check_room(services: Services, account: str, size: int) -> None:
         )
 
 
-async def read_staged(
-    services: Services, actor: Principal, tickets: Mapping[str, str]
-) -> tuple[SkillFile, ...]:
+async def read_staged(actor: Principal, tickets: Mapping[str, str]) -> tuple[SkillFile, ...]:
     """The actor's own files that wait under these tickets, by path; NotFound names the one that does not."""
     UPLOAD.admit(actor)
     stored = {ticket: keys.upload(actor.name, ticket) for ticket in tickets.values()}
-    settled = await services.kv.get_many(set(stored.values()))
-    for error in settled.failed.values():
-        raise error
+    entries = await read_entries(set(stored.values()))
     files = []
     for path, ticket in tickets.items():
-        entry = settled.found.get(stored[ticket])
+        entry = entries.get(stored[ticket])
         if entry is None:
             raise NotFound(
                 f"The file {path[:200]!r} was not uploaded, or its upload expired after an hour.",

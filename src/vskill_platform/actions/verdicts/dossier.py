@@ -22,8 +22,8 @@ from vskill_platform.domain.blocklist import BlockEntry
 from vskill_platform.domain.recall.block_index import all_targets
 from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion, VersionRef, VersionStatus
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.ledger.kv.entries import Settled
-from vskill_platform.records import Skips, decode, readable
+from vskill_platform.ledger.kv.entries import Entry
+from vskill_platform.records import Skips, decode, read_entries, readable
 from vskill_platform.store.people.owners import Ownership, ownership_in
 from vskill_platform.store.repo_health import RepoHealth
 from vskill_platform.store.stored_content import read_content
@@ -74,7 +74,7 @@ async def read_dossier_of(
     skill: PublishedSkill,
     number: str | None = None,
     also: Iterable[str] = (),
-) -> tuple[Dossier, Settled]:
+) -> tuple[Dossier, dict[str, Entry]]:
     """The same of a skill that was read already, and what is found under other keys by the same read."""
     ref = _choose_version(skill, number)
     blocks = [target.key for target in all_targets(skill.identity, (skill.name,), ref.digest)]
@@ -85,12 +85,10 @@ async def read_dossier_of(
         "attestation": keys.attestation(skill.canonical, ref.number),
         **({"submission": keys.sub(skill.submission)} if skill.submission else {}),
     }
-    settled = await services.kv.get_many([*wanted.values(), *blocks, *also])
-    for error in settled.failed.values():
-        raise error
-    if not readable(settled.found.get(wanted.get("submission", "")), audiences_of(reader)):
+    entries = await read_entries([*wanted.values(), *blocks, *also])
+    if not readable(entries.get(wanted.get("submission", "")), audiences_of(reader)):
         wanted.pop("submission", None)
-    return await _assemble(services, skill, ref, wanted, blocks, settled), settled
+    return await _assemble(services, skill, ref, wanted, blocks, entries), entries
 
 
 async def read_dossier_files(dossier: Dossier) -> tuple[SkillFile, ...]:
@@ -117,15 +115,15 @@ async def _assemble(
     ref: VersionRef,
     wanted: dict[str, str],
     blocks: list[str],
-    settled: Settled,
+    entries: dict[str, Entry],
 ) -> Dossier:
     skips = Skips("dossier")
 
     def read(what: str, kind: type[T]) -> T | None:
-        entry = settled.found.get(wanted.get(what, ""))
+        entry = entries.get(wanted.get(what, ""))
         return None if entry is None else skips.decode(entry, kind)
 
-    version = settled.found.get(wanted["version"])
+    version = entries.get(wanted["version"])
     if version is None:
         raise NotFound(
             f"{skill.canonical} has no version {ref.number}.", skill=skill.canonical, version=ref.number
@@ -139,8 +137,8 @@ async def _assemble(
         submission=submission,
         health=read("health", RepoHealth),
         ownership=_known_ownership(services, skill),
-        blocks=tuple(decode(settled.found[key], BlockEntry) for key in blocks if key in settled.found),
-        attested=wanted["attestation"] in settled.found,
+        blocks=tuple(decode(entries[key], BlockEntry) for key in blocks if key in entries),
+        attested=wanted["attestation"] in entries,
     )
     skips.report(services)
     return found

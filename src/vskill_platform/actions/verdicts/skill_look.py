@@ -33,9 +33,9 @@ async def look_at_skill(services: Services, reader: Principal, name: str, relate
     own, others = await list_related(reader, skill, related)
     days = keys_of_days(skill.canonical, DAYS)
     also = {*block_keys((*own, *others)), *days.values()}
-    dossier, settled = await read_dossier_of(services, reader, skill, also=also)
+    dossier, entries = await read_dossier_of(services, reader, skill, also=also)
     try:
-        installs = installs_in(settled, days)
+        installs = installs_in(entries, days)
     except RecordMalformed as error:
         services.log.warning("installs not counted", skill=skill.canonical, error=error.message)
         installs = {}
@@ -44,5 +44,5 @@ async def look_at_skill(services: Services, reader: Principal, name: str, relate
     return SkillLook(
         msgspec.structs.replace(dossier, skill=with_installs(skill, total)),
         installs,
-        (without_hits(own, settled)[:related], without_hits(others, settled)[:related]),
+        (without_hits(own, entries)[:related], without_hits(others, entries)[:related]),
     )

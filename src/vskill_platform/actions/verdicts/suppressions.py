@@ -21,8 +21,7 @@ from vskill_platform.domain.skills.skill import VersionStatus
 from vskill_platform.domain.submissions.attempts import EXHAUSTED
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Step, Submission
-from vskill_platform.ledger.kv.contract import iterate_pages
-from vskill_platform.records import Skips
+from vskill_platform.records import decode_readable, iter_entries
 from vskill_platform.stages.rescan import request_rescan
 from vskill_platform.store.skills.skills import iter_skills
 from vskill_platform.store.submissions.submission_lists import submissions_with_digest
@@ -105,7 +104,7 @@ class SuppressionList(Wire, frozen=True):
 
 async def suppress(services: Services, actor: Principal, request: SuppressRule) -> SuppressionChange:
     found = await submissions_with_digest(request.digest, audiences=audiences_of(actor))
-    await _require_rule(services, request, found)
+    await _require_rule(request, found)
     for record in found:
         require_other_eyes(services, actor, record)
     done = await add_suppression(request.digest, request.rule, by=actor.actor, reason=request.reason)
@@ -139,9 +138,9 @@ def suppression_view(found: Suppression) -> SuppressionView:
     return derive(SuppressionView, found, rule=found.rule_id)
 
 
-async def _require_rule(services: Services, request: SuppressRule, found: list[Submission]) -> None:
+async def _require_rule(request: SuppressRule, found: list[Submission]) -> None:
     """InvalidInput with the rules that there are, unless a scan or a decision about this content names the rule."""
-    scans = await _scans_of(services, request.digest)
+    scans = await _scans_of(request.digest)
     if not (found or scans):
         message = "No scanned content has this digest."
         raise NotFound(message, field="digest", fix="give the digest that the submission shows")
@@ -156,16 +155,10 @@ async def _require_rule(services: Services, request: SuppressRule, found: list[S
         )
 
 
-async def _scans_of(services: Services, digest: str) -> list[StaticReport]:
+async def _scans_of(digest: str) -> list[StaticReport]:
     """Stored reports of every ruleset. One that cannot be read names no rule."""
-    found: list[StaticReport] = []
-    skips = Skips("suppress_rule")
-    async for page in iterate_pages(services.kv, keys.scan.under(digest)):
-        for error in page.failed.values():
-            raise error
-        found += [one for entry in page.items if (one := skips.decode(entry, StaticReport)) is not None]
-    skips.report(services)
-    return found
+    entries = [entry async for entry in iter_entries(keys.scan.under(digest))]
+    return decode_readable(entries, StaticReport, "suppress_rule")
 
 
 def _is_held_by(record: Submission, request: SuppressRule) -> bool:

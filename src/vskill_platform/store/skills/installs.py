@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from vskill_platform.domain import keys
-from vskill_platform.ledger.kv.entries import Add, Settled
+from vskill_platform.ledger.kv.entries import Add, Entry
 from vskill_platform.records import iter_entries, read_count
 from vskill_platform.worker_context import require_env
 
@@ -28,9 +28,9 @@ def keys_of_days(canonical: str, days: int) -> dict[str, str]:
     return {day: keys.installs(canonical, day) for day in names}
 
 
-def installs_in(settled: Settled, wanted: Mapping[str, str]) -> dict[str, int]:
+def installs_in(entries: Mapping[str, Entry], wanted: Mapping[str, str]) -> dict[str, int]:
     """The counts by day of what was found under `keys_of_days`."""
-    return {day: read_count(settled.found[key]) for day, key in wanted.items() if key in settled.found}
+    return {day: read_count(entries[key]) for day, key in wanted.items() if key in entries}
 
 
 async def installs_by_skill() -> dict[str, int]:

@@ -88,13 +88,13 @@ async def upload(request: Request) -> Response:
 
 async def publish(request: Request) -> Response:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    services, actor = services_of(request), principal_of(request)
+    actor = principal_of(request)
     if kind == "multipart/form-data":
         body, files = await _from_form(request)
     else:
         body = await body_of(request, PublishBody)
         tickets = {file.path: ticket_for(file.size, file.sha256) for file in body.files}
-        files = await read_staged(services, actor, tickets)
+        files = await read_staged(actor, tickets)
     owner = body.owner_handle.removeprefix("@").removeprefix(UPLOADS)
     if owner and owner.lower() != actor.name.lower():
         raise NotPermitted(f"You are {actor.name}, and cannot publish as {owner[:100]}.", owner=owner[:100])
