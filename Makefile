@@ -178,8 +178,8 @@ coverage: $(READY) $(ANALYSERS_READY) $(TOOLS_READY) ## Run the tests with branc
 	@$(PYTEST) -m "not machine and $(PYTHON_ALONE)" --cov --cov-branch --cov-report=term $(ARGS)
 	@$(BIN)/coverage report --fail-under=100 --include="$(CORE)"
 
-snapshots: $(READY) ## Write the agreed answers of the API anew (tests/web/snapshots), where one changed on purpose
-	@$(BIN)/python -m pytest -q tests/web/test_snapshots.py -k agreed --write-snapshots
+snapshots: $(READY) ## Write the agreed answers of the API and of commands anew, where one changed on purpose
+	@$(BIN)/python -m pytest -q tests/web/test_snapshots.py tests/cli/test_printed_answers.py -k agreed --write-snapshots
 
 mutants: $(TOOLS_READY) ## Change the core's code in small ways; fails where more than 2 % of the changes are noticed by no test (ARGS=src/vskill_platform/domain/verdicts/decision.py)
 	@$(BIN)/python -m tools.mutants $(ARGS)

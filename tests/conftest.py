@@ -197,7 +197,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--write-snapshots",
         action="store_true",
-        help="write tests/web/snapshots anew: an answer has changed on purpose",
+        help="write tests/web/snapshots and tests/cli/printed_answers.txt anew: an answer has changed on purpose",
     )
     parser.addoption(
         "--write-exchanges",
