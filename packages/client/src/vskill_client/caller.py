@@ -137,13 +137,9 @@ def error_of(answer: httpx2.Response) -> PlatformError:
 _STANDARD = frozenset({"type", "title", "status", "detail", "error", "code", "message"})
 
 
-def _by_code() -> dict[str, type[PlatformError]]:
-    """Every error that has a code of its own."""
-    found: dict[str, type[PlatformError]] = {}
-    waiting: list[type[PlatformError]] = [PlatformError]
-    while waiting:
-        kind = waiting.pop()
-        if "code" in kind.__dict__:
-            found[kind.code] = kind
-        waiting += kind.__subclasses__()
-    return found
+def _by_code(kind: type[PlatformError] = PlatformError) -> dict[str, type[PlatformError]]:
+    """Every error below this one that has a code of its own."""
+    codes = {kind.code: kind} if "code" in kind.__dict__ else {}
+    for special in kind.__subclasses__():
+        codes |= _by_code(special)
+    return codes

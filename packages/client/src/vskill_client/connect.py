@@ -4,8 +4,8 @@
 back. What it wrote is noted beside the tokens of `login`.
 """
 
-import base64
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,22 +21,13 @@ NOTES = "connected.json"
 
 
 class WrittenEntry(msgspec.Struct, frozen=True):
-    """What was put into one file."""
+    """What is put into one file."""
 
     path: str
-    #: the file as it was, in base64; None where there was none
-    before: str | None
-    #: the file as it was written, in base64
-    after: str
-    #: what was put in
-    put: str
-
-
-class PlannedEntry(msgspec.Struct, frozen=True):
-    """A file as it would be, and what would be put in."""
-
-    path: Path
-    after: str
+    #: the file as it was; None where there was none
+    before: bytes | None
+    after: bytes
+    #: what is put in
     put: str
 
 
@@ -81,9 +72,9 @@ def connect_client(
         fix = "give --registry URL"
         raise InvalidInput("There is no registry to connect to.", field="--registry", fix=fix)
     address = _find_list(connection, client, owner, collection)
-    planned = _plan(client, address, has_token=connection.token is not None)
-    for one in planned:
-        click.echo(f"{one.path}:\n{one.put.strip()}\n")
+    planned = list(_plan(client, address, has_token=connection.token is not None))
+    for entry in planned:
+        click.echo(f"{entry.path}:\n{entry.put.strip()}\n")
     click.echo(_next_step(client, address))
     if planned and yes:
         _write(client, planned)
@@ -120,11 +111,7 @@ def _find_list(
     everything = "internal/marketplace" if token else "marketplace"
     scope = f"collections/{collection}" if collection else owner or ""
     headers = {"authorization": f"Bearer {token}"} if token else {}
-    document = (
-        f"{connection.registry}/{scope}/marketplace.json"
-        if scope
-        else f"{connection.registry}/marketplace.json"
-    )
+    document = "/".join(filter(None, (connection.registry, scope, "marketplace.json")))
     try:
         answer = httpx2.get(document, headers=headers, timeout=30)
         if client == "opencode" and answer.status_code in (401, 404):
@@ -139,62 +126,57 @@ def _find_list(
     return ListAddress(connection.registry, scope or everything, name + ending)
 
 
-def _plan(client: str, address: ListAddress, *, has_token: bool) -> list[PlannedEntry]:
+def _plan(client: str, address: ListAddress, *, has_token: bool) -> Iterator[WrittenEntry]:
     """What is missing in the client's settings, and in git's where a token is needed."""
-    home, planned = Path.home(), []
+    home, name, there = Path.home(), address.name, f'"{address.git}"'
     if client in ("claude", "copilot"):
-        path, before = _read(home / f".{client}" / "settings.json")
-        source = msgspec.json.encode({"source": {"source": "git", "url": address.git}}).decode()
-        if f'"{address.git}"' not in before:
-            _refuse_other(path, before, f'"{address.name}"')
-            entry = f'"{address.name}": {source}'
-            planned.append((path, put_json_entry(before, ("extraKnownMarketplaces",), entry)))
+        path = home / f".{client}" / "settings.json"
+        member = f'"{name}": {{"source":{{"source":"git","url":{there}}}}}'
+        known = ("extraKnownMarketplaces",)
+        yield from _missing(path, there, lambda text: put_json_entry(text, known, member), f'"{name}"')
     elif client == "codex":
-        path, before = _read(home / ".codex" / "config.toml")
-        head = f"[marketplaces.{address.name}]"
-        if f'"{address.git}"' not in before:
-            _refuse_other(path, before, head)
-            section = f'{head}\nsource_type = "git"\nsource = "{address.git}"\n'
-            planned.append((path, put_section(before, section)))
+        head = f"[marketplaces.{name}]"
+        section = f'{head}\nsource_type = "git"\nsource = {there}\n'
+        yield from _missing(
+            home / ".codex" / "config.toml", there, lambda text: put_section(text, section), head
+        )
     elif client == "opencode":
-        path, before = _read(_opencode_settings(home))
+        folder = home / ".config" / "opencode"
+        commented = folder / "opencode.jsonc"
+        path = commented if commented.exists() else folder / "opencode.json"
         scope = "" if address.path.endswith("marketplace") else f"/{address.path}"
         url = f'"{address.registry}{scope}/.well-known/skills/"'
-        if url not in before:
-            planned.append((path, put_json_entry(before, ("skills", "urls"), url, is_item=True)))
+        yield from _missing(
+            path, url, lambda text: put_json_entry(text, ("skills", "urls"), url, is_item=True)
+        )
     if has_token and client in ("claude", "copilot", "codex"):
-        path, before = _read(home / ".gitconfig")
         head = f'[credential "{address.registry}"]'
-        if head not in before:
-            _refuse_passing_install()
-            helper = f"!{current_destination().program} git-credential"
-            planned.append((path, put_section(before, f"{head}\n\thelper = {helper}\n")))
-    return [PlannedEntry(path, after, put) for path, (after, put) in planned]
+        helper = f"{head}\n\thelper = !{current_destination().program} git-credential\n"
+        yield from _missing(home / ".gitconfig", head, lambda text: _put_helper(text, helper))
 
 
-def _refuse_passing_install() -> None:
+def _put_helper(text: str, helper: str) -> tuple[str, str]:
     """Git calls the helper later. What `uvx` runs lies in a cache, which may be gone by then."""
     if any((folder / "CACHEDIR.TAG").exists() for folder in Path(sys.prefix).parents):
         message = "Git would call this command later, and uvx keeps it in a cache only."
         raise InvalidInput(message, field="client", fix="install it with `uv tool install`, then connect")
+    return put_section(text, helper)
 
 
-def _refuse_other(path: Path, text: str, name: str) -> None:
-    """Two entries of one name would be read differently by each program."""
-    if name in text:
+def _missing(
+    path: Path, there: str, put: Callable[[str], tuple[str, str]], name: str = ""
+) -> Iterator[WrittenEntry]:
+    """What is put into a file, unless it is there already. Two entries of one name would be read differently by each
+    program."""
+    before = path.read_bytes() if path.exists() else None
+    text = (before or b"").decode()
+    if there in text:
+        return
+    if name and name in text:
         message = f"{path} has {name} already, with another address."
         raise InvalidInput(message, field="file", fix="remove that entry first")
-
-
-def _opencode_settings(home: Path) -> Path:
-    folder = home / ".config" / "opencode"
-    commented = folder / "opencode.jsonc"
-    return commented if commented.exists() else folder / "opencode.json"
-
-
-def _read(path: Path) -> tuple[Path, str]:
-    """The file and its text; one that is not there is empty."""
-    return path, path.read_bytes().decode("utf-8") if path.exists() else ""
+    after, entry = put(text)
+    yield WrittenEntry(str(path), before, after.encode(), entry)
 
 
 def _next_step(client: str, address: ListAddress) -> str:
@@ -216,92 +198,74 @@ def _next_step(client: str, address: ListAddress) -> str:
 # Writing, and taking back.
 
 
-def _write(client: str, planned: list[PlannedEntry]) -> None:
-    notes, path = _read_notes()
-    written = [
-        WrittenEntry(
-            str(one.path),
-            _encode(one.path.read_bytes().decode()) if one.path.exists() else None,
-            _encode(one.after),
-            one.put,
-        )
-        for one in planned
-    ]
-
+def _write(client: str, planned: list[WrittenEntry]) -> None:
+    notes, notes_path = _read_notes()
     # Noted first: what is written can always be taken back.
-    replace_file(path, {**notes, client: [*notes.get(client, []), *written]})
-    for one in planned:
-        one.path.parent.mkdir(parents=True, exist_ok=True)
-        one.path.write_bytes(one.after.encode())
+    replace_file(notes_path, {**notes, client: [*notes.get(client, []), *planned]})
+    for entry in planned:
+        path = Path(entry.path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(entry.after)
 
 
 def _undo(client: str) -> None:
-
-    notes, path = _read_notes()
+    notes, notes_path = _read_notes()
     left = []
-    for one in reversed(notes.pop(client, [])):
-        heir = _other_user(one, notes)
+    for entry in reversed(notes.pop(client, [])):
+        heir = _other_user(entry, notes)
         if heir is not None:
-            notes[heir] = [*notes[heir], one]
-            click.echo(f"{one.path}: the entry stays, because {heir} uses it.")
+            notes[heir] = [*notes[heir], entry]
+            click.echo(f"{entry.path}: the entry stays, because {heir} uses it.")
             continue
-        said = _take_back(one)
-        click.echo(said or f"{one.path}: it has changed since; remove this by hand:\n{one.put.strip()}")
+        said = _take_back(entry)
+        click.echo(said or f"{entry.path}: it has changed since; remove this by hand:\n{entry.put.strip()}")
         if said is None:
-            left.append(one)
-    replace_file(path, {**notes, **({client: left} if left else {})})
+            left.append(entry)
+    replace_file(notes_path, {**notes, **({client: left} if left else {})})
     if left:
         raise SystemExit(1)
 
 
-def _other_user(one: WrittenEntry, notes: dict[str, list[WrittenEntry]]) -> str | None:
+def _other_user(entry: WrittenEntry, notes: dict[str, list[WrittenEntry]]) -> str | None:
     """A client that is still connected to the registry whose token this entry of git's settings hands out."""
-    _, helped, rest = one.put.partition('[credential "')
+    _, helped, rest = entry.put.partition('[credential "')
     if not helped:
         return None
     registry = rest.partition('"')[0]
     begins = f'"{registry}/'
-    return next((name for name, own in notes.items() if any(begins in entry.put for entry in own)), None)
+    return next((name for name, own in notes.items() if any(begins in other.put for other in own)), None)
 
 
-def _take_back(one: WrittenEntry) -> str | None:
+def _take_back(entry: WrittenEntry) -> str | None:
     """What was done; None where the entry is not there as it was written."""
-    path = Path(one.path)
+    path = Path(entry.path)
     if not path.exists():
         return f"{path}: it is gone already."
-    _, now = _read(path)
-    if now == _decode(one.after):
-        if one.before is None:
+    now = path.read_bytes()
+    if now == entry.after:
+        if entry.before is None:
             path.unlink()
             return f"{path}: removed; there was none before."
-        path.write_bytes(_decode(one.before).encode())
+        path.write_bytes(entry.before)
         return f"{path}: as it was before."
-    without = take_out(now, one.put)
-    name, marketplace, url = one.put.partition('": {"source":{"source":"git","url":"')
+    text = now.decode()
+    without = take_out(text, entry.put)
+    name, marketplace, url = entry.put.partition('": {"source":{"source":"git","url":"')
     if without is None and marketplace:
         # Claude Code and Copilot CLI write the whole file anew with each plugin.
         name, url = name.rpartition('"')[2], url.partition('"')[0]
-        without = take_out_member(now, ("extraKnownMarketplaces", name), url)
+        without = take_out_member(text, ("extraKnownMarketplaces", name), url)
     if without is None:
         return None
-    if without == now:
+    if without == text:
         return f"{path}: the entry is gone already."
     path.write_bytes(without.encode())
     return f"{path}: the entry is removed; what changed since stays."
 
 
 def _read_notes() -> tuple[dict[str, list[WrittenEntry]], Path]:
-
     path = remote_variables().folder / NOTES
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, list[WrittenEntry]]), path
     except FileNotFoundError:
         return {}, path
-
-
-def _encode(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
-
-
-def _decode(text: str) -> str:
-    return base64.b64decode(text).decode()

@@ -19,7 +19,7 @@ from vskill_client.installed import (
     is_recorded,
     write_install,
 )
-from vskill_client.lock import LockedEntry, read_lock
+from vskill_client.lock import read_lock
 from vskill_client.output import json_option, plain, print_json
 from vskill_client.wire.skills import (
     ATTESTATION,
@@ -30,6 +30,7 @@ from vskill_client.wire.skills import (
     AttestedVersion,
     DownloadVersion,
     KeysRequest,
+    LockedSkill,
     SkillRequest,
     SkillState,
 )
@@ -45,7 +46,6 @@ from vskill_core.plural import counted
 
 if TYPE_CHECKING:
     from vskill_core.signing_keys import PublicKey
-    from vskill_core.verification import Checked
 
 #: An archive holds a header for each file beside the content.
 ARCHIVE_LIMITS = msgspec.structs.replace(DEFAULT_LIMITS, bytes_total=DEFAULT_LIMITS.bytes_total * 5 // 4)
@@ -67,12 +67,9 @@ class InstallOutcome(msgspec.Struct, frozen=True):
 class Download(msgspec.Struct, frozen=True):
     """A version whose bytes are those that its attestation names."""
 
-    skill: str
-    version: str
-    digest: str
+    record: InstallRecord
     files: tuple[SkillFile, ...]
-    envelope: bytes
-    checked: "Checked"
+    key_id: str
 
 
 @click.command()
@@ -108,10 +105,10 @@ def install(*, skill: str | None, into: Path, frozen: Path | None, force: bool, 
             found = [await _download(caller, *split_version(str(skill)))]
         done = []
         for one in found:
-            put = await asyncio.to_thread(_put, one, into, caller.registry, force=force)
+            put = await asyncio.to_thread(_put, one, into, force=force)
             done.append(put)
             if put.changed:
-                await _count(caller, one.skill)
+                await _count(caller, put.skill)
         return done
 
     try:
@@ -129,15 +126,13 @@ def install(*, skill: str | None, into: Path, frozen: Path | None, force: bool, 
         click.echo(f"Verified: digest {done.digest}, signed with key {done.key_id}.")
 
 
-async def _download_locked(caller: Caller, one: LockedEntry) -> Download:
+async def _download_locked(caller: Caller, one: LockedSkill) -> Download:
     """The version that is locked. Nothing is written before all are here."""
     found = await _download(caller, one.skill, one.version)
-    if found.digest != one.digest:
-        message = (
-            f"{one.skill} {one.version} was not installed: its digest is {found.digest}, "
-            f"the lock names {one.digest}."
-        )
-        raise AttestationInvalid(message, found=found.digest, locked=one.digest)
+    digest = found.record.digest
+    if digest != one.digest:
+        message = f"{one.skill} {one.version} was not installed: its digest is {digest}, the lock names {one.digest}."
+        raise AttestationInvalid(message, found=digest, locked=one.digest)
     return found
 
 
@@ -153,7 +148,6 @@ def split_version(text: str) -> tuple[str, str | None]:
 
 
 async def _download(caller: Caller, name: str, version: str | None) -> Download:
-
     shown = await look_up_skill(caller, name)
     known = [one.version for one in shown.versions]
     wanted = version or shown.current_version or (known[0] if known else "")
@@ -164,7 +158,10 @@ async def _download(caller: Caller, name: str, version: str | None) -> Download:
     archive = await caller.call(DOWNLOAD, asked)
     envelope = await caller.call(ATTESTATION, AttestedVersion(skill=shown.skill, version=wanted))
     keys = await fetch_keys(caller)
-    return await asyncio.to_thread(_check, shown.skill, wanted, archive, envelope, keys)
+    files, key_id = await asyncio.to_thread(_check, shown.skill, wanted, archive, envelope, keys)
+    digest = digest_of_files(files)
+    record = InstallRecord(shown.skill, wanted, digest, caller.registry, msgspec.Raw(envelope))
+    return Download(record, files, key_id)
 
 
 async def look_up_skill(caller: Caller, name: str) -> SkillState:
@@ -184,7 +181,8 @@ async def fetch_keys(caller: Caller) -> "tuple[PublicKey, ...]":
 
 def _check(
     skill: str, version: str, archive: bytes, envelope: bytes, keys: "tuple[PublicKey, ...]"
-) -> Download:
+) -> tuple[tuple[SkillFile, ...], str]:
+    """The files of the archive, and which key has signed for them."""
     from vskill_core.archive_reading import read_archive
     from vskill_core.verification import check_attestation
 
@@ -194,21 +192,19 @@ def _check(
     except PlatformError as error:
         message = f"{skill} {version} was not installed: {error.message}"
         raise AttestationInvalid(message, skill=skill, version=version) from error
-    return Download(skill, version, digest_of_files(files), files, envelope, checked)
+    return files, checked.key.key_id
 
 
-def _put(found: Download, into: Path, registry: str, *, force: bool) -> InstallOutcome:
-    target = into / folder_of(found.skill)
-    record = InstallRecord(found.skill, found.version, found.digest, registry, msgspec.Raw(found.envelope))
-    changed = not is_installed(target, found.digest)
+def _put(found: Download, into: Path, *, force: bool) -> InstallOutcome:
+    record = found.record
+    skill, digest = record.skill, record.digest
+    target = into / folder_of(skill)
+    changed = not is_installed(target, digest)
     if changed and not force:
-        check_replaceable(target, found.skill)
+        check_replaceable(target, skill)
     if changed or not is_recorded(target, record):
         write_install(target, found.files, record)
-    key_id = found.checked.key.key_id
-    return InstallOutcome(
-        found.skill, found.version, found.digest, str(target), len(found.files), key_id, changed
-    )
+    return InstallOutcome(skill, record.version, digest, str(target), len(found.files), found.key_id, changed)
 
 
 async def _count(caller: Caller, skill: str) -> None:

@@ -2,10 +2,8 @@
 version it is. A folder appears or is replaced as a whole."""
 
 import os
-import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -61,10 +59,7 @@ def is_installed(target: Path, digest: str) -> bool:
 def is_recorded(target: Path, record: InstallRecord) -> bool:
     """Whether the record beside the folder names the same version of the same registry."""
     known = read_record(target)
-    return known is not None and all(
-        getattr(known, field) == getattr(record, field)
-        for field in ("skill", "version", "digest", "registry")
-    )
+    return known is not None and msgspec.structs.replace(known, attestation=record.attestation) == record
 
 
 def check_replaceable(target: Path, skill: str) -> None:
@@ -85,15 +80,18 @@ def check_replaceable(target: Path, skill: str) -> None:
 
 
 def write_install(target: Path, files: Iterable[SkillFile], record: InstallRecord) -> None:
-    """Put the files at the folder, and the record beside it. The folder is prepared elsewhere and then renamed, so it
-    is never seen half-written, and an error leaves what was there."""
+    """Put the files at the folder, and the record beside it. The folder is prepared elsewhere on the same file system
+    and then renamed, so it is never seen half-written, and an error leaves what was there."""
     if os.path.lexists(target) and (target.is_symlink() or not target.is_dir()):
         raise InvalidInput(
             f"{target} is not a folder.", field="--into", fix="remove it, or install elsewhere"
         )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _workplace(target.parent) as place:
+        with tempfile.TemporaryDirectory(
+            prefix=".installing-", dir=target.parent, ignore_cleanup_errors=True
+        ) as name:
+            place = Path(name)
             _write_files(place / "new", files)
             (place / "record").write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
             _swap(place, target)
@@ -102,16 +100,6 @@ def write_install(target: Path, files: Iterable[SkillFile], record: InstallRecor
     except OSError as error:
         message = f"{error.filename or target} cannot be written: {error.strerror}."
         raise InvalidInput(message, field="--into", fix="install into a folder that you may write") from error
-
-
-@contextmanager
-def _workplace(folder: Path) -> Iterator[Path]:
-    """A folder on the same file system that is gone afterwards, also after Ctrl-C."""
-    place = Path(tempfile.mkdtemp(prefix=".installing-", dir=folder))
-    try:
-        yield place
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
 
 
 def _write_files(folder: Path, files: Iterable[SkillFile]) -> None:

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -12,41 +12,12 @@ from vskill_client.destination import current_destination, run_with_caller
 from vskill_client.group import complete
 from vskill_client.installed import RECORDS, folder_of
 from vskill_client.output import print_json
-from vskill_client.wire.skills import LOCK, LockSkills
+from vskill_client.wire.skills import LOCK, LockedSkill, LockFile, LockSkills
 from vskill_core.errors import AttestationInvalid, InvalidInput
 from vskill_core.folders import read_installed_folder
 
 if TYPE_CHECKING:
     from vskill_core.signing_keys import PublicKey
-
-
-class LockedEntry(msgspec.Struct, frozen=True):
-    """One version of a skill, as a lock file names it."""
-
-    skill: str
-    version: str
-    digest: str
-    #: The signed envelope.
-    attestation: dict[str, Any]
-
-    @property
-    def envelope(self) -> bytes:
-        return msgspec.json.encode(self.attestation)
-
-
-class Lock(msgspec.Struct, frozen=True, rename="camel"):
-    """A lock file."""
-
-    lock_version: Literal[1]
-    skills: tuple[LockedEntry, ...]
-
-    def require_nothing_else(self, folder: Path) -> None:
-        """Raise AttestationInvalid where the folder holds something that the lock does not name."""
-        known = {folder_of(one.skill) for one in self.skills} | {RECORDS}
-        others = sorted(path.name for path in folder.iterdir() if path.name not in known)
-        if others:
-            message = f"{folder} holds what the lock does not name: {', '.join(others[:10])}."
-            raise AttestationInvalid(message, found=others)
 
 
 @click.command()
@@ -67,15 +38,15 @@ def lock(*, skills: tuple[str, ...], collection: str | None) -> None:
     print_json(made)
 
 
-def read_lock(path: Path) -> Lock:
+def read_lock(path: Path) -> LockFile:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Lock)
+        return msgspec.json.decode(path.read_bytes(), type=LockFile)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         fix = f"make one with `{current_destination().program} lock`"
         raise InvalidInput(f"{path} is not a lock file: {error}.", field="FILE", fix=fix) from error
 
 
-def check_locked(one: LockedEntry, folder: Path, trusted: "Iterable[PublicKey]") -> None:
+def check_locked(one: LockedSkill, folder: Path, trusted: "Iterable[PublicKey]") -> None:
     """Raise AttestationInvalid unless the folder of a skill holds exactly what was locked."""
     from vskill_core.statement import CONTENT_DIGEST
     from vskill_core.verification import check_attestation
@@ -83,7 +54,16 @@ def check_locked(one: LockedEntry, folder: Path, trusted: "Iterable[PublicKey]")
     place = folder / folder_of(one.skill)
     if place.is_symlink() or not place.is_dir():
         raise AttestationInvalid(f"{place} is missing: the lock names {one.skill} {one.version}.")
-    files = read_installed_folder(place)
-    checked = check_attestation(one.envelope, trusted, files=files, about=f"{one.skill}@{one.version}")
+    envelope, files = msgspec.json.encode(one.attestation), read_installed_folder(place)
+    checked = check_attestation(envelope, trusted, files=files, about=f"{one.skill}@{one.version}")
     if one.digest not in checked.statement.digest(CONTENT_DIGEST):
         raise AttestationInvalid(f"The lock and the attestation of {one.skill} name different contents.")
+
+
+def require_nothing_else(lock_file: LockFile, folder: Path) -> None:
+    """Raise AttestationInvalid where the folder holds something that the lock does not name."""
+    known = {folder_of(one.skill) for one in lock_file.skills} | {RECORDS}
+    others = sorted(path.name for path in folder.iterdir() if path.name not in known)
+    if others:
+        message = f"{folder} holds what the lock does not name: {', '.join(others[:10])}."
+        raise AttestationInvalid(message, found=others)

@@ -139,15 +139,13 @@ def submit(
 
 def _tell_interrupted(submitting: "_Submitting") -> None:
     """What was submitted before Ctrl-C, and how to follow it."""
-    submitted = [one for one in submitting.done if one.view is not None]
+    submitted = {one.path: one.view.id for one in submitting.done if one.view is not None}
     if not submitted:
         click.echo("\nStopped. Nothing was submitted, as far as is known.", err=True)
         return
     click.echo("\nStopped watching. What was submitted stays on the queue; follow it with:", err=True)
-    for one in submitted:
-        if one.view is not None:
-            follow = current_destination().command_line("status", one.view.id)
-            click.echo(f"  {follow}  # {one.path}", err=True)
+    for path, submission_id in submitted.items():
+        click.echo(f"  {current_destination().command_line('status', submission_id)}  # {path}", err=True)
 
 
 def _kind_of(target: str) -> str:
@@ -177,12 +175,6 @@ class _Submitting:
         self, caller: Caller, targets: Sequence[str], kinds: Sequence[str]
     ) -> list[SubmittedSkill]:
         """Submit several targets at once and print each result; a single refused target raises its error."""
-        with StatusLine("submitting", quiet=self._quiet) as status:
-            return await self._submit(caller, targets, kinds, status)
-
-    async def _submit(
-        self, caller: Caller, targets: Sequence[str], kinds: Sequence[str], status: StatusLine
-    ) -> list[SubmittedSkill]:
         slots = asyncio.Semaphore(AT_ONCE)
 
         async def submit_one(target: str, kind: str) -> list[SubmittedSkill]:
@@ -193,8 +185,9 @@ class _Submitting:
                 _tell(done, status)
             return done
 
-        work = [submit_one(target, kind) for target, kind in zip(targets, kinds, strict=True)]
-        return [skill for done in await asyncio.gather(*work) for skill in done]
+        with StatusLine("submitting", quiet=self._quiet) as status:
+            done = await asyncio.gather(*map(submit_one, targets, kinds))
+        return [skill for skills in done for skill in skills]
 
     async def _submit_target(self, caller: Caller, target: str, kind: str) -> list[SubmittedSkill]:
         try:
@@ -206,7 +199,6 @@ class _Submitting:
 
 
 async def _from_repository(caller: Caller, target: str, options: Options) -> list[SubmittedSkill]:
-
     wanted = SubmitSkill(repo_url=target, skill_path=options.path or None, every=options.every, source=SOURCE)
     try:
         found = await caller.call(SUBMIT, wanted)
@@ -215,31 +207,30 @@ async def _from_repository(caller: Caller, target: str, options: Options) -> lis
             raise
         # The folder is no skill itself: every one below it is meant.
         found = await caller.call(SUBMIT, msgspec.structs.replace(wanted, every=True))
-    done = [await _read_outcome(caller, _place(one), one) for one in found.results or (found,)]
-    left = len(found.not_submitted)
-    notes = [
-        f"{left} more skills are below it; --all submits them too" if left else "",
-        "not all skills were submitted; submit the others with --path" if found.truncated else "",
-        f"skipped, folder names that cannot be used in an address: {', '.join(found.skipped[:5])}"
-        if found.skipped
-        else "",
+    places = [
+        (f"{one.repo_url or ''} {one.skill_path or ''}".strip(), one) for one in found.results or (found,)
     ]
-    note = "; ".join(filter(None, notes))
     page = f"{caller.pages}{found.page}"
-    done = [msgspec.structs.replace(one, page=page) for one in done]
-    return [*done[:-1], msgspec.structs.replace(done[-1], note=note)]
+    done = [await _read_outcome(caller, place, one, page) for place, one in places]
+    return [*done[:-1], msgspec.structs.replace(done[-1], note=_note(found))]
 
 
-def _place(outcome: PlaceOutcome) -> str:
-    return f"{outcome.repo_url or ''} {outcome.skill_path or ''}".strip()
+def _note(found: PlaceOutcome) -> str:
+    """What was not submitted."""
+    left = len(found.not_submitted)
+    notes = {
+        f"{left} more skills are below it; --all submits them too": left,
+        "not all skills were submitted; submit the others with --path": found.truncated,
+        f"skipped, folder names that cannot be used in an address: {', '.join(found.skipped[:5])}": found.skipped,
+    }
+    return "; ".join(note for note, applies in notes.items() if applies)
 
 
-async def _read_outcome(caller: Caller, path: str, outcome: PlaceOutcome) -> SubmittedSkill:
-
-    if outcome.id is None:
-        return SubmittedSkill(path, outcome)
-    view = await caller.call(SHOW, SubmissionRequest(submission_id=outcome.id))
-    return SubmittedSkill(path, outcome, view)
+async def _read_outcome(caller: Caller, path: str, outcome: PlaceOutcome, page: str) -> SubmittedSkill:
+    view = None
+    if outcome.id is not None:
+        view = await caller.call(SHOW, SubmissionRequest(submission_id=outcome.id))
+    return SubmittedSkill(path, outcome, view, page=page)
 
 
 async def _from_folder(caller: Caller, target: str, options: Options) -> list[SubmittedSkill]:
@@ -294,8 +285,7 @@ async def _upload(
         outcome = await caller.call(UPLOAD, msgspec.structs.replace(wanted, name=name))
     if outcome.skill_name:
         _require_other_name(options, outcome.skill_name, place)
-    done = await _read_outcome(caller, str(place), outcome)
-    return msgspec.structs.replace(done, page=f"{caller.pages}{outcome.page}")
+    return await _read_outcome(caller, str(place), outcome, f"{caller.pages}{outcome.page}")
 
 
 def _plain_name(files: Sequence[SkillFile]) -> str:
@@ -342,15 +332,11 @@ def _tell(done: Sequence[SubmittedSkill], status: StatusLine) -> None:
 
 async def _follow(caller: Caller, done: list[SubmittedSkill], *, quiet: bool) -> list[SubmittedSkill]:
     """Follow each run to its end and print its result, unless quiet."""
-    followed = [(one, one.view) for one in done if one.view is not None]
-    ends = await follow_all(caller, [view for _, view in followed], quiet=quiet)
+    views = {number: one.view for number, one in enumerate(done) if one.view is not None}
+    ends = dict(zip(views, await follow_all(caller, list(views.values()), quiet=quiet), strict=True))
     if not quiet and ends:
-        titled = [(one.path, end) for (one, _), end in zip(followed, ends, strict=True)]
-        await print_ends(caller, titled)
-    ended = {
-        id(one): msgspec.structs.replace(one, view=end) for (one, _), end in zip(followed, ends, strict=True)
-    }
-    return [ended.get(id(one), one) for one in done]
+        await print_ends(caller, [(done[number].path, end) for number, end in ends.items()])
+    return [msgspec.structs.replace(one, view=ends.get(number)) for number, one in enumerate(done)]
 
 
 def _result(done: SubmittedSkill) -> Result:

@@ -13,7 +13,7 @@ import msgspec
 from vskill_client.destination import Caller, current_destination, run_with_caller
 from vskill_client.install import fetch_keys, look_up_skill, split_version
 from vskill_client.installed import InstallRecord, read_record
-from vskill_client.lock import check_locked, read_lock
+from vskill_client.lock import check_locked, read_lock, require_nothing_else
 from vskill_client.output import json_option, print_json, print_table
 from vskill_client.revocation_check import open_list, require_not_revoked
 from vskill_client.wire.skills import ATTESTATION, READ_LIST, AttestedVersion, ReadRevocationList
@@ -31,25 +31,15 @@ if TYPE_CHECKING:
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-class Vouched(msgspec.Struct, frozen=True):
-    """What a registry says about a version."""
+class Vouched(msgspec.Struct, frozen=True, kw_only=True):
+    """What a registry says about a version. Where none was asked, only the keys are there."""
 
+    keys: "tuple[PublicKey, ...]"
     #: `skill@version`
-    name: str
-    envelope: bytes
-    keys: "tuple[PublicKey, ...]"
-    status: str
+    name: str = ""
+    envelope: bytes = b""
+    status: str | None = None
     #: Its signed revocation list; None where it signs none.
-    revocations: bytes | None
-
-
-class Verification(msgspec.Struct, frozen=True):
-    """What was found out."""
-
-    checked: "Checked"
-    status: str | None
-    keys: "tuple[PublicKey, ...]"
-    #: As the registry gave it.
     revocations: bytes | None = None
 
 
@@ -101,54 +91,44 @@ def verify(
     --keys, those count, and nobody is asked. On the server's machine, without any, a FOLDER is checked against the
     registry there, and an ATTESTATION with the keys in VSKILL_DATA_DIR.
     """
-    _check_usage(target, archive, folder, skill, lock_file, given=bool(key or keys))
-    if key and keys:
-        raise click.UsageError("give --key or --keys, not both")
+    is_folder = target.is_dir()
+    for problem, is_given in (
+        ("give --archive or --folder, not both", archive and folder),
+        (
+            "--archive and --folder go with an ATTESTATION, not with a FOLDER",
+            is_folder and (archive or folder),
+        ),
+        ("--skill asks a registry, --key and --keys ask nobody: give one of them", skill and (key or keys)),
+        (
+            "--skill and --lock go with a FOLDER, not with an ATTESTATION",
+            not is_folder and (skill or lock_file),
+        ),
+        ("give --skill or --lock, not both", skill and lock_file),
+        ("give --key or --keys, not both", key and keys),
+    ):
+        if is_given:
+            raise click.UsageError(problem)
     given = _given_keys(key, keys)
     if lock_file is not None:
         _verify_lock(lock_file, target, given, revocations, offline_ok=offline_ok, as_json=as_json)
         return
-    is_folder = target.is_dir()
-    found = _check_folder(target, given, skill) if is_folder else _check_file(target, given, archive, folder)
-    document = _open_list(revocations, found.revocations, found.keys, offline_ok=offline_ok)
+    checked, vouched = (
+        _check_folder(target, given, skill) if is_folder else _check_file(target, given, archive, folder)
+    )
+    document = _open_list(revocations, vouched, offline_ok=offline_ok)
     if document is not None:
-        _require_current(document, found.checked)
+        _require_current(document, checked)
     serial = None if document is None else document.serial
     if as_json:
-        print_json(_view(found.checked, found.status, serial))
+        print_json(_view(checked, vouched.status, serial))
     else:
-        _print(found.checked, found.status, serial)
+        _print(checked, vouched.status, serial)
 
 
-def _check_usage(
-    target: Path,
-    archive: Path | None,
-    folder: Path | None,
-    skill: str | None,
-    lock_file: Path | None,
-    *,
-    given: bool,
-) -> None:
-    if archive and folder:
-        raise click.UsageError("give --archive or --folder, not both")
-    if target.is_dir() and (archive or folder):
-        raise click.UsageError("--archive and --folder go with an ATTESTATION, not with a FOLDER")
-    if skill and given:
-        raise click.UsageError("--skill asks a registry, --key and --keys ask nobody: give one of them")
-    if not target.is_dir() and (skill is not None or lock_file is not None):
-        raise click.UsageError("--skill and --lock go with a FOLDER, not with an ATTESTATION")
-    if skill is not None and lock_file is not None:
-        raise click.UsageError("give --skill or --lock, not both")
-
-
-def _open_list(
-    given: Path | None, asked: bytes | None, keys: "tuple[PublicKey, ...]", *, offline_ok: bool
-) -> "RevocationDocument | None":
+def _open_list(given: Path | None, vouched: Vouched, *, offline_ok: bool) -> "RevocationDocument | None":
     """The list of the file, else that of the registry; None where there is neither."""
-    data = given.read_bytes() if given is not None else asked
-    if data is not None:
-        return open_list(data, keys, offline_ok=offline_ok)
-    return None
+    data = given.read_bytes() if given is not None else vouched.revocations
+    return None if data is None else open_list(data, vouched.keys, offline_ok=offline_ok)
 
 
 def _require_current(document: "RevocationDocument", checked: "Checked") -> None:
@@ -161,27 +141,27 @@ def _require_current(document: "RevocationDocument", checked: "Checked") -> None
 
 def _check_file(
     attestation: Path, given: "tuple[PublicKey, ...] | None", archive: Path | None, folder: Path | None
-) -> Verification:
+) -> "tuple[Checked, Vouched]":
     from vskill_core.verification import check_attestation
 
-    envelope = attestation.read_bytes()
-    trusted = given or (
-        run_with_caller(fetch_keys) if current_destination().registry else current_destination().own_keys()
-    )
+    destination = current_destination()
+    trusted = given or (run_with_caller(fetch_keys) if destination.registry else destination.own_keys())
     checked = check_attestation(
-        envelope,
+        attestation.read_bytes(),
         trusted,
         archive=archive.read_bytes() if archive else None,
         files=read_installed_folder(folder) if folder else None,
     )
-    if given is not None or not current_destination().registry:
-        return Verification(checked, None, trusted)
+    if given is not None or not destination.registry:
+        return checked, Vouched(keys=trusted)
     about = checked.statement.predicate
     asked = run_with_caller(lambda caller: _ask(caller, about.skill, about.version))
-    return Verification(checked, asked.status, trusted, asked.revocations)
+    return checked, msgspec.structs.replace(asked, keys=trusted)
 
 
-def _check_folder(folder: Path, given: "tuple[PublicKey, ...] | None", skill: str | None) -> Verification:
+def _check_folder(
+    folder: Path, given: "tuple[PublicKey, ...] | None", skill: str | None
+) -> "tuple[Checked, Vouched]":
     from vskill_core.verification import check_attestation
 
     record, files = read_record(folder), read_installed_folder(folder)
@@ -190,14 +170,12 @@ def _check_folder(folder: Path, given: "tuple[PublicKey, ...] | None", skill: st
             fix = f"give the attestation: verify ATTESTATION --folder {folder}"
             raise InvalidInput(f"{folder} was not installed by `install`.", field="FOLDER", fix=fix)
         about = f"{record.skill}@{record.version}"
-        return Verification(
-            check_attestation(bytes(record.attestation), given, files=files, about=about), None, given
-        )
+        checked = check_attestation(bytes(record.attestation), given, files=files, about=about)
+        return checked, Vouched(keys=given)
     name, version = _name_installed(folder, record) if skill is None else split_version(skill)
     digest = digest_of_files(files)
     asked = run_with_caller(lambda caller: _ask(caller, name, version, digest))
-    checked = check_attestation(asked.envelope, asked.keys, files=files, about=asked.name)
-    return Verification(checked, asked.status, asked.keys, asked.revocations)
+    return check_attestation(asked.envelope, asked.keys, files=files, about=asked.name), asked
 
 
 def _verify_lock(
@@ -211,11 +189,11 @@ def _verify_lock(
 ) -> None:
     """Every skill of the lock is in the folder as it was locked, nothing else is, and none was withdrawn."""
     lock = read_lock(lock_file)
-    keys, asked = (given, None) if given is not None else run_with_caller(_keys_and_list)
+    vouched = Vouched(keys=given) if given is not None else run_with_caller(_ask_keys_and_list)
     for one in lock.skills:
-        check_locked(one, folder, keys)
-    lock.require_nothing_else(folder)
-    document = _open_list(revocations, asked, keys, offline_ok=offline_ok)
+        check_locked(one, folder, vouched.keys)
+    require_nothing_else(lock, folder)
+    document = _open_list(revocations, vouched, offline_ok=offline_ok)
     if document is not None:
         for one in lock.skills:
             require_not_revoked(document, one.skill, one.version, one.digest)
@@ -227,8 +205,9 @@ def _verify_lock(
     click.echo(f"Revocations: {_serial_in_words(serial)}.")
 
 
-async def _keys_and_list(caller: Caller) -> "tuple[tuple[PublicKey, ...], bytes | None]":
-    return await fetch_keys(caller), await _fetch_revocations(caller)
+async def _ask_keys_and_list(caller: Caller) -> Vouched:
+    revocations = await caller.call(READ_LIST, ReadRevocationList())
+    return Vouched(keys=await fetch_keys(caller), revocations=revocations)
 
 
 def _name_installed(folder: Path, record: InstallRecord | None) -> tuple[str, str | None]:
@@ -259,12 +238,8 @@ async def _ask(caller: Caller, name: str, version: str | None, digest: str = "")
     wanted = AttestedVersion(skill=shown.skill, version=chosen.version)
     envelope = await caller.call(ATTESTATION, wanted)
     name = f"{shown.skill}@{chosen.version}"
-    keys, revocations = await fetch_keys(caller), await _fetch_revocations(caller)
-    return Vouched(name, envelope, keys, chosen.status, revocations)
-
-
-async def _fetch_revocations(caller: Caller) -> bytes:
-    return await caller.call(READ_LIST, ReadRevocationList())
+    vouched = await _ask_keys_and_list(caller)
+    return msgspec.structs.replace(vouched, name=name, envelope=envelope, status=chosen.status)
 
 
 def _given_keys(key: Path | None, keys: Path | None) -> "tuple[PublicKey, ...] | None":

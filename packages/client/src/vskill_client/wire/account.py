@@ -1,6 +1,6 @@
 """The account that asks."""
 
-from vskill_client.wire.base import ActionRequest, RegistryCall, Wire
+from vskill_client.wire.base import ActionRequest, Wire, call_for
 
 
 class OwnAccount(ActionRequest, frozen=True, kw_only=True):
@@ -16,6 +16,4 @@ class AccountView(Wire, frozen=True):
     scopes: tuple[str, ...] | None
 
 
-WHO_AM_I: RegistryCall[OwnAccount, AccountView] = RegistryCall(
-    name="account.show", method="GET", path="/api/v1/account", request=OwnAccount, answer=AccountView
-)
+WHO_AM_I = call_for("account.show", "/api/v1/account", OwnAccount, AccountView)

@@ -63,6 +63,13 @@ class RegistryCall(msgspec.Struct, Generic[Req, Ans], frozen=True, kw_only=True)
         return tuple(part.strip("{}") for part in parts)
 
 
+def call_for(
+    name: str, path: str, request: type[Req], answer: type[Ans], method: str = "GET", **body: str
+) -> RegistryCall[Req, Ans]:
+    """Declare a call with what it sends and gets."""
+    return RegistryCall(name=name, path=path, request=request, answer=answer, method=method, **body)
+
+
 def camel(value: object) -> Any:
     """Plain data in which the fields of structs have camelCase names; keys of mappings stay as they are."""
     if isinstance(value, msgspec.Struct):

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import RegistryCall, Wire
+from vskill_client.wire.base import Wire, call_for
 from vskill_client.wire.submissions import SUBMISSIONS, SubmissionRequest
 
 
@@ -87,10 +87,6 @@ class FindingsAnswer(Wire, frozen=True):
     capabilities: tuple[CapabilityView, ...] | None
 
 
-FINDINGS: RegistryCall[RunFindings, FindingsAnswer] = RegistryCall(
-    name="submission.findings",
-    method="GET",
-    path=f"{SUBMISSIONS}/{{submission_id}}/findings",
-    request=RunFindings,
-    answer=FindingsAnswer,
+FINDINGS = call_for(
+    "submission.findings", f"{SUBMISSIONS}/{{submission_id}}/findings", RunFindings, FindingsAnswer
 )

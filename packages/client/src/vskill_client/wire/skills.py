@@ -7,10 +7,10 @@ import msgspec
 from vskill_client.wire.base import (
     PLAIN,
     ActionRequest,
-    RegistryCall,
     SkillName,
     VersionNumber,
     Wire,
+    call_for,
 )
 
 SKILLS = "/api/v1/skills"
@@ -225,35 +225,13 @@ class ReadRevocationList(ActionRequest, frozen=True, kw_only=True):
     namespace: ListNamespace | None = None
 
 
-SEARCH_SKILLS: RegistryCall[SearchSkills, SearchAnswer] = RegistryCall(
-    name="skill.search", method="GET", path=f"{SKILLS}/search", request=SearchSkills, answer=SearchAnswer
+SEARCH_SKILLS = call_for("skill.search", f"{SKILLS}/search", SearchSkills, SearchAnswer)
+SHOW_SKILL = call_for("skill.show", f"{SKILL}/status", SkillRequest, SkillState)
+DOWNLOAD = call_for("skill.download", f"{SKILL}/archive", DownloadVersion, bytes)
+ATTESTATION = call_for(
+    "skill.attestation", f"{SKILL}/versions/{{version}}/attestation", AttestedVersion, bytes
 )
-SHOW_SKILL: RegistryCall[SkillRequest, SkillState] = RegistryCall(
-    name="skill.show", method="GET", path=f"{SKILL}/status", request=SkillRequest, answer=SkillState
-)
-DOWNLOAD: RegistryCall[DownloadVersion, bytes] = RegistryCall(
-    name="skill.download", method="GET", path=f"{SKILL}/archive", request=DownloadVersion, answer=bytes
-)
-ATTESTATION: RegistryCall[AttestedVersion, bytes] = RegistryCall(
-    name="skill.attestation",
-    method="GET",
-    path=f"{SKILL}/versions/{{version}}/attestation",
-    request=AttestedVersion,
-    answer=bytes,
-)
-KEYS: RegistryCall[KeysRequest, KeySet] = RegistryCall(
-    name="keys.list", method="GET", path="/.well-known/vskill-keys.json", request=KeysRequest, answer=KeySet
-)
-COUNT_INSTALL: RegistryCall[SkillRequest, InstallAnswer] = RegistryCall(
-    name="skill.count_install", path=f"{SKILL}/installs", request=SkillRequest, answer=InstallAnswer
-)
-LOCK: RegistryCall[LockSkills, LockFile] = RegistryCall(
-    name="skill.lock", method="GET", path="/api/v1/lock", request=LockSkills, answer=LockFile
-)
-READ_LIST: RegistryCall[ReadRevocationList, bytes] = RegistryCall(
-    name="revocation.list",
-    method="GET",
-    path="/.well-known/vskill-revocations.json",
-    request=ReadRevocationList,
-    answer=bytes,
-)
+KEYS = call_for("keys.list", "/.well-known/vskill-keys.json", KeysRequest, KeySet)
+COUNT_INSTALL = call_for("skill.count_install", f"{SKILL}/installs", SkillRequest, InstallAnswer, "POST")
+LOCK = call_for("skill.lock", "/api/v1/lock", LockSkills, LockFile)
+READ_LIST = call_for("revocation.list", "/.well-known/vskill-revocations.json", ReadRevocationList, bytes)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, RegistryCall, SubmissionId, Wire
+from vskill_client.wire.base import ActionRequest, SubmissionId, Wire, call_for
 
 SUBMISSIONS = "/api/v1/submissions"
 
@@ -291,35 +291,16 @@ class RunsAnswer(Wire, frozen=True):
     runs: tuple[SubmissionView, ...]
 
 
-SUBMIT: RegistryCall[SubmitSkill, PlaceOutcome] = RegistryCall(
-    name="submission.submit", path=SUBMISSIONS, request=SubmitSkill, answer=PlaceOutcome
-)
-UPLOAD: RegistryCall[UploadSkill, PlaceOutcome] = RegistryCall(
-    name="submission.upload",
-    path=f"{SUBMISSIONS}/upload",
-    request=UploadSkill,
-    answer=PlaceOutcome,
+SUBMIT = call_for("submission.submit", SUBMISSIONS, SubmitSkill, PlaceOutcome, "POST")
+UPLOAD = call_for(
+    "submission.upload",
+    f"{SUBMISSIONS}/upload",
+    UploadSkill,
+    PlaceOutcome,
+    "POST",
     body_field="archive",
     body_media="application/zip",
 )
-SHOW: RegistryCall[SubmissionRequest, SubmissionView] = RegistryCall(
-    name="submission.show",
-    method="GET",
-    path=f"{SUBMISSIONS}/{{submission_id}}",
-    request=SubmissionRequest,
-    answer=SubmissionView,
-)
-RUNS: RegistryCall[SubmissionRuns, RunsAnswer] = RegistryCall(
-    name="submission.runs",
-    method="GET",
-    path=f"{SUBMISSIONS}/{{submission_id}}/runs",
-    request=SubmissionRuns,
-    answer=RunsAnswer,
-)
-STATS: RegistryCall[AllSubmissions, StatsView] = RegistryCall(
-    name="submission.stats",
-    method="GET",
-    path=f"{SUBMISSIONS}/stats",
-    request=AllSubmissions,
-    answer=StatsView,
-)
+SHOW = call_for("submission.show", f"{SUBMISSIONS}/{{submission_id}}", SubmissionRequest, SubmissionView)
+RUNS = call_for("submission.runs", f"{SUBMISSIONS}/{{submission_id}}/runs", SubmissionRuns, RunsAnswer)
+STATS = call_for("submission.stats", f"{SUBMISSIONS}/stats", AllSubmissions, StatsView)
