@@ -37,7 +37,7 @@ def commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Command
             yield f"{path} {name}", command
 
 
-COMMANDS = dict(found for name, group in GROUPS.items() for found in commands(group, name))
+COMMANDS = dict(found for name in sorted(GROUPS) for found in commands(GROUPS[name], name))
 
 
 def make_up(kind: inspect.Type, name: str, items: int) -> Any:

@@ -5,23 +5,16 @@
 
 import os
 from collections.abc import Callable
+from itertools import chain
 
 import click
 from click.shell_completion import CompletionItem
 
-from vskill_client.connect import connect_client, git_credential
 from vskill_client.group import PlatformGroup
-from vskill_client.install import install
-from vskill_client.lock import lock
-from vskill_client.login import login, logout, whoami
-from vskill_client.search import search
-from vskill_client.status import status
-from vskill_client.submit import submit
-from vskill_client.verify import verify
+from vskill_client.main import COMMANDS as CLIENT_COMMANDS
 from vskill_platform import __version__
 from vskill_platform.cli.completion import completion, offer
 from vskill_platform.cli.connection import connect
-from vskill_platform.cli.destination import PROGRAM, refuse_elsewhere
 from vskill_platform.cli.groups import GROUPS
 from vskill_platform.cli.operation.backup import backup, restore
 from vskill_platform.cli.operation.demo import demo
@@ -29,7 +22,7 @@ from vskill_platform.cli.operation.doctor import doctor
 from vskill_platform.cli.operation.keys import keys
 from vskill_platform.cli.operation.migrate import migrate
 from vskill_platform.cli.operation.serve import schedule, serve, worker
-from vskill_platform.cli.process import keep_files_private
+from vskill_platform.cli.process import PROGRAM, keep_files_private, refuse_elsewhere
 from vskill_platform.cli.submissions.scan import scan
 from vskill_platform.cli.verdicts.judge import judge
 
@@ -38,35 +31,22 @@ SERVER = "On the server's machine"
 #: Every command, by who needs it, as `--help` lists them.
 SECTIONS = {
     "For everybody": (
-        *(search, install, lock, verify, submit, status),
-        *(GROUPS[name] for name in ("submission", "skill", "owner", "namespace")),
-        *(login, logout, whoami),
-        *(GROUPS[name] for name in ("account", "notification", "watch")),
-        *(connect_client, git_credential, scan, completion),
+        *("search", "install", "lock", "verify", "submit", "status"),
+        *("submission", "skill", "owner", "namespace"),
+        *("login", "logout", "whoami", "account", "notification", "watch"),
+        *("connect", "git-credential", "scan", "completion"),
     ),
-    "For reviewers and admins": tuple(
-        GROUPS[name]
-        for name in (
-            *(
-                "review",
-                "block",
-                "report",
-                "queue",
-                "repo",
-                "audit",
-                "collection",
-                "webhook",
-                "admin",
-                "token",
-            ),
-            *("access", "team", "content"),
-        )
+    "For reviewers and admins": (
+        *("review", "block", "report", "queue", "repo", "audit", "collection", "webhook", "admin", "token"),
+        *("access", "team", "content"),
     ),
-    SERVER: (serve, worker, schedule, keys, doctor, judge, backup, restore, migrate, demo),
+    SERVER: (
+        *("serve", "worker", "schedule", "keys", "doctor", "judge", "backup", "restore", "migrate", "demo"),
+    ),
 }
 #: Commands whose files are a person's own, to be shared as the person's umask says. What others create is the
 #: registry's.
-FOR_PEOPLE = (install, scan, connect_client)
+FOR_PEOPLE = ("install", "scan", "connect")
 
 
 class SectionedGroup(PlatformGroup):
@@ -75,8 +55,8 @@ class SectionedGroup(PlatformGroup):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(len(name) for name in self.list_commands(ctx))
         limit = formatter.width - width - 6
-        for title, commands in SECTIONS.items():
-            rows = [(str(one.name).ljust(width), one.get_short_help_str(limit)) for one in commands]
+        for title, names in SECTIONS.items():
+            rows = [(name.ljust(width), self.commands[name].get_short_help_str(limit)) for name in names]
             with formatter.section(title):
                 formatter.write_dl(rows)
 
@@ -105,17 +85,24 @@ def cli(ctx: click.Context, *, debug: bool, registry: str, account: str | None) 
     """
     del debug  # read by PlatformGroup
     begin: Callable[[], None] | None = ctx.obj
-    if begin is not None and ctx.invoked_subcommand not in {one.name for one in FOR_PEOPLE}:
+    if begin is not None and ctx.invoked_subcommand not in FOR_PEOPLE:
         begin()
-    if ctx.invoked_subcommand in {one.name for one in SECTIONS[SERVER]}:
+    if ctx.invoked_subcommand in SECTIONS[SERVER]:
         # The environment may name a registry for other commands; what the command line names would be ignored.
         refuse_elsewhere(registry, account)
     else:
         ctx.obj = connect(registry, account)
 
 
-for command in (one for commands in SECTIONS.values() for one in commands):
-    cli.add_command(command)
+_COMMANDS = {
+    str(command.name): command
+    for command in (
+        *(*CLIENT_COMMANDS, *GROUPS.values(), scan, completion),
+        *(serve, worker, schedule, keys, doctor, judge, backup, restore, migrate, demo),
+    )
+}
+for listed in chain(*SECTIONS.values()):
+    cli.add_command(_COMMANDS[listed])
 
 
 def _open_standard_descriptors() -> None:

@@ -1,7 +1,8 @@
 """Commands made from actions: parts of the path become arguments, the other fields options, and `#:` lines their help.
-A renderer prints the answer; `--json` prints it as the API gives it."""
+`answers` declares how the answer is printed; `--json` prints it as the API gives it."""
 
 import enum
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -15,61 +16,60 @@ from vskill_client.group import complete
 from vskill_client.output import print_json
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.wire import field_texts
+from vskill_platform.cli.answers import Part, show_answer, show_rest
 
-Show = Callable[[Any], None]
+#: What the command line gives, by field.
+Given = dict[str, Any]
+#: Asks the registry for what the command line did not give.
+Fill = Callable[[Caller, Given], Awaitable[Given]]
 #: How a shell completes an argument, by its field.
 _COMPLETED = {"submission_id": complete, "skill": complete}
-#: Tells what would change, before that is confirmed. What it returns is added to the request.
-Foretell = Callable[[Caller, dict[str, Any]], Awaitable[dict[str, Any]]]
-
-#: Completes what the command line did not give, by asking the registry first.
-Fill = Callable[[Caller, dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
-class ForetoldQuestion(msgspec.Struct, frozen=True):
-    """What is asked before anything is done, and what is told before that."""
+def _says_yes(given: Given) -> bool:
+    return bool(given.pop("yes"))
 
-    question: str
-    foretell: Foretell
-    #: Whether the command line says enough; None: `--yes` does.
-    answered: Callable[[dict[str, Any]], bool] | None = None
+
+class CommandQuestion(msgspec.Struct, frozen=True):
+    """What is asked before anything is done."""
+
+    text: str
+    #: Tells what would change before that; what it returns is added to the request.
+    foretell: Fill | None = None
+    #: Whether the command line says enough.
+    answered: Callable[[Given], bool] = _says_yes
+
+    def ask(self, given: Given) -> Given:
+        foretell = self.foretell
+        told = {} if foretell is None else run_with_caller(lambda caller: foretell(caller, given))
+        click.confirm(self.text, abort=True)
+        return told
 
 
 def command_for(
     action: Action[Any, Any],
-    show: Show,
-    *,
+    *shown: Part,
     arguments: tuple[str, ...] = (),
-    fill: Fill | None = None,
     optional: tuple[str, ...] = (),
     metavars: Mapping[str, str] = MappingProxyType({}),
-    about: str = "",
-    confirm: str | ForetoldQuestion = "",
     options: Mapping[str, click.Option] = MappingProxyType({}),
+    about: str = "",
+    confirm: CommandQuestion | None = None,
+    fill: Fill | None = None,
+    fails: Callable[[Any], bool] | None = None,
 ) -> click.Command:
-    """The command of an action. `arguments` are given by position beside the parts of the path; `optional` fields are
-    completed by `fill` or `confirm`; `metavars` name arguments in the help, and `about` explains them; `confirm` is
-    asked before anything is done. `options` are fields that the command line writes in a way of its own. The
-    command's callback gives the answer back."""
-    wire = dict(zip(action.request.__struct_fields__, action.request.__struct_encode_fields__, strict=True))
-    texts = field_texts(action.request)
-    by_position = (*action.path_fields, *arguments)
-    params: list[click.Parameter] = [
-        options[field.name]
-        if field.name in options
-        else _argument(field, metavars.get(field.name))
-        if field.name in by_position
-        else _option(field, texts.get(wire[field.name], ""), optional=field.name in optional)
-        for field in sorted(msgspec.structs.fields(action.request), key=_position(by_position))
-    ]
+    """The command of an action, which prints what is `shown` of the answer. `arguments` are given by position beside
+    the parts of the path; `optional` fields are completed by `fill` or `confirm`; `metavars` name arguments in the
+    help, and `about` explains them. `options` are fields that the command line writes in a way of its own. Where an
+    answer `fails`, the exit code is 1."""
+    params = _params(action, (*action.path_fields, *arguments), optional, metavars, options)
     params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON instead of text."))
-    answered = confirm.answered if isinstance(confirm, ForetoldQuestion) else None
-    if confirm and answered is None:
+    if confirm is not None and confirm.answered is _says_yes:
         params.append(click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation."))
 
-    def callback(*, as_json: bool, yes: bool = True, **given: Any) -> Any:
-        if not (yes if answered is None else answered(given)):
-            given |= _ask(confirm, given)
+    def callback(*, as_json: bool, **given: Any) -> None:
+        if confirm is not None and not confirm.answered(given):
+            given |= confirm.ask(given)
 
         async def act(caller: Caller) -> Any:
             values = given if fill is None else await fill(caller, given)
@@ -79,25 +79,34 @@ def command_for(
         if as_json:
             print_json(answer)
         else:
-            show(answer)
-        return answer
+            show_answer(answer, *shown)
+            show_rest(answer)
+        if fails is not None and fails(answer):
+            sys.exit(1)
 
     help_text = "\n\n".join(filter(None, (f"{action.summary}.", action.about, about)))
     return click.Command(action.command.split()[-1], callback=callback, params=params, help=help_text)
 
 
-def _ask(confirm: str | ForetoldQuestion, given: dict[str, Any]) -> dict[str, Any]:
-    if not isinstance(confirm, ForetoldQuestion):
-        click.confirm(confirm, abort=True)
-        return {}
-    told = run_with_caller(lambda caller: confirm.foretell(caller, given))
-    click.confirm(confirm.question, abort=True)
-    return told
-
-
-def _position(by_position: tuple[str, ...]) -> Callable[[Any], int]:
+def _params(
+    action: Action[Any, Any],
+    by_position: tuple[str, ...],
+    optional: tuple[str, ...],
+    metavars: Mapping[str, str],
+    options: Mapping[str, click.Option],
+) -> list[click.Parameter]:
     """Arguments in their order, then the options as declared."""
-    return lambda field: by_position.index(field.name) if field.name in by_position else len(by_position)
+    wire = dict(zip(action.request.__struct_fields__, action.request.__struct_encode_fields__, strict=True))
+    texts = field_texts(action.request)
+    fields = {field.name: field for field in msgspec.structs.fields(action.request)}
+    return [
+        options[name]
+        if name in options
+        else _argument(fields[name], metavars.get(name))
+        if name in by_position
+        else _option(fields[name], texts.get(wire[name], ""), optional=name in optional)
+        for name in dict.fromkeys((*by_position, *fields))
+    ]
 
 
 def _argument(field: Any, metavar: str | None) -> click.Argument:
@@ -139,17 +148,18 @@ def _option(field: Any, text: str, *, optional: bool) -> click.Option:
 
 def _click_type(info: inspect.Type) -> tuple[Any, bool]:
     """What click takes for a field of this type, and whether it may be given more than once."""
-    if isinstance(info, inspect.UnionType):
-        inner = [one for one in info.types if not isinstance(one, inspect.NoneType)]
-        return _click_type(inner[0])
-    if isinstance(info, inspect.VarTupleType | inspect.ListType | inspect.SetType | inspect.FrozenSetType):
-        return _click_type(info.item_type)[0], True
-    if isinstance(info, inspect.EnumType):
-        return click.Choice([str(one.value) for one in info.cls]), False
-    if isinstance(info, inspect.LiteralType):
-        return click.Choice([str(one) for one in info.values]), False
-    if isinstance(info, inspect.BoolType):
-        return click.BOOL, False
-    if isinstance(info, inspect.IntType):
-        return click.IntRange(info.ge, info.le), False
-    return click.STRING, False
+    match info:
+        case inspect.UnionType(types=types):
+            return _click_type(next(one for one in types if not isinstance(one, inspect.NoneType)))
+        case inspect.VarTupleType(item_type=item):
+            return _click_type(item)[0], True
+        case inspect.EnumType(cls=enumeration):
+            return click.Choice([str(one.value) for one in enumeration]), False
+        case inspect.LiteralType(values=values):
+            return click.Choice([str(one) for one in values]), False
+        case inspect.BoolType():
+            return click.BOOL, False
+        case inspect.IntType(ge=least, le=most):
+            return click.IntRange(least, most), False
+        case _:
+            return click.STRING, False

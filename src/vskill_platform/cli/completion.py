@@ -7,6 +7,7 @@ from click.shell_completion import CompletionItem
 
 from vskill_client.registries import remote_variables
 from vskill_core.errors import PlatformError
+from vskill_platform.cli.connection import LocalDestination
 
 #: Submissions that a shell offers, the latest first.
 MOST_OFFERED = 50
@@ -33,34 +34,21 @@ def offer(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[C
     cannot be read."""
     if ctx.find_root().params.get("registry") or remote_variables().registry:
         return []
+    offered: list[tuple[str, str]] = []
     with suppress(PlatformError, OSError):
-        return _local_ids(incomplete) if param.name == "submission_id" else _local_names(incomplete)
-    return []
+        offered = _submissions() if param.name == "submission_id" else _skills()
+    return [CompletionItem(name, help=text) for name, text in offered if name.startswith(incomplete)]
 
 
-def _local_names(incomplete: str) -> list[CompletionItem]:
-    from vskill_platform.actions.principal import OPERATOR
+def _skills() -> list[tuple[str, str]]:
     from vskill_platform.actions.skills.catalogue import LIST_SKILLS, ListSkills
-    from vskill_platform.cli.process import run_in_env
-    from vskill_platform.worker_context import require_env
 
-    found = run_in_env(lambda: LIST_SKILLS(require_env(), OPERATOR, ListSkills(limit=100)))
-    return [
-        CompletionItem(one.name, help=one.description[:80])
-        for one in found.skills
-        if one.name.startswith(incomplete)
-    ]
+    listed = LocalDestination().run(lambda caller: caller.call(LIST_SKILLS, ListSkills(limit=100)))
+    return [(skill.name, skill.description[:80]) for skill in listed.skills]
 
 
-def _local_ids(incomplete: str) -> list[CompletionItem]:
-    from vskill_platform.actions.principal import OPERATOR
+def _submissions() -> list[tuple[str, str]]:
     from vskill_platform.actions.submissions.submission_lists import LIST, ListSubmissions
-    from vskill_platform.cli.process import run_in_env
-    from vskill_platform.worker_context import require_env
 
-    page = run_in_env(lambda: LIST(require_env(), OPERATOR, ListSubmissions(limit=MOST_OFFERED)))
-    return [
-        CompletionItem(card.id, help=f"{card.skill_name}, {card.state}")
-        for card in page.submissions
-        if card.id.startswith(incomplete)
-    ]
+    listed = LocalDestination().run(lambda caller: caller.call(LIST, ListSubmissions(limit=MOST_OFFERED)))
+    return [(card.id, f"{card.skill_name}, {card.state}") for card in listed.submissions]

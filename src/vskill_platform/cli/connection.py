@@ -4,11 +4,10 @@ signed in to last."""
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from vskill_client.destination import Caller, Destination, RemoteDestination
-from vskill_client.registries import check_address, read_tokens, remote_variables
+from vskill_client.destination import Caller, Destination, find_destination
 from vskill_core.errors import InvalidInput
-from vskill_platform.cli.destination import PROGRAM, OnThisMachine
-from vskill_platform.cli.process import open_env_and_run
+from vskill_platform.cli.process import PROGRAM, open_env_and_run
+from vskill_platform.settings import has_own_store, keys_folder, process_settings
 
 if TYPE_CHECKING:
     from vskill_core.signing_keys import PublicKey
@@ -16,8 +15,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class LocalDestination(OnThisMachine):
+class LocalDestination(Destination):
     """Acts on the registry of this machine, by its actions in this process."""
+
+    program = PROGRAM
+
+    def __init__(self, account: str | None = None) -> None:
+        self.account, self.has_own_store = account, has_own_store()
 
     def run(self, work: Callable[[Caller], Awaitable[T]]) -> T:
         # Loaded before the loop runs: an import reads files.
@@ -30,34 +34,20 @@ class LocalDestination(OnThisMachine):
 
     def own_keys(self) -> "tuple[PublicKey, ...]":
         from vskill_core.signing_keys import read_public_folder
-        from vskill_platform.settings import keys_folder, process_settings
 
         folder = keys_folder(process_settings())
-        found = read_public_folder(folder)
-        if not found:
+        public = read_public_folder(folder)
+        if not public:
             message = f"There is no public key in {folder}."
             raise InvalidInput(message, field="--keys", fix="say whom to trust by --keys or --key")
-        return found
+        return public
 
 
 def connect(registry: str, account: str | None) -> Destination:
-    """What the command line names, or the environment, or where this machine has no store, the last `login`; the token
-    is the environment's, or the one that `login` kept."""
-    from vskill_platform.settings import has_own_store
-
-    named, own = remote_variables(), has_own_store()
-    address = registry or named.registry
-    if not address and account is None and not own:
-        address = next(reversed(read_tokens(named.folder)), "")
-    if not address:
-        return LocalDestination(account, has_own_store=own)
-    if account is not None:
-        fix = "leave out --as, or --registry"
-        raise InvalidInput(
-            "--as works only on the server's machine; a remote registry knows you by your token.",
-            field="--as",
-            fix=fix,
-        )
-    address = check_address(address)
-    token = named.token or read_tokens(named.folder).get(address)
-    return RemoteDestination(address, token, PROGRAM, has_own_store=own)
+    """This machine, or the registry that is meant instead."""
+    here = LocalDestination(account)
+    meant = find_destination(registry, here)
+    if account is not None and meant is not here:
+        message = "--as works only on the server's machine; a remote registry knows you by your token."
+        raise InvalidInput(message, field="--as", fix="leave out --as, or --registry")
+    return meant

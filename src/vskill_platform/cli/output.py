@@ -1,27 +1,8 @@
-"""What the registry's own commands print beside tables and JSON (`vskill_client.output`): panels, times and
-durations."""
-
-import sys
-from typing import IO
+"""Times and durations, as people read and write them."""
 
 import click
-from rich.console import Console
 
 from vskill_client.output import UNKNOWN
-
-#: Of what goes to a file or a pipe: wider than any line, so that nothing is cut or folded.
-PIPE_WIDTH = 100_000
-
-
-def console(file: IO[str] | None = None) -> Console:
-    """What prints panels and reports, to stdout unless told otherwise."""
-    out = sys.stdout if file is None else file
-    return Console(file=out, width=None if out.isatty() else PIPE_WIDTH, highlight=False)
-
-
-def show_text_time(text: str | None) -> str:
-    """A time that the API wrote, for people."""
-    return UNKNOWN if text is None else text.replace("T", " ")
 
 
 def show_duration(ms: int | None) -> str:

@@ -1,4 +1,4 @@
-"""A process's event loop, its signals and its tuning: what every long-running role has in common."""
+"""What roles and commands of this machine have in common: the event loop, signals, the environment of the settings."""
 
 import asyncio
 import os
@@ -6,19 +6,19 @@ import signal
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import click
 import msgspec
 
-from vskill_platform.cli.destination import require_this_machine
-
-if TYPE_CHECKING:
-    from vskill_platform.settings import Settings
+from vskill_client.destination import Destination
+from vskill_core.errors import InvalidInput, InvalidSettings
+from vskill_platform.settings import DEFAULT_STORE, Settings, has_own_store, process_settings
 
 T = TypeVar("T")
 
-#: Who acts, in histories and in the audit: whoever can run a command here.
-OPERATOR = "admin:command line"
+#: The executable that people type.
+PROGRAM = "vskill-platform"
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -35,22 +35,36 @@ def run_async(main: Coroutine[Any, Any, T]) -> T:
 
 
 def keep_files_private() -> None:
-    """Whatever this process and its children create is for this account alone; what exists stays as it is. Only for the
-    beginning of a process of ours: whoever calls a command in their own process keeps their umask."""
+    """Files that this process and its children create are for this account alone; existing ones stay as they are. Only
+    for the beginning of our own process: a caller that runs a command in its own process keeps its umask."""
     os.umask(os.umask(0o077) | 0o077)
+
+
+def refuse_elsewhere(registry: str, account: str | None) -> None:
+    """Raise InvalidInput where the command line names a registry or an account that the command would not use."""
+    if registry:
+        fix = "leave out --registry and VSKILL_PLATFORM_REGISTRY, and run it on the server's machine"
+        raise InvalidInput("This command works only on the server's machine.", field="--registry", fix=fix)
+    if account is not None:
+        raise InvalidInput("Only the operator can run this command.", field="--as", fix="leave out --as")
+
+
+def _require_this_machine() -> None:
+    """Raise InvalidInput where the command that runs is meant for a registry elsewhere, or for an account."""
+    context = click.get_current_context(silent=True)
+    destination = context.find_object(Destination) if context is not None else None
+    if destination is not None:
+        refuse_elsewhere(destination.registry, destination.account)
 
 
 def run_in_env(work: Callable[[], Awaitable[T]], *, creates: bool = False) -> T:
     """Do the work of a command that only the operator of this machine has, in the environment of the settings."""
-    require_this_machine()
+    _require_this_machine()
     return open_env_and_run(work, creates=creates)
 
 
 def require_own_store() -> None:
     """Raise where a command would make a registry that nobody asked for, and find it empty."""
-    from vskill_core.errors import InvalidInput
-    from vskill_platform.settings import DEFAULT_STORE, has_own_store
-
     if not has_own_store():
         message = f"There is no registry in this folder ({DEFAULT_STORE})."
         fix = (
@@ -65,14 +79,13 @@ def open_env_and_run(work: Callable[[], Awaitable[T]], *, creates: bool = False)
     may find no registry."""
     # Loaded before the loop runs: an import reads files.
     import vskill_platform.bootstrap  # noqa: F401
-    from vskill_platform.settings import process_settings
 
     if not creates:
         require_own_store()
     return run_async(_in_env(process_settings(), work))
 
 
-async def _in_env(settings: "Settings", work: Callable[[], Awaitable[T]]) -> T:
+async def _in_env(settings: Settings, work: Callable[[], Awaitable[T]]) -> T:
     from vskill_platform.bootstrap import env_for
     from vskill_platform.observing.observability import configure_logging
     from vskill_platform.worker_context import run_with_worker_env
@@ -85,20 +98,25 @@ async def _in_env(settings: "Settings", work: Callable[[], Awaitable[T]]) -> T:
         return await run_with_worker_env(env, work)
 
 
-def is_shared(settings: "Settings") -> bool:
+def is_shared(settings: Settings) -> bool:
     """Whether another process sees the same records and content."""
     return "memory:" not in (settings.store, settings.blobs)
 
 
-def check_shared(settings: "Settings") -> None:
+def check_shared(settings: Settings) -> None:
     """A command beside the server needs a store that both can see."""
-    from vskill_core.errors import InvalidSettings
-
     if settings.store == "memory:":
         raise InvalidSettings(
             "VSKILL_STORE is memory:, which no other process can see; set it to sqlite:PATH, or unset it.",
             setting="VSKILL_STORE",
         )
+
+
+def shared_settings() -> Settings:
+    """The settings of a command that works beside the server."""
+    settings = process_settings()
+    check_shared(settings)
+    return settings
 
 
 @contextmanager

@@ -1,30 +1,17 @@
 """Bars on stderr for long work, where somebody watches."""
 
 import sys
-from typing import Self
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import count
+from typing import Self, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from vskill_platform.machine.slots import some_at_a_time
 
-class Advance:
-    """Counts what is done; calling it counts one more."""
-
-    def __init__(self, what: str, total: int) -> None:
-        hidden = total < 2 or not sys.stderr.isatty()
-        columns = (what, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        self._progress = Progress(*columns, console=Console(stderr=True), transient=True, disable=hidden)
-        self._task = self._progress.add_task(what, total=total)
-
-    def __call__(self) -> None:
-        self._progress.advance(self._task)
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+A = TypeVar("A")
+T = TypeVar("T")
 
 
 class Stages:
@@ -47,3 +34,19 @@ class Stages:
 
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
+
+
+async def work_visibly(
+    stage: str, work: Callable[[A], Awaitable[T]], items: Sequence[A], at_once: int
+) -> list[T]:
+    """The results in the order of the items, with a bar where there are several."""
+    done = count(1)
+
+    async def finish(item: A) -> T:
+        result = await work(item)
+        if len(items) > 1:
+            stages(stage, next(done), len(items))
+        return result
+
+    with Stages() as stages:
+        return await some_at_a_time(finish, items, at_once)

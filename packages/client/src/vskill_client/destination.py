@@ -2,6 +2,7 @@
 registry of its own machine, with a destination of its own. A command does not know which one it has."""
 
 import asyncio
+import shlex
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -38,6 +39,8 @@ class Destination:
     #: A registry's address; empty is the registry of this machine.
     registry = ""
     token: str | None = None
+    #: On this machine: act as this account instead of as the operator.
+    account: str | None = None
     #: Whether commands that name no registry act on this machine.
     has_own_store = False
 
@@ -52,23 +55,17 @@ class Destination:
         raise InvalidInput("Nobody is named whose keys count.", field="--keys", fix=fix)
 
     def command_line(self, *words: str) -> str:
-        """A command as a person types it to act on the same registry."""
-        return " ".join((self.program, *(("--registry", self.registry) if self.registry else ()), *words))
+        """A command as a person types it to act on the same registry, as the same account."""
+        there = ("--registry", self.registry) if self.registry else ()
+        return shlex.join((self.program, *there, *(("--as", self.account) if self.account else ()), *words))
 
 
 class RemoteDestination(Destination):
     """Acts on a registry over its JSON API, with a token."""
 
-    def __init__(
-        self,
-        registry: str,
-        token: str | None,
-        program: str = Destination.program,
-        *,
-        has_own_store: bool = False,
-    ) -> None:
-        self.registry, self.token, self.program = registry, token, program
-        self.has_own_store = has_own_store
+    def __init__(self, registry: str, token: str | None, here: Destination) -> None:
+        self.registry, self.token = registry, token
+        self.program, self.has_own_store = here.program, here.has_own_store
 
     def run(self, work: Callable[[Caller], Awaitable[T]]) -> T:
         # Loaded before the loop runs: an import reads files.
@@ -89,15 +86,18 @@ class RemoteDestination(Destination):
                 raise NotSignedIn(message, **{"fix": fix, **error.details}) from error
 
 
-def find_destination(registry: str) -> Destination:
-    """For the registry that the command line names, or the environment, or the last `login`; the token is the
-    environment's, or the one that `login` kept."""
+def find_destination(registry: str, here: Destination) -> Destination:
+    """For the registry that the command line names, or the environment, or where this machine has no store, the last
+    `login`; otherwise `here`. The token is the environment's, or the one that `login` kept."""
     named = remote_variables()
-    address = registry or named.registry or next(reversed(read_tokens(named.folder)), "")
+    tokens = read_tokens(named.folder)
+    address = registry or named.registry
+    if not address and here.account is None and not here.has_own_store:
+        address = next(reversed(tokens), "")
     if not address:
-        return Destination()
+        return here
     address = check_address(address)
-    return RemoteDestination(address, named.token or read_tokens(named.folder).get(address))
+    return RemoteDestination(address, named.token or tokens.get(address), here)
 
 
 def current_destination() -> Destination:

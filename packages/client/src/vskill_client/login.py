@@ -24,9 +24,8 @@ def login(*, registry: str) -> None:
     address = check_address(registry)
     token = _read_token(address)
     destination = current_destination()
-    account = RemoteDestination(address, token, destination.program).run(
-        lambda caller: caller.call(WHO_AM_I, OwnAccount())
-    )
+    there = RemoteDestination(address, token, destination)
+    account = there.run(lambda caller: caller.call(WHO_AM_I, OwnAccount()))
     folder = remote_variables().folder
     others = {other: kept for other, kept in read_tokens(folder).items() if other != address}
     # The last one is where commands act that name none.
@@ -35,8 +34,8 @@ def login(*, registry: str) -> None:
     click.echo(f"Signed in to {address} as {account.account}{scopes}. The token is in {path}.")
     if not destination.has_own_store:
         click.echo(f"Commands without --registry act on {address} from now on.")
-    there = f" --registry {address}" if destination.has_own_store else ""
-    click.echo(f"Try: {destination.program}{there} search WORDS")
+    option = f" --registry {address}" if destination.has_own_store else ""
+    click.echo(f"Try: {destination.program}{option} search WORDS")
 
 
 @click.command()

@@ -37,7 +37,7 @@ def cli(ctx: click.Context, *, debug: bool, registry: str) -> None:
     last.
     """
     del debug  # read by PlatformGroup
-    ctx.obj = find_destination(registry)
+    ctx.obj = find_destination(registry, Destination())
 
 
 def main() -> None:

@@ -48,6 +48,11 @@ def plain(cell: object) -> str:
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
+def show_text_time(text: str | None) -> str:
+    """A time that the API wrote, for people."""
+    return UNKNOWN if text is None else text.replace("T", " ")
+
+
 def bold(text: str, colour: str | None = None) -> str:
     """As a terminal shows it; click takes the style out of what goes to a file or a pipe."""
     return click.style(text, fg=None if "NO_COLOR" in os.environ else colour, bold=True)

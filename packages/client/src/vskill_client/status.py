@@ -4,7 +4,7 @@ import click
 
 from vskill_client.destination import Caller, run_with_caller
 from vskill_client.group import complete
-from vskill_client.output import json_option, print_json, print_table
+from vskill_client.output import json_option, print_json, print_table, show_text_time
 from vskill_client.submit_outcomes import Explanation, explain, print_explanation
 from vskill_client.wire.submissions import (
     SHOW,
@@ -50,7 +50,9 @@ def _show_submission(submission_id: str, *, as_json: bool) -> None:
         return
     print_explanation(explanation)
     print_table(f"\n{view.id}", ("field", "value"), _facts(view))
-    rows = [(event.seq, _time(event.at), event.to, event.actor, event.reason) for event in view.history]
+    rows = [
+        (event.seq, show_text_time(event.at), event.to, event.actor, event.reason) for event in view.history
+    ]
     print_table(f"\nHistory of run {view.run}", ("seq", "at (UTC)", "state", "who", "why"), rows)
 
 
@@ -60,17 +62,13 @@ def _facts(view: SubmissionView) -> list[tuple[str, object]]:
         ("place", view.repo_url),
         ("skill", view.skill_name),
         ("run", view.run),
-        ("submitted", _time(view.created_at)),
+        ("submitted", show_text_time(view.created_at)),
         ("attempts", f"{view.attempts.started} started, {view.attempts.failed} failed"),
         ("waiting for", view.attempts.waiting_for),
         ("claimed by", view.worker),
-        ("next attempt", _time(view.next_attempt_at) if view.next_attempt_at else None),
+        ("next attempt", show_text_time(view.next_attempt_at) if view.next_attempt_at else None),
         ("published as", view.published_skill),
         ("digest", view.digest),
         ("decision", view.decision.reason if view.decision else None),
     ]
     return [(name, value) for name, value in facts if value is not None]
-
-
-def _time(at: str) -> str:
-    return at.replace("T", " ")

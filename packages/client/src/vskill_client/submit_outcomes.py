@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from vskill_client.destination import Caller, current_destination
-from vskill_client.output import bold, plain, print_wrapped
+from vskill_client.output import bold, plain, print_wrapped, show_text_time
 from vskill_client.wire.findings import FINDINGS, FindingView, RunFindings
 from vskill_client.wire.submissions import SubmissionView
 
@@ -109,7 +109,7 @@ def _advice(view: SubmissionView) -> str:
             return f"correct what was found, and {_SUBMIT_AGAIN}. If the finding is wrong: {appeal}."
         case "NEEDS_REVIEW" if view.change_request is not None:
             answer = f"'{destination.command_line('submission', 'answer', view.id)}'"
-            until = view.change_request.until.replace("T", " ")
+            until = show_text_time(view.change_request.until)
             return f"change it and {_SUBMIT_AGAIN}, or answer with {answer}, by {until}."
         case "NEEDS_REVIEW":
             return (

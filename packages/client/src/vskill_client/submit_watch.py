@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import click
 
 from vskill_client.destination import Caller
-from vskill_client.output import StatusLine, plain
+from vskill_client.output import StatusLine, plain, show_text_time
 from vskill_client.submit_outcomes import explain, print_explanation, print_grounds
 from vskill_client.wire.submissions import (
     RUNS,
@@ -94,7 +94,7 @@ class _Watch:
                 self._shown[index] = event.seq
                 if not self._quiet and len(self._records) == 1:
                     status.hide()
-                    click.echo(plain(f"  {event.at.replace('T', ' ')}  {event.to:<15} {event.reason}"))
+                    click.echo(plain(f"  {show_text_time(event.at)}  {event.to:<15} {event.reason}"))
         self._records[index] = record
 
     def _tell_progress(self, status: StatusLine, open_ones: list[SubmissionView]) -> None:

@@ -91,6 +91,19 @@ def verify(
     --keys, those count, and nobody is asked. On the server's machine, without any, a FOLDER is checked against the
     registry there, and an ATTESTATION with the keys in VSKILL_DATA_DIR.
     """
+    _check_usage(target, archive, folder, skill, lock_file, bool(key), bool(keys))
+    given = _given_keys(key, keys)
+    if lock_file is not None:
+        _verify_lock(lock_file, target, given, revocations, offline_ok=offline_ok, as_json=as_json)
+        return
+    is_folder = target.is_dir()
+    found = _check_folder(target, given, skill) if is_folder else _check_file(target, given, archive, folder)
+    _conclude(*found, revocations, offline_ok=offline_ok, as_json=as_json)
+
+
+def _check_usage(
+    target: Path, archive: Path | None, folder: Path | None, skill: str | None, lock: Path | None, *keys: bool
+) -> None:
     is_folder = target.is_dir()
     for problem, is_given in (
         ("give --archive or --folder, not both", archive and folder),
@@ -98,23 +111,19 @@ def verify(
             "--archive and --folder go with an ATTESTATION, not with a FOLDER",
             is_folder and (archive or folder),
         ),
-        ("--skill asks a registry, --key and --keys ask nobody: give one of them", skill and (key or keys)),
-        (
-            "--skill and --lock go with a FOLDER, not with an ATTESTATION",
-            not is_folder and (skill or lock_file),
-        ),
-        ("give --skill or --lock, not both", skill and lock_file),
-        ("give --key or --keys, not both", key and keys),
+        ("--skill asks a registry, --key and --keys ask nobody: give one of them", skill and any(keys)),
+        ("--skill and --lock go with a FOLDER, not with an ATTESTATION", not is_folder and (skill or lock)),
+        ("give --skill or --lock, not both", skill and lock),
+        ("give --key or --keys, not both", all(keys)),
     ):
         if is_given:
             raise click.UsageError(problem)
-    given = _given_keys(key, keys)
-    if lock_file is not None:
-        _verify_lock(lock_file, target, given, revocations, offline_ok=offline_ok, as_json=as_json)
-        return
-    checked, vouched = (
-        _check_folder(target, given, skill) if is_folder else _check_file(target, given, archive, folder)
-    )
+
+
+def _conclude(
+    checked: "Checked", vouched: Vouched, revocations: Path | None, *, offline_ok: bool, as_json: bool
+) -> None:
+    """Raise Blocked where the version was withdrawn; otherwise print what was checked."""
     document = _open_list(revocations, vouched, offline_ok=offline_ok)
     if document is not None:
         _require_current(document, checked)

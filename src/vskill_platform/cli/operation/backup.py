@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from vskill_client.output import json_option, print_json, print_table
-from vskill_platform.cli.process import check_shared, run_async
+from vskill_platform.cli.process import run_async, shared_settings
 
 if TYPE_CHECKING:
     from vskill_platform.installation.backup import BackupManifest
-    from vskill_platform.settings import Settings
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -35,7 +34,7 @@ def backup(*, file: Path, with_keys: bool, verify: bool, as_json: bool) -> None:
     from vskill_platform.cli.progress import Stages
 
     async def work(stages: Stages) -> "BackupManifest":
-        manifest = await keeping.back_up(_settings(), file, with_keys=with_keys, progress=stages)
+        manifest = await keeping.back_up(shared_settings(), file, with_keys=with_keys, progress=stages)
         return await keeping.verify(file, manifest.damaged, stages) if verify else manifest
 
     with Stages() as stages:
@@ -44,7 +43,7 @@ def backup(*, file: Path, with_keys: bool, verify: bool, as_json: bool) -> None:
     if verify and not as_json:
         equal = "its records are equal, its content is not whole" if manifest.damaged else "found equal"
         click.echo(f"Restored into a fresh store: {equal}.")
-    _exit_if_damaged(manifest)
+    sys.exit(1 if manifest.damaged else 0)
 
 
 @click.command()
@@ -60,22 +59,9 @@ def restore(*, file: Path, as_json: bool) -> None:
     from vskill_platform.cli.progress import Stages
 
     with Stages() as stages:
-        manifest = run_async(keeping.restore(_settings(), file, stages))
+        manifest = run_async(keeping.restore(shared_settings(), file, stages))
     _tell(manifest, "restored" if manifest.damaged else "restored and found equal", as_json=as_json)
-    _exit_if_damaged(manifest)
-
-
-def _settings() -> "Settings":
-    from vskill_platform.settings import process_settings
-
-    settings = process_settings()
-    check_shared(settings)
-    return settings
-
-
-def _exit_if_damaged(manifest: "BackupManifest") -> None:
-    if manifest.damaged:
-        sys.exit(1)
+    sys.exit(1 if manifest.damaged else 0)
 
 
 def _tell(manifest: "BackupManifest", done: str, *, as_json: bool) -> None:
@@ -89,5 +75,5 @@ def _tell(manifest: "BackupManifest", done: str, *, as_json: bool) -> None:
     )
     click.echo(f"SHA-256 of the records: {totals.digest}")
     if manifest.damaged:
-        rows = [(one.digest, one.kind, " ".join(one.named_by)) for one in manifest.damaged]
+        rows = [(piece.digest, piece.kind, " ".join(piece.named_by)) for piece in manifest.damaged]
         print_table(f"{len(rows)} pieces of content are not whole", ("content", "is", "named by"), rows)

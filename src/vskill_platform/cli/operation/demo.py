@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from vskill_client.output import json_option, print_json, print_table
-from vskill_platform.cli.output import console
+from vskill_client.output import StatusLine, json_option, print_json, print_table
 from vskill_platform.cli.process import run_in_env
 
 if TYPE_CHECKING:
@@ -35,28 +34,23 @@ def demo(*, as_json: bool) -> None:
     """
     from vskill_platform.installation.demo import TOUR_URL
 
-    results = run_in_env(_load if as_json else _load_visibly, creates=True)
+    views = [_view(one) for one in run_in_env(lambda: _load(quiet=as_json), creates=True)]
     if as_json:
-        print_json([_view(one) for one in results])
+        print_json(views)
         return
-    rows = [_row(one) for one in results]
+    rows = [
+        (f"{view.repo_url.split('/')[-2]}/{view.skill}", view.state or "not submitted", view.reason)
+        for view in views
+    ]
     print_table(f"{len(rows)} examples", ("skill", "state", "why"), rows)
     click.echo(f"\nNow submit some yourself: vskill-platform submit {TOUR_URL} --watch")
 
 
-async def _load_visibly() -> "list[Loaded]":
-    """Load the examples with a progress indicator if the output is a terminal."""
-    out = console()
-    if not out.is_terminal:
-        return await _load()
-    with out.status("submitting the examples"):
-        return await _load()
-
-
-async def _load() -> "list[Loaded]":
+async def _load(*, quiet: bool) -> "list[Loaded]":
     from vskill_platform.installation.demo import read_examples, submit_examples
 
-    await _while_working(submit_examples)
+    with StatusLine("submitting the examples", quiet=quiet):
+        await _while_working(submit_examples)
     return await read_examples()
 
 
@@ -74,18 +68,12 @@ async def _while_working(work: Callable[[], Awaitable[None]]) -> None:
         await consumer
 
 
-def _view(one: "Loaded") -> ExampleView:
-    record = one.submission
+def _view(example: "Loaded") -> ExampleView:
+    record = example.submission
     return ExampleView(
-        one.repo_url,
-        one.skill,
+        example.repo_url,
+        example.skill,
         record.state.value if record else None,
         record.history[-1].reason if record else "not submitted",
         record.id if record else None,
     )
-
-
-def _row(one: "Loaded") -> tuple[str, str, str]:
-    view = _view(one)
-    owner = view.repo_url.split("/")[-2]
-    return f"{owner}/{view.skill}", view.state or "not submitted", view.reason

@@ -8,13 +8,13 @@ import click
 import msgspec
 
 from vskill_client.output import json_option, print_json, print_table
+from vskill_core.errors import PlatformError, Shortage, Unsupported
 from vskill_platform.cli.process import run_async
 from vskill_platform.ledger.clock import MAX_SKEW_MS
+from vskill_platform.settings import Settings, process_settings, shown_location
 
 if TYPE_CHECKING:
-    from vskill_core.errors import Shortage
     from vskill_platform.env import Env
-    from vskill_platform.settings import Settings
     from vskill_platform.upkeep.scrub import CheckedPiece
 
 #: How long one check may take.
@@ -61,10 +61,8 @@ def doctor(*, all_content: bool, as_json: bool) -> None:
 
 async def _examine(content_within_s: float | None) -> list[Check]:
     """In the order in which things depend on each other; what could not be opened ends the list."""
-    from vskill_core.errors import PlatformError
     from vskill_platform.bootstrap import env_for
     from vskill_platform.observing.observability import configure_logging
-    from vskill_platform.settings import process_settings
 
     checks: list[Check] = []
     stage = "settings"
@@ -82,9 +80,8 @@ async def _examine(content_within_s: float | None) -> list[Check]:
     return checks
 
 
-async def _check_opening(settings: "Settings", env: "Env") -> str:
+async def _check_opening(settings: Settings, env: "Env") -> str:
     from vskill_platform.bootstrap import schema_version
-    from vskill_platform.settings import shown_location
 
     version = await asyncio.to_thread(schema_version, settings)
     schema = f" (schema version {version})" if version is not None else ""
@@ -124,10 +121,8 @@ async def _look(env: "Env", content_within_s: float | None) -> AsyncIterator[Che
         yield await asyncio.to_thread(_required_analyser, name, env.settings)
 
 
-def _check_registry_name(settings: "Settings") -> Check:
+def _check_registry_name(settings: Settings) -> Check:
     """Clients refuse a second marketplace of one name, and Codex loses one that is renamed."""
-    from vskill_platform.settings import Settings
-
     is_default = settings.registry_name == Settings().registry_name
     if not (is_default and settings.public_url):
         return Check("marketplace name", ok=True, detail=settings.registry_name)
@@ -176,7 +171,7 @@ def _problem(piece: "CheckedPiece") -> str:
     return "" if piece.is_read else "not readable"
 
 
-def _disks(settings: "Settings") -> Check:
+def _disks(settings: Settings) -> Check:
     """Whether there is room for a while."""
     from vskill_platform.machine.disk_space import filling, look_at_disks
 
@@ -185,7 +180,7 @@ def _disks(settings: "Settings") -> Check:
     return Check("disks", ok=not filling(spaces, settings), detail=detail or "nothing is kept on a disk")
 
 
-def _required_analyser(name: str, settings: "Settings") -> Check:
+def _required_analyser(name: str, settings: Settings) -> Check:
     """Whether one whose report is required can run here; a remote one is not asked."""
     from vskill_platform.external_scan.contract import find_program
     from vskill_platform.external_scan.dispatch import remote_secrets
@@ -195,7 +190,7 @@ def _required_analyser(name: str, settings: "Settings") -> Check:
     return Check(f"analyser {name}", ok=where is not None, detail=where or missing)
 
 
-def _needs(name: str, lack: "Shortage | None") -> Check:
+def _needs(name: str, lack: Shortage | None) -> Check:
     return Check(name, ok=lack is None, detail=lack.message if lack else "yes")
 
 
@@ -220,7 +215,6 @@ async def _check_sign_in(env: "Env") -> Check:
 
 def _git() -> Check:
     """Whether repositories can be fetched, and with what."""
-    from vskill_core.errors import Unsupported
     from vskill_platform.sources.command import check_git, find_git
 
     try:
@@ -232,8 +226,6 @@ def _git() -> Check:
 
 async def check(name: str, work: Awaitable[object], within_s: float = CHECK_WITHIN_S) -> Check:
     """Whether the work succeeds in time, and if not, why."""
-    from vskill_core.errors import PlatformError
-
     try:
         async with asyncio.timeout(within_s):
             await work

@@ -7,7 +7,7 @@ import msgspec
 
 from vskill_client.group import PlatformGroup
 from vskill_client.output import json_option, print_json, print_table
-from vskill_platform.cli.process import require_own_store, run_async
+from vskill_platform.cli.process import require_own_store, run_async, shared_settings
 
 if TYPE_CHECKING:
     from vskill_platform.signing.key_ring import KeyRing
@@ -32,19 +32,19 @@ def list_keys(*, as_json: bool) -> None:
     """List the public keys in the data folder, the one that signs first."""
 
     async def work() -> list[KeyView]:
-        found = await (await _open_ring()).public_keys()
+        public = await (await _open_ring()).public_keys()
         return [
             KeyView(key.key_id, "retired" if number else "active", key.pem)
-            for number, key in enumerate(found)
+            for number, key in enumerate(public)
         ]
 
     require_own_store()
-    found = run_async(work())
+    views = run_async(work())
     if as_json:
-        print_json(found)
+        print_json(views)
         return
-    rows = [(one.key_id, one.status, "".join(one.pem.splitlines()[1:-1])) for one in found]
-    print_table(f"{len(found)} keys", ("key id", "status", "public key (DER, base64)"), rows)
+    rows = [(key.key_id, key.status, "".join(key.pem.splitlines()[1:-1])) for key in views]
+    print_table(f"{len(rows)} keys", ("key id", "status", "public key (DER, base64)"), rows)
 
 
 @keys.command("rotate")
@@ -66,9 +66,5 @@ def rotate() -> None:
 
 async def _open_ring() -> "KeyRing":
     from vskill_platform.bootstrap import open_keys
-    from vskill_platform.cli.process import check_shared
-    from vskill_platform.settings import process_settings
 
-    settings = process_settings()
-    check_shared(settings)
-    return await open_keys(settings)
+    return await open_keys(shared_settings())

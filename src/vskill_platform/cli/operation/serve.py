@@ -12,9 +12,15 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 import click
 import msgspec
 
+from vskill_client.output import plain
+from vskill_platform.cli.process import check_shared, ending_all, is_shared, run_async, stop_on_signals
+from vskill_platform.settings import Settings, keep_temporary_files_in, process_settings, shown_location
+
 if TYPE_CHECKING:
     from vskill_platform.env import Env
-    from vskill_platform.settings import Settings
+
+#: Of what goes to a file or a pipe: wider than any line, so that nothing is folded.
+PIPE_WIDTH = 100_000
 
 
 class Roles(msgspec.Struct, frozen=True):
@@ -58,15 +64,12 @@ def schedule() -> None:
 
 
 def _run_roles(roles: Roles, host: str | None = None, port: int | None = None) -> None:
-    from vskill_platform.cli.process import check_shared, run_async
-    from vskill_platform.settings import keep_temporary_files_in, process_settings
-
     settings = process_settings()
     settings = msgspec.structs.replace(
         settings,
         host=settings.host if host is None else host,
         port=settings.port if port is None else port,
-        # Whoever tries the examples on this machine is not counted.
+        # Requests of somebody who tries the examples on this machine are not counted.
         rate_limits="remote" if roles.demo and settings.rate_limits == "on" else settings.rate_limits,
     )
     if not (roles.web and roles.work):
@@ -76,10 +79,9 @@ def _run_roles(roles: Roles, host: str | None = None, port: int | None = None) -
     run_async(_until_stopped(settings, roles))
 
 
-async def _until_stopped(settings: "Settings", roles: Roles) -> None:
+async def _until_stopped(settings: Settings, roles: Roles) -> None:
     """Open, announce, run every role until a signal or a role's own end, then close in reverse order."""
     from vskill_platform.bootstrap import env_for, report_start
-    from vskill_platform.cli.process import ending_all, stop_on_signals
     from vskill_platform.observing.observability import configure_logging
     from vskill_platform.web.door.server import bind
 
@@ -101,7 +103,7 @@ async def _until_stopped(settings: "Settings", roles: Roles) -> None:
     log.info("stopped")
 
 
-def _listens_at(settings: "Settings", roles: Roles) -> "Settings | None":
+def _listens_at(settings: Settings, roles: Roles) -> Settings | None:
     """Where this process listens: the web side at its port, another one for its metrics if a port is set."""
     if roles.web:
         return settings
@@ -112,7 +114,6 @@ def _running(
     env: "Env", roles: Roles, listener: socket.socket | None, stop: asyncio.Event
 ) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
     from vskill_platform.cli.operation.worker_process import WorkerProcess
-    from vskill_platform.cli.process import is_shared
     from vskill_platform.queue.consumer import run_consumer
     from vskill_platform.queue.schedule import run_schedule
     from vskill_platform.web import operations
@@ -156,11 +157,10 @@ async def _with_examples(env: "Env", stop: asyncio.Event) -> None:
 
 async def _announce(env: "Env", roles: Roles, listener: socket.socket | None) -> None:
     """Where to look, for the person who started it; a full disk or a closed pipe does not end the process."""
+    from rich.console import Console
     from rich.panel import Panel
     from rich.table import Table
 
-    from vskill_client.output import plain
-    from vskill_platform.cli.output import console
     from vskill_platform.observing.observability import SteadyStream
 
     # Asked before anything is announced: a store that is away by now ends the start, not a process that said it is up.
@@ -168,7 +168,11 @@ async def _announce(env: "Env", roles: Roles, listener: socket.socket | None) ->
     lines = Table.grid(padding=(0, 2))
     for name, value in _places(env.settings, roles, listener):
         lines.add_row(plain(name), plain(value))
-    out = console(cast("TextIO", SteadyStream(sys.stdout)))
+    out = Console(
+        file=cast("TextIO", SteadyStream(sys.stdout)),
+        width=None if sys.stdout.isatty() else PIPE_WIDTH,
+        highlight=False,
+    )
     out.print(Panel(lines, title="vskill-platform is up", subtitle="Ctrl-C stops it", expand=False))
     if link is not None:
         out.print(plain("Open this once to make the first admin account:"))
@@ -184,8 +188,7 @@ async def _first_admin_link(env: "Env", listener: socket.socket) -> str | None:
     return await first_admin_link(env, env.settings.public_url or address_of(listener))
 
 
-def _places(settings: "Settings", roles: Roles, listener: socket.socket | None) -> Iterator[tuple[str, str]]:
-    from vskill_platform.settings import shown_location
+def _places(settings: Settings, roles: Roles, listener: socket.socket | None) -> Iterator[tuple[str, str]]:
     from vskill_platform.web.door.server import address_of
 
     if listener is not None:

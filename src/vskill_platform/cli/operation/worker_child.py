@@ -34,7 +34,7 @@ def main(descriptor: str, servers_version: str) -> int:
         settings = process_settings()
         log = configure_logging(settings)
         _check_version(servers_version)
-        _give_way(NICENESS)
+        _give_way()
         run_async(_work_for(socket.socket(fileno=int(descriptor)), settings))
     except PlatformError as error:
         log.error("worker process not started", error=str(error), code=error.code)  # noqa: TRY400 - says enough
@@ -50,11 +50,9 @@ def _check_version(servers: str) -> None:
         )
 
 
-def _give_way(nice: int) -> None:
+def _give_way() -> None:
     """Take a lower priority before any thread or process begins: each gets it from the one that begins it."""
-    if not nice:
-        return
-    os.nice(nice)
+    os.nice(NICENESS)
     # What computes for long makes room for what answers; not every system has it, and a sandbox may forbid it.
     with suppress(AttributeError, OSError):
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))

@@ -1,88 +1,40 @@
 """The commands of `namespace`."""
 
-from typing import Any
-
 import click
 
 from vskill_client.destination import Caller
-from vskill_client.output import UNKNOWN, print_table
 from vskill_core.plural import counted
-from vskill_platform.actions.people.namespace_policy import (
-    CHANGE_VISIBILITY,
-    MAKE_PUBLIC,
-    PREVIEW_VISIBILITY,
-    SET_QUOTAS,
-    PreviewVisibility,
-    VisibilityPreview,
-)
-from vskill_platform.actions.people.namespaces import (
-    ADD_MEMBER,
-    LEAVE_NAMESPACE,
-    LIST_NAMESPACES,
-    REMOVE_MEMBER,
-    SHOW_NAMESPACE,
-    NamespaceList,
-    NamespaceView,
-)
-from vskill_platform.actions.people.visibility_preview import ReachChange, ReachPreview
-from vskill_platform.cli.action_commands import ForetoldQuestion, command_for
-from vskill_platform.cli.output import show_text_time
+from vskill_platform.actions.people import namespace_policy, namespaces
+from vskill_platform.actions.people.access import AccessPreview
+from vskill_platform.actions.people.visibility_preview import ReachChange
+from vskill_platform.cli.action_commands import CommandQuestion, Given, command_for
+from vskill_platform.cli.answers import Part, known, show_answer, table, when
 from vskill_platform.domain.people.namespace import Visibility
 
 #: How many names a preview prints.
 MOST_NAMES = 10
 
 
-def show_list(found: NamespaceList) -> None:
-    rows = [
-        (
-            one.name,
-            _visibility(one.visibility, one.preparing),
-            one.your_role.value if one.your_role else UNKNOWN,
-            one.members,
-        )
-        for one in found.namespaces
-    ]
-    print_table(f"{len(rows)} namespaces", ("name", "visibility", "your role", "members"), rows)
+def describe_visibility(namespace: namespaces.NamespaceView | namespaces.NamespaceSummary) -> str:
+    shown = namespace.visibility or "unmanaged"
+    return f"{shown}, being prepared for {namespace.preparing}" if namespace.preparing else shown
 
 
-def show_namespace(found: NamespaceView) -> None:
-    click.echo(f"{found.name}: {_visibility(found.visibility, found.preparing)}")
-    rows = [
-        (one.member, one.role.value, one.repo or "everything", one.how, show_text_time(one.since))
-        for one in found.members
-    ]
-    print_table(counted(len(rows), "member"), ("member", "role", "of", "how", "since (UTC)"), rows)
-    if found.owner_by_name is not None:
-        click.echo(f"{found.owner_by_name} owns the namespace because of its name.")
-    if found.usage is not None:
+def show_usage(namespace: namespaces.NamespaceView) -> None:
+    if namespace.usage is not None:
         for what, used, quota in (
-            ("skills", found.usage.skills, found.quotas.skills),
-            ("bytes", found.usage.bytes, found.quotas.bytes),
-            ("submissions this hour", found.usage.submissions, found.quotas.submissions_per_hour),
+            ("skills", namespace.usage.skills, namespace.quotas.skills),
+            ("bytes", namespace.usage.bytes, namespace.quotas.bytes),
+            ("submissions this hour", namespace.usage.submissions, namespace.quotas.submissions_per_hour),
         ):
             click.echo(f"{what}: {used:,} of {'any number' if quota is None else format(quota, ',')}")
-    click.echo("Reviewers of the registry see everything that waits here.")
 
 
-def _visibility(visibility: Visibility | None, preparing: Visibility | None) -> str:
-    shown = "unmanaged" if visibility is None else visibility.value
-    return f"{shown}, being prepared for {preparing.value}" if preparing else shown
-
-
-def show_preview(found: VisibilityPreview) -> None:
-    now = "unmanaged" if found.visibility is None else found.visibility.value
-    click.echo(f"{found.name} is {now}. As {found.to.value}:")
-    show_reach(found.reach)
-    if found.needs_reviewer:
-        click.echo("Only reviewers and admins may do this.")
-
-
-def show_reach(reach: ReachPreview) -> None:
+def show_reach(preview: namespace_policy.VisibilityPreview | AccessPreview) -> None:
     """What a change would hide and show."""
-    told = False
-    for readers, preview in (("the public", reach.public), ("other accounts", reach.accounts)):
-        for verb, change in (("disappear", preview.disappears), ("appear", preview.appears)):
+    told, reach = False, preview.reach
+    for readers, theirs in (("the public", reach.public), ("other accounts", reach.accounts)):
+        for verb, change in (("disappear", theirs.disappears), ("appear", theirs.appears)):
             if change.skills or change.submissions:
                 told = True
                 _show_change(readers, verb, change)
@@ -101,39 +53,70 @@ def _show_change(readers: str, verb: str, change: ReachChange) -> None:
         click.echo(f"  and {change.skills - MOST_NAMES} more")
 
 
-async def foretell_visibility(caller: Caller, given: dict[str, Any]) -> dict[str, Any]:
-    request = PreviewVisibility(name=given["name"], to=Visibility(given["to"]))
-    show_preview(await caller.call(PREVIEW_VISIBILITY, request))
+_NAMESPACE: Part = (
+    lambda namespace: click.echo(f"{namespace.name}: {describe_visibility(namespace)}"),
+    table(
+        "{#members:member}",
+        "members",
+        *(
+            "member",
+            "role",
+            ("of", lambda member: member.repo or "everything"),
+            "how",
+            ("since (UTC)", "since"),
+        ),
+    ),
+    when("owner_by_name", "{owner_by_name} owns the namespace because of its name."),
+    show_usage,
+    "Reviewers of the registry see everything that waits here.",
+)
+_PREVIEW: Part = (
+    when("visibility", "{name} is {visibility}. As {to}:", "{name} is unmanaged. As {to}:"),
+    show_reach,
+    when("needs_reviewer", "Only reviewers and admins may do this."),
+)
+
+
+async def foretell_visibility(caller: Caller, given: Given) -> Given:
+    request = namespace_policy.PreviewVisibility(name=given["name"], to=Visibility(given["to"]))
+    show_answer(await caller.call(namespace_policy.PREVIEW_VISIBILITY, request), _PREVIEW)
     return {}
 
 
-async def foretell_public(caller: Caller, given: dict[str, Any]) -> dict[str, Any]:
+async def foretell_public(caller: Caller, given: Given) -> Given:
     return await foretell_visibility(caller, {**given, "to": "public"})
 
 
 COMMANDS = (
-    command_for(LIST_NAMESPACES, show_list),
-    command_for(SHOW_NAMESPACE, show_namespace),
-    command_for(ADD_MEMBER, show_namespace, arguments=("member", "role")),
-    command_for(REMOVE_MEMBER, show_namespace, arguments=("member",)),
     command_for(
-        LEAVE_NAMESPACE,
-        lambda _: click.echo("You are no member by name any more."),
-        confirm="Leave the namespace?",
+        namespaces.LIST_NAMESPACES,
+        table(
+            "{#namespaces} namespaces",
+            "namespaces",
+            *("name", ("visibility", describe_visibility), ("your role", known("your_role")), "members"),
+        ),
     ),
-    command_for(PREVIEW_VISIBILITY, show_preview, arguments=("to",)),
+    command_for(namespaces.SHOW_NAMESPACE, _NAMESPACE),
+    command_for(namespaces.ADD_MEMBER, _NAMESPACE, arguments=("member", "role")),
+    command_for(namespaces.REMOVE_MEMBER, _NAMESPACE, arguments=("member",)),
     command_for(
-        CHANGE_VISIBILITY,
-        show_namespace,
+        namespaces.LEAVE_NAMESPACE,
+        "You are no member by name any more.",
+        confirm=CommandQuestion("Leave the namespace?"),
+    ),
+    command_for(namespace_policy.PREVIEW_VISIBILITY, _PREVIEW, arguments=("to",)),
+    command_for(
+        namespace_policy.CHANGE_VISIBILITY,
+        _NAMESPACE,
         arguments=("to",),
-        confirm=ForetoldQuestion("Change who may read it?", foretell_visibility),
+        confirm=CommandQuestion("Change who may read it?", foretell_visibility),
         about="It prints first what would disappear and appear.",
     ),
     command_for(
-        MAKE_PUBLIC,
-        show_namespace,
-        confirm=ForetoldQuestion("Make it public?", foretell_public),
+        namespace_policy.MAKE_PUBLIC,
+        _NAMESPACE,
+        confirm=CommandQuestion("Make it public?", foretell_public),
         about="It prints first what would appear.",
     ),
-    command_for(SET_QUOTAS, show_namespace),
+    command_for(namespace_policy.SET_QUOTAS, _NAMESPACE),
 )

@@ -1,37 +1,22 @@
 """The commands of `team`."""
 
-import click
-
-from vskill_client.output import print_table
-from vskill_platform.actions.people.teams import (
-    ADD_TO_TEAM,
-    CREATE_TEAM,
-    DELETE_TEAM,
-    LIST_TEAMS,
-    REMOVE_FROM_TEAM,
-    SHOW_TEAM,
-    TeamList,
-    TeamView,
-)
+from vskill_platform.actions.people import teams
 from vskill_platform.cli.action_commands import command_for
+from vskill_platform.cli.answers import Part, table, when
 
-
-def show_teams(found: TeamList) -> None:
-    rows = [(one.name, len(one.members), ", ".join(one.namespaces)) for one in found.teams]
-    print_table(f"{len(rows)} teams", ("name", "members", "member of"), rows)
-
-
-def show_team(team: TeamView) -> None:
-    click.echo(f"{team.name}: {', '.join(team.members) or 'no members'}")
-    if team.namespaces:
-        click.echo(f"It is a member of {', '.join(team.namespaces)}.")
-
+_TEAM: Part = (
+    when("members", "{name}: {members}", "{name}: no members"),
+    when("namespaces", "It is a member of {namespaces}."),
+)
 
 COMMANDS = (
-    command_for(LIST_TEAMS, show_teams),
-    command_for(SHOW_TEAM, show_team),
-    command_for(CREATE_TEAM, show_team),
-    command_for(ADD_TO_TEAM, show_team, arguments=("accounts",)),
-    command_for(REMOVE_FROM_TEAM, show_team, arguments=("accounts",)),
-    command_for(DELETE_TEAM, lambda _: click.echo("The team is deleted.")),
+    command_for(
+        teams.LIST_TEAMS,
+        table("{#teams} teams", "teams", "name", ("members", "{#members}"), ("member of", "namespaces")),
+    ),
+    command_for(teams.SHOW_TEAM, _TEAM),
+    command_for(teams.CREATE_TEAM, _TEAM),
+    command_for(teams.ADD_TO_TEAM, _TEAM, arguments=("accounts",)),
+    command_for(teams.REMOVE_FROM_TEAM, _TEAM, arguments=("accounts",)),
+    command_for(teams.DELETE_TEAM, "The team is deleted."),
 )

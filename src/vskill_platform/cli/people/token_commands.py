@@ -1,56 +1,32 @@
-"""The commands of `token`, and how tokens are printed."""
+"""The commands of `token`, and how a new token is printed."""
 
-from typing import Any
-
-import click
-
-from vskill_client.output import print_table
-from vskill_core.plural import counted
-from vskill_platform.actions.people.tokens import (
-    CREATE_TOKEN_FOR,
-    LIST_ALL_TOKENS,
-    REVOKE_TOKEN_OF,
-    AccountToken,
-    AllTokens,
-    CreatedToken,
-)
+from vskill_platform.actions.people import tokens
 from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.output import show_text_time
-from vskill_platform.cli.people.admin_commands import complete_reason
+from vskill_platform.cli.answers import Part, table, when
+from vskill_platform.cli.people.admin_commands import REASON
 
-
-def show_created_token(made: CreatedToken) -> None:
-    click.echo(f"The token, shown only once: {made.token}")
-    until = show_text_time(made.details.expires_at)
-    where = f" in the namespace {made.details.namespace}" if made.details.namespace else ""
-    click.echo(f"It may {', '.join(made.details.scopes)}{where}, and expires {until}.")
-
-
-def show_tokens(found: AllTokens) -> None:
-    rows = [
-        (
-            one.details.id,
-            one.account,
-            one.details.name,
-            ", ".join(one.details.scopes),
-            one.details.namespace or "",
-            show_text_time(one.details.expires_at),
-            show_text_time(one.details.last_used_at),
-        )
-        for one in found.tokens
-    ]
-    columns = ("id", "account", "name", "scopes", "namespace", "expires (UTC)", "last used")
-    print_table(counted(len(rows), "token"), columns, rows)
-
-
-def show_revoked(gone: AccountToken) -> None:
-    click.echo(f"The token {gone.details.name!r} of {gone.account} is revoked.")
-
-
-_REASON: dict[str, Any] = {"fill": complete_reason, "optional": ("reason",)}
+CREATED: Part = (
+    "The token, shown only once: {token}",
+    when(
+        "details.namespace",
+        "It may {details.scopes} in the namespace {details.namespace}, and expires {details.expires_at}.",
+        "It may {details.scopes}, and expires {details.expires_at}.",
+    ),
+)
+_TOKENS = table(
+    "{#tokens:token}",
+    "tokens",
+    ("id", "details.id"),
+    "account",
+    ("name", "details.name"),
+    ("scopes", "details.scopes"),
+    ("namespace", "details.namespace"),
+    ("expires (UTC)", "details.expires_at"),
+    ("last used", "details.last_used_at"),
+)
 
 COMMANDS = (
-    command_for(CREATE_TOKEN_FOR, show_created_token),
-    command_for(LIST_ALL_TOKENS, show_tokens),
-    command_for(REVOKE_TOKEN_OF, show_revoked, **_REASON),
+    command_for(tokens.CREATE_TOKEN_FOR, CREATED),
+    command_for(tokens.LIST_ALL_TOKENS, _TOKENS),
+    command_for(tokens.REVOKE_TOKEN_OF, "The token '{details.name}' of {account} is revoked.", **REASON),
 )

@@ -6,48 +6,40 @@ from typing import Any
 import click
 
 from vskill_client.destination import Caller
-from vskill_client.output import plain, print_table
-from vskill_client.wire.findings import RunFindings
-from vskill_client.wire.submissions import SubmissionRequest
+from vskill_client.output import plain, print_table, show_text_time
+from vskill_client.wire.findings import FINDINGS, RunFindings
+from vskill_client.wire.submissions import SHOW, SubmissionRequest
 from vskill_core.errors import InvalidInput
-from vskill_platform.actions.review.change_requests import REQUEST_CHANGE, WITHDRAW_REQUEST
-from vskill_platform.actions.review.review import APPROVE, LOOK_AGAIN, REJECT
-from vskill_platform.actions.review.review_queue import WAITING, WaitingPage
-from vskill_platform.actions.submissions.findings import FINDINGS
-from vskill_platform.actions.submissions.submissions import CANCEL, SHOW
-from vskill_platform.actions.verdicts.rule_figures import RULE_FIGURES, RuleFiguresAnswer
-from vskill_platform.actions.verdicts.suppressions import (
-    SUPPRESS,
-    SUPPRESSED,
-    UNSUPPRESS,
-    SuppressionChange,
-    SuppressionList,
-)
-from vskill_platform.cli.action_commands import ForetoldQuestion, command_for
-from vskill_platform.cli.submissions.submission_commands import show_findings, show_rerun, show_state
+from vskill_platform.actions.review import change_requests, review, review_queue
+from vskill_platform.actions.submissions.submissions import CANCEL
+from vskill_platform.actions.verdicts import rule_figures, suppressions
+from vskill_platform.cli.action_commands import CommandQuestion, Given, command_for
+from vskill_platform.cli.answers import Part, show_answer, table, when
+from vskill_platform.cli.submissions.submission_commands import RERUN, SHOWN_FINDINGS, STATE
 
 
-async def show_what_waits(caller: Caller, given: dict[str, Any]) -> dict[str, Any]:
+async def show_what_waits(caller: Caller, given: Given) -> Given:
     """Print a submission as it is now; the run and the digest that were shown."""
     seen = await caller.call(SHOW, SubmissionRequest(submission_id=given["submission_id"]))
     for name, shown in (("run", seen.run), ("digest", seen.digest)):
         if given.get(name) not in (None, shown):
             raise click.UsageError(f"--{name} {given[name]} is not what waits now, which is {shown}.")
     click.echo(plain(f"{seen.skill_name} ({seen.repo_url} {seen.skill_path})"))
-    show_findings(await caller.call(FINDINGS, RunFindings(submission_id=seen.id, run=seen.run)))
+    found = await caller.call(FINDINGS, RunFindings(submission_id=seen.id, run=seen.run))
+    show_answer(found, SHOWN_FINDINGS)
     content = f" --digest {seen.digest}" if seen.digest else ""
     click.echo(f"Read its files first: {caller.pages}/admin/review/{seen.id}")
     click.echo(f"To decide without this question: --run {seen.run}{content}")
     return {"run": seen.run, "digest": seen.digest}
 
 
-async def show_content(caller: Caller, given: dict[str, Any]) -> dict[str, Any]:
+async def show_content(caller: Caller, given: Given) -> Given:
     """The same where a submission was given for its content."""
     seen = await show_what_waits(caller, {"submission_id": given["digest"]})
     return {"digest": _require_fetched(given["digest"], seen["digest"])}
 
 
-async def look_up_digest(caller: Caller, given: dict[str, Any]) -> dict[str, Any]:
+async def look_up_digest(caller: Caller, given: Given) -> Given:
     """The digest of a submission's content, where the submission was given instead."""
     if _names_content(given):
         return given
@@ -55,7 +47,7 @@ async def look_up_digest(caller: Caller, given: dict[str, Any]) -> dict[str, Any
     return {**given, "digest": _require_fetched(seen.id, seen.digest)}
 
 
-def _names_content(given: dict[str, Any]) -> bool:
+def _names_content(given: Given) -> bool:
     return not (given["digest"] or "").startswith("sub_")
 
 
@@ -69,55 +61,52 @@ def _require_fetched(submission_id: str, digest: str | None) -> str:
     return digest
 
 
-def show_waiting(found: WaitingPage) -> None:
-    rows = [(one.id, one.risk_words, one.skill_name, one.since, one.reason) for one in found.items]
-    columns = ("submission", "risk", "skill", "since (UTC)", "why")
-    print_table(f"{found.total} wait for a reviewer", columns, rows)
-    if found.beyond:
-        click.echo(f"{found.beyond} more wait and are not ordered yet.")
-    if found.after is not None:
-        click.echo(f"More: --after {found.after}")
+_WAITING: Part = (
+    table(
+        "{total} wait for a reviewer",
+        "items",
+        ("submission", "id"),
+        ("risk", "risk_words"),
+        ("skill", "skill_name"),
+        ("since (UTC)", "since"),
+        ("why", "reason"),
+    ),
+    when("beyond", "{beyond} more wait and are not ordered yet."),
+)
 
 
-def show_rules(found: RuleFiguresAnswer) -> None:
-    seen = [one for one in found.rules if one.fired or one.agreed or one.disagreed]
+def show_rules(figures: rule_figures.RuleFiguresAnswer) -> None:
     rows = [
-        (
-            one.rule,
-            str(one.fired),
-            str(one.agreed),
-            str(one.disagreed),
-            "mostly wrong here" if one.mostly_wrong else "",
-        )
-        for one in seen
+        (rule.rule, rule.fired, rule.agreed, rule.disagreed, "mostly wrong here" if rule.mostly_wrong else "")
+        for rule in figures.rules
+        if rule.fired or rule.agreed or rule.disagreed
     ]
     columns = ("rule", "fired", "reviewers agreed", "disagreed", "")
-    print_table(f"{len(seen)} of {len(found.rules)} rules have fired here", columns, rows)
+    print_table(f"{len(rows)} of {len(figures.rules)} rules have fired here", columns, rows)
 
 
-def show_suppression(done: SuppressionChange) -> None:
-    rule = done.suppression
-    verb = "no longer counts" if rule.active else "counts again"
-    click.echo(f"{rule.rule} {verb} for {rule.digest}.")
-    if done.new_runs:
-        click.echo(f"New runs: {', '.join(done.new_runs)}")
-    if done.rescans:
-        click.echo(f"Judged again: {', '.join(done.rescans)}")
-
-
-def show_suppressions(found: SuppressionList) -> None:
-    rows = [
-        (one.rule, one.digest, "yes" if one.active else "no", step.by, step.at, step.reason)
-        for one in found.suppressions
-        for step in one.history[-1:]
-    ]
-    columns = ("rule", "content", "active", "by", "at (UTC)", "why")
-    print_table(f"{len(rows)} suppressions{'; there are more' if found.after else ''}", columns, rows)
-
-
+_SUPPRESSION: Part = (
+    when(
+        "suppression.active",
+        "{suppression.rule} no longer counts for {suppression.digest}.",
+        "{suppression.rule} counts again for {suppression.digest}.",
+    ),
+    when("new_runs", "New runs: {new_runs}"),
+    when("rescans", "Judged again: {rescans}"),
+)
+_SUPPRESSIONS = table(
+    "{#suppressions} suppressions",
+    "suppressions",
+    "rule",
+    ("content", "digest"),
+    ("active", lambda one: "yes" if one.active else "no"),
+    ("by", lambda one: one.history[-1].by),
+    ("at (UTC)", lambda one: show_text_time(one.history[-1].at)),
+    ("why", lambda one: one.history[-1].reason),
+)
 _DECISION: dict[str, Any] = {
     "optional": ("run",),
-    "confirm": ForetoldQuestion(
+    "confirm": CommandQuestion(
         "Decide about exactly this?", show_what_waits, lambda given: given["run"] is not None
     ),
     "about": "Without --run it shows what waits now, and asks.",
@@ -128,20 +117,22 @@ _CONTENT: dict[str, Any] = {
 }
 
 COMMANDS = (
-    command_for(WAITING, show_waiting),
-    command_for(RULE_FIGURES, show_rules),
-    command_for(APPROVE, show_state, **_DECISION),
-    command_for(REJECT, show_state, **_DECISION),
-    command_for(REQUEST_CHANGE, show_state, **_DECISION),
-    command_for(WITHDRAW_REQUEST, show_state),
-    command_for(CANCEL, show_state),
-    command_for(LOOK_AGAIN, show_rerun),
+    command_for(review_queue.WAITING, _WAITING),
+    command_for(rule_figures.RULE_FIGURES, show_rules),
+    command_for(review.APPROVE, STATE, **_DECISION),
+    command_for(review.REJECT, STATE, **_DECISION),
+    command_for(change_requests.REQUEST_CHANGE, STATE, **_DECISION),
+    command_for(change_requests.WITHDRAW_REQUEST, STATE),
+    command_for(CANCEL, STATE),
+    command_for(review.LOOK_AGAIN, RERUN),
     command_for(
-        SUPPRESS,
-        show_suppression,
-        confirm=ForetoldQuestion("Suppress the rule for exactly this content?", show_content, _names_content),
+        suppressions.SUPPRESS,
+        _SUPPRESSION,
+        confirm=CommandQuestion("Suppress the rule for exactly this content?", show_content, _names_content),
         **_CONTENT,
     ),
-    command_for(UNSUPPRESS, show_suppression, fill=look_up_digest, **_CONTENT),
-    command_for(SUPPRESSED, show_suppressions, arguments=("digest",), fill=look_up_digest, **_CONTENT),
+    command_for(suppressions.UNSUPPRESS, _SUPPRESSION, fill=look_up_digest, **_CONTENT),
+    command_for(
+        suppressions.SUPPRESSED, _SUPPRESSIONS, arguments=("digest",), fill=look_up_digest, **_CONTENT
+    ),
 )

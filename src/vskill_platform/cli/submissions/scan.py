@@ -6,14 +6,21 @@ import asyncio
 import os
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
+
+from vskill_client.output import print_document
+from vskill_core.errors import PlatformError, Shortage
+from vskill_core.findings import NO_JUDGE, ScanStatus, StaticReport
+from vskill_core.folders import skills_at
+from vskill_platform.cli.process import run_async
+from vskill_platform.settings import process_settings
 
 if TYPE_CHECKING:
-    from vskill_core.findings import StaticReport
-    from vskill_platform.cli.progress import Advance
     from vskill_platform.tiers.contract import Scanner
     from vskill_scan.results.forecast import Decided
     from vskill_scan.results.report import Scanned
@@ -50,9 +57,6 @@ def scan(*, paths: tuple[Path, ...], form: str, output: Path | None, processes: 
     """
     # Loaded before the loop runs: an import reads files.
     import vskill_platform.bootstrap  # noqa: F401
-    from vskill_client.output import print_document
-    from vskill_core.folders import skills_at
-    from vskill_platform.cli.process import run_async
     from vskill_scan.command import print_scanned
     from vskill_scan.results.report import exit_code
 
@@ -63,35 +67,19 @@ def scan(*, paths: tuple[Path, ...], form: str, output: Path | None, processes: 
 
 
 async def _scan_all(places: Sequence[Path], processes: int) -> "list[Scanned]":
-    from msgspec.structs import replace
-
     from vskill_platform.bootstrap import open_scanner
-    from vskill_platform.cli.progress import Advance
-    from vskill_platform.settings import process_settings
+    from vskill_platform.cli.progress import work_visibly
 
     processes = processes or min(len(places), os.cpu_count() or 1)
     # Nothing is kept on this machine from one call to the next.
     settings = replace(process_settings(), store="memory:", scan_processes=processes)
-    # Only as many skills are in memory as can be scanned at the same time.
-    room = asyncio.Semaphore(2 * processes)
     async with AsyncExitStack() as stack:
         scanner = await open_scanner(settings, stack)
-        with Advance("scanning", len(places)) as advance:
-            return await asyncio.gather(*(_scan_one(scanner, place, room, advance) for place in places))
-
-
-async def _scan_one(
-    scanner: "Scanner", place: Path, room: asyncio.Semaphore, advance: "Advance"
-) -> "Scanned":
-    async with room:
-        scanned = await _foretell(scanner, place)
-    advance()
-    return scanned
+        # Only as many skills are in memory as can be scanned at the same time.
+        return await work_visibly("scanning", partial(_foretell, scanner), places, 2 * processes)
 
 
 async def _foretell(scanner: "Scanner", place: Path) -> "Scanned":
-    from vskill_core.errors import PlatformError, Shortage
-    from vskill_core.findings import ScanStatus, StaticReport
     from vskill_scan.command import foretell, foretell_unread, read_place
 
     try:
@@ -105,9 +93,8 @@ async def _foretell(scanner: "Scanner", place: Path) -> "Scanned":
     return await asyncio.to_thread(foretell, place, files, report, decide_unjudged)
 
 
-def decide_unjudged(report: "StaticReport") -> "Decided":
+def decide_unjudged(report: StaticReport) -> "Decided":
     """What this release decides where no judge is asked, in the author's words."""
-    from vskill_core.findings import NO_JUDGE
     from vskill_platform.domain.submissions.states import State
     from vskill_platform.domain.verdicts.decision import decide
     from vskill_scan.results.forecast import Decided, Outcome

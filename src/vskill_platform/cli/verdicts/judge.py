@@ -4,16 +4,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from vskill_client.group import PlatformGroup
-from vskill_client.output import print_table
+from vskill_client.output import print_json, print_table
+from vskill_core.errors import InvalidInput, InvalidSettings
+from vskill_platform.cli.answers import show_answer, table
+from vskill_platform.cli.process import run_async
+from vskill_platform.cli.verdicts.labelled_skills import Label, labelled_skills
+from vskill_platform.settings import Settings, process_settings
 
 if TYPE_CHECKING:
     from vskill_platform.cli.verdicts.judge_figures import EvaluationFigures, JudgeFigures
 
-_COLUMNS = (
-    *("part", "label", "skills", "approved", "unsure", "rejected", "refused", "not judged"),
-    *("published without", "published with", "tokens read", "written", "median s", "95 % s"),
+_LABELS = table(
+    "Judge: {judge}, {model}",
+    "labels",
+    *("part", "label", "skills", "approved", "unsure", "rejected", "refused", ("not judged", "not_judged")),
+    *(("published without", "published_unjudged"), ("published with", "published")),
+    *(("tokens read", "prompt_tokens"), ("written", "answer_tokens")),
+    *(("median s", lambda one: f"{one.median_s:.1f}"), ("95 % s", lambda one: f"{one.p95_s:.1f}")),
 )
 
 
@@ -75,29 +85,11 @@ def evaluate(
     same --keep file asks for these alone. A judge whose service fails three times in a row is not asked any more.
     """
     # Loaded before the loop runs: an import reads files.
-    from msgspec.structs import replace
-
-    from vskill_client.output import print_json
-    from vskill_core.errors import InvalidInput, InvalidSettings
-    from vskill_platform.cli.process import run_async
     from vskill_platform.cli.verdicts.judge_evaluation import evaluate_judges
     from vskill_platform.cli.verdicts.judge_figures import EvaluationTerms, count_evaluation
-    from vskill_platform.cli.verdicts.labelled_skills import labelled_skills
-    from vskill_platform.observing.observability import configure_logging
-    from vskill_platform.settings import process_settings
 
-    # Nothing is kept on this machine but the answers; what goes wrong with a judge is part of the figures.
-    settings = replace(process_settings(), store="memory:", scan_processes=1, log_level="error")
-    configure_logging(settings)
-    if not settings.judge_url:
-        fix = "set VSKILL_JUDGE_URL and VSKILL_JUDGE_MODEL"
-        raise InvalidSettings("No judge is configured.", setting="VSKILL_JUDGE_URL", fix=fix)
-    skills = labelled_skills(folder)
-    if not skills:
-        fix = "lay the skills out as PART/LABEL/NAME, such as mine/honest/tidy/SKILL.md"
-        raise InvalidInput(f"There is no labelled skill below {folder}.", field="FOLDER", fix=fix)
-    found = run_async(evaluate_judges(settings, folder, skills, keep=keep, at_once=at_once))
-    figures = count_evaluation(found, EvaluationTerms(malicious, honest, prices))
+    asked = evaluate_judges(_judge_settings(), folder, _find_skills(folder), keep=keep, at_once=at_once)
+    figures = count_evaluation(run_async(asked), EvaluationTerms(malicious, honest, prices))
     if form == "json":
         print_json(figures)
     else:
@@ -105,18 +97,32 @@ def evaluate(
     raise SystemExit(1 if figures.not_judged else 0)
 
 
+def _judge_settings() -> Settings:
+    from vskill_platform.observing.observability import configure_logging
+
+    # Nothing is kept on this machine but the answers; what goes wrong with a judge is part of the figures.
+    settings = msgspec.structs.replace(
+        process_settings(), store="memory:", scan_processes=1, log_level="error"
+    )
+    configure_logging(settings)
+    if not settings.judge_url:
+        fix = "set VSKILL_JUDGE_URL and VSKILL_JUDGE_MODEL"
+        raise InvalidSettings("No judge is configured.", setting="VSKILL_JUDGE_URL", fix=fix)
+    return settings
+
+
+def _find_skills(folder: Path) -> dict[Path, Label]:
+    skills = labelled_skills(folder)
+    if not skills:
+        fix = "lay the skills out as PART/LABEL/NAME, such as mine/honest/tidy/SKILL.md"
+        raise InvalidInput(f"There is no labelled skill below {folder}.", field="FOLDER", fix=fix)
+    return skills
+
+
 def _print_figures(figures: "EvaluationFigures") -> None:
-    for one in figures.judges:
-        rows = [
-            (
-                *(label.part, label.label, label.skills, label.approved, label.unsure, label.rejected),
-                *(label.refused, label.not_judged, label.published_unjudged, label.published),
-                *(label.prompt_tokens, label.answer_tokens, f"{label.median_s:.1f}", f"{label.p95_s:.1f}"),
-            )
-            for label in one.labels
-        ]
-        print_table(f"Judge: {one.judge}, {one.model}", _COLUMNS, rows)
-        print_table("", ("", ""), _summary(one))
+    for judge_figures in figures.judges:
+        show_answer(judge_figures, _LABELS)
+        print_table("", ("", ""), _summary(judge_figures))
     missing = [
         (path, place, why) for path, reasons in figures.not_judged.items() for place, why in reasons.items()
     ]

@@ -16,7 +16,7 @@ from vskill_core.errors import InvalidInput, PlatformError
 from vskill_core.findings import NO_JUDGE, StaticReport, Verdict
 from vskill_core.folders import read_folder
 from vskill_platform.bootstrap import open_judges, open_scanner
-from vskill_platform.cli.progress import Advance
+from vskill_platform.cli.progress import work_visibly
 from vskill_platform.cli.verdicts.labelled_skills import Label
 from vskill_platform.domain.verdicts.decision import decide, is_automatic
 from vskill_platform.ledger.clock import SystemClock
@@ -81,16 +81,7 @@ async def evaluate_judges(
         scanner = await open_scanner(settings, stack)
         judges = await open_judges(settings, stack, clock=SystemClock(), log=logger(), metrics=Metrics())
         work = _Evaluator(folder, scanner, judges, kept, keep)
-        room = asyncio.Semaphore(at_once)
-        with Advance("judging", len(skills)) as advance:
-
-            async def evaluate(place: Path, label: Label) -> EvaluatedSkill:
-                async with room:
-                    found = await work.evaluate(place, label)
-                advance()
-                return found
-
-            evaluated = await asyncio.gather(*(evaluate(place, label) for place, label in skills.items()))
+        evaluated = await work_visibly("judging", work.evaluate, list(skills.items()), at_once)
     return Evaluation({one.place: one.model for one in judges}, tuple(evaluated))
 
 
@@ -131,23 +122,20 @@ class _Evaluator:
         self._stopped: dict[str, str] = {}
         self._failures: dict[str, str] = {}
 
-    async def evaluate(self, place: Path, label: Label) -> EvaluatedSkill:
+    async def evaluate(self, labelled: tuple[Path, Label]) -> EvaluatedSkill:
+        place, label = labelled
         path = place.relative_to(self._folder).as_posix()
-        answers: dict[str, KeptAnswer] = {}
-        not_judged: dict[str, str] = {}
         try:
             files = await asyncio.to_thread(read_folder, place)
             report = await self._scanner.scan(files)
         except PlatformError as error:
             # A skill that cannot be read says nothing about the judges.
-            not_judged = {judge.place: error.message for judge in self._judges}
+            replies: list[KeptAnswer | str] = [error.message for _ in self._judges]
         else:
-            asked = await asyncio.gather(*(self._ask(judge, path, files, report) for judge in self._judges))
-            for judge, answer in zip(self._judges, asked, strict=True):
-                if isinstance(answer, KeptAnswer):
-                    answers[judge.place] = answer
-                else:
-                    not_judged[judge.place] = answer
+            replies = await asyncio.gather(*(self._ask(judge, path, files, report) for judge in self._judges))
+        by_judge = {judge.place: reply for judge, reply in zip(self._judges, replies, strict=True)}
+        answers = {place: reply for place, reply in by_judge.items() if isinstance(reply, KeptAnswer)}
+        not_judged = {place: reply for place, reply in by_judge.items() if isinstance(reply, str)}
         return EvaluatedSkill(path, *label, answers, not_judged)
 
     async def _ask(

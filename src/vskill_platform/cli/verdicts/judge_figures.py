@@ -1,11 +1,11 @@
 """What an evaluation of judges says in figures: per label and in all, how often a judge was right, what it cost and how
 long it took. Pure: it counts the answers and knows nothing of who gave them."""
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Container, Iterable, Sequence
 
 import msgspec
 
+from vskill_client.wire.base import Wire
 from vskill_platform.cli.verdicts.judge_evaluation import EvaluatedSkill, Evaluation, KeptAnswer
 from vskill_platform.domain.judges import JudgeSide, side_of
 
@@ -15,7 +15,7 @@ TOGETHER = "together"
 
 
 class Share(msgspec.Struct, frozen=True):
-    """So many of so many."""
+    """A part of a whole."""
 
     count: int
     of: int
@@ -24,7 +24,7 @@ class Share(msgspec.Struct, frozen=True):
         return f"{self.count} of {self.of}" + (f" ({self.count / self.of:.1%})" if self.of else "")
 
 
-class LabelFigures(msgspec.Struct, frozen=True, rename="camel"):
+class LabelFigures(Wire, frozen=True):
     """The skills of one part and label."""
 
     part: str
@@ -46,7 +46,7 @@ class LabelFigures(msgspec.Struct, frozen=True, rename="camel"):
     p95_s: float
 
 
-class JudgeFigures(msgspec.Struct, frozen=True, rename="camel"):
+class JudgeFigures(Wire, frozen=True):
     """One judge, or two together."""
 
     judge: str
@@ -64,7 +64,7 @@ class JudgeFigures(msgspec.Struct, frozen=True, rename="camel"):
     cost: float | None = None
 
 
-class EvaluationFigures(msgspec.Struct, frozen=True, rename="camel"):
+class EvaluationFigures(Wire, frozen=True):
     """The whole evaluation."""
 
     skills: int
@@ -83,52 +83,42 @@ class EvaluationTerms(msgspec.Struct, frozen=True):
 
 
 class _Answered(msgspec.Struct, frozen=True):
-    """What one judge, or two together, did with one skill."""
+    """What one judge, or two together, did with one skill. One that did not answer leaves it to the other."""
 
     skill: EvaluatedSkill
-    #: None: there is no answer that can be used
-    side: JudgeSide | None
     answers: tuple[KeptAnswer, ...]
-    published: bool
-    is_judged: bool
+
+    @property
+    def side(self) -> JudgeSide | None:
+        """None where no answer can be used; two that disagree leave it to a reviewer."""
+        sides = {
+            side_of((answer.score, answer.verdict))
+            for answer in self.answers
+            if answer.score is not None and answer.verdict is not None
+        }
+        return JudgeSide.UNSURE if len(sides) > 1 else next(iter(sides), None)
+
+    @property
+    def published(self) -> bool:
+        """Whether none would keep it back; an answer that cannot be used leaves it to the static scan."""
+        return bool(self.answers) and all(answer.published for answer in self.answers)
 
 
-def count_evaluation(found: Evaluation, terms: EvaluationTerms) -> EvaluationFigures:
+def count_evaluation(evaluation: Evaluation, terms: EvaluationTerms) -> EvaluationFigures:
     """The figures of each judge, and of two together."""
-    views: list[tuple[str, str, Callable[[EvaluatedSkill], _Answered]]] = [
-        (place, model, partial(_alone, place=place)) for place, model in found.models.items()
-    ]
-    if len(found.models) > 1:
-        views.append((TOGETHER, " and ".join(found.models.values()), _together))
+    views = [(place, model, {place}) for place, model in evaluation.models.items()]
+    if len(views) > 1:
+        views.append((TOGETHER, " and ".join(evaluation.models.values()), set(evaluation.models)))
     judges = tuple(
-        _judge_figures(place, model, [view(skill) for skill in found.skills], terms)
-        for place, model, view in views
+        _judge_figures(name, model, [_answered(skill, places) for skill in evaluation.skills], terms)
+        for name, model, places in views
     )
-    missing = {skill.path: skill.not_judged for skill in found.skills if skill.not_judged}
-    return EvaluationFigures(len(found.skills), judges, missing)
+    missing = {skill.path: skill.not_judged for skill in evaluation.skills if skill.not_judged}
+    return EvaluationFigures(len(evaluation.skills), judges, missing)
 
 
-def _alone(skill: EvaluatedSkill, place: str) -> _Answered:
-    answer = skill.answers.get(place)
-    if answer is None:
-        return _Answered(skill, None, (), published=False, is_judged=False)
-    return _Answered(skill, _side(answer), (answer,), answer.published, is_judged=True)
-
-
-def _together(skill: EvaluatedSkill) -> _Answered:
-    """One that did not answer leaves it to the other; two that disagree leave it to a reviewer."""
-    answers = tuple(skill.answers.values())
-    sides = {side for answer in answers if (side := _side(answer)) is not None}
-    side = JudgeSide.UNSURE if len(sides) > 1 else next(iter(sides), None)
-    # What either would not publish is not published; an answer that cannot be used leaves it to the static scan.
-    published = bool(answers) and all(answer.published for answer in answers)
-    return _Answered(skill, side, answers, published, is_judged=bool(answers))
-
-
-def _side(answer: KeptAnswer) -> JudgeSide | None:
-    if answer.score is None or answer.verdict is None:
-        return None
-    return side_of((answer.score, answer.verdict))
+def _answered(skill: EvaluatedSkill, places: Container[str]) -> _Answered:
+    return _Answered(skill, tuple(answer for place, answer in skill.answers.items() if place in places))
 
 
 def _judge_figures(
@@ -139,10 +129,8 @@ def _judge_figures(
         _label_figures(label, [one for one in answered if (one.skill.part, one.skill.label) == label])
         for label in labels
     )
-    prompt, answer = (
-        sum(one.prompt_tokens for one in of_labels),
-        sum(one.answer_tokens for one in of_labels),
-    )
+    prompt = sum(one.prompt_tokens for one in of_labels)
+    answer = sum(one.answer_tokens for one in of_labels)
     cost = None
     if terms.prices is not None:
         cost = round((prompt * terms.prices[0] + answer * terms.prices[1]) / MILLION, 4)
@@ -170,8 +158,8 @@ def _label_figures(label: tuple[str, str], answered: Sequence[_Answered]) -> Lab
         approved=sides.count(JudgeSide.APPROVES),
         unsure=sides.count(JudgeSide.UNSURE),
         rejected=sides.count(JudgeSide.REJECTS),
-        refused=sum(one.is_judged and one.side is None for one in answered),
-        not_judged=sum(not one.is_judged for one in answered),
+        refused=sum(bool(one.answers) and one.side is None for one in answered),
+        not_judged=sum(not one.answers for one in answered),
         published=sum(one.published for one in answered),
         published_unjudged=sum(one.answers[0].published_unjudged for one in answered if one.answers),
         prompt_tokens=sum(answer.prompt_tokens for answer in answers),
