@@ -164,7 +164,7 @@ async def _stuck_by_reading(env: Env, skips: Skips, latest: int) -> list[_StuckF
 
 
 async def enumerate_published_skills(page: int = PAGE) -> list[PublishedSkillSummary]:
-    """Every published skill, whoever may read it: for the operator's export. Readers get `iter_published_skills`."""
+    """Every published skill, of every audience: for the operator's export. Readers get `iter_published_skills`."""
     return [summary async for summaries in _summary_pages(page) for summary in summaries]
 
 
@@ -318,7 +318,7 @@ def no_submission(submission_id: str) -> NotFound:
 
 
 async def get_run(submission_id: str, run: int, *, audiences: Audiences) -> Submission:
-    """An earlier run as it ended, or the current one. Whoever may read the submission may read its runs, whatever
+    """An earlier run as it ended, or the current one. A reader of the submission may read its runs, whatever
     audience it had then."""
     current = await get_submission(submission_id, audiences=audiences)
     if current.run == run:

@@ -15,19 +15,22 @@ from tests.support.envs import (
 )
 from tests.support.faults import HookedKV
 from tests.support.system_reads import get_submission
-from vskill_core.errors import Conflict, InvalidInput, StoreUnavailable, TransitionError
+from vskill_core.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, TransitionError
 from vskill_core.findings import Severity
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, name_target
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.ledger.kv.contract import PAGE
+from vskill_platform.ledger.kv.entries import Delete
 from vskill_platform.store.by_time import newest_keys
 from vskill_platform.store.people.audit import (
     MOST_DETAIL,
     MOST_DETAILS,
     MOST_TEXT,
     AuditEntry,
+    AuditNote,
+    commit_audited,
     list_audit,
     record_audit,
     was_audited,
@@ -249,3 +252,59 @@ async def test_keys_without_a_time_are_reached(env):
     await env.kv.put("report:~odd", b"{}")
     await note(env, "x")
     assert (await newest_keys("report:")).keys == ("report:~odd",)
+
+
+# A change and its entry.
+
+NOTE = AuditNote("removed", "hook", "admin:eve", "not needed")
+
+
+def failing_once(env, moment: str) -> HookedKV:
+    """The first commit fails before or after it was applied."""
+    hooked = HookedKV(env.kv)
+
+    async def fail(_operations):
+        setattr(hooked, moment, None)
+        raise StoreUnavailable("the connection died")
+
+    setattr(hooked, moment, fail)
+    return hooked
+
+
+@pytest.mark.parametrize("moment", ["before_commit", "after_commit"])
+async def test_a_change_with_an_unknown_outcome_is_made_and_accounted_for_once(env, moment):
+    """Also where what it would change is no longer there, because it was changed already."""
+    await env.kv.put("webhook:hook", b"{}")
+    with active_env(env, kv=failing_once(env, moment)) as played:
+
+        async def remove():
+            entry = await played.kv.get("webhook:hook")
+            if entry is None:
+                raise NotFound("There is no such webhook.")
+            return "removed", [Delete(entry.key, entry.version)]
+
+        assert await commit_audited(NOTE, remove) == "removed"
+        with pytest.raises(NotFound):
+            await commit_audited(NOTE, remove)
+    assert [one.action for one in await entries()] == ["removed"]
+
+
+async def test_a_change_that_finds_itself_done_says_what_it_did(env):
+    await env.kv.put("webhook:hook", b"{}")
+    with active_env(env, kv=failing_once(env, "after_commit")) as played:
+
+        async def remove():
+            entry = await played.kv.get("webhook:hook")
+            return entry is not None, [] if entry is None else [Delete(entry.key, entry.version)]
+
+        assert await commit_audited(NOTE, remove) is True
+        assert await commit_audited(NOTE, remove) is False
+    assert len(await entries()) == 1, "nothing is accounted for where nothing is written"
+
+
+async def test_a_change_without_a_reason_is_refused_before_anything_is_read(env):
+    async def decide():
+        raise AssertionError
+
+    with pytest.raises(InvalidInput):
+        await commit_audited(AuditNote("removed", "hook", "admin:eve", " "), decide)

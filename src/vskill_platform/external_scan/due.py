@@ -18,7 +18,7 @@ from vskill_platform.external_scan.dispatch import ANALYSERS, provider_names, re
 from vskill_platform.ledger.kv.collections import SKILLS, TASKS
 from vskill_platform.ledger.kv.entries import Entry
 from vskill_platform.ledger.kv.query import Between, Is
-from vskill_platform.records import Skips, entries_of
+from vskill_platform.records import decode_readable, entries_of
 from vskill_platform.store.external_scans import EXTERNAL_SCAN
 from vskill_platform.worker_context import require_env
 
@@ -115,8 +115,6 @@ async def _follow(position: LookPosition, room: int, step: int) -> LookPosition:
 
 async def _request(entry: Entry) -> int:
     """Ask for every live version of one skill; how many tasks that made."""
-    skips = Skips("request_due_scans")
-    skill = skips.decode(entry, PublishedSkill)
-    skips.report(require_env("kv"))
-    live = [ref.digest for ref in skill.versions if ref.status is VersionStatus.LIVE] if skill else []
+    skills = decode_readable([entry], PublishedSkill, "request_due_scans")
+    live = [ref.digest for skill in skills for ref in skill.versions if ref.status is VersionStatus.LIVE]
     return sum([len(await request_scans(digest)) for digest in dict.fromkeys(live)])

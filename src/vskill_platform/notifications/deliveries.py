@@ -39,7 +39,7 @@ from vskill_platform.notifications.notices import (
 from vskill_platform.notifications.post import post
 from vskill_platform.notifications.signature import sign
 from vskill_platform.notifications.telling import News, tell_accounts, tell_now
-from vskill_platform.records import Skips, entries_of, read_entries
+from vskill_platform.records import decode_readable, entries_of, read_entries
 from vskill_platform.store.people.readers import OPERATOR, audiences_of_actor, read_as
 from vskill_platform.store.review.reports import Report, ReportStatus, get_report
 from vskill_platform.store.revocations import list_revocations, read_revocation, read_serial
@@ -84,9 +84,9 @@ async def _follow(
     if cursor is None:
         return await kv.change_cursor()
     page = await kv.changes(prefix, after=cursor, limit=STEP)
-    keys = {change.key for change in page.items if change.key.startswith(wanted) and not change.deleted}
-    if keys:
-        await tell(list((await read_entries(sorted(keys))).values()))
+    changed = {change.key for change in page.items if change.key.startswith(wanted) and not change.deleted}
+    if changed:
+        await tell(list((await read_entries(sorted(changed))).values()))
     return page.after or cursor
 
 
@@ -105,7 +105,7 @@ async def find_owed(since: int, after: str | None) -> str | None:
         after=after,
         limit=STEP,
     )
-    entries = [*entries_of(page)]
+    entries = entries_of(page)
     for entry in page.items:
         # A run that has ended since may have been followed by another one.
         entries += entries_of(
@@ -147,10 +147,8 @@ async def tell_of_alerts(notices: Sequence[AlertNotice]) -> None:
 
 async def _tell_of_submissions(entries: Sequence[Entry], since: int = 0) -> None:
     hooks = await list_webhooks()
-    skips = Skips("find_notices")
-    records = [skips.decode(entry, Submission) for entry in entries]
-    skips.report(require_env("kv"))
-    every = ((notice, record) for record in records if record for notice in notices_of(record))
+    records = decode_readable(entries, Submission, "find_notices")
+    every = ((notice, record) for record in records for notice in notices_of(record))
     noted = [(notice, record) for notice, record in every if notice.at >= since]
 
     async def ask(one: tuple[Notice, Submission]) -> None:
@@ -164,9 +162,7 @@ async def _tell_of_submissions(entries: Sequence[Entry], since: int = 0) -> None
 
 async def _tell_of_reports(entries: Sequence[Entry], since: int = 0) -> None:
     hooks = await list_webhooks()
-    skips = Skips("find_reports")
-    reports = [report for entry in entries if (report := skips.decode(entry, Report))]
-    skips.report(require_env("kv"))
+    reports = decode_readable(entries, Report, "find_reports")
     every = ((notice, report) for report in reports for notice in report_notices(report))
     noted = [(notice, report) for notice, report in every if notice.at >= since]
 

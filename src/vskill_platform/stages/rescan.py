@@ -1,10 +1,10 @@
 """Rescans: live content judged again, because the rules changed or somebody asked.
 
 A job asks for a task per live version that the current rules have not looked at, a few at a time, until none is
-left. Fresh submissions do not wait behind them: so many are under way at the most.
+left. Fresh submissions do not wait behind them: their number is limited.
 
 What new rules would take down is held until all live versions are judged. Then the job asks for these rescans once
-more, to be applied, unless they are so many that an admin must look first (`domain.verdicts.brake`). So nothing rests
+more, to be applied, unless there are more than may go without an admin (`domain.verdicts.brake`). So nothing rests
 on an old decision: each is made again with the approvals and suppressions of that moment.
 """
 

@@ -1,7 +1,7 @@
 """Lists by time, the latest first, of records whose keys end in a sortable id (`audit:`, `report:`).
 
 Stores list keys upwards only. So a list looks at a short stretch of time before its end, and at ever longer ones
-before that, until it has enough: it costs what it shows and what stands beside it, not all that there ever was.
+before that, until it has enough: its cost is proportional to the page, not to the total.
 """
 
 import msgspec

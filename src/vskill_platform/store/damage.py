@@ -1,5 +1,5 @@
 """Damaged content, at `damage:{digest}`: what is wrong with it, since when, and which records name it. The record is
-written by whoever finds the damage and goes when the content is whole again, with an entry in the audit."""
+written by the read that finds the damage and goes when the content is whole again, with an entry in the audit."""
 
 import msgspec
 

@@ -1,7 +1,6 @@
 """Revocations: one record per commit that changes which versions are withdrawn, at `revocation:{serial}`.
 
-Whoever stores a skill gets these writes with it (`store.skills.skills.skill_writes`), so no way of withdrawing or
-restoring a
+`store.skills.skills.skill_writes` adds these writes to every change of a skill, so no way of withdrawing or restoring a
 version can leave them out. The serial is the number of such commits; no reader sees it, since it counts hidden ones.
 Two that are made at once meet at the same key: one of them is refused, and tries again with the next serial.
 """

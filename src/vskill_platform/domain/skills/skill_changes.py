@@ -82,7 +82,11 @@ def publish_version(
     if skill.current_digest == version.digest:
         facts = (version.certification, version.score)
         return recertify(skill, version.digest, *facts, version.published_at), None
-    version = _number_version(skill, publication)
+    number, notice = number_after(skill.versions, publication.front_matter_version)
+    own = parse_semver(publication.front_matter_version or "")
+    version = msgspec.structs.replace(
+        version, number=number, declared=str(own) if own else None, notice=notice
+    )
     return _derive_current(
         skill, (*skill.versions, _ref(version, publication)), version.published_at
     ), version
@@ -200,14 +204,6 @@ def number_after(versions: tuple[VersionRef, ...], front_matter_version: str | N
     LowerVersion."""
     declared = next((ref.declared for ref in reversed(versions) if ref.declared), None)
     return next_version([ref.number for ref in versions], front_matter_version, declared)
-
-
-def _number_version(skill: PublishedSkill, publication: Publication) -> SkillVersion:
-    number, notice = number_after(skill.versions, publication.front_matter_version)
-    own = parse_semver(publication.front_matter_version or "")
-    return msgspec.structs.replace(
-        publication.version, number=number, declared=str(own) if own else None, notice=notice
-    )
 
 
 def _ref(version: SkillVersion, publication: Publication) -> VersionRef:

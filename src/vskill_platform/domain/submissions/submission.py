@@ -36,7 +36,7 @@ class EntryPoint(enum.StrEnum):
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
     """One step of a submission's history."""
 
-    #: Unique, so that whoever wrote it can recognise its own write after an unknown outcome.
+    #: Unique, so that its writer can recognise its own write after an unknown outcome.
     id: str
     #: Counts on through all runs without a gap.
     seq: int
@@ -91,7 +91,7 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True):
     digest: str
     by: str
     at: int
-    #: By whoever submitted it.
+    #: By its own submitter.
     own: bool = False
 
 

@@ -6,7 +6,7 @@ hundred, go by themselves; beyond that an admin looks at the list first.
 
 import msgspec
 
-#: What one rule set may take down without an admin: so many skills, or one of so many that are live.
+#: What one rule set may take down without an admin: this many skills, or one of this many that are live.
 MOST_SKILLS, ONE_OF = 5, 100
 
 
@@ -41,5 +41,5 @@ class Brake(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def needs_brake(skills: int, live: int) -> bool:
-    """Whether taking down so many of the live skills needs an admin."""
+    """Whether taking down this many of the live skills needs an admin."""
     return skills > MOST_SKILLS and skills * ONE_OF > live

@@ -13,7 +13,7 @@ from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.records import decode, iter_entries
 from vskill_platform.worker_context import require_env
 
-#: A worker whose last sign is older than so many intervals is dead: two that were missed, and a late one.
+#: A worker whose last sign is older than this many intervals is dead: two that were missed, and a late one.
 MISSED_SIGNS = 2.5
 KEPT_MS = 24 * 3_600_000
 

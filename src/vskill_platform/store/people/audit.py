@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
+from vskill_core.errors import PlatformError
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.token import ActingToken
 from vskill_platform.ledger.kv.entries import ABSENT, Operation, Put
@@ -116,16 +117,26 @@ async def commit_audited(
     entry_id: str | None = None,
 ) -> T:
     """One commit of a change and its audit entry. `decide` reads what is there, and says what it becomes and what to
-    write: nothing where it stays as it is. It is called again after a conflict."""
+    write: nothing where it stays as it is. It is called again after a conflict. A commit whose outcome was unknown is
+    recognised by its entry."""
     require_reason(note.reason)
     env = require_env("kv")
     entry_id = entry_id or env.clock.new_id()
     tried: list[T] = []
 
+    async def is_written() -> bool:
+        return bool(tried) and await was_audited(entry_id)
+
     async def write() -> T:
-        if tried and await was_audited(entry_id):
+        # Asked after `decide` has read: a commit that was applied before that is then recognised.
+        try:
+            outcome, operations = await decide()
+        except PlatformError:
+            if await is_written():
+                return tried[-1]
+            raise
+        if await is_written():
             return tried[-1]
-        outcome, operations = await decide()
         if operations:
             tried.append(outcome)
             audit = record_audit(

@@ -44,7 +44,7 @@ class ProvedLogin(msgspec.Struct, frozen=True):
     """The record at `github:login:{login}`."""
 
     account: str
-    #: GitHub's number of whoever proved it first.
+    #: GitHub's number of the account that proved it first.
     id: str
     at: int
 

@@ -3,7 +3,7 @@ change them is decided in `actions.people.namespaces` and `actions.people.teams`
 `domain.people.namespace`.
 
 Every change writes `control:namespaces` in the same commit, so one read of that key tells whether what a process keeps
-is still true. Whoever writes a record into a namespace commits with it that the namespace is as it was read.
+is still true. Writing a record into a namespace asserts, in the same commit, that the namespace is as it was read.
 """
 
 from collections.abc import Awaitable, Callable
@@ -50,7 +50,7 @@ class Belonging(msgspec.Struct, frozen=True):
 
     namespace: Namespace
     audience: str
-    #: What whoever writes the record commits with it.
+    #: To commit with the record.
     asserted: Assert
 
 

@@ -52,13 +52,13 @@ async def blocklist_version() -> int:
 
 
 async def assert_blocklist() -> Assert:
-    """What whoever acts on an entry commits with it: nothing is written if the blocklist has changed meanwhile."""
+    """Commit it with what follows from an entry: nothing is written if the blocklist has changed meanwhile."""
     return Assert(keys.CONTROL_BLOCKLIST, await blocklist_version())
 
 
 async def require_unblocked(targets: Iterable[BlockTarget]) -> Assert:
-    """Raises Blocked where an entry hits one of them. The answer is what whoever relies on it commits with it: the
-    version is read first, so an entry that comes after this look makes that commit fail."""
+    """Raises Blocked where an entry hits one of them. Commit the answer with what relies on it: the version is read
+    first, so an entry that comes after this look makes that commit fail."""
     asserted = await assert_blocklist()
     if asserted.version == ABSENT:
         # No entry was ever written: each raises the version.
@@ -142,7 +142,7 @@ class BlockedContent(msgspec.Struct, frozen=True, kw_only=True):
 async def decided_block_writes(
     decision: Decision | RescanDecision, blocked: BlockedContent
 ) -> tuple[Operation, ...]:
-    """The operations that write the entry; none where the decision asks for none."""
+    """The operations that write the entry that a decision asks for; none where it asks for none."""
     if decision.block is BlockScope.NONE:
         return ()
     is_place = decision.block is BlockScope.PLACE

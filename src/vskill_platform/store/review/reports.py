@@ -1,7 +1,7 @@
 """Reports: what users say is wrong with a published skill, at `report:{id}`, and what a reviewer decided about it.
 
 A reporter has at most one open report about a skill: `open_report:{skill}:{reporter}` is written and removed in the
-same commits, and is also how open reports are found and counted. Whoever may read the skill may hear of a report about
+same commits, and is also how open reports are found and counted. A reader of the skill may hear of a report about
 it; only reviewers list them, and they read everything.
 """
 

@@ -1,7 +1,7 @@
 """Collections: named lists of skills that an operator has chosen, at `collection:{name}`.
 
 A collection names skills, not versions: what it offers is always the current one, and what is blocked or withdrawn
-is left out by whoever serves it. Every change is one commit with its audit entry. A collection has an audience of its
+is left out where it is served. Every change is one commit with its audit entry. A collection has an audience of its
 own, and shows only those of its skills that all its readers may read.
 """
 

@@ -1,5 +1,5 @@
 """Lists of skills as git repositories: the record of each, which moves by compare-and-swap, and its files in the
-content store. Whoever finds a list out of date makes it; of several who do so at once, one record stays."""
+content store. The first reader that finds a list out of date makes it; of several at once, one record stays."""
 
 from collections.abc import Awaitable, Callable
 
@@ -36,7 +36,7 @@ async def current_list(
         known = None if entry is None else decode(entry, GitList)
         now, interval_ms = env.kv.now(), env.settings.git_list_interval_ms
         if known is not None and is_lost and await read_list(known.served) is not None:
-            # Whoever had the turn before has made it.
+            # The one that had the turn before has made it.
             return known
         if known is not None and not is_lost and not must_check(known, marks, now, interval_ms):
             return known

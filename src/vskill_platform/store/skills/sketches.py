@@ -65,7 +65,7 @@ async def remember_sketch(canonical: str, digest: str, marks: ContentMarks) -> N
     skill, version = await require_skill(canonical)
     if skill.current_digest != digest:
         return
-    # Whoever was faster published a newer version, or changed who may read it: the next rescan looks again.
+    # Somebody published a newer version first, or changed who may read it: the next rescan looks again.
     with contextlib.suppress(Conflict):
         if writes := await sketch_writes(skill, digest, marks):
             await require_env("kv").kv.commit([Assert(keys.skill(canonical), version), *writes])

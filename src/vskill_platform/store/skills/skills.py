@@ -265,7 +265,7 @@ async def skill_writes(
 
 
 def alias_writes(skill: PublishedSkill) -> list[Put]:
-    """A skill's flat names, each with the skill's audience: whoever may not read it is not led to it either."""
+    """A skill's flat names, each with the skill's audience: a reader who may not read it is not led to it."""
     value = msgspec.json.encode({"audience": skill.audience})
     return [Put(keys.alias_key(alias, skill.canonical), value) for alias in skill.aliases]
 

@@ -38,7 +38,7 @@ class HandIn(msgspec.Struct, frozen=True, omit_defaults=True):
     source: EntryPoint = EntryPoint.API
     #: The account that submitted it; None is nobody who signed in, or the operator.
     submitter: str | None = None
-    #: Submitted by nobody in particular: then whoever knows the id may read what was refused.
+    #: Submitted by nobody in particular: then everybody who knows the id may read what was refused.
     anonymous: bool = False
 
 
@@ -64,7 +64,7 @@ async def read_submissions_of(hand_in: HandIn, *, audiences: Audiences) -> dict[
     skips = Skips("read_submissions_of")
     settled = await env.kv.get_many(wanted)
     skips.failed(settled.failed)
-    # What has no usable audience is malformed, whoever asks.
+    # What has no usable audience is malformed for every reader.
     shown = (
         entry for entry in settled.found.values() if audience_of(entry) is None or readable(entry, audiences)
     )

@@ -35,7 +35,7 @@ SAMPLE = 1_000
 RATE_MS = 600_000
 #: Beyond this many a position is "at least".
 MOST_AHEAD = 1_000
-#: Runs that are looked at for how the judge is doing; of those, the latest so many that asked it count.
+#: Runs that are looked at for how the judge is doing; of those, the latest that asked it count.
 ENDS_SAMPLE, ASKED = 100, 20
 
 _RESTING = tuple(sorted(set(State) - ACTIVE_STATES))
@@ -284,7 +284,7 @@ async def waiting_line(limit: int = MOST_AHEAD, *, audiences: Audiences) -> Wait
 async def position_of(
     record: Submission, limit: int = MOST_AHEAD, *, audiences: Audiences
 ) -> LinePosition | None:
-    """The place of one submission in the line of what these audiences may read; reads only what stands before it."""
+    """The place of one submission in the line of what these audiences may read; reads only what is before it."""
     due = record.next_attempt_at
     if due is None or not waits(record, require_env("kv").kv.now()):
         return None

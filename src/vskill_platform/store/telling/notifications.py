@@ -64,7 +64,7 @@ WRITTEN_AT_ONCE = 500
 MOST_PAGES = 10
 #: What a daily mail counts; there is one more in the list where there are more.
 MOST_MAILED = 200
-#: After so many notifications no more skills and submissions are read for one daily mail.
+#: After this many notifications no more skills and submissions are read for one daily mail.
 MOST_RESOLVED = 1_000
 
 
