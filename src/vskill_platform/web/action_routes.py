@@ -10,12 +10,20 @@ from starlette.responses import Response
 
 from vskill_client.wire.skills import SKILLS
 from vskill_platform.actions.action import Action, Keep
-from vskill_platform.actions.wire import DECLARED_AS, Asked, Sent, encode
+from vskill_platform.actions.wire import Asked, Sent, encode
 from vskill_platform.web.api.names import ANY_NAME, CANONICAL, asked_name
 from vskill_platform.web.kept import answer_until_change
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import answer_with_tag, json_response
-from vskill_platform.web.routing import MOST_BODY, Endpoint, NoQuery, decode_body, query_of, read_body
+from vskill_platform.web.routing import (
+    MOST_BODY,
+    Endpoint,
+    NoQuery,
+    decode_body,
+    part_of,
+    query_of,
+    read_body,
+)
 
 #: How a skill's name stands in an action's path, and in which forms the routes take it.
 _SKILL = f"{SKILLS}/{{skill}}"
@@ -25,14 +33,11 @@ _SKILL_FORMS = (CANONICAL, ANY_NAME)
 def endpoints_of(actions: Iterable[Action[Any, Any]]) -> tuple[Endpoint, ...]:
     """The JSON routes of these actions, without those that are declared by hand."""
     return tuple(
-        endpoint for action in actions if not action.route_by_hand for endpoint in _endpoints(action)
+        _endpoint(action, action.path.replace(_SKILL, form))
+        for action in actions
+        if not action.route_by_hand
+        for form in (_SKILL_FORMS if action.path.startswith(_SKILL) else (_SKILL,))
     )
-
-
-def _endpoints(action: Action[Any, Any]) -> Iterable[Endpoint]:
-    forms = _SKILL_FORMS if action.path.startswith(_SKILL) else (_SKILL,)
-    for form in forms:
-        yield _endpoint(action, action.path.replace(_SKILL, form))
 
 
 def _endpoint(action: Action[Any, Any], path: str) -> Endpoint:
@@ -67,34 +72,20 @@ def _reads_query(action: Action[Any, Any]) -> bool:
     return action.method == "GET" or bool(action.body_field)
 
 
-def part_of(
-    kind: type[msgspec.Struct], names: Iterable[str], base: type[msgspec.Struct]
-) -> type[msgspec.Struct]:
-    """A struct of some fields of a request, with their types, defaults and descriptions: what a query or a body
-    holds."""
-    fields: list[Any] = []
-    for field in msgspec.structs.fields(kind):
-        if field.name not in names:
-            continue
-        if field.default is not msgspec.NODEFAULT:
-            fields.append((field.name, field.type, field.default))
-        elif field.default_factory is not msgspec.NODEFAULT:
-            fields.append((field.name, field.type, msgspec.field(default_factory=field.default_factory)))
-        else:
-            fields.append((field.name, field.type))
-    namespace = {"__doc__": kind.__doc__, DECLARED_AS: kind}
-    return msgspec.defstruct(
-        kind.__name__, fields, bases=(base,), namespace=namespace, frozen=True, kw_only=True
-    )
-
-
 def _view(action: Action[Any, Any], kind: type[msgspec.Struct]) -> Callable[[Request], Awaitable[Response]]:
     types = {field.name: field.type for field in msgspec.structs.fields(action.request)}
     in_path = {name: types[name] for name in action.path_fields}
 
     async def act(request: Request) -> Any:
-        given = query_of(request, kind) if _reads_query(action) else await _body(request, kind)
-        parts: dict[str, Any] = _path_values(in_path, request)
+        if _reads_query(action):
+            given = query_of(request, kind)
+        else:
+            # A body with nothing in it that is needed may be left out.
+            given = decode_body(await read_body(request) or b"{}", kind)
+        parts = {
+            name: asked_name(request) if name == "skill" else _path_value(request.path_params[name], field)
+            for name, field in in_path.items()
+        }
         if action.body_field:
             parts[action.body_field] = await read_body(request, action.most_body)
         asked = action.request(**parts, **msgspec.structs.asdict(given))
@@ -119,20 +110,6 @@ def _view(action: Action[Any, Any], kind: type[msgspec.Struct]) -> Callable[[Req
         return await answer_until_change(request, make)
 
     return {Keep.NEVER: view, Keep.BY_TAG: tagged_view, Keep.UNTIL_CHANGE: kept_view}[action.keep]
-
-
-async def _body(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:
-    """A body with nothing in it that is needed may be left out."""
-    data = await read_body(request)
-    return decode_body(data or b"{}", kind)
-
-
-def _path_values(types: dict[str, Any], request: Request) -> dict[str, Any]:
-    parts = request.path_params
-    return {
-        name: asked_name(request) if name == "skill" else _path_value(parts[name], kind)
-        for name, kind in types.items()
-    }
 
 
 def _path_value(text: str, kind: Any) -> Any:

@@ -36,10 +36,10 @@ class Application:
         self,
         env: Env,
         endpoints: Iterable[Endpoint],
-        hub: Hub | None = None,
-        stop: asyncio.Event | None = None,
+        hub: Hub | None,
+        stop: asyncio.Event | None,
         *,
-        works: bool = False,
+        works: bool,
     ) -> None:
         self.endpoints = tuple(endpoints)
         self.state = State()

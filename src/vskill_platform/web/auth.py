@@ -129,16 +129,11 @@ def _check_origin(request: Request) -> None:
         if site not in _OWN_SITE:
             raise CrossSite
         return
-    origin = request.headers.get("origin", "null")
-    if origin != "null" and origin not in _own_origins(request):
-        raise CrossSite
-
-
-def _own_origins(request: Request) -> tuple[str, ...]:
+    origin, host = request.headers.get("origin", "null"), request.headers.get("host", "")
     public = urlsplit(services_of(request).settings.public_url)
-    host = request.headers.get("host", "")
-    own = (f"http://{host}", f"https://{host}")
-    return (*own, f"{public.scheme}://{public.netloc}") if public.netloc else own
+    own = {"null", f"http://{host}", f"https://{host}"}
+    if origin not in own and (not public.netloc or origin != f"{public.scheme}://{public.netloc}"):
+        raise CrossSite
 
 
 async def form_of(request: Request) -> dict[str, str | UploadFile]:

@@ -153,10 +153,10 @@ def latency_chart(slots: Sequence[Slot]) -> Chart:
     )
 
 
-def installs_chart(days: Mapping[str, int], today: date, weeks: int = WEEKS) -> Chart:
+def installs_chart(days: Mapping[str, int], today: date) -> Chart:
     """Installs of the last weeks, each from Monday to Sunday; the last one is not over."""
     monday = today - timedelta(days=today.weekday())
-    starts = [monday - timedelta(weeks=back) for back in reversed(range(weeks))]
+    starts = [monday - timedelta(weeks=back) for back in reversed(range(WEEKS))]
     counts = dict.fromkeys(starts, 0)
     for day, count in days.items():
         when = date.fromisoformat(day)
@@ -165,14 +165,14 @@ def installs_chart(days: Mapping[str, int], today: date, weeks: int = WEEKS) -> 
             counts[start] += count
     most = ceiling(max(counts.values()))
     bars = tuple(
-        _bar(index, weeks, count, most, f"week of {_day(start)}: {number(count)}")
+        _bar(index, WEEKS, count, most, f"week of {_day(start)}: {number(count)}")
         for index, (start, count) in enumerate(counts.items())
     )
     total = sum(counts.values())
     return Chart(
         id="installs",
         title="Installs a week",
-        description=f"{total:,} {'install' if total == 1 else 'installs'} in the last {weeks} weeks.",
+        description=f"{total:,} {'install' if total == 1 else 'installs'} in the last {WEEKS} weeks.",
         columns=("Week of", "Installs"),
         rows=tuple(ChartRow(_day(start), (number(count),)) for start, count in counts.items()),
         bars=bars,

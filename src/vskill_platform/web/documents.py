@@ -66,10 +66,10 @@ def _document(path: str, text: str) -> Document:
 DOCUMENTS: Mapping[str, Document] = next(filter(None, map(read_documents, PLACES)), MappingProxyType({}))
 
 
-def find_documents(words: Sequence[str], documents: Mapping[str, Document] = DOCUMENTS) -> list[Document]:
+def find_documents(words: Sequence[str]) -> list[Document]:
     """The documents that have every word, those first that have all in the title or in headings, then by how often."""
     found = [
-        one for one in documents.values() if all(any(word in part for part in one.folded) for word in words)
+        one for one in DOCUMENTS.values() if all(any(word in part for part in one.folded) for word in words)
     ]
 
     def rank(one: Document) -> tuple[int, int]:

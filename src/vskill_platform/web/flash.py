@@ -26,7 +26,7 @@ class Flash(msgspec.Struct, frozen=True):
 
 
 def see_other(request: Request, where: str, text: str = "", kind: str = "good") -> Response:
-    """Redirect to an address of this site after a form, with a message for the next page."""
+    """Redirect after a form, with a message for the next page of this site."""
     response = RedirectResponse(where, 303, {"cache-control": "no-store"})
     if text:
         body = (

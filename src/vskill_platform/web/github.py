@@ -101,7 +101,7 @@ async def token_of_code(settings: Settings, code: str, verifier: str) -> str:
 
 
 async def sign_in_with_token(settings: Settings, token: str) -> User:
-    """The account of whoever has this token, made at the first time; NotPermitted where the rule lets them not in."""
+    """The account of the token's owner, made at the first sign-in; NotPermitted where the rule does not let them in."""
     person = await _user_of_token(settings, token)
     let_in_by = await _find_admission(settings, await read_rule(), person, token)
     return await account_of_github(str(person.id), person.login, let_in_by)

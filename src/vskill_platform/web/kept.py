@@ -138,13 +138,10 @@ def _prepare(body: bytes, media_type: str, seen: str | None, mark: object) -> An
     return Answer(body, headers, tag, seen, mark)
 
 
-async def answer_until_change(
-    request: Request, make: Callable[[], Awaitable[bytes]], form: Principal | None = None
-) -> Response:
-    """An answer that is the same for readers of the same audiences until anything in the store changes. `form` is whom
-    it is made for, where that is not the reader with all of its audiences."""
+async def answer_until_change(request: Request, make: Callable[[], Awaitable[bytes]]) -> Response:
+    """An answer that is the same for readers of the same audiences until anything in the store changes."""
     kept = kept_of(request)
-    key = form_key(request, form, request.scope["path"], request.scope["query_string"])
+    key = form_key(request, None, request.scope["path"], request.scope["query_string"])
     seen = await last_change()
     return Again(kept.answer(key, seen) or kept.keep(key, await make(), seen), request)
 

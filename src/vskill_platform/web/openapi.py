@@ -10,12 +10,13 @@ from typing import Any
 
 import msgspec
 
+from vskill_client.wire.base import PLAIN
 from vskill_platform import __version__
 from vskill_platform.actions.rights import OPEN_RIGHTS
 from vskill_platform.actions.wire import field_texts
 from vskill_platform.web.browser import SESSION_COOKIE
 from vskill_platform.web.problems import PROBLEM_TYPE, Problem
-from vskill_platform.web.routing import Endpoint, path_pattern
+from vskill_platform.web.routing import PATH_PATTERNS, Endpoint
 
 JSON = "application/json"
 REFERENCE = "#/components/schemas/{name}"
@@ -58,23 +59,20 @@ _SCHEMES: Document = {
 }
 
 
-def document(endpoints: Iterable[Endpoint], server: str = "") -> Document:
+def document(endpoints: Iterable[Endpoint]) -> Document:
     """The whole document."""
     shown = [one for one in endpoints if one.documented]
     schemas, components = _schemas(shown)
     paths: dict[str, Document] = {}
     for endpoint in shown:
         paths.setdefault(template(endpoint), {})[endpoint.method.lower()] = _operation(endpoint, schemas)
-    found: Document = {
+    return {
         "openapi": "3.1.0",
         "info": {"title": "vskill-platform", "version": __version__, "description": _ABOUT},
         "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
         "paths": paths,
         "components": {"schemas": components, "securitySchemes": _SCHEMES},
     }
-    if server:
-        found["servers"] = [{"url": server}]
-    return found
 
 
 def template(endpoint: Endpoint) -> str:
@@ -183,7 +181,7 @@ def _path_parameters(endpoint: Endpoint) -> list[Document]:
             "name": name,
             "in": "path",
             "required": True,
-            "schema": {"type": "string", "minLength": 1, "pattern": path_pattern(name)},
+            "schema": {"type": "string", "minLength": 1, "pattern": PATH_PATTERNS.get(name, PLAIN)},
         }
         for name in names
     ]

@@ -168,5 +168,5 @@ def _metrics_at(view: View) -> Endpoint:
 
 
 ENDPOINTS = (*_ALWAYS, _metrics_at(guarded_metrics))
-#: On a port of its own, whoever reaches the port may read.
+#: On a port of its own, everybody who reaches the port may read.
 OWN_PORT = (*_ALWAYS, _metrics_at(metrics))

@@ -30,16 +30,12 @@ class ReadinessProbe:
 
 async def _probe(env: Env, *, works: bool) -> None:
     within_s = env.pace.ready_within_s
-    try:
-        async with asyncio.timeout(within_s):
-            await env.kv.check()
-    except TimeoutError:
-        raise StoreTimeout from None
-    try:
-        async with asyncio.timeout(within_s):
-            await env.blobs.check()
-    except TimeoutError:
-        raise BlobUnavailable from None
+    for check, error in ((env.kv.check, StoreTimeout), (env.blobs.check, BlobUnavailable)):
+        try:
+            async with asyncio.timeout(within_s):
+                await check()
+        except TimeoutError:
+            raise error from None
     lack = await find_lack()
     if lack is not None:
         raise lack

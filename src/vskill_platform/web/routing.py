@@ -16,7 +16,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive
 
-from vskill_client.wire.base import PLAIN
 from vskill_core.errors import InvalidInput, LimitExceeded, NotSignedIn, StoreUnavailable
 from vskill_core.identity import has_control_characters
 from vskill_platform.actions.action import Action, Allowance
@@ -24,7 +23,7 @@ from vskill_platform.actions.checks import FORMS, explain_complaint, split_compl
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.telling.notifications import count_for_header
 from vskill_platform.actions.visibility import require_entry, resolve
-from vskill_platform.actions.wire import Asked
+from vskill_platform.actions.wire import DECLARED_AS, Asked
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.web import auth
 from vskill_platform.web.door.limits import client_of, take
@@ -150,6 +149,27 @@ def form(path: str, view: View, **declared: Any) -> Endpoint:
     return post(path, view, media="text/html", documented=False, is_form=True, **declared)
 
 
+def part_of(
+    kind: type[msgspec.Struct], names: Iterable[str], base: type[msgspec.Struct]
+) -> type[msgspec.Struct]:
+    """A struct of some fields of a request, with their types, defaults and descriptions: what a query or a body
+    holds."""
+    fields: list[Any] = []
+    for field in msgspec.structs.fields(kind):
+        if field.name not in names:
+            continue
+        if field.default is not msgspec.NODEFAULT:
+            fields.append((field.name, field.type, field.default))
+        elif field.default_factory is not msgspec.NODEFAULT:
+            fields.append((field.name, field.type, msgspec.field(default_factory=field.default_factory)))
+        else:
+            fields.append((field.name, field.type))
+    namespace = {"__doc__": kind.__doc__, DECLARED_AS: kind}
+    return msgspec.defstruct(
+        kind.__name__, fields, bases=(base,), namespace=namespace, frozen=True, kw_only=True
+    )
+
+
 async def answer(endpoint: Endpoint, request: Request) -> Response:
     """Authenticate, authorise, validate, rate-limit, then call the view."""
     scope = request.scope
@@ -228,10 +248,6 @@ async def _view(endpoint: Endpoint, request: Request, principal: Principal) -> R
 
 
 # What a request brings.
-
-
-def path_pattern(name: str) -> str:
-    return PATH_PATTERNS.get(name, PLAIN)
 
 
 def check_path(parts: Mapping[str, str]) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 
 from vskill_client.wire import skills as skills_calls
-from vskill_client.wire.base import PLAIN, ActionRequest, Wire, iso_time
+from vskill_client.wire.base import ActionRequest, Wire, iso_time
 from vskill_client.wire.skills import ReadRevocationList
 from vskill_core.dsse import ENVELOPE_TYPE, seal
 from vskill_core.errors import NotFound
@@ -22,7 +22,7 @@ from vskill_platform.actions.visibility import audiences_of, document_reader, na
 from vskill_platform.actions.wire import derive
 from vskill_platform.domain.audience import Everything
 from vskill_platform.domain.blocklist import BlockEntry
-from vskill_platform.domain.people.namespace import MOST_NAMESPACE, namespace_audiences
+from vskill_platform.domain.people.namespace import namespace_audiences
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.revocation import (
     Revocation,
@@ -42,7 +42,6 @@ from vskill_platform.store.skills.skills import read_skills
 #: Events in one answer.
 MOST_EVENTS = 200
 
-NamespaceName = Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_NAMESPACE, pattern=PLAIN)]
 Serial = Annotated[int, msgspec.Meta(ge=0, le=10**14)]
 
 

@@ -114,7 +114,11 @@ async def install_view(request: Request) -> Response:
 async def any_install_view(request: Request) -> Response:
     body = await _install_body(request)
     if body.skills:
-        return await _count_several(request, body.skills)
+        wanted = [(one.skill_name, one.repo_url) for one in body.skills]
+        found = await count_installs_of(principal_of(request), wanted)
+        counted = tuple(dict.fromkeys(name for name in found if name is not None))
+        unknown = tuple(sent for (sent, _), name in zip(wanted, found, strict=True) if name is None)
+        return json_response(InstallsAnswer(counted, unknown))
     name = body.skill_name or body.name
     if name is None:
         raise InvalidInput("The body names no skill.", field="skillName", fix="name the skill")
@@ -130,14 +134,6 @@ async def _install_body(request: Request) -> InstallBody:
 async def _count(request: Request, name: str, body: InstallBody) -> Response:
     skill = await count_install_of(principal_of(request), name, body.repo_url)
     return json_response(InstallAnswer(ok=True, name=skill.canonical), 201)
-
-
-async def _count_several(request: Request, skills: tuple[InstalledName, ...]) -> Response:
-    wanted = [(one.skill_name, one.repo_url) for one in skills]
-    found = await count_installs_of(principal_of(request), wanted)
-    counted = tuple(dict.fromkeys(name for name in found if name is not None))
-    unknown = tuple(one.skill_name for one, name in zip(skills, found, strict=True) if name is None)
-    return json_response(InstallsAnswer(counted, unknown))
 
 
 async def updates_view(request: Request) -> Response:

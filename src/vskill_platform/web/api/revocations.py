@@ -2,6 +2,7 @@
 
 from xml.sax.saxutils import quoteattr
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -11,7 +12,6 @@ from vskill_core.dsse import ENVELOPE_TYPE
 from vskill_platform.actions.recall.revocations import (
     FOLLOW,
     READ_LIST,
-    NamespaceName,
     RevocationEventView,
     RevocationStepView,
     Serial,
@@ -22,17 +22,13 @@ from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.feed import ATOM_TYPE, atom_feed, xml_text
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import answer_with_tag
-from vskill_platform.web.routing import get, query_of
+from vskill_platform.web.routing import get, part_of, query_of
 
 #: What each kind of event is called in the feed.
 TITLES = {"skill.withdrawn": "withdrawn", "skill.restored": "restored", "skill.yanked": "yanked"}
 
 
-class RevocationListQuery(Asked, frozen=True):
-    """Of one namespace, or of the registry."""
-
-    #: only the skills of this namespace, those too that only its members may read
-    namespace: NamespaceName | None = None
+RevocationListQuery = part_of(ReadRevocationList, ReadRevocationList.__struct_fields__, Asked)
 
 
 class RevocationFeedQuery(Asked, frozen=True):
@@ -43,7 +39,7 @@ class RevocationFeedQuery(Asked, frozen=True):
 
 
 async def list_view(request: Request) -> Response:
-    asked = ReadRevocationList(namespace=query_of(request, RevocationListQuery).namespace)
+    asked = ReadRevocationList(**msgspec.structs.asdict(query_of(request, RevocationListQuery)))
     body = await READ_LIST(services_of(request), principal_of(request), asked)
     return answer_with_tag(request, body, ENVELOPE_TYPE)
 

@@ -143,10 +143,8 @@ async def discovery(request: Request) -> Response:
 async def search(request: Request) -> Response:
     """Only what can be installed: the protocol has no mark for what cannot."""
     asked = query_of(request, SearchQuery)
-    services = services_of(request)
-    reader = principal_of(request)
-    found = await search_catalogue(reader, asked.q, limit=asked.limit)
-    items = await _installable_skills(services, found.items)
+    found = await search_catalogue(principal_of(request), asked.q, limit=asked.limit)
+    items = await _installable_skills(services_of(request), found.items)
     if asked.mode == "exact":
         items = tuple(one for one in items if asked.q.lower() in (one.slug, one.name.lower()))
     slugs = await flat_slugs(request, items)
@@ -181,8 +179,7 @@ async def list_all(request: Request) -> Response:
     if asked.prefix:
         page = await list_beginning_with(services, reader, asked.prefix, after, asked.limit)
     else:
-        sort = _SORTS[asked.sort]
-        page = await list_catalogue(reader, sort=sort, after=after, limit=asked.limit)
+        page = await list_catalogue(reader, sort=_SORTS[asked.sort], after=after, limit=asked.limit)
     offered = await _installable_skills(services, page.items)
     slugs = await flat_slugs(request, offered)
     return json_response(

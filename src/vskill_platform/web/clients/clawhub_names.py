@@ -49,20 +49,6 @@ async def flat_slugs(request: Request, skills: Iterable[PublishedSkill]) -> dict
     return slugs
 
 
-async def find_by_slug(request: Request, slug: str, handle: str) -> PublishedSkill:
-    """The one skill that a slug means, or Ambiguous, or NotFound."""
-    reader = principal_of(request)
-    joined = await _by_parts(reader, slug)
-    if joined is not None:
-        return joined
-    try:
-        if not handle:
-            return await find_skill(reader, slug)
-        return await _of_owner(reader, slug, handle.lower())
-    except InvalidInput:
-        raise NotFound("Skill not found") from None
-
-
 async def _by_parts(reader: Principal, slug: str) -> PublishedSkill | None:
     """`owner--repo--slug`: the last part has no `--`, and where the others are cut is tried."""
     rest, found, last = slug.lower().rpartition(JOIN)
@@ -86,24 +72,28 @@ async def _of_owner(reader: Principal, slug: str, handle: str) -> PublishedSkill
 
 
 async def asked_skill(request: Request, slug: str, handle: str) -> PublishedSkill | Response:
-    """The skill, or the answer that this client shows as a list to choose from."""
+    """The one skill that a slug means, or the answer that this client shows as a list to choose from."""
+    reader = principal_of(request)
     try:
-        return await find_by_slug(request, slug, handle)
+        joined = await _by_parts(reader, slug)
+        if joined is not None:
+            return joined
+        try:
+            return await (_of_owner(reader, slug, handle.lower()) if handle else find_skill(reader, slug))
+        except InvalidInput:
+            raise NotFound from None
     except Ambiguous as error:
-        return await _choices(request, slug, error)
+        holders = (await list_holders(reader, slug))[:MOST_CHOICES]
+        matches = [
+            {
+                "ownerHandle": canonical.partition("/")[0],
+                "slug": slug,
+                "ref": canonical.replace("/", JOIN),
+                "url": f"{public_address(request)}/skills/{canonical}",
+            }
+            for canonical in holders
+        ]
+        body = {"code": "AMBIGUOUS_SKILL_SLUG", "message": error.message, "error": error.message}
+        return json_response({**body, "matches": matches}, 409)
     except NotFound:
         raise NotFound(f"Skill not found: {slug[:200]}", skill=slug[:200]) from None
-
-
-async def _choices(request: Request, slug: str, error: Ambiguous) -> Response:
-    holders = (await list_holders(principal_of(request), slug))[:MOST_CHOICES]
-    base = public_address(request)
-    matches = []
-    for canonical in holders:
-        flat = canonical.replace("/", JOIN)
-        handle = canonical.partition("/")[0]
-        matches.append(
-            {"ownerHandle": handle, "slug": slug, "ref": flat, "url": f"{base}/skills/{canonical}"}
-        )
-    body = {"code": "AMBIGUOUS_SKILL_SLUG", "message": error.message, "error": error.message}
-    return json_response({**body, "matches": matches}, 409)

@@ -73,11 +73,8 @@ class GetSkill(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: Number = ""
 
 
-class GetReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class GetReport(GetSkill, frozen=True, forbid_unknown_fields=True):
     """Read what the scanners found in a version of a skill, with every finding's file, line and reason."""
-
-    name: Name
-    version: Number = ""
 
 
 class Submit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -64,25 +64,6 @@ MOST_FOUND = 1000
 _AT_ONCE = 8
 
 
-class IndexEntry(msgspec.Struct, frozen=True):
-    """One skill of an index."""
-
-    name: str
-    description: str
-    #: `skill-md` or `archive`
-    type: str
-    url: str
-    digest: str
-
-
-class OlderEntry(msgspec.Struct, frozen=True):
-    """One skill of the older form, which names files instead of one download."""
-
-    name: str
-    description: str
-    files: tuple[str, ...]
-
-
 # The skills of a scope.
 
 
@@ -122,7 +103,7 @@ async def listed_skills(
         async for named in iterate_scope(reader, prefix_of(request), blocklist):
             yield named
         return
-    # Whoever asks may read the collection; what is in it is shown as to all of its readers.
+    # The reader may read the collection; what is in it is shown as to all of its readers.
     found = await read_collection(services, principal_of(request), collection)
     skills = await read_installable(reader, found.skills, blocklist)
     yield dict(await name_skills(reader, skills))
@@ -168,12 +149,17 @@ async def index(request: Request) -> Response:
     )
 
 
-def _entry(name: str, skill: ListedSkill, artifact: Artifact, *, is_one: bool) -> IndexEntry:
+def _entry(name: str, skill: ListedSkill, artifact: Artifact, *, is_one: bool) -> dict[str, str]:
     scope = "/".join(quote(part, safe="") for part in skill.canonical.split("/"))
     place = f"/{scope}{CURRENT}" if is_one else f"{CURRENT}/skills/{scope}"
     file = quote(f"{skill.current_version}.{'md' if artifact.is_plain else 'zip'}", safe="")
-    kind = "skill-md" if artifact.is_plain else "archive"
-    return IndexEntry(name, describe_skill(skill), kind, f"{place}/{file}", f"sha256:{artifact.sha256}")
+    return {
+        "name": name,
+        "description": describe_skill(skill),
+        "type": "skill-md" if artifact.is_plain else "archive",
+        "url": f"{place}/{file}",
+        "digest": f"sha256:{artifact.sha256}",
+    }
 
 
 async def artifact(request: Request) -> Response:
@@ -235,7 +221,7 @@ async def find(request: Request) -> Response:
     return json_response({"skills": shown})
 
 
-# The older form.
+# The older form, which names files instead of one download.
 
 
 async def older_index(request: Request) -> Response:
@@ -244,7 +230,11 @@ async def older_index(request: Request) -> Response:
             {skill.canonical: skill.current_version or "" for skill in named.values()}
         )
         return {
-            name: OlderEntry(name, describe_skill(skill), tuple(file.path for file in record.manifest))
+            name: {
+                "name": name,
+                "description": describe_skill(skill),
+                "files": [file.path for file in record.manifest],
+            }
             for name, skill in named.items()
             if (record := records.get(skill.canonical)) is not None
         }
@@ -276,21 +266,19 @@ async def _named_skill(request: Request, name: str) -> PublishedSkill:
     raise NotFound(f"There is no skill {name[:100]!r} here.", skill=name[:100])
 
 
-def _endpoints() -> tuple[Endpoint, ...]:
-    made: list[Endpoint] = []
-    for scope in SCOPES:
-        made += [
-            get(f"{scope}{CURRENT}/index.json", index, documented=False),
-            get(f"{scope}{OLDER}/index.json", older_index, documented=False),
-            get(f"{scope}{OLDER}/{{name}}/{{path:path}}", older_file, media="*/*", documented=False),
-        ]
-    whole = f"{CURRENT}/skills{ONE}/{{file}}"
+def _scope_endpoints(scope: str) -> tuple[Endpoint, ...]:
     return (
-        *made,
-        get("/api/search", find, query=FindQuery, documented=False),
-        get(whole, artifact, media="*/*", documented=False, challenges=True),
-        get(f"{ONE}{CURRENT}/{{file}}", counted_artifact, media="*/*", documented=False, challenges=True),
+        get(f"{scope}{CURRENT}/index.json", index, documented=False),
+        get(f"{scope}{OLDER}/index.json", older_index, documented=False),
+        get(f"{scope}{OLDER}/{{name}}/{{path:path}}", older_file, media="*/*", documented=False),
     )
 
 
-ENDPOINTS = _endpoints()
+_FILE = {"media": "*/*", "documented": False, "challenges": True}
+
+ENDPOINTS = (
+    *(endpoint for scope in SCOPES for endpoint in _scope_endpoints(scope)),
+    get("/api/search", find, query=FindQuery, documented=False),
+    get(f"{CURRENT}/skills{ONE}/{{file}}", artifact, **_FILE),
+    get(f"{ONE}{CURRENT}/{{file}}", counted_artifact, **_FILE),
+)

@@ -35,20 +35,25 @@ class Compression:
         """Compress the answer's body in place, where that is useful and safe."""
         if request.method not in _READING or not is_safe(request):
             return
+        tag = response.headers.get("etag")
         if response.status_code == 304:
-            _weaken_known_tag(request, response)
+            # A cache finds what it keeps by the tag as it knows it.
+            if tag is not None and _weak(tag) in request.headers.get("if-none-match", ""):
+                response.headers["etag"] = _weak(tag)
             return
         body = getattr(response, "body", b"")
-        if len(body) < LEAST_BYTES or not _is_text(response) or "content-encoding" in response.headers:
+        media = response.headers.get("content-type", "").partition(";")[0].strip()
+        is_text = media.startswith(_TEXT) or media.endswith(_TEXT_ENDINGS)
+        if len(body) < LEAST_BYTES or not is_text or "content-encoding" in response.headers:
             return
         response.headers.append("vary", "Accept-Encoding")
         if accepts_gzip(request.headers.get("accept-encoding", "")):
-            response.body = await self._packed(response.headers.get("etag"), bytes(body))
+            response.body = await self._packed(tag, bytes(body))
             response.headers["content-encoding"] = "gzip"
             response.headers["content-length"] = str(len(response.body))
-            if "etag" in response.headers:
+            if tag is not None:
                 # Other bytes of the same answer: equal, not identical.
-                response.headers["etag"] = _weak(response.headers["etag"])
+                response.headers["etag"] = _weak(tag)
 
     async def _packed(self, tag: str | None, body: bytes) -> bytes:
         found = self._kept.get((tag, len(body))) if tag is not None else None
@@ -75,21 +80,9 @@ def accepts_gzip(accepted: str) -> bool:
     return False
 
 
-def _is_text(response: Response) -> bool:
-    media = response.headers.get("content-type", "").partition(";")[0].strip()
-    return media.startswith(_TEXT) or media.endswith(_TEXT_ENDINGS)
-
-
 def _pack(body: bytes) -> bytes:
     return gzip.compress(body, LEVEL, mtime=0)
 
 
 def _weak(tag: str) -> str:
     return tag if tag.startswith("W/") else f"W/{tag}"
-
-
-def _weaken_known_tag(request: Request, response: Response) -> None:
-    """A cache finds what it keeps by the tag as it knows it."""
-    tag = response.headers.get("etag")
-    if tag is not None and _weak(tag) in request.headers.get("if-none-match", ""):
-        response.headers["etag"] = _weak(tag)

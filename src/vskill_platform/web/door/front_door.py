@@ -1,9 +1,9 @@
 """The front door of a web process: how many connections it holds, how many requests it works on, and whom it refuses.
 
-A process can open only so many files. The door takes fewer than that, so that the store, git and the scanner find one
-whenever they need it, however many clients stand outside. A connection that is too much makes room: the one that has
-waited longest without sending a whole request is closed for it. Requests take turns, address by address; one that would
-wait too long is refused with 503, so that those that are answered are answered soon.
+The number of files that a process can open is limited. The door takes fewer than that, so that the store, git and the
+scanner find one whenever they need it, however many clients connect. A connection that is too much makes room: the one
+that has waited longest without sending a whole request is closed for it. Requests take turns, address by address; one
+that would wait too long is refused with 503, so that those that are answered are answered soon.
 
 `connection` speaks HTTP with one client and asks here.
 """
@@ -13,7 +13,7 @@ import os
 import resource
 import socket
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 
 import msgspec
@@ -46,7 +46,7 @@ _ACCEPT_AT_ONCE = 32
 _PAUSE_AFTER_SHORTAGE_S = 0.5
 #: How often time limits are looked at.
 SWEEP_EVERY_S = 0.25
-#: Requests with a large body that are read at once, for every so many of the others.
+#: Of the requests that run at once, one in this many may have a large body.
 _REQUESTS_PER_UPLOAD = 4
 #: An upload may wait longer for its turn: it takes longer itself.
 _UPLOAD_PATIENCE = 10
@@ -97,7 +97,7 @@ def door_limits(settings: Settings, descriptors: int) -> DoorLimits:
 
 
 def descriptors_kept(settings: Settings) -> int:
-    """What store, queue, git and scanner of this process may need, whoever stands outside."""
+    """What store, queue, git and scanner of this process may need, however many clients connect."""
     scanners = settings.scan_processes or os.cpu_count() or 1
     return (
         _OF_A_PROCESS
@@ -150,7 +150,7 @@ class RequestSlots:
         self.waiting += 1
 
     def leave(self, turn: Turn) -> None:
-        """It answers now; whoever is next may begin."""
+        """It answers now; the next one may begin."""
         if not turn.runs:
             return
         turn.runs = False
@@ -235,10 +235,10 @@ class FrontDoor:
         self._inside: set[Visitor] = set()
         #: Inside without a whole request, those first that have been so for longest.
         self._resting: dict[Visitor, None] = {}
-        self._by_address: dict[str, int] = {}
+        self._by_address: Counter[str] = Counter()
         self.lingering = 0
         #: Refused since the log last told of it, by reason.
-        self._untold: dict[str, int] = {}
+        self._untold: Counter[str] = Counter()
         self._told_at = -_SAY_EVERY_S
 
     # Connections.
@@ -246,7 +246,7 @@ class FrontDoor:
     def admit(self, peer: str) -> Refusal | None:
         """Whether one more may come in; the reason where not. Where it is too much, another one goes for it."""
         address = share_of(peer)
-        if self._by_address.get(address, 0) >= self.limits.per_address and not is_within(peer, self._proxies):
+        if self._by_address[address] >= self.limits.per_address and not is_within(peer, self._proxies):
             return None if self._make_room(TOO_MANY_FROM_ADDRESS, address) else TOO_MANY_FROM_ADDRESS
         if len(self._inside) >= self.limits.connections:
             return None if self._make_room(FULL) else FULL
@@ -254,7 +254,7 @@ class FrontDoor:
 
     def enter(self, connection: Visitor) -> None:
         self._inside.add(connection)
-        self._by_address[connection.address] = self._by_address.get(connection.address, 0) + 1
+        self._by_address[connection.address] += 1
         self._metrics.connections_open.set(len(self._inside))
 
     def leave(self, connection: Visitor) -> None:
@@ -263,10 +263,8 @@ class FrontDoor:
             return
         self._inside.discard(connection)
         self._resting.pop(connection, None)
-        left = self._by_address[connection.address] - 1
-        if left:
-            self._by_address[connection.address] = left
-        else:
+        self._by_address[connection.address] -= 1
+        if not self._by_address[connection.address]:
             del self._by_address[connection.address]
         self._metrics.connections_open.set(len(self._inside))
 
@@ -286,7 +284,7 @@ class FrontDoor:
 
     def count_refusal(self, refusal: Refusal) -> None:
         self._metrics.refused.labels(refusal.code).inc()
-        self._untold[refusal.code] = self._untold.get(refusal.code, 0) + 1
+        self._untold[refusal.code] += 1
 
     def _make_room(self, reason: Refusal, address: str | None = None) -> bool:
         for connection in self._resting:
@@ -314,7 +312,7 @@ class FrontDoor:
         """One line for many refusals: a flood must not fill the log too."""
         if self._untold and now - self._told_at >= _SAY_EVERY_S:
             _log.warning("clients refused", connections=len(self._inside), **self._untold)
-            self._untold, self._told_at = {}, now
+            self._untold, self._told_at = Counter(), now
 
 
 class Entrance:
@@ -362,7 +360,7 @@ class Entrance:
                     _log.error("no descriptor or memory for a connection", error=error.strerror)
                     self._loop.remove_reader(self._listener)
                     self._loop.call_later(_PAUSE_AFTER_SHORTAGE_S, self._open)
-                # Otherwise whoever waited has gone.
+                # Otherwise the client that waited has gone.
                 return
             client.setblocking(False)
             self._let_in(client, peer[0])
@@ -387,7 +385,7 @@ class Entrance:
 
 
 def _refuse_at_once(client: socket.socket, refusal: Refusal) -> None:
-    """Say why and hang up: so many are being refused that nobody can wait for them to read it."""
+    """Say why and hang up: too many are being refused to wait until each has read it."""
     try:
         client.send(refusal.answer)
         client.shutdown(socket.SHUT_WR)

@@ -67,7 +67,9 @@ class Limiter:
         item = limits.RateLimitItemPerHour(amount)
         allowed = await self._limiter.hit(item, allowance.value, client)
         state = await self._limiter.get_window_stats(item, allowance.value, client)
-        wait_s = _seconds_until(state.reset_time)
+        # Never more than the window, whatever the clocks say.
+        left_s = state.reset_time - require_env("clock").clock.now() / 1000
+        wait_s = max(1, min(HOUR_S, math.ceil(left_s)))
         # As the HTTP working group's draft on rate limits writes them.
         request.scope["rate_limit"] = {
             "ratelimit-policy": f'"{allowance.value}";q={amount};w={HOUR_S}',
@@ -148,9 +150,3 @@ def share_of(address: str) -> str:
     if isinstance(plain, ipaddress.IPv4Address):
         return str(plain)
     return str(ipaddress.ip_network((plain, _IPV6_SHARE), strict=False))
-
-
-def _seconds_until(at: float) -> int:
-    """Never more than the window, whatever the clocks say."""
-    left = at - require_env("clock").clock.now() / 1000
-    return max(1, min(HOUR_S, math.ceil(left)))

@@ -23,7 +23,7 @@ from vskill_platform.machine.child_side import frame, limit_resource, receive
 FILE_S = 1.5
 PROCESS_S = 6
 MEMORY_BYTES = 512 * 1024 * 1024
-#: Of one file; `highlight` keeps every file that has no more.
+#: Most pieces of one file; `highlight` can keep a file of this size.
 MOST_PIECES = 50_000
 
 #: Pieces of one line: a text and its kind.
@@ -122,7 +122,8 @@ def lexer_for(path: str, text: str) -> Lexer | None:
 def _cut_lines(lexer: Lexer, text: str) -> Iterator[Pieces]:
     line: Pieces = []
     for _, token, value in lexer.get_tokens_unprocessed(text):
-        kind = _kind_of(token)
+        kinds = (kind for parent, kind in KINDS if token in parent)
+        kind = "" if token is Token.Text else next(kinds, "")
         first, *others = value.split("\n")
         _add(line, first, kind)
         for other in others:
@@ -138,10 +139,6 @@ def _add(line: Pieces, text: str, kind: str) -> None:
         line[-1] = (line[-1][0] + text, kind)
     elif text:
         line.append((text, kind))
-
-
-def _kind_of(token: _TokenType) -> str:
-    return next((kind for parent, kind in KINDS if token in parent), "") if token is not Token.Text else ""
 
 
 def _limit_process() -> None:

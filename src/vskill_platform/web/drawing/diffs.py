@@ -72,7 +72,8 @@ def _change(path: str, old: SkillFile | None, new: SkillFile | None, left: int) 
     if isinstance(before, str) or isinstance(after, str):
         note = before if isinstance(before, str) else str(after)
         return FileChangeView(path, status, 0, 0, "", note)
-    lines = list(_unified_diff(path, before, after, old, new))
+    names = (f"a/{path}" if old else "/dev/null", f"b/{path}" if new else "/dev/null")
+    lines = list(difflib.unified_diff(before, after, *names, n=CONTEXT, lineterm=""))
     additions = sum(line.startswith("+") for line in lines[2:])
     deletions = sum(line.startswith("-") for line in lines[2:])
     patch = "\n".join(lines) + "\n" if lines else ""
@@ -98,13 +99,6 @@ def _lines(file: SkillFile | None) -> list[str] | str:
     if last:
         lines.append(last + _NO_END)
     return TOO_LARGE if len(lines) > MOST_LINES else lines
-
-
-def _unified_diff(
-    path: str, before: list[str], after: list[str], old: SkillFile | None, new: SkillFile | None
-) -> list[str]:
-    names = (f"a/{path}" if old else "/dev/null", f"b/{path}" if new else "/dev/null")
-    return list(difflib.unified_diff(before, after, *names, n=CONTEXT, lineterm=""))
 
 
 def _note(old: SkillFile | None, new: SkillFile | None, patch: str) -> str:

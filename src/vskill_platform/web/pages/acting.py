@@ -18,14 +18,13 @@ from vskill_platform.actions.checks import check_request, invalid_request
 from vskill_platform.actions.people.teams import split_names
 from vskill_platform.actions.wire import Asked
 from vskill_platform.web import routing
-from vskill_platform.web.action_routes import part_of
 from vskill_platform.web.api.names import asked_name
 from vskill_platform.web.auth import form_of, safe_next, text_of, values_of
 from vskill_platform.web.flash import clear_flash, flash_of, see_other
 from vskill_platform.web.pages.admin_areas import areas_for
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
-from vskill_platform.web.routing import Endpoint, View, page, query_of
+from vskill_platform.web.routing import Endpoint, View, page, part_of, query_of
 
 Req = TypeVar("Req", bound=msgspec.Struct)
 Ans = TypeVar("Ans")
@@ -152,14 +151,6 @@ async def require_confirmed(request: Request) -> None:
     """Require the confirmation checkbox."""
     if await text_of(request, "confirm") != "yes":
         raise InvalidInput("Nothing was changed", field="confirm", fix="tick the box to confirm")
-
-
-async def number_of(request: Request, name: str) -> int:
-    """A whole number in a form."""
-    text = await text_of(request, name, 20)
-    if not (text.isascii() and text.isdigit()):
-        raise InvalidInput(f"{name} is not a number", field=name, fix="write a whole number")
-    return int(text)
 
 
 def admin_page(request: Request, template: str, **context: object) -> Response:

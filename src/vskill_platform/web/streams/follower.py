@@ -9,7 +9,7 @@ its frames once, however many clients share them.
 A frame says what a record is now. Of several changes of one record in one batch only the last is sent; the steps in
 between stand in the record's history. Nothing is lost, and a frame can come twice: after a resume that met a live one.
 
-Who may read is asked again for every batch, after its records were read: whoever has lost a right by then is told
+Who may read is asked again for every batch, after its records were read: a reader who has lost a right by then is told
 nothing of what was committed since. Frames and counts are made of what a stream may read, a record that no stream may
 read is not decoded, and the cursors that clients get are sealed, because the store's own count every write.
 """

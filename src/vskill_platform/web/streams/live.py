@@ -237,20 +237,24 @@ class Skills(msgspec.Struct, frozen=True):
                 return recall_frames(event, update)
             case PublishedSkill() as skill if self._wants(skill.canonical):
                 return frame("", skill_event(skill, update.cursor), update.cursor)
-            case Submission() as record if record.state.ends_run and self._wants(_skill_of(record)):
-                return frame("submission_decision", submission_event(record, self.viewer), update.cursor)
+            case Submission() as record if record.state.ends_run:
+                # Before the first publication, it is about the name that the skill would get.
+                if self._wants(published_name(record) or canonical_name(record.identity)):
+                    return frame("submission_decision", submission_event(record, self.viewer), update.cursor)
         return b""
 
     def _wants(self, canonical: str) -> bool:
-        return not self.names or not self.names.isdisjoint(_forms(canonical.lower()))
+        """By any name that a client may know a skill by; a short one may mean several, and tells of each."""
+        owner, _, rest = canonical.lower().partition("/")
+        slug = rest.rpartition("/")[2]
+        return not self.names or not self.names.isdisjoint((canonical.lower(), f"{owner}/{slug}", slug))
 
 
 def recall_frames(event: Revocation, update: Update) -> bytes:
     """The cursor moves on with the last frame only, so that a break between two loses none."""
     views = event_views(event)
-    return b"".join(_recall_frame(view, update.before) for view in views[:-1]) + b"".join(
-        _recall_frame(view, update.cursor) for view in views[-1:]
-    )
+    cursors = [*[update.before] * (len(views) - 1), update.cursor]
+    return b"".join(map(_recall_frame, views, cursors))
 
 
 def _recall_frame(view: RevocationEventView, cursor: str) -> bytes:
@@ -262,13 +266,6 @@ def _recall_frame(view: RevocationEventView, cursor: str) -> bytes:
             return frame("skill.restored", data, cursor)
         case _:
             return frame("skill.yanked", data, cursor)
-
-
-def _forms(canonical: str) -> tuple[str, ...]:
-    """The names by which a client may know a skill; a short one may mean several skills, and tells of each."""
-    owner, _, rest = canonical.partition("/")
-    slug = rest.rpartition("/")[2]
-    return canonical, f"{owner}/{slug}", slug
 
 
 def skill_event(skill: PublishedSkill, cursor: str) -> dict[str, object]:
@@ -284,11 +281,6 @@ def skill_event(skill: PublishedSkill, cursor: str) -> dict[str, object]:
         "withdrawn": skill.withdrawn,
         "publishedAt": iso_time(skill.updated_at),
     }
-
-
-def _skill_of(record: Submission) -> str:
-    """The skill that it is about; before the first publication, the name that it would get."""
-    return published_name(record) or canonical_name(record.identity)
 
 
 ENDPOINTS = (

@@ -243,7 +243,12 @@ async def read_changes(kv: KV, changes: Sequence[Change], after: str, end: str) 
         or change.key.startswith(keys.revocation.prefix)
     }
     found = await _read_all(kv, last)
-    about = _skills_of_revocations(found.values())
+    # A revocation that is about no skill in particular names a key that no record has.
+    about = {
+        entry.key: keys.skill.prefix + decode(entry, Revocation).skill
+        for entry in found.values()
+        if entry.key.startswith(keys.revocation.prefix)
+    }
     found |= await _read_all(kv, set(about.values()) - found.keys())
     updates: list[Update] = []
     before = after
@@ -270,13 +275,3 @@ async def _read_all(kv: KV, wanted: Iterable[str]) -> dict[str, Entry]:
     for error in settled.failed.values():
         raise error
     return dict(settled.found)
-
-
-def _skills_of_revocations(entries: Iterable[Entry]) -> dict[str, str]:
-    """By the key of a revocation, the key of the skill that it is about. One that is about no skill in particular has
-    a key that no record has."""
-    return {
-        entry.key: keys.skill.prefix + decode(entry, Revocation).skill
-        for entry in entries
-        if entry.key.startswith(keys.revocation.prefix)
-    }

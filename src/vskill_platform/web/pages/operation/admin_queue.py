@@ -3,14 +3,15 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_core.errors import JobFailed
+from vskill_core.errors import InvalidInput, JobFailed
 from vskill_core.plural import counted
 from vskill_platform.actions.operation.dead_letters import DISCARD, LIST_LETTERS, REPLAY, ListLetters
 from vskill_platform.actions.operation.jobs import LIST_JOBS, RUN_JOB
 from vskill_platform.actions.operation.queue import PAUSE, RECOVER, RESUME, STATUS, STUCK, ListStuck
 from vskill_platform.actions.operation.rescans import CONTINUE_RESCANS, SHOW_RESCANS
+from vskill_platform.web.auth import text_of
 from vskill_platform.web.flash import see_other
-from vskill_platform.web.pages.acting import act_by_form, answer_page, form, number_of
+from vskill_platform.web.pages.acting import act_by_form, answer_page, form
 
 PLACE = "/admin/queue"
 JOBS_PLACE = "/admin/jobs"
@@ -29,9 +30,11 @@ async def recover(request: Request) -> Response:
 
 async def pause(request: Request) -> Response:
     """A pause always has an end (B3)."""
-    minutes = await number_of(request, "minutes")
-    await act_by_form(request, PAUSE, duration_ms=minutes * MINUTE_MS)
-    text = f"The queue is paused for {minutes} min; it resumes automatically."
+    minutes = await text_of(request, "minutes", 20)
+    if not (minutes.isascii() and minutes.isdigit()):
+        raise InvalidInput("minutes is not a number", field="minutes", fix="write a whole number")
+    await act_by_form(request, PAUSE, duration_ms=int(minutes) * MINUTE_MS)
+    text = f"The queue is paused for {int(minutes)} min; it resumes automatically."
     return see_other(request, PLACE, text)
 
 

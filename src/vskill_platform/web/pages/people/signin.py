@@ -19,7 +19,7 @@ from vskill_platform.store.people.sign_in_rule import read_rule
 from vskill_platform.web.auth import form_of, safe_next, text_of
 from vskill_platform.web.browser import SESSION_COOKIE, cookie_of, drop_cookie, set_cookie
 from vskill_platform.web.door.limits import client_of
-from vskill_platform.web.flash import FLASH_COOKIE
+from vskill_platform.web.flash import FLASH_COOKIE, see_other
 from vskill_platform.web.github import (
     CALLBACK,
     asks_for_memberships,
@@ -93,7 +93,7 @@ async def signed_in(request: Request, user: User, how: str, wanted: str) -> Resp
     before = cookie_of(request, SESSION_COOKIE)
     if before:
         await close_session(before)
-    response = RedirectResponse(wanted, 303, {"cache-control": "no-store"})
+    response = see_other(request, wanted)
     set_cookie(request, response, SESSION_COOKIE, await open_session(user, how), LONGEST_MS // 1000)
     return response
 
@@ -107,7 +107,7 @@ async def sign_out(request: Request) -> Response:
     cookie = cookie_of(request, SESSION_COOKIE)
     if cookie:
         await close_session(cookie)
-    response = RedirectResponse("/", 303, {"cache-control": "no-store"})
+    response = see_other(request, "/")
     for name in (SESSION_COOKIE, FLASH_COOKIE):
         drop_cookie(request, response, name)
     return response
@@ -186,9 +186,7 @@ async def start_github(request: Request) -> Response:
     require_github(settings)
     wanted = safe_next(await text_of(request, "next"))
     journey = _Journey(secrets.token_urlsafe(24), secrets.token_urlsafe(48), wanted)
-    response = RedirectResponse(
-        authorize_url(settings, journey.state, journey.verifier), 303, {"cache-control": "no-store"}
-    )
+    response = see_other(request, authorize_url(settings, journey.state, journey.verifier))
     kept = base64.urlsafe_b64encode(msgspec.json.encode(journey)).decode()
     set_cookie(request, response, OAUTH_COOKIE, kept, OAUTH_S)
     return response

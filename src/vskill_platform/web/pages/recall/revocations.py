@@ -32,7 +32,8 @@ async def revocations(request: Request) -> Response:
     services, reader = services_of(request), principal_of(request)
     revoked = await revoked_for(reader)
     latest = sorted(revoked.versions, key=lambda one: one.since, reverse=True)
-    found = [one for one in latest if _matches(one, asked.q)]
+    words = asked.q.casefold().split()
+    found = [version for version in latest if all(word in _text_of(version) for word in words)]
     blocked = await find_unpublished(request, asked.q)
     return render(
         request,
@@ -46,16 +47,15 @@ async def revocations(request: Request) -> Response:
     )
 
 
+def _text_of(one: RevokedVersion) -> str:
+    return f"{one.skill} {one.version} {one.digest} {one.content_hash} {one.status} {one.reason}".casefold()
+
+
 async def find_unpublished(request: Request, words: str) -> list[BlockView]:
     """Blocks of what was never published here, the latest first."""
     asked = ReadBlocklist(q=words)
     found = await READ_BLOCKLIST(services_of(request), principal_of(request), asked)
     return [one for one in reversed(found.entries) if not one.published]
-
-
-def _matches(one: RevokedVersion, words: str) -> bool:
-    text = f"{one.skill} {one.version} {one.digest} {one.content_hash} {one.status} {one.reason}".casefold()
-    return all(word in text for word in words.casefold().split())
 
 
 ENDPOINTS = (

@@ -37,7 +37,7 @@ class BulkQuery(Asked, frozen=True):
     place: str = ""
     #: A part of the last event's reason.
     why: str = ""
-    #: Unchanged for so many hours.
+    #: Unchanged for at least this many hours.
     hours: int = 0
     verb: BulkVerb = BulkVerb.AGAIN
 

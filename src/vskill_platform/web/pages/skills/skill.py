@@ -29,14 +29,7 @@ from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.evidence import JudgeWords
 from vskill_platform.domain.skills.names import listed_name
 from vskill_platform.domain.skills.skill import VersionStatus
-from vskill_platform.domain.skills.trust import (
-    TrustReason,
-    TrustTier,
-    lacks_for_next_tier,
-    trust_reasons,
-    trust_score,
-    trust_tier,
-)
+from vskill_platform.domain.skills.trust import lacks_for_next_tier, trust_reasons, trust_score, trust_tier
 from vskill_platform.domain.verdicts.verdict_words import VerdictWords, words_for_blocked, words_for_scan
 from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.names import asked_name
@@ -44,6 +37,7 @@ from vskill_platform.web.auth import text_of
 from vskill_platform.web.charts import installs_chart
 from vskill_platform.web.clients.artifacts import ways_to_install
 from vskill_platform.web.drawing.markdown import Rendered, Style, TextHeading, body_of, render_aside
+from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import act_by_form, page_with_flash
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import form, page, query_of
@@ -74,18 +68,6 @@ class ReportedQuery(Asked, frozen=True):
     """What the page says after a report was filed."""
 
     reported: Annotated[str, msgspec.Meta(max_length=10)] = ""
-
-
-class TrustFigure(msgspec.Struct, frozen=True):
-    """The one trust figure, with what it is made of."""
-
-    points: int
-    tier: TrustTier
-    reasons: tuple[TrustReason, ...]
-    #: What the next tier needs.
-    missing: tuple[str, ...]
-    #: Whether its parts are unfolded.
-    open: bool = False
 
 
 async def skill(request: Request) -> Response:
@@ -156,9 +138,7 @@ async def report(request: Request) -> Response:
         return await render_skill(request, "skill.html", dossier, "about", 400, **refused)
     filed = await act_by_form(request, FILE, skill=dossier.skill.canonical)
     said = "new" if filed.new else "again"
-    return RedirectResponse(
-        f"{skill_address(dossier)}?reported={said}#report", 303, {"cache-control": "no-store"}
-    )
+    return see_other(request, f"{skill_address(dossier)}?reported={said}#report")
 
 
 async def render_skill(
@@ -234,14 +214,18 @@ def _words(dossier: Dossier) -> VerdictWords:
     return words_for_scan(dossier.scan, evidence.judge_words)
 
 
-def _trust_figure(dossier: Dossier, *, unfolded: bool) -> TrustFigure | None:
-    """Of what can be installed: nothing else has a figure."""
+def _trust_figure(dossier: Dossier, *, unfolded: bool) -> dict[str, object] | None:
+    """The trust figure, with what it is made of and what the next tier needs. Only what can be installed has one."""
     if not dossier.installable or dossier.skill.listing is None:
         return None
     facts = dossier.skill.trust
-    return TrustFigure(
-        trust_score(facts), trust_tier(facts), trust_reasons(facts), lacks_for_next_tier(facts), unfolded
-    )
+    return {
+        "points": trust_score(facts),
+        "tier": trust_tier(facts),
+        "reasons": trust_reasons(facts),
+        "missing": lacks_for_next_tier(facts),
+        "open": unfolded,
+    }
 
 
 def _by_rule(findings: tuple[Finding, ...]) -> list[tuple[Finding, list[Finding]]]:

@@ -72,17 +72,6 @@ class SkillsQuery(Asked, frozen=True):
         return f"{PATH}?{text}" if text else PATH
 
 
-class Choice(msgspec.Struct, frozen=True):
-    """One value of a facet, as a link that sets it, or takes it away where it is set."""
-
-    value: str
-    count: int
-    #: More have it than were counted.
-    is_least: bool
-    address: str
-    chosen: bool
-
-
 class Results(msgspec.Struct, frozen=True):
     """What the list shows."""
 
@@ -104,7 +93,12 @@ async def skills(request: Request) -> Response:
     shown = {
         "asked": asked,
         "results": results,
-        "chosen": _chosen_filters(asked),
+        # What narrows the list, each with the address that does without it.
+        "chosen": [
+            (title, value, asked.address(**{name: ""}))
+            for name, title in {**FACETS, "owner": "Owner"}.items()
+            if (value := getattr(asked, name))
+        ],
         "sorts": SORTS,
         "groups": [(name, title, _choices(asked, name, counts)) for name, title in FACETS.items()],
         "counts": counts,
@@ -140,7 +134,12 @@ async def _results(request: Request, asked: SkillsQuery) -> Results:
     if asked.q.strip():
         hits = await search_catalogue(reader, asked.q, asked.filters, limit=PAGE_SIZE)
         allowed = {one.canonical for one in await leave_out_blocked(services, hits.items)}
-        shown = tuple(one if one.canonical in allowed else _without_pass(one) for one in hits.items)
+        # What is blocked is shown as it will be listed once the pass over the blocklist has come by: withdrawn.
+        withdrawn = {"certification": None, "listing": None}
+        shown = tuple(
+            one if one.canonical in allowed else msgspec.structs.replace(one, **withdrawn)
+            for one in hits.items
+        )
         # Where something was found, the whole blocklist is looked at only if this process has read it.
         looks = not hits.items or services.kept.blocklist is not None
         blocked = tuple((await find_unpublished(request, asked.q))[:MOST_BLOCKED]) if looks else ()
@@ -158,35 +157,22 @@ async def _results(request: Request, asked: SkillsQuery) -> Results:
     return Results(found.items, following, unreadable=found.unreadable)
 
 
-def _without_pass(blocked: PublishedSkill) -> PublishedSkill:
-    """As it will be listed once the pass over the blocklist has come by: withdrawn."""
-    return msgspec.structs.replace(blocked, certification=None, listing=None)
-
-
-def _choices(asked: SkillsQuery, name: str, counts: Facets) -> tuple[Choice, ...]:
-    """The most frequent first, what fits no category last; what is chosen is always among them."""
+def _choices(asked: SkillsQuery, name: str, counts: Facets) -> list[dict[str, object]]:
+    """The values of a facet, each as a link that sets it, or takes it away where it is set. The most frequent come
+    first, what fits no category last; what is chosen is always among them."""
     now = getattr(asked, name)
     found: dict[str, int] = getattr(counts, name)
     ranked = sorted(found.items(), key=lambda pair: (pair[0] != now, pair[0] == OTHER, -pair[1], pair[0]))
-    return tuple(
-        Choice(
-            value,
-            count,
-            counts.truncated,
-            asked.address(**{name: "" if value == now else value}),
-            value == now,
-        )
-        for value, count in ranked[:MOST_VALUES]
-    )
-
-
-def _chosen_filters(asked: SkillsQuery) -> list[tuple[str, str, str]]:
-    """What narrows the list, each with the address that does without it."""
-    titles = {**FACETS, "owner": "Owner"}
     return [
-        (title, value, asked.address(**{name: ""}))
-        for name, title in titles.items()
-        if (value := getattr(asked, name))
+        {
+            "value": value,
+            "count": count,
+            # More have it than were counted.
+            "is_least": counts.truncated,
+            "address": asked.address(**{name: "" if value == now else value}),
+            "chosen": value == now,
+        }
+        for value, count in ranked[:MOST_VALUES]
     ]
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from vskill_client.wire.submissions import UploadSkill
 from vskill_core.content import DEFAULT_LIMITS
@@ -26,6 +26,7 @@ from vskill_platform.actions.submissions.intake import (
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.submissions.submission import EntryPoint
 from vskill_platform.web.auth import form_of, text_of, values_of
+from vskill_platform.web.flash import see_other
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
@@ -69,7 +70,7 @@ async def send(request: Request) -> Response:
         PlaceToSubmit(repo_url=repo, skill_path=path, source=EntryPoint.WEB.value) for path in paths
     )
     done = await SUBMIT_MANY(services_of(request), principal_of(request), SubmitPlaces(submissions=places))
-    return _follow(done.page)
+    return see_other(request, done.page)
 
 
 async def upload(request: Request) -> Response:
@@ -82,7 +83,7 @@ async def upload(request: Request) -> Response:
     except PlatformError as error:
         field = "name" if error.details.get("field") in ("slug", "name") else "archive"
         return _start(request, error.status, {"name": name}, {field: error.in_words})
-    return _follow(str(done.page))
+    return see_other(request, str(done.page))
 
 
 async def archive_of(request: Request) -> bytes:
@@ -104,11 +105,6 @@ def _start(
     given = {"repo": "", "name": "", **(values or {})}
     hosts = services_of(request).settings.allowed_hosts
     return render(request, "submit.html", status, values=given, errors=errors or {}, hosts=hosts)
-
-
-def _follow(address: str) -> Response:
-    """Go to the page that follows what was submitted."""
-    return RedirectResponse(address, 303, {"cache-control": "no-store"})
 
 
 ENDPOINTS = (
