@@ -18,7 +18,7 @@ from vskill_platform.machine.shortages import shortage_of
 from vskill_platform.web.door.compression import Compression
 from vskill_platform.web.door.limits import Limiter
 from vskill_platform.web.kept import KeptThings
-from vskill_platform.web.paths import Tree, drop_extra_slashes, segments_of
+from vskill_platform.web.paths import PathTree, drop_extra_slashes, segments_of
 from vskill_platform.web.principal import services_of
 from vskill_platform.web.problems import problem_of
 from vskill_platform.web.readiness import ReadinessProbe
@@ -51,17 +51,10 @@ class Application:
         #: Answers that may be given again; on the way of every request, so no lookup by name.
         self.kept = KeptThings(env.clock)
         self._compression = Compression()
-        self._tree = Tree(self.endpoints)
+        self._tree = PathTree(self.endpoints)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await _lifespan(receive, send)
-        elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1000})
-        else:
-            await self._serve(scope, receive, send)
-
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request. The server sends nothing else: it has neither lifespan events nor websockets."""
         scope["app"] = self
         drop_extra_slashes(scope)
         request = Request(scope, receive, send)
@@ -114,12 +107,3 @@ def _answer_failure(request: Request, error: Exception) -> Response:
     elif isinstance(error, PlatformError) and error.public_message != error.message:
         services_of(request).log.warning("request failed", code=error.code, error=error.message)
     return problem_of(request, error)
-
-
-async def _lifespan(receive: Receive, send: Send) -> None:
-    """Everything is opened before us and closed after us; there is nothing to do here."""
-    while True:
-        message = await receive()
-        await send({"type": f"{message['type']}.complete"})
-        if message["type"] == "lifespan.shutdown":
-            return

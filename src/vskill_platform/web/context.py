@@ -66,9 +66,6 @@ class RequestContext:
         self._ids = (f"{beginning}-{number:08x}" for number in itertools.count(1))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.application(scope, receive, send)
-            return
         request_id = self._request_id(scope)
         scope["request_id"] = request_id
         scope["services"] = self._env

@@ -63,16 +63,12 @@ def authorize_url(settings: Settings, state: str, verifier: str) -> str:
     asked = {
         "client_id": settings.github_client_id,
         "redirect_uri": callback_url(settings),
-        "scope": "read:org" if asks_for_memberships(settings) else "",
+        "scope": "read:org" if settings.github_allowed_organisations else "",
         "state": state,
         "code_challenge": challenge,
         "code_challenge_method": "S256",
     }
     return f"{settings.github_url.rstrip('/')}/login/oauth/authorize?{urlencode(asked)}"
-
-
-def asks_for_memberships(settings: Settings) -> bool:
-    return bool(settings.github_allowed_organisations)
 
 
 def _api_address(settings: Settings) -> str:

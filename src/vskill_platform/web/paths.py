@@ -7,59 +7,47 @@ the table. Starlette's router does neither, and tries every route in turn (docs/
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Generic, Protocol, TypeVar
 from urllib.parse import quote, unquote
 
 from starlette.types import Scope
 
+from vskill_platform.web.routing import Endpoint
 
-class Declared(Protocol):
-    """What has a method and a path."""
-
-    @property
-    def method(self) -> str: ...
-    @property
-    def path(self) -> str: ...
+Match = tuple[Mapping[str, tuple[Endpoint, tuple[str, ...]]], tuple[str, ...]]
 
 
-E = TypeVar("E", bound=Declared)
+class PathTree:
+    """All endpoints by path: one step of it, and the steps below."""
 
-
-class PathStep(Generic[E]):
-    """One step of a path."""
-
-    def __init__(self) -> None:
-        self.fixed: dict[str, PathStep[E]] = {}
+    def __init__(self, endpoints: Iterable[Endpoint] = ()) -> None:
+        self.fixed: dict[str, PathTree] = {}
         #: Any one segment; each endpoint knows by which name.
-        self.any: PathStep[E] | None = None
+        self.any: PathTree | None = None
         #: By method, with the names of what matched anything on the way.
-        self.ends: dict[str, tuple[E, tuple[str, ...]]] = {}
+        self.ends: dict[str, tuple[Endpoint, tuple[str, ...]]] = {}
         #: The same for a last part that takes all segments that are left (`{name:path}`).
-        self.rests: dict[str, tuple[E, tuple[str, ...]]] = {}
-
-
-Match = tuple[Mapping[str, tuple[E, tuple[str, ...]]], tuple[str, ...]]
-
-
-class Tree(Generic[E]):
-    """All endpoints by path."""
-
-    def __init__(self, endpoints: Iterable[E]) -> None:
-        self._root: PathStep[E] = PathStep()
+        self.rests: dict[str, tuple[Endpoint, tuple[str, ...]]] = {}
         for endpoint in endpoints:
             self._add(endpoint)
 
-    def find(self, segments: Sequence[str]) -> Match[E] | None:
+    def find(self, segments: Sequence[str], at: int = 0, taken: tuple[str, ...] = ()) -> Match | None:
         """What answers at this path, by method, and the segments that its parameters matched."""
-        return _find(self._root, segments, 0, ())
+        if at == len(segments):
+            return (self.ends, taken) if self.ends else None
+        segment = segments[at]
+        fixed = self.fixed.get(segment)
+        match = None if fixed is None else fixed.find(segments, at + 1, taken)
+        if match is None and self.any is not None and segment:
+            match = self.any.find(segments, at + 1, (*taken, segment))
+        if match is None and self.rests:
+            match = (self.rests, (*taken, "/".join(segments[at:])))
+        return match
 
-    def _add(self, endpoint: E) -> None:
-        node, names = self._root, []
+    def _add(self, endpoint: Endpoint) -> None:
+        node, names = self, []
         for part in endpoint.path.split("/")[1:]:
             if not part.startswith("{"):
-                if part not in node.fixed:
-                    node.fixed[part] = PathStep()
-                node = node.fixed[part]
+                node = node.fixed.setdefault(part, PathTree())
                 continue
             name, _, kind = part.strip("{}").partition(":")
             names.append(name)
@@ -67,27 +55,11 @@ class Tree(Generic[E]):
                 node.rests.setdefault(endpoint.method, (endpoint, tuple(names)))
                 return
             if node.any is None:
-                node.any = PathStep()
+                node.any = PathTree()
             node = node.any
         if endpoint.method in node.ends:
             raise ValueError(f"two endpoints answer {endpoint.method} {endpoint.path}")
         node.ends[endpoint.method] = (endpoint, tuple(names))
-
-
-def _find(node: PathStep[E], segments: Sequence[str], at: int, taken: tuple[str, ...]) -> Match[E] | None:
-    if at == len(segments):
-        return (node.ends, taken) if node.ends else None
-    segment = segments[at]
-    fixed = node.fixed.get(segment)
-    if fixed is not None:
-        found = _find(fixed, segments, at + 1, taken)
-        if found is not None:
-            return found
-    if node.any is not None and segment:
-        found = _find(node.any, segments, at + 1, (*taken, segment))
-        if found is not None:
-            return found
-    return (node.rests, (*taken, "/".join(segments[at:]))) if node.rests else None
 
 
 def segments_of(scope: Scope) -> list[str]:

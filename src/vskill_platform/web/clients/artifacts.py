@@ -1,14 +1,8 @@
-"""What clients download: a version's bytes as one file, the commands that install it, and the count of installs.
-
-Archives are the same bytes every time (`archives`), so the digest that an index names is that of what is served
-later, whichever process makes it. Nothing is kept about who downloads: a download raises the day's counter of its
-skill, unless its address asks for too many.
-"""
+"""Installing: the commands of each client, and the count of installs. Nothing is kept about who downloads: a download
+raises the day's counter of its skill, unless its address asks for too many."""
 
 from starlette.requests import Request
 
-from vskill_core.archives import zip_archive
-from vskill_core.content import SkillFile
 from vskill_core.errors import RateLimited
 from vskill_platform.actions.action import Allowance
 from vskill_platform.actions.skills.flat_names import name_skill
@@ -16,14 +10,9 @@ from vskill_platform.actions.skills.installs import count_download
 from vskill_platform.actions.visibility import needs_token
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.web.addresses import public_address
-from vskill_platform.web.api.files import made_of
 from vskill_platform.web.clients.commands import Way, install_commands
 from vskill_platform.web.door.limits import take
 from vskill_platform.web.principal import principal_of, services_of
-
-
-async def zip_files(files: tuple[SkillFile, ...]) -> bytes:
-    return await made_of(files, zip_archive)
 
 
 async def count_install(request: Request, skill: PublishedSkill) -> None:

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_client.wire.account import OwnAccount
-from vskill_core.archives import ZIP_TYPE
+from vskill_core.archives import ZIP_TYPE, zip_archive
 from vskill_core.errors import Blocked, InvalidInput, NotFound, Withdrawn
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.people.account import WHO_AM_I
@@ -29,8 +29,8 @@ from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.catalogue import Sort
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef, VersionStatus
 from vskill_platform.web.addresses import public_address
-from vskill_platform.web.api.files import BYTES_TYPE
-from vskill_platform.web.clients.artifacts import count_install, zip_files
+from vskill_platform.web.api.files import BYTES_TYPE, made_of
+from vskill_platform.web.clients.artifacts import count_install
 from vskill_platform.web.clients.clawhub_fingerprints import fingerprints
 from vskill_platform.web.clients.clawhub_names import JOIN, asked_skill, flat_slugs, handle_of
 from vskill_platform.web.principal import principal_of, services_of
@@ -339,7 +339,7 @@ async def resolve(request: Request, skill: PublishedSkill) -> Response:
 async def download(request: Request, skill: PublishedSkill) -> Response:
     asked = query_of(request, DownloadQuery)
     ref = await find_installable(services_of(request), skill, _number(skill, asked.version, asked.tag))
-    body = await zip_files(await read_files(ref.digest))
+    body = await made_of(await read_files(ref.digest), zip_archive)
     await count_install(request, skill)
     return attachment(
         with_tag(request, body, f'"{ref.digest[:24]}-zip"', ZIP_TYPE), f"{skill.slug}-{ref.number}.zip"

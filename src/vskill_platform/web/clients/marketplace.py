@@ -23,36 +23,23 @@ from vskill_platform.web.routing import get
 FILE = "marketplace.json"
 
 
-async def everything(request: Request) -> Response:
-    """Every skill, in the order of their names."""
-    named = services_of(request).settings.registry_name
-    head = _head(marketplace_name(named), named, f"Every skill that {named} has verified.")
-    return await _answer(request, head)
+async def document(request: Request) -> Response:
+    """Of a collection, of an owner or one skill, or of everything."""
+    services, prefix = services_of(request), prefix_of(request)
+    registry = services.settings.registry_name
+    name, owner, about = marketplace_name(registry), registry, f"Every skill that {registry} has verified."
+    if "collection" in request.path_params:
+        found = await read_collection(services, principal_of(request), request.path_params["collection"])
+        name, about = found.name, found.description or found.title or f"The collection {found.name}."
+    elif prefix:
+        name, owner = marketplace_name(prefix), prefix.partition("/")[0]
+        about = f"What {registry} has verified of {prefix.strip('/')}."
+    head = {"name": name, "owner": {"name": owner}, "metadata": {"description": about}}
 
-
-async def of_scope(request: Request) -> Response:
-    """An owner, or one skill."""
-    prefix, named = prefix_of(request), services_of(request).settings.registry_name
-    about = f"What {named} has verified of {prefix.strip('/')}."
-    return await _answer(request, _head(marketplace_name(prefix), prefix.partition("/")[0], about))
-
-
-async def of_collection(request: Request) -> Response:
-    services, name = services_of(request), request.path_params["collection"]
-    found = await read_collection(services, principal_of(request), name)
-    about = found.description or found.title or f"The collection {found.name}."
-    return await _answer(request, _head(found.name, services.settings.registry_name, about))
-
-
-async def _answer(request: Request, head: dict[str, Any]) -> Response:
     async def plugins(base: str, named: Mapping[str, ListedSkill]) -> Mapping[str, object]:
         return {name: _plugin(base, name, skill) for name, skill in named.items()}
 
     return await answer_entries(request, plugins, lambda found: {**head, "plugins": found})
-
-
-def _head(name: str, owner: str, description: str) -> dict[str, Any]:
-    return {"name": name, "owner": {"name": owner}, "metadata": {"description": description}}
 
 
 def _plugin(base: str, name: str, skill: ListedSkill) -> dict[str, Any]:
@@ -73,9 +60,7 @@ def _plugin(base: str, name: str, skill: ListedSkill) -> dict[str, Any]:
     return plugin
 
 
-ENDPOINTS = (
-    get(f"/{FILE}", everything, documented=False),
-    get(f"/{{owner}}/{FILE}", of_scope, documented=False),
-    get(f"/{{owner}}/{{repo}}/{{slug}}/{FILE}", of_scope, documented=False),
-    get(f"/collections/{{collection}}/{FILE}", of_collection, documented=False),
+ENDPOINTS = tuple(
+    get(f"{scope}/{FILE}", document, documented=False)
+    for scope in ("", "/{owner}", "/{owner}/{repo}/{slug}", "/collections/{collection}")
 )

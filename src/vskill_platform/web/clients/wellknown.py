@@ -15,7 +15,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_core.archives import ZIP_TYPE, Artifact
+from vskill_core.archives import ZIP_TYPE, Artifact, zip_archive
 from vskill_core.content import skill_file_of
 from vskill_core.errors import NotFound
 from vskill_platform.actions.principal import Principal
@@ -37,9 +37,9 @@ from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.web.addresses import public_address
-from vskill_platform.web.api.files import BYTES_TYPE
+from vskill_platform.web.api.files import BYTES_TYPE, made_of
 from vskill_platform.web.api.names import asked_skill
-from vskill_platform.web.clients.artifacts import count_install, zip_files
+from vskill_platform.web.clients.artifacts import count_install
 from vskill_platform.web.kept import MakeDocument, answer_document
 from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.responses import (
@@ -60,8 +60,6 @@ SCOPES = ("", "/{owner}", "/{owner}/{repo}", ONE, "/collections/{collection}")
 MARKDOWN_TYPE = "text/markdown; charset=utf-8"
 #: Hits of a search.
 MOST_FOUND = 1000
-#: Contents read at the same time.
-_AT_ONCE = 8
 
 
 # The skills of a scope.
@@ -163,7 +161,7 @@ def _entry(name: str, skill: ListedSkill, artifact: Artifact, *, is_one: bool) -
 
 
 async def artifact(request: Request) -> Response:
-    """A version in one piece, as an index names it."""
+    """A version in one piece, as an index names it. Who fetches it from the scope of one skill, installs it."""
     given = request.path_params
     number, _, kind = given["file"].rpartition(".")
     if kind not in ("md", "zip"):
@@ -173,14 +171,11 @@ async def artifact(request: Request) -> Response:
     files = await read_files(ref.digest)
     tag, name = f'"{ref.digest[:24]}-{kind}"', f"{skill.slug}-{number}.{kind}"
     if kind == "md":
-        return foreign_file(request, skill_file_of(files).data, tag, MARKDOWN_TYPE, name)
-    return attachment(with_tag(request, await zip_files(files), tag, ZIP_TYPE), name)
-
-
-async def counted_artifact(request: Request) -> Response:
-    """The same from the scope of one skill: who fetches it there, installs it."""
-    response = await artifact(request)
-    await count_install(request, await asked_skill(request))
+        response = foreign_file(request, skill_file_of(files).data, tag, MARKDOWN_TYPE, name)
+    else:
+        response = attachment(with_tag(request, await made_of(files, zip_archive), tag, ZIP_TYPE), name)
+    if request.scope["endpoint"].path.startswith(ONE):
+        await count_install(request, skill)
     return response
 
 
@@ -280,5 +275,5 @@ ENDPOINTS = (
     *(endpoint for scope in SCOPES for endpoint in _scope_endpoints(scope)),
     get("/api/search", find, query=FindQuery, documented=False),
     get(f"{CURRENT}/skills{ONE}/{{file}}", artifact, **_FILE),
-    get(f"{ONE}{CURRENT}/{{file}}", counted_artifact, **_FILE),
+    get(f"{ONE}{CURRENT}/{{file}}", artifact, **_FILE),
 )

@@ -7,6 +7,7 @@ is. What a visitor or a token gets has no secret of a browser in it but that of 
 
 import asyncio
 import gzip
+from functools import partial
 
 import re2
 from starlette.requests import Request
@@ -33,7 +34,9 @@ class Compression:
 
     async def apply(self, request: Request, response: Response) -> None:
         """Compress the answer's body in place, where that is useful and safe."""
-        if request.method not in _READING or not is_safe(request):
+        browser: Browser | None = request.scope.get("browser")
+        has_session = browser is not None and browser.session is not None
+        if request.method not in _READING or has_session:
             return
         tag = response.headers.get("etag")
         if response.status_code == 304:
@@ -59,16 +62,11 @@ class Compression:
         found = self._kept.get((tag, len(body))) if tag is not None else None
         if found is not None:
             return found
-        packed = _pack(body) if len(body) <= MOST_INLINE else await asyncio.to_thread(_pack, body)
+        pack = partial(gzip.compress, body, LEVEL, mtime=0)
+        packed = pack() if len(body) <= MOST_INLINE else await asyncio.to_thread(pack)
         if tag is not None:
             self._kept.put((tag, len(body)), packed, len(packed))
         return packed
-
-
-def is_safe(request: Request) -> bool:
-    """Whether the answer holds no secret of a session."""
-    browser: Browser | None = request.scope.get("browser")
-    return browser is None or browser.session is None
 
 
 def accepts_gzip(accepted: str) -> bool:
@@ -78,10 +76,6 @@ def accepts_gzip(accepted: str) -> bool:
         if name.strip() in ("gzip", "x-gzip"):
             return re2.fullmatch(r"\s*q\s*=\s*0(\.0*)?\s*", weight) is None
     return False
-
-
-def _pack(body: bytes) -> bytes:
-    return gzip.compress(body, LEVEL, mtime=0)
 
 
 def _weak(tag: str) -> str:

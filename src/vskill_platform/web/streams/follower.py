@@ -339,18 +339,16 @@ class Hub:
         key = (stream.channel, stream.audiences, tells_counts)
         if key not in written:
             told = batch if tells_counts else msgspec.structs.replace(batch, counts=None)
-            written[key] = self._write(stream.channel, told)
+            try:
+                written[key] = stream.channel.write(told)
+            except Exception:
+                # A mistake of one kind of stream: its clients load their page again, the others go on.
+                self._env.log.exception("frames not written")
+                reason = {"reason": "something changed that could not be told"}
+                written[key] = frame("reset", reason, batch.cursor)
         if tells_counts:
             stream.told_counts = batch.counts
         return written[key]
-
-    def _write(self, channel: Channel, batch: EventBatch) -> bytes:
-        try:
-            return channel.write(batch)
-        except Exception:
-            # A mistake of one kind of stream: its clients load their page again, the others go on.
-            self._env.log.exception("frames not written")
-            return frame("reset", {"reason": "something changed that could not be told"}, batch.cursor)
 
     def _tell_all(self, chunk: bytes) -> None:
         for stream in tuple(self._streams):

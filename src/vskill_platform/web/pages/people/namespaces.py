@@ -27,7 +27,7 @@ from vskill_platform.actions.people.namespaces import (
 )
 from vskill_platform.actions.people.teams import LIST_TEAMS
 from vskill_platform.actions.rights import ActionObject, Right, may
-from vskill_platform.actions.skills.narrowing import NARROW_SKILL, WIDEN_SKILL, SkillReaders
+from vskill_platform.actions.skills.narrowing import NARROW_SKILL, WIDEN_SKILL
 from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.people.namespace import MOST_NAMESPACE, NamespaceRole, Visibility
 from vskill_platform.web.pages.acting import form, private_page
@@ -123,11 +123,6 @@ def told_visibility(now: NamespaceView, to: Visibility) -> str:
     return f"{now.name} is {to.value}: {VISIBILITIES[to]} may read it."
 
 
-def told_narrowed(now: SkillReaders, _: object) -> str:
-    to = "as readable as its namespace" if now.narrowed is None else now.narrowed.value
-    return f"The skill is {to}."
-
-
 ENDPOINTS = (
     page(LIST, namespaces, action=LIST_NAMESPACES, shows=("team.list", "team.show"), query=NamespacesQuery),
     page(_ONE, namespace, action=SHOW_NAMESPACE),
@@ -167,7 +162,14 @@ ENDPOINTS = (
         confirm=True,
     ),
     form(f"{_ONE}/quotas", SET_QUOTAS, lambda now, _: f"The quotas of {now.name} are set.", at=_ONE),
-    form(f"{_SKILL}/narrow", NARROW_SKILL, told_narrowed, at=_SKILL),
+    form(
+        f"{_SKILL}/narrow",
+        NARROW_SKILL,
+        lambda now, _: (
+            f"The skill is {now.narrowed.value if now.narrowed else 'as readable as its namespace'}."
+        ),
+        at=_SKILL,
+    ),
     form(
         f"{_SKILL}/widen",
         WIDEN_SKILL,

@@ -22,7 +22,6 @@ from vskill_platform.web.door.limits import client_of
 from vskill_platform.web.flash import FLASH_COOKIE, see_other
 from vskill_platform.web.github import (
     CALLBACK,
-    asks_for_memberships,
     authorize_url,
     require_github,
     sign_in_with_token,
@@ -126,7 +125,7 @@ async def _sign_in_page(
         problem="" if error is None else error.public_message,
         has_github=bool(settings.github_client_id),
         is_closed=not (await read_rule()).lets_everybody_in,
-        asks_for_memberships=asks_for_memberships(settings),
+        asks_for_memberships=bool(settings.github_allowed_organisations),
     )
     if isinstance(error, RateLimited):
         shown.headers["retry-after"] = str(error.details.get("retry_after_s", 60))
