@@ -68,7 +68,7 @@ async def open_memory(folder: Path, clock: Clock) -> Store:
 
 async def open_sqlite(folder: Path, clock: Clock) -> Store:
     database = await SqliteDatabase.open(folder / "store.sqlite", clock)
-    broker = SqliteBroker(database, clock)
+    broker = SqliteBroker(database)
     kv = SqliteKV(database, broker)
 
     async def close() -> None:

@@ -754,7 +754,7 @@ async def test_on_sqlite_a_receive_that_fails_after_it_was_cancelled_is_nobodys_
 ):
     """There is nothing to give back, and no line in the log about an error that nobody looked at."""
     database = await SqliteDatabase.open(tmp_path / "store.sqlite", clock)
-    broker = SqliteBroker(database, clock)
+    broker = SqliteBroker(database)
     await broker.send(b"m")
     unseen: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(context))

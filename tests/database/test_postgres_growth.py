@@ -10,7 +10,8 @@ from vskill_platform.domain.skills.search import Loosening, plan_search
 from vskill_platform.ledger.database.postgres import PostgresDatabase
 from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.ledger.kv.entries import Put
-from vskill_platform.ledger.kv.postgres import _FOLD_STEP, PostgresKV
+from vskill_platform.ledger.kv.postgres import PostgresKV
+from vskill_platform.ledger.kv.postgres_counts import FOLD_STEP
 from vskill_platform.ledger.kv.postgres_query import search, select
 from vskill_platform.ledger.kv.query import Is, Query
 
@@ -206,7 +207,7 @@ async def test_every_count_is_folded_however_many_there_are(kv):
     await kv._db.fetch(
         "INSERT INTO count_deltas (collection, field, value, known, n) "
         "SELECT 'sub', 'state', 'PUBLISHED', true, 0 FROM generate_series(1, $1::integer)",
-        2 * _FOLD_STEP,
+        2 * FOLD_STEP,
     )
     await kv.sweep(changes_before=0)
     assert await kv._db.fetchval("SELECT count(*) FROM count_deltas") == 0

@@ -21,13 +21,13 @@ from vskill_platform.domain.submissions.attempts import CLOCK_SLACK_MS
 LEASE_MS = 15_000
 
 
-def latest_lease_end(now: int, lease_ms: int = LEASE_MS) -> int:
-    """The latest end that a lease can have which was given or extended by now, on whosever clock.
+def latest_lease_end(now: int) -> int:
+    """The latest end of a lease that was given or extended by now, on any machine's clock.
 
-    A lease that ends later means that the clock has gone back since. Nobody knows when it was given, so whoever sends
-    the message again finds it as if it had ended.
+    A lease that ends later means that the clock has gone back since. Nobody knows when it was given, so a message that
+    is sent again is treated as if its lease had ended.
     """
-    return now + max(lease_ms, LEASE_MS) + CLOCK_SLACK_MS
+    return now + LEASE_MS + CLOCK_SLACK_MS
 
 
 #: While others wait, at most one part in so many of what is taken is one owner's.

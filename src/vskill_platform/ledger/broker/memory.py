@@ -55,9 +55,8 @@ class MemoryBroker(Broker):
     engine = "memory"
     capabilities = frozenset(BrokerCapability) - {BrokerCapability.DURABLE, BrokerCapability.SHARED}
 
-    def __init__(self, clock: Clock, lease_ms: int = LEASE_MS) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._lease_ms = lease_ms
         self._share = FairShare()
         self._numbers = count(1)
         self._live: dict[int, _Live] = {}
@@ -91,7 +90,7 @@ class MemoryBroker(Broker):
         return False
 
     def _is_held(self, message: _Live, now: int) -> bool:
-        return message.token != 0 and now < message.visible_at <= latest_lease_end(now, self._lease_ms)
+        return message.token != 0 and now < message.visible_at <= latest_lease_end(now)
 
     def _add(self, message: _Live) -> None:
         self._live[message.id] = message
@@ -158,7 +157,7 @@ class MemoryBroker(Broker):
     def _hand_out(self, message: _Live, now: int) -> Delivery:
         message.token = next(self._numbers)
         message.deliveries += 1
-        message.visible_at = now + self._lease_ms
+        message.visible_at = now + LEASE_MS
         heapq.heappush(self._times, (message.visible_at, message.id))
         return Delivery(
             message.id, message.token, message.body, message.key, message.deliveries, message.sent_at

@@ -30,7 +30,7 @@ from vskill_platform.ledger.broker.contract import (
     Settlement,
     latest_lease_end,
 )
-from vskill_platform.ledger.database.postgres import PostgresDatabase, wait_for
+from vskill_platform.ledger.database.postgres import PostgresDatabase
 
 MESSAGES = "vskill_messages"
 
@@ -134,9 +134,8 @@ class PostgresBroker(Broker):
     engine = "postgresql"
     capabilities = frozenset(BrokerCapability)
 
-    def __init__(self, database: PostgresDatabase, lease_ms: int = LEASE_MS) -> None:
+    def __init__(self, database: PostgresDatabase) -> None:
         self.database = database
-        self.lease_ms = lease_ms
         self._closed = False
         self._share = FairShare()
         #: What waits for the next settlement, and who settles it.
@@ -150,19 +149,19 @@ class PostgresBroker(Broker):
         if not sends:
             return 0
         async with self.database.connection() as connection, connection.transaction():
-            return await send_in(connection, sends, self.database.now(), self.lease_ms)
+            return await send_in(connection, sends, self.database.now())
 
     # Receiving.
 
     async def take(self, limit: int, max_wait_ms: int) -> Sequence[Delivery]:
         deadline = time.monotonic() + max_wait_ms / 1000
-        with self.database.watch(MESSAGES) as event:
+        with self.database.watch(MESSAGES) as watch:
             while not self._closed:
                 taken = await self._take_now(limit)
                 left = deadline - time.monotonic()
                 if taken or left <= 0:
                     return taken
-                await wait_for(event, min(left, await self._until_visible()))
+                await watch.changed(min(left, await self._until_visible()))
         return ()
 
     async def _until_visible(self) -> float:
@@ -181,7 +180,7 @@ class PostgresBroker(Broker):
 
     async def _lease(self, limit: int) -> Sequence[Delivery]:
         now, share = self.database.now(), self._share
-        until = now + self.lease_ms
+        until = now + LEASE_MS
         async with self.database.connection() as connection:
             rows = await connection.fetch(_TAKE, now, limit, until, share.front(limit), share.most(limit))
             if not rows:
@@ -299,7 +298,7 @@ class PostgresBroker(Broker):
             )
             if row is not None:
                 send = Send(bytes(row[0]), row[1])
-                await send_in(connection, [send], self.database.now(), self.lease_ms)
+                await send_in(connection, [send], self.database.now())
         return row is not None
 
     async def discard(self, dead_letter_id: int) -> bool:
@@ -331,7 +330,7 @@ def _columns(sends: Sequence[Send], now: int) -> tuple[list[int], list[bytes], l
     return times, [send.body for send in sends], [send.owner for send in sends]
 
 
-async def send_in(connection: Any, sends: Sequence[Send], now: int, lease_ms: int) -> int:
+async def send_in(connection: Any, sends: Sequence[Send], now: int) -> int:
     """Queue messages in the connection's transaction; how many are new."""
     keyless = [send for send in sends if send.key is None]
     keyed: dict[str, Send] = {}
@@ -343,7 +342,7 @@ async def send_in(connection: Any, sends: Sequence[Send], now: int, lease_ms: in
         await connection.execute(_SEND_KEYLESS, *_columns(keyless, now), now)
     keys = sorted(keyed)
     columns = _columns([keyed[key] for key in keys], now)
-    latest = latest_lease_end(now, lease_ms)
+    latest = latest_lease_end(now)
     new = await connection.fetchval(_SEND, keys, *columns, now, latest)
     if first := sorted(send.key for send in sends if send.first and send.key is not None):
         await connection.execute(_PUT_FIRST, first, now, latest)

@@ -32,7 +32,6 @@ from vskill_platform.ledger.broker.contract import (
     Settlement,
     latest_lease_end,
 )
-from vskill_platform.ledger.clock import Clock
 from vskill_platform.ledger.database.rows import Insert
 from vskill_platform.ledger.database.sqlite import SqliteDatabase
 from vskill_platform.ledger.database.writer import Tx, WriteKind
@@ -123,19 +122,12 @@ class SqliteBroker(Broker):
     engine = "sqlite"
     capabilities = frozenset(BrokerCapability)
 
-    def __init__(
-        self, database: SqliteDatabase, clock: Clock | None = None, lease_ms: int = LEASE_MS
-    ) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         self.database = database
-        self._clock = clock or database.clock
-        self._lease_ms = lease_ms
         self._share = FairShare()
         self._settlements = WriteKind("settle", self._run_settle)
         self._sends = WriteKind("send", self._run_send)
         self._takes = WriteKind("take", self._run_take)
-        self._replays = WriteKind("replay", self._run_replay)
-        self._discards = WriteKind("discard", _run_discard)
-        self._copies = WriteKind("add dead letters", _run_copies)
         self._closed = False
         database.attach(self)
 
@@ -150,7 +142,7 @@ class SqliteBroker(Broker):
 
     def send_in(self, tx: Tx, sends: Sequence[Send]) -> list[bool]:
         """Queue messages as part of this transaction; whether each is new."""
-        now = self._clock.now()
+        now = self.database.now()
         live = set(_read_json(tx, _KEYS_THERE, [send.key for send in sends if send.key is not None]))
         rows: list[list[object]] = []
         times: dict[str, int] = {}
@@ -165,7 +157,7 @@ class SqliteBroker(Broker):
         if rows:
             _INSERT.into(tx, rows)
         if len(rows) < len(sends):
-            latest = latest_lease_end(now, self._lease_ms)
+            latest = latest_lease_end(now)
             tx.execute(_PULL_FORWARD, (_json(times), latest))
             if first := [send.key for send in sends if send.first]:
                 tx.execute(_PUT_FIRST, (_json(first), now, latest))
@@ -200,7 +192,7 @@ class SqliteBroker(Broker):
     def _until_visible(self) -> int | None:
         """Milliseconds until there is a message to take; None where there is none at all."""
         ((visible_at,),) = self.database.point_read(_FIRST_VISIBLE)
-        return None if visible_at is None else max(visible_at - self._clock.now(), 0)
+        return None if visible_at is None else max(visible_at - self.database.now(), 0)
 
     async def _take_now(self, limit: int) -> Sequence[Delivery]:
         taking = self.database.submit(self._takes, limit)
@@ -220,7 +212,7 @@ class SqliteBroker(Broker):
             self.database.submit(self._settlements, settlements).add_done_callback(asyncio.Future.exception)
 
     def _run_take(self, tx: Tx, limits: Sequence[int]) -> Sequence[Sequence[Delivery]]:
-        now, limit = self._clock.now(), sum(limits)
+        now, limit = self.database.now(), sum(limits)
         ((found,),) = tx.execute(_VISIBLE, {"now": now, "front": FairShare.front(limit)})
         rows = msgspec.json.decode(found)
         if FairShare.bulk_owners((row[-1] for row in rows), limit):
@@ -234,7 +226,7 @@ class SqliteBroker(Broker):
         taken = [tuple(islice(deliveries, limit)) for limit in limits]
         numbers = [delivery.id for mine in taken for delivery in mine]
         if numbers:
-            tx.execute(_LEASE, (now + self._lease_ms, _json(numbers)))
+            tx.execute(_LEASE, (now + LEASE_MS, _json(numbers)))
         return taken
 
     def _choose_fairly(self, tx: Tx, now: int, limit: int) -> list[Any]:
@@ -258,7 +250,7 @@ class SqliteBroker(Broker):
     def _run_settle(self, tx: Tx, batches: Sequence[Sequence[Settlement]]) -> Sequence[Sequence[bool]]:
         leases = [[one.delivery.id, one.delivery.token] for batch in batches for one in batch]
         held: dict[int, int] = dict(_read_json(tx, _HELD, leases))
-        settling = _Settling(held, self._clock.now())
+        settling = _Settling(held, self.database.now())
         applied = [tuple([settling.apply(one) for one in batch]) for batch in batches]
         settling.flush(tx)
         return applied
@@ -266,7 +258,7 @@ class SqliteBroker(Broker):
     # Looking.
 
     async def depth(self) -> Depth:
-        now = self._clock.now()
+        now = self.database.now()
         ready, delayed, leased, dead = await self.database.read(
             lambda connection: connection.execute(_DEPTH, (now,)).fetchone()
         )
@@ -284,13 +276,11 @@ class SqliteBroker(Broker):
         return DeadLetterPage(items, items[-1].id if len(found) > limit else None)
 
     async def add_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
-        await self.database.write(self._copies, letters)
+        rows = [(one.key, one.reason, one.deliveries, one.sent_at, one.died_at, one.body) for one in letters]
+        await self.database.run(lambda tx: _COPY.into(tx, rows))
 
     async def replay(self, dead_letter_id: int) -> bool:
-        return await self.database.write(self._replays, dead_letter_id)
-
-    def _run_replay(self, tx: Tx, numbers: Sequence[int]) -> Sequence[bool]:
-        return [self._replay(tx, number) for number in numbers]
+        return await self.database.run(lambda tx: self._replay(tx, dead_letter_id))
 
     def _replay(self, tx: Tx, number: int) -> bool:
         rows = tx.execute("DELETE FROM dead_letters WHERE id = ? RETURNING body, key", (number,)).fetchall()
@@ -299,7 +289,8 @@ class SqliteBroker(Broker):
         return bool(rows)
 
     async def discard(self, dead_letter_id: int) -> bool:
-        return await self.database.write(self._discards, dead_letter_id)
+        statement = "DELETE FROM dead_letters WHERE id = ?"
+        return await self.database.run(lambda tx: tx.execute(statement, (dead_letter_id,)).rowcount > 0)
 
     async def close(self) -> None:
         self._closed = True
@@ -348,22 +339,6 @@ class _Settling:
 def read_dead_letters(connection: sqlite3.Connection, *, after: int = 0, limit: int = -1) -> list[DeadLetter]:
     """Those of the file as the connection sees it, oldest first; -1 is no limit."""
     return list(starmap(DeadLetter, connection.execute(_DEAD_LETTERS, (after, limit))))
-
-
-def _run_copies(tx: Tx, batches: Sequence[Sequence[DeadLetter]]) -> Sequence[None]:
-    rows = [
-        (one.key, one.reason, one.deliveries, one.sent_at, one.died_at, one.body)
-        for batch in batches
-        for one in batch
-    ]
-    _COPY.into(tx, rows)
-    return [None] * len(batches)
-
-
-def _run_discard(tx: Tx, numbers: Sequence[int]) -> Sequence[bool]:
-    return [
-        bool(tx.execute("DELETE FROM dead_letters WHERE id = ?", (number,)).rowcount) for number in numbers
-    ]
 
 
 def _json(value: object) -> str:

@@ -26,6 +26,7 @@ from vskill_core.errors import (
     StoreUnavailable,
 )
 from vskill_platform.ledger.clock import Clock, SystemClock
+from vskill_platform.ledger.database.contract import Database
 from vskill_platform.ledger.database.migrations import (
     Migration,
     check_version,
@@ -91,18 +92,28 @@ class ServerClock:
         self._offset_ms = server_ms - (asked + answered) / 2 * 1000
 
 
-class PostgresDatabase:
+class Notice(asyncio.Event):
+    """Set by whoever writes what its channel tells of."""
+
+    async def changed(self, seconds: float) -> None:
+        """A lost notification costs one poll."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, min(seconds, POLL_S))):
+                await self.wait()
+        self.clear()
+
+
+class PostgresDatabase(Database):
     """An open database, shared by the store and the queue of one process."""
 
     def __init__(self, location: str, pool: "asyncpg.Pool[Any]", clock: Clock | None) -> None:
+        super().__init__()
         self.location = location
         self.place = shown_location(location)
         self._pool = pool
         self._own_clock = ServerClock()
         self._clock = clock
-        self._watches: dict[str, set[asyncio.Event]] = {channel: set() for channel in CHANNELS}
-        self._users: set[object] = set()
-        self._closed = False
+        self._watches: dict[str, set[Notice]] = {channel: set() for channel in CHANNELS}
         #: Whether the listening connection looks for its server.
         self._away = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -203,19 +214,17 @@ class PostgresDatabase:
     # Waiting.
 
     @contextlib.contextmanager
-    def watch(self, channel: str) -> Iterator[asyncio.Event]:
-        """Look, then wait on the event, then look again: nothing is missed in between."""
-        event = asyncio.Event()
-        self._watches[channel].add(event)
+    def watch(self, channel: str) -> Iterator[Notice]:
+        notice = Notice()
+        self._watches[channel].add(notice)
         try:
-            yield event
+            yield notice
         finally:
-            self._watches[channel].discard(event)
+            self._watches[channel].discard(notice)
 
     def wake(self, channel: str) -> None:
-        """Make this process's watches look again."""
-        for event in self._watches[channel]:
-            event.set()
+        for notice in self._watches[channel]:
+            notice.set()
 
     async def _listen(self) -> None:
         """Hold one connection that hears of commits; when it breaks, make another and wake everybody."""
@@ -258,15 +267,6 @@ class PostgresDatabase:
 
     # Closing.
 
-    def attach(self, user: object) -> None:
-        """The pool stays open until every user has detached."""
-        self._users.add(user)
-
-    async def detach(self, user: object) -> None:
-        self._users.discard(user)
-        if not self._users:
-            await self.close()
-
     async def close(self) -> None:
         if self._closed:
             return
@@ -284,14 +284,6 @@ class PostgresDatabase:
 async def _leave_as_it_is(_: object) -> None:
     """Nothing of ours outlives a transaction in a session, and the driver ends those by itself: its own reset would be
     one more round trip, and four statements, after each of ours."""
-
-
-async def wait_for(event: asyncio.Event, seconds: float) -> None:
-    """Until somebody wakes it, or this long at the most; a lost notification costs one poll."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(max(0.0, min(seconds, POLL_S))):
-            await event.wait()
-    event.clear()
 
 
 @contextlib.asynccontextmanager

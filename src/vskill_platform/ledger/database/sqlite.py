@@ -22,6 +22,7 @@ from vskill_core.errors import (
 )
 from vskill_platform.ledger.clock import Clock
 from vskill_platform.ledger.database.connections import READERS, ReaderPool, connect_reader, connect_writer
+from vskill_platform.ledger.database.contract import Database
 from vskill_platform.ledger.database.failures import primary_code, translate
 from vskill_platform.ledger.database.migrations import (
     Derive,
@@ -31,7 +32,7 @@ from vskill_platform.ledger.database.migrations import (
     migrate,
 )
 from vskill_platform.ledger.database.waiting import Watch, Watches
-from vskill_platform.ledger.database.writer import WriteJob, WriteKind, Writer
+from vskill_platform.ledger.database.writer import Tx, WriteJob, WriteKind, Writer
 from vskill_platform.machine.threads import WorkThreads
 
 A = TypeVar("A")
@@ -56,11 +57,13 @@ _MOST_CALLS = 4
 OLDEST_SQLITE = (3, 38, 0)
 
 
-#: Makes the writer look at its files.
-_NOTHING: WriteKind[None, None] = WriteKind("nothing", lambda _, arguments: arguments)
+#: Rare operations, each given as a function.
+_CALLS: WriteKind[Callable[[Tx], Any], Any] = WriteKind(
+    "call", lambda tx, calls: [call(tx) for call in calls]
+)
 
 
-class SqliteDatabase:
+class SqliteDatabase(Database):
     """An open database file. Opening blocks and may migrate: in an event loop use `open`."""
 
     def __init__(
@@ -72,6 +75,7 @@ class SqliteDatabase:
         migrations: tuple[Migration, ...] | None = None,
         derive: Derive = derive_nothing,
     ) -> None:
+        super().__init__()
         self.path = Path(path)
         self.clock = clock
         writing = _open_writer(self.path, busy_ms, migrations or load_migrations("sqlite"), derive)
@@ -81,8 +85,6 @@ class SqliteDatabase:
         self._threads = WorkThreads("reader", READERS)
         self._watches = Watches()
         self._writer = Writer(self.path, writing, self._watches, busy_ms)
-        self._users: set[object] = set()
-        self._closed = False
 
     @classmethod
     async def open(
@@ -90,6 +92,9 @@ class SqliteDatabase:
     ) -> "SqliteDatabase":
         """`derive` computes a collection's columns anew, for a migration that asks for it."""
         return await asyncio.to_thread(cls, path, clock, busy_ms=busy_ms, derive=derive)
+
+    def now(self) -> int:
+        return self.clock.now()
 
     # Writing.
 
@@ -103,6 +108,11 @@ class SqliteDatabase:
         self._writer.submit(job)
         return job.future
 
+    async def run(self, call: Callable[[Tx], R]) -> R:
+        """Execute a function durably. It may be called again after a rollback."""
+        done: R = await self.write(_CALLS, call)
+        return done
+
     async def check_files(self) -> None:
         """Raise StoreReplaced where somebody deleted or replaced a file of the open database. By then the writer knows
         it, and has saved what it could."""
@@ -111,7 +121,8 @@ class SqliteDatabase:
             # Here: two looks at a folder take microseconds, and a thread would let others come first.
             self._writer.check_files()
         except StoreReplaced:
-            await self.write(_NOTHING, None)
+            # It makes the writer look at its files.
+            await self.run(lambda _: None)
             raise
 
     # Reading.
@@ -185,7 +196,6 @@ class SqliteDatabase:
 
     @contextmanager
     def watch(self, channel: str) -> Iterator[Watch]:
-        """Look, then wait on the watch, then look again: nothing is missed in between."""
         watch = Watch(self._data_version)
         self._watches.add(channel, watch)
         try:
@@ -194,7 +204,6 @@ class SqliteDatabase:
             self._watches.remove(channel, watch)
 
     def wake(self, channel: str) -> None:
-        """Make this process's watches look again."""
         self._watches.wake((channel,))
 
     def _data_version(self) -> int:
@@ -202,15 +211,6 @@ class SqliteDatabase:
         return int(version)
 
     # Closing.
-
-    def attach(self, user: object) -> None:
-        """The file stays open until every user has detached."""
-        self._users.add(user)
-
-    async def detach(self, user: object) -> None:
-        self._users.discard(user)
-        if not self._users:
-            await self.close()
 
     async def close(self) -> None:
         """Finish accepted writes, move them from the log into the file, and let go of it."""

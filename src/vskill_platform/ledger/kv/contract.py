@@ -17,7 +17,7 @@ from vskill_core.errors import PlatformError, StoreUnavailable, Unsupported
 from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.skills.search import Loosening, plan_search, step_of
 from vskill_platform.ledger.broker.contract import DeadLetter
-from vskill_platform.ledger.kv.collections import RecordKind, collection_of
+from vskill_platform.ledger.kv.collections import RecordKind, Value, collection_of
 from vskill_platform.ledger.kv.entries import (
     Capability,
     Change,
@@ -55,6 +55,9 @@ SEARCH_LIMIT = 1000
 
 #: Records of one page of a snapshot.
 SNAPSHOT_PAGE = 500
+
+#: By field and value; None counts the entries without the field.
+Counts = dict[str, dict[str | None, int]]
 
 
 class StoreSnapshot(ABC):
@@ -173,9 +176,12 @@ class KV(ABC):
         Raises UnindexedQuery for what no declared index serves, on every engine. An entry without the field
         of `order_by` is not in that order. A value that is not JSON has every field None.
         """
-        query = Query.of(
-            collection_of(prefix), where or {}, order_by, descending, after, limit, audiences, under
+        return await self._select(
+            Query.of(collection_of(prefix), where or {}, order_by, descending, after, limit, audiences, under)
         )
+
+    async def _select(self, query: Query) -> EntryPage:
+        """The answer to a checked query."""
         entries, failed = await self._read_all(query.collection)
         return msgspec.structs.replace(evaluate(query, entries), failed=failed)
 
@@ -183,21 +189,21 @@ class KV(ABC):
         """Exact counts of a collection's entries of these audiences by a counted field; None counts entries
         without it."""
         collection = collection_of(prefix)
-        declared = collection.counted_field(field)
+        collection.counted_field(field)
         check_audiences(collection, audiences)
+        return (await self._count(collection, (field,), audiences))[field]
+
+    async def _count(self, collection: RecordKind, fields: Sequence[str], audiences: Audiences) -> Counts:
+        """The counts of each of these counted fields."""
         entries, failed = await self._read_all(collection)
         if failed:
             raise next(iter(failed.values()))
-        counts: dict[str | None, int] = {}
-        for entry in entries:
-            if not is_readable(collection, entry, audiences):
-                continue
-            value = declared.read(entry.value)
-            name = None if value is None else str(value)
-            counts[name] = counts.get(name, 0) + 1
-        return counts
+        readable = [entry.value for entry in entries if is_readable(collection, entry, audiences)]
+        return sum_counts(
+            fields, ((name, collection.fields[name].read(value), 1) for value in readable for name in fields)
+        )
 
-    async def count_all(self, prefix: str, *, audiences: Audiences) -> dict[str, dict[str | None, int]]:
+    async def count_all(self, prefix: str, *, audiences: Audiences) -> Counts:
         """`count_by` for every counted field of a collection at once."""
         fields = collection_of(prefix).counted
         return {field: await self.count_by(prefix, field, audiences=audiences) for field in fields}
@@ -276,7 +282,10 @@ class KV(ABC):
         """The entries of these audiences whose declared list has at least so many of these integers, those with the
         most first, then by key. Those of the family `without`, whose keys have it before their first slash, are left
         out. An integer that more than MOST_HOLDERS of all other entries hold, of any audience, does not count."""
-        query = OverlapQuery.of(prefix, numbers, audiences, least, limit, without)
+        return await self._overlap(OverlapQuery.of(prefix, numbers, audiences, least, limit, without))
+
+    async def _overlap(self, query: OverlapQuery) -> tuple[Overlap, ...]:
+        """The answer to a checked query."""
         entries, failed = await self._read_all(query.collection)
         if failed:
             raise next(iter(failed.values()))
@@ -330,6 +339,15 @@ class KV(ABC):
             entries.extend(page.items)
             failed.update(page.failed)
         return tuple(entries), failed
+
+
+def sum_counts(fields: Sequence[str], rows: Iterable[tuple[str, Value, int]]) -> Counts:
+    """Counts by field and value. What adds up to nothing is left out."""
+    counts: Counts = {field: {} for field in fields}
+    for field, value, n in rows:
+        name = None if value is None else str(value)
+        counts[field][name] = counts[field].get(name, 0) + n
+    return {field: {name: n for name, n in values.items() if n} for field, values in counts.items()}
 
 
 async def iterate_pages(

@@ -6,13 +6,14 @@ and `database` the file itself.
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from itertools import islice, starmap
 
 import msgspec
 
-from vskill_core.errors import CursorGone, InvalidInput, PlatformError, Unsupported
+from vskill_core.errors import CursorGone, PlatformError
 from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.messages import Send
 from vskill_platform.domain.skills.search import Loosening, plan_search
@@ -20,26 +21,23 @@ from vskill_platform.ledger.broker.contract import Broker
 from vskill_platform.ledger.broker.sqlite import SqliteBroker
 from vskill_platform.ledger.database.sqlite import SqliteDatabase, reader
 from vskill_platform.ledger.database.writer import Tx, WriteKind, call_in
-from vskill_platform.ledger.kv.checks import MAX_KEY, check_key, check_operations, check_texts
+from vskill_platform.ledger.kv.checks import check_key, check_texts
 from vskill_platform.ledger.kv.collections import RecordKind, collection_of
-from vskill_platform.ledger.kv.contract import KV, PAGE, SEARCH_LIMIT, StoreSnapshot
+from vskill_platform.ledger.kv.contract import PAGE, SEARCH_LIMIT, Counts, StoreSnapshot
 from vskill_platform.ledger.kv.entries import (
-    Capability,
     Change,
     Entry,
-    EntryPage,
     Found,
     FoundValues,
     JoinedPage,
     Operation,
     Overlap,
     Page,
-    Settled,
 )
 from vskill_platform.ledger.kv.fields import column, end_of
-from vskill_platform.ledger.kv.outbox import send_after
 from vskill_platform.ledger.kv.overlaps import OverlapQuery, sqlite_overlaps
 from vskill_platform.ledger.kv.query import Condition, Query, check_audiences, check_filters
+from vskill_platform.ledger.kv.sql import SqlKV
 from vskill_platform.ledger.kv.sqlite_commit import (
     CHANGES,
     Commit,
@@ -67,8 +65,6 @@ from vskill_platform.ledger.kv.sqlite_snapshot import open_sqlite_snapshot
 
 #: Up to this many rows are read inline; more go to a thread.
 _INLINE = 50
-#: Keys of one statement of a bulk read.
-_CHUNK = 1000
 #: What one transaction of a sweep removes, so that no writer waits long behind it.
 _SWEEP_STEP = 500
 
@@ -80,46 +76,23 @@ WHERE r.expires_at IS NULL OR r.expires_at > ?
 _LAST_CHANGE = "SELECT max(ifnull((SELECT max(seq) FROM changes), 0), (SELECT seq FROM changes_swept))"
 
 
-class SqliteKV(KV):
-    """Records in a SQLite file; `outbox` is where the messages of a commit go."""
+class SqliteKV(SqlKV[SqliteDatabase]):
+    """Records in a SQLite file."""
 
     engine = "sqlite"
+    entry_columns = ENTRY
+    changes_channel = CHANGES
 
     def __init__(self, database: SqliteDatabase, outbox: Broker | None = None) -> None:
-        self._db = database
-        self._outbox = outbox
-        self._send_in: SendIn | None = None
-        if isinstance(outbox, SqliteBroker) and outbox.database is database:
-            self._send_in = outbox.send_in
-        lacking = set() if self._send_in is not None else {Capability.SEND_IN_COMMIT}
-        self.capabilities = frozenset(Capability) - lacking
+        own = isinstance(outbox, SqliteBroker) and outbox.database is database
+        super().__init__(database, outbox, sends_inside=own)
+        self._send_in: SendIn | None = outbox.send_in if isinstance(outbox, SqliteBroker) and own else None
         self._commits = WriteKind("commit", self._run, at_once=64)
-        self._sweeps = WriteKind("sweep", self._run_sweeps)
-        self._probes = WriteKind("probe", _run_probes)
-        #: Messages that could not be sent after their commit; recovery sends them again.
-        self.sends_failed = 0
-        database.attach(self)
-
-    def now(self) -> int:
-        return self._db.clock.now()
 
     # Writes.
 
-    async def commit(self, operations: Sequence[Operation], *, urgent: bool = False) -> int:
-        check_operations(operations)
-        sends = [operation for operation in operations if isinstance(operation, Send)]
-        if sends and self._outbox is None:
-            raise Unsupported(capability=Capability.SEND_IN_COMMIT.value, engine=self.engine)
-        commit = prepare(operations, sends if self._send_in is not None else ())
-        version = await self._db.write(self._commits, commit, urgent=urgent)
-        if (
-            sends
-            and self._outbox is not None
-            and self._send_in is None
-            and not await send_after(self._outbox, sends)
-        ):
-            self.sends_failed += len(sends)
-        return version
+    async def _commit(self, operations: Sequence[Operation], sends: Sequence[Send], *, urgent: bool) -> int:
+        return await self._db.write(self._commits, prepare(operations, sends), urgent=urgent)
 
     def _run(self, tx: Tx, commits: Sequence[Commit]) -> Sequence[int | PlatformError]:
         group = CommitGroup(tx, commits, self.now())
@@ -134,40 +107,11 @@ class SqliteKV(KV):
         rows = self._db.point_read(_GET, (key, self.now()))
         return Entry(*rows[0]) if rows else None
 
-    async def get_many(self, keys: Iterable[str]) -> Settled:
-        found: dict[str, Entry] = {}
-        failed: dict[str, PlatformError] = {}
-        wanted = _readable(keys, failed)
-        for start in range(0, len(wanted), _CHUNK):
-            chunk = wanted[start : start + _CHUNK]
-            try:
-                found.update((entry.key, entry) for entry in await self._read_chunk(chunk))
-            except PlatformError as error:
-                failed.update(dict.fromkeys(chunk, error))
-        missing = tuple(key for key in wanted if key not in found and key not in failed)
-        return Settled(found, missing, failed)
-
-    async def _read_chunk(self, keys: list[str]) -> list[Entry]:
+    async def _read_keys(self, keys: list[str]) -> Sequence[Row]:
         parameters = [msgspec.json.encode(keys).decode(), self.now()]
         if len(keys) <= _INLINE:
-            return list(starmap(Entry, self._db.point_read(_GET_MANY, parameters)))
-        return await self._db.read(
-            lambda connection: list(starmap(Entry, connection.execute(_GET_MANY, parameters)))
-        )
-
-    async def list(
-        self, prefix: str, *, after: str | None = None, limit: int = PAGE, exclude: Sequence[str] = ()
-    ) -> Page[str]:
-        rows = await self._rows("key", prefix, after, limit, exclude)
-        keys = tuple(key for (key,) in rows[:limit])
-        return Page(keys, keys[-1] if len(rows) > limit else None)
-
-    async def scan(
-        self, prefix: str, *, after: str | None = None, limit: int = PAGE, exclude: Sequence[str] = ()
-    ) -> EntryPage:
-        rows = await self._rows(ENTRY, prefix, after, limit, exclude)
-        items = tuple(starmap(Entry, rows[:limit]))
-        return EntryPage(items, items[-1].key if len(rows) > limit else None)
+            return self._db.point_read(_GET_MANY, parameters)
+        return await self._db.read(lambda connection: connection.execute(_GET_MANY, parameters).fetchall())
 
     async def joined_pages(
         self, prefix: str, *, exclude: Sequence[str] = (), page: int = PAGE
@@ -202,10 +146,9 @@ class SqliteKV(KV):
         await begun.wait()
         return reading
 
-    async def _rows(
+    async def _read_range(
         self, what: str, prefix: str, after: str | None, limit: int, exclude: Sequence[str]
     ) -> Sequence[Row]:
-        """One more than the limit where there are more."""
         check_texts("prefix", prefix, after or "", *exclude)
         ranges, now = list(key_ranges(prefix, after, exclude)), self.now()
         if limit <= _INLINE:
@@ -214,44 +157,16 @@ class SqliteKV(KV):
 
     # Questions over fields.
 
-    async def select(
-        self,
-        prefix: str,
-        *,
-        audiences: Audiences,
-        where: Mapping[str, Condition] | None = None,
-        order_by: str = "key",
-        descending: bool = False,
-        after: str | None = None,
-        limit: int = PAGE,
-        under: str = "",
-    ) -> EntryPage:
-        query = Query.of(
-            collection_of(prefix), where or {}, order_by, descending, after, limit, audiences, under
-        )
+    async def _read_selected(self, query: Query) -> Sequence[Row]:
         now = self.now()
-        rows = await self._db.read_soon(lambda read: select(read, query, now))
-        items = tuple(starmap(Entry, rows[:limit]))
-        return EntryPage(items, query.cursor(items[-1]) if len(rows) > limit else None)
+        return await self._db.read_soon(lambda read: select(read, query, now))
 
-    async def count_by(self, prefix: str, field: str, *, audiences: Audiences) -> dict[str | None, int]:
-        collection = collection_of(prefix)
-        collection.counted_field(field)
-        return (await self._counts(collection, (field,), audiences))[field]
-
-    async def count_all(self, prefix: str, *, audiences: Audiences) -> dict[str, dict[str | None, int]]:
-        collection = collection_of(prefix)
-        return await self._counts(collection, collection.counted, audiences)
-
-    async def _counts(
-        self, collection: RecordKind, fields: Sequence[str], audiences: Audiences
-    ) -> dict[str, dict[str | None, int]]:
+    async def _count(self, collection: RecordKind, fields: Sequence[str], audiences: Audiences) -> Counts:
         """A few rows are read inline; what many audiences amount to is summed in a thread."""
-        check_audiences(collection, audiences)
         if isinstance(audiences, Everything) or len(audiences) <= FEW_AUDIENCES:
             return count(self._db.point_read, collection, fields, audiences)
 
-        def read(connection: sqlite3.Connection) -> dict[str, dict[str | None, int]]:
+        def read(connection: sqlite3.Connection) -> Counts:
             # One view of the file for which audiences there are and for their sums.
             connection.execute("BEGIN")
             return count(reader(connection), collection, fields, audiences)
@@ -312,17 +227,7 @@ class SqliteKV(KV):
         rows = await self._db.read(find)
         return FoundValues(tuple(rows[:limit]), truncated=len(rows) > limit)
 
-    async def overlap(
-        self,
-        prefix: str,
-        numbers: Collection[int],
-        *,
-        audiences: Audiences,
-        least: int,
-        limit: int,
-        without: str,
-    ) -> tuple[Overlap, ...]:
-        query = OverlapQuery.of(prefix, numbers, audiences, least, limit, without)
+    async def _overlap(self, query: OverlapQuery) -> tuple[Overlap, ...]:
         statement, parameters = sqlite_overlaps(query, self.now())
         rows = await self._db.read_soon(lambda read: read(statement, parameters))
         return tuple(starmap(Overlap, rows))
@@ -331,27 +236,21 @@ class SqliteKV(KV):
 
     async def changes(self, prefix: str, *, after: str | None = None, limit: int = PAGE) -> Page[Change]:
         check_texts("prefix", prefix)
-        place = None if after is None else _place(after)
+        place = None if after is None else self._place(after)
         return await self._db.read(lambda connection: _read_changes(connection, prefix, place, limit))
 
     async def change_cursor(self) -> str:
-        return str(self._last_change())
+        return str(await self._last_change())
 
-    async def wait_for_change(self, cursor: str, timeout_ms: int) -> bool:
-        place = _place(cursor)
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_ms / 1000
-        with self._db.watch(CHANGES) as watch:
-            while self._last_change() == place:
-                left = deadline - loop.time()
-                if left <= 0:
-                    return False
-                await watch.changed(left)
-        return True
-
-    def _last_change(self) -> int:
+    async def _last_change(self) -> int:
         ((place,),) = self._db.point_read(_LAST_CHANGE)
         return int(place)
+
+    def _place(self, cursor: str) -> int:
+        try:
+            return int(cursor)
+        except ValueError as error:
+            raise CursorGone(cursor=cursor) from error
 
     # Everything at once.
 
@@ -364,53 +263,19 @@ class SqliteKV(KV):
         removed = 0
         while removed < limit:
             step = min(_SWEEP_STEP, limit - removed)
-            swept = await self._db.write(self._sweeps, (changes_before, step))
+            swept = await self._db.run(
+                partial(_sweep, now=self.now(), changes_before=changes_before, limit=step)
+            )
             removed += swept
             if swept < step:
                 break
         return removed
 
-    def _run_sweeps(self, tx: Tx, sweeps: Sequence[tuple[int, int]]) -> Sequence[int]:
-        return [_sweep(tx, self.now(), changes_before, limit) for changes_before, limit in sweeps]
-
     async def check(self) -> None:
-        await self._db.write(self._probes, None)
+        await self._db.run(_probe)
 
     async def check_files(self) -> None:
         await self._db.check_files()
-
-    async def close(self) -> None:
-        await self._db.detach(self)
-
-
-def _readable(keys: Iterable[str], failed: dict[str, PlatformError]) -> list[str]:
-    """Each key once, those that can be keys at all; the others fail by themselves."""
-    wanted = list(dict.fromkeys(keys))
-    # All at once, since hundreds are asked for where a name is compared with its neighbours.
-    joined = "".join(wanted)
-    if (
-        joined.isascii()
-        and "\0" not in joined
-        and all(wanted)
-        and max(map(len, wanted), default=0) <= MAX_KEY
-    ):
-        return wanted
-    readable = []
-    for key in wanted:
-        try:
-            check_key(key)
-        except InvalidInput as error:
-            failed[key] = error
-        else:
-            readable.append(key)
-    return readable
-
-
-def _place(cursor: str) -> int:
-    try:
-        return int(cursor)
-    except ValueError as error:
-        raise CursorGone(cursor=cursor) from error
 
 
 def _read_changes(connection: sqlite3.Connection, prefix: str, after: int | None, limit: int) -> Page[Change]:
@@ -433,7 +298,7 @@ def _read_changes(connection: sqlite3.Connection, prefix: str, after: int | None
     return Page(items, items[-1].cursor if len(items) == limit else str(last))
 
 
-def _sweep(tx: Tx, now: int, changes_before: int, limit: int) -> int:
+def _sweep(tx: Tx, *, now: int, changes_before: int, limit: int) -> int:
     expired = [
         number
         for (number,) in tx.execute("SELECT id FROM records WHERE expires_at <= ? LIMIT ?", (now, limit))
@@ -456,8 +321,7 @@ def _sweep_changes(tx: Tx, before: int, limit: int) -> int:
     return old
 
 
-def _run_probes(tx: Tx, probes: Sequence[None]) -> Sequence[None]:
+def _probe(tx: Tx) -> None:
     """A write that takes room: SQLite leaves out one that changes nothing, and so never finds out a full disk. The
     number that it takes is not used by any record."""
     tx.execute("UPDATE sequence SET version = version + 1")
-    return probes

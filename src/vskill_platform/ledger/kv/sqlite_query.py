@@ -15,6 +15,7 @@ from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.skills.search import Lexeme, SearchStep
 from vskill_platform.ledger.database.sqlite import Read
 from vskill_platform.ledger.kv.collections import AUDIENCE, RecordKind, Value
+from vskill_platform.ledger.kv.contract import Counts, sum_counts
 from vskill_platform.ledger.kv.fields import column, end_of, kept_fields
 from vskill_platform.ledger.kv.query import FIRST_PAGE, Between, Condition, In, Is, Query
 from vskill_platform.ledger.kv.sqlite_fields import audience_term, search_table
@@ -333,9 +334,7 @@ def _storable(value: Value) -> bool:
 FEW_AUDIENCES = 10
 
 
-def count(
-    read: Read, collection: RecordKind, fields: Sequence[str], audiences: Audiences
-) -> dict[str, dict[str | None, int]]:
+def count(read: Read, collection: RecordKind, fields: Sequence[str], audiences: Audiences) -> Counts:
     """The counts of each of these fields. Beside the sums over everything there are those of each audience: where a
     reader has most of them, the others are taken off."""
     if isinstance(audiences, Everything):
@@ -378,12 +377,8 @@ def _read_counts(
     )
 
 
-def _sum_counts(fields: Sequence[str], rows: Iterable[Row]) -> dict[str, dict[str | None, int]]:
-    found: dict[str, dict[str | None, int]] = {field: {} for field in fields}
-    for field, value, n in rows:
-        name = None if value == b"" else str(value)
-        found[field][name] = found[field].get(name, 0) + n
-    return {field: {name: n for name, n in values.items() if n} for field, values in found.items()}
+def _sum_counts(fields: Sequence[str], rows: Iterable[Row]) -> Counts:
+    return sum_counts(fields, ((field, None if value == b"" else value, n) for field, value, n in rows))
 
 
 # Searched terms.
