@@ -20,7 +20,7 @@ from vskill_platform.cli.process import run_async
 from vskill_platform.env import Env
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.ledger.kv.entries import Put
-from vskill_platform.observing.observability import configure_logging
+from vskill_platform.observing.logs import configure_logging
 from vskill_platform.settings import Settings
 
 T = TypeVar("T")

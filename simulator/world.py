@@ -29,7 +29,7 @@ from vskill_platform.domain.submissions.submission import Event, Submission
 from vskill_platform.env import Env, Pace
 from vskill_platform.ledger.kv.collections import SKILLS, TASKS
 from vskill_platform.machine.process_cache import KeptReads
-from vskill_platform.observing.observability import Metrics
+from vskill_platform.observing.metrics import Metrics
 from vskill_platform.settings import Settings
 
 #: The analyser elsewhere, which some histories have.

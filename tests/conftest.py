@@ -25,7 +25,7 @@ from blockbuster import BlockBuster, BlockBusterFunction
 from hypothesis import settings
 
 from tests.support.lifetimes import guard_runner
-from vskill_platform.observing.observability import configure_logging
+from vskill_platform.observing.logs import configure_logging
 from vskill_platform.settings import load_settings
 
 guard_runner()
@@ -50,7 +50,7 @@ OWN_FILES = ("vskill_platform/ledger/database/open_files.py", {"_number"})
 TRACEBACK = ("linecache.py", {"checkcache", "updatecache"})
 TRACEBACK_CALLS = ("os.stat", "io.BufferedReader.read", "io.TextIOWrapper.read")
 # A log line is one write to where the process's log goes, and no line of it may be reordered or held back.
-LOG_LINE = ("vskill_platform/observing/observability.py", {"write", "_write_bytes"})
+LOG_LINE = ("vskill_platform/observing/logs.py", {"write", "_write_bytes"})
 LOG_LINE_CALLS = ("os.write", "threading.Lock.acquire")
 # The PostgreSQL driver looks for a password file and certificates whenever it connects, which is seldom.
 CONNECTING = ("asyncpg/connect_utils.py", {"_parse_connect_dsn_and_args"})

@@ -13,7 +13,8 @@ from tests.support.envs import active_env, open_test_env, run_until_quiet, submi
 from tests.support.faults import TroubledScanner
 from vskill_core.errors import PlatformError
 from vskill_platform.ledger.clock import SystemClock
-from vskill_platform.observing.observability import Metrics, add_counts, configure_logging, without_gauges
+from vskill_platform.observing.logs import configure_logging
+from vskill_platform.observing.metrics import DECLARED, Metrics, add_counts, without_gauges
 from vskill_platform.queue.jobs import Job
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.settings import Settings
@@ -169,8 +170,8 @@ def test_a_metric_is_exposed_as_it_is_declared():
     """The reference is generated from the declarations, so it says what `/metrics` says."""
     metrics = Metrics()
     exposed = {family.name: family for family in metrics.registry.collect()}
-    assert len(metrics.facts) == len(exposed)
-    for facts in metrics.facts:
+    assert len(DECLARED) == len(exposed)
+    for facts in DECLARED:
         family = exposed[facts.name.removesuffix("_total")]
         assert (facts.kind, facts.sentence) == (family.type, family.documentation)
         assert facts.sentence.endswith(".")

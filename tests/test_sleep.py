@@ -40,7 +40,8 @@ from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.external_scan.dispatch import request_scans
 from vskill_platform.ledger.clock import TICK_S, TimeLimit
 from vskill_platform.ledger.kv.entries import Put
-from vskill_platform.observing.observability import Metrics, logger
+from vskill_platform.observing.logs import logger
+from vskill_platform.observing.metrics import Metrics
 from vskill_platform.queue.tasks import handle_task
 from vskill_platform.settings import Settings
 from vskill_platform.sources.addresses import Hosts

@@ -11,7 +11,7 @@ from vskill_core.errors import PlatformError
 from vskill_core.form import MEANINGS, SKIPPED_BY_SKILLS, NoteCode
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.table import ACTIONS
-from vskill_platform.observing.observability import Metrics
+from vskill_platform.observing.metrics import DECLARED
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.settings import SettingFacts, describe_settings
@@ -81,7 +81,7 @@ def _below(error: type[PlatformError]) -> Iterator[type[PlatformError]]:
 def metrics() -> str:
     return table(
         ("metric", "kind", "labels", "what it is"),
-        ((f"`{one.name}`", one.kind, _code(one.labels), one.sentence) for one in Metrics().facts),
+        ((f"`{one.name}`", one.kind, _code(one.labels), one.sentence) for one in DECLARED),
     )
 
 

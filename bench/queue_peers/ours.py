@@ -10,7 +10,7 @@ from vskill_platform.bootstrap import env_for
 from vskill_platform.cli.process import run_async
 from vskill_platform.env import Env
 from vskill_platform.ledger.broker.contract import Batch
-from vskill_platform.observing.observability import configure_logging
+from vskill_platform.observing.logs import configure_logging
 from vskill_platform.settings import Settings
 
 

@@ -30,7 +30,8 @@ from vskill_platform.ledger.kv.memory import MemoryKV
 from vskill_platform.ledger.kv.sqlite import SqliteKV
 from vskill_platform.ledger.kv.sqlite_fields import derive_again
 from vskill_platform.ledger.kv.sqlite_snapshot import open_sqlite_snapshot
-from vskill_platform.observing.observability import Metrics, logger
+from vskill_platform.observing.logs import logger
+from vskill_platform.observing.metrics import Metrics
 from vskill_platform.observing.telemetry import open_tracing
 from vskill_platform.settings import (
     Settings,

@@ -16,7 +16,7 @@ from vskill_platform.ledger.kv.contract import KV
 from vskill_platform.machine.process_cache import KeptReads
 from vskill_platform.machine.shortages import ShortagesMet
 from vskill_platform.machine.slots import Turns, WorkGate
-from vskill_platform.observing.observability import Metrics
+from vskill_platform.observing.metrics import Metrics
 from vskill_platform.observing.telemetry import NoTracing, Tracing
 from vskill_platform.settings import Settings
 from vskill_platform.signing.key_ring import KeyRing

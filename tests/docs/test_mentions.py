@@ -18,7 +18,7 @@ from tools.reference import without_parts
 from vskill_client.registries import REGISTRY_VARIABLE, TOKEN_VARIABLE
 from vskill_platform.actions.people.owners import PROOF_FILE
 from vskill_platform.cli import cli
-from vskill_platform.observing.observability import Metrics
+from vskill_platform.observing.metrics import DECLARED
 from vskill_platform.settings import CHOSEN, variable
 from vskill_platform.web.app import ENDPOINTS
 
@@ -144,7 +144,7 @@ def _is_route(method: str, address: str) -> bool:
 @pytest.mark.parametrize("path", sorted(PAGES))
 def test_a_metric_that_a_page_mentions_exists(path):
     packages = {path.name for home in HOMES for path in (ROOT / home).glob("vskill_*")}
-    known = {*packages, *(facts.name for facts in Metrics().facts)}
+    known = {*packages, *(facts.name for facts in DECLARED)}
     assert mentions(path, _METRIC) - known == set()
 
 

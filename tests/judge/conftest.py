@@ -7,7 +7,8 @@ import pytest
 
 from tests.judge.server import JudgeServer, judge_server
 from tests.support.manual_clock import ManualClock
-from vskill_platform.observing.observability import Metrics, logger
+from vskill_platform.observing.logs import logger
+from vskill_platform.observing.metrics import Metrics
 from vskill_platform.settings import Settings
 from vskill_platform.tiers.judge import HttpJudge, JudgeAddress, make_client
 

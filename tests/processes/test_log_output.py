@@ -79,7 +79,7 @@ def until_up(server, url: str) -> None:
 
 _LOSES_LINES = """
 import os, resource
-from vskill_platform.observing.observability import configure_logging
+from vskill_platform.observing.logs import configure_logging
 from vskill_platform.settings import Settings
 
 log = configure_logging(Settings(log_format=FORMAT))

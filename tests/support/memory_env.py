@@ -10,7 +10,8 @@ from vskill_platform.ledger.blobs.memory import MemoryBlobs
 from vskill_platform.ledger.broker.memory import MemoryBroker
 from vskill_platform.ledger.clock import Clock, SystemClock
 from vskill_platform.ledger.kv.memory import MemoryKV
-from vskill_platform.observing.observability import Metrics, logger
+from vskill_platform.observing.logs import logger
+from vskill_platform.observing.metrics import Metrics
 from vskill_platform.settings import load_settings
 from vskill_platform.sources.upload import UploadSource
 from vskill_scan.reading.manifest import read_manifest

@@ -87,7 +87,7 @@ def open_env_and_run(work: Callable[[], Awaitable[T]], *, creates: bool = False)
 
 async def _in_env(settings: Settings, work: Callable[[], Awaitable[T]]) -> T:
     from vskill_platform.bootstrap import env_for
-    from vskill_platform.observing.observability import configure_logging
+    from vskill_platform.observing.logs import configure_logging
     from vskill_platform.worker_context import run_with_worker_env
 
     check_shared(settings)

@@ -23,7 +23,7 @@ from vskill_core.errors import Shortage
 from vskill_core.findings import JUDGE_DOWN, JudgeReport, StaticReport
 from vskill_platform.ledger.clock import Clock, TimeLimit
 from vskill_platform.machine.shortages import MACHINE
-from vskill_platform.observing.observability import Metrics
+from vskill_platform.observing.metrics import Metrics
 from vskill_platform.settings import Settings
 from vskill_platform.tiers.judge_answer import AnswerRefused, read_answer
 from vskill_platform.tiers.rubric import RUBRIC, Question, make_question, too_many_criticals

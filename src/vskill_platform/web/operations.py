@@ -20,7 +20,7 @@ from vskill_platform import __version__
 from vskill_platform.actions.visibility import require_entry, resolve
 from vskill_platform.ledger.broker.contract import Depth
 from vskill_platform.machine.disk_space import look_at_disks
-from vskill_platform.observing.observability import METRICS_TYPE, QueueFigures
+from vskill_platform.observing.metrics import METRICS_TYPE, QueueFigures
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.health import QueueHealth, queue_health
 from vskill_platform.web.door.limits import is_loopback

@@ -62,7 +62,7 @@ def doctor(*, all_content: bool, as_json: bool) -> None:
 async def _examine(content_within_s: float | None) -> list[Check]:
     """In the order in which things depend on each other; what could not be opened ends the list."""
     from vskill_platform.bootstrap import env_for
-    from vskill_platform.observing.observability import configure_logging
+    from vskill_platform.observing.logs import configure_logging
 
     checks: list[Check] = []
     stage = "settings"

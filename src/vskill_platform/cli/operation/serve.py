@@ -82,7 +82,7 @@ def _run_roles(roles: Roles, host: str | None = None, port: int | None = None) -
 async def _until_stopped(settings: Settings, roles: Roles) -> None:
     """Open, announce, run every role until a signal or a role's own end, then close in reverse order."""
     from vskill_platform.bootstrap import env_for, report_start
-    from vskill_platform.observing.observability import configure_logging
+    from vskill_platform.observing.logs import configure_logging
     from vskill_platform.web.door.server import bind
 
     log = configure_logging(settings)
@@ -161,7 +161,7 @@ async def _announce(env: "Env", roles: Roles, listener: socket.socket | None) ->
     from rich.panel import Panel
     from rich.table import Table
 
-    from vskill_platform.observing.observability import SteadyStream
+    from vskill_platform.observing.logs import SteadyStream
 
     # Asked before anything is announced: a store that is away by now ends the start, not a process that said it is up.
     link = await _first_admin_link(env, listener) if roles.web and listener is not None else None

@@ -16,7 +16,8 @@ from vskill_platform import __version__
 from vskill_platform.bootstrap import env_for
 from vskill_platform.cli.operation.worker_process import STOP
 from vskill_platform.cli.process import ending_all, run_async, stop_on_signals
-from vskill_platform.observing.observability import Metrics, configure_logging
+from vskill_platform.observing.logs import configure_logging
+from vskill_platform.observing.metrics import Metrics
 from vskill_platform.queue.consumer import run_consumer
 from vskill_platform.queue.schedule import run_schedule
 from vskill_platform.settings import Settings, process_settings

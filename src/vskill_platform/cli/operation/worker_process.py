@@ -15,7 +15,7 @@ from structlog.typing import FilteringBoundLogger
 
 from vskill_platform import __version__
 from vskill_platform.machine.child_processes import RunningProcess, describe_ending, start_own
-from vskill_platform.observing.observability import Count, add_counts, without_gauges
+from vskill_platform.observing.metrics import Count, add_counts, without_gauges
 from vskill_platform.settings import Settings
 
 CHILD = "vskill_platform.cli.operation.worker_child"

@@ -98,7 +98,7 @@ def evaluate(
 
 
 def _judge_settings() -> Settings:
-    from vskill_platform.observing.observability import configure_logging
+    from vskill_platform.observing.logs import configure_logging
 
     # Nothing is kept on this machine but the answers; what goes wrong with a judge is part of the figures.
     settings = msgspec.structs.replace(

@@ -20,7 +20,8 @@ from vskill_platform.cli.progress import work_visibly
 from vskill_platform.cli.verdicts.labelled_skills import Label
 from vskill_platform.domain.verdicts.decision import decide, is_automatic
 from vskill_platform.ledger.clock import SystemClock
-from vskill_platform.observing.observability import Metrics, logger
+from vskill_platform.observing.logs import logger
+from vskill_platform.observing.metrics import Metrics
 from vskill_platform.settings import Settings
 from vskill_platform.tiers.contract import Scanner
 from vskill_platform.tiers.judge import HttpJudge

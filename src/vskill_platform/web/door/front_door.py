@@ -20,7 +20,7 @@ import msgspec
 import structlog
 
 from vskill_platform.machine.shortages import shortage_of
-from vskill_platform.observing.observability import Metrics
+from vskill_platform.observing.metrics import Metrics
 from vskill_platform.settings import Settings
 from vskill_platform.sources.git import FetchSettings
 from vskill_platform.web.door.limits import address_behind, is_within, networks_of, share_of

@@ -14,7 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from vskill_core.errors import InvalidSettings
-from vskill_platform.observing.observability import Metrics
+from vskill_platform.observing.metrics import Metrics
 from vskill_platform.settings import Settings
 from vskill_platform.web.door.connection import ClientConnection
 from vskill_platform.web.door.front_door import (
