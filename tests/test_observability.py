@@ -193,7 +193,7 @@ async def test_log_lines_carry_the_ids_of_the_request_the_submission_and_the_job
         broken = TroubledScanner(env.scanner, b"#", PlatformError("said by the scanner"))
         with active_env(env, scanner=broken) as failing:
             await run_until_quiet(failing)
-        await run_job(Job("logged-job", "for this test", 1_000, 1_000, noisy))
+        await run_job(Job("logged-job", "for this test", 1_000, 1_000, "", noisy))
         async with httpx2.AsyncClient(
             transport=httpx2.ASGITransport(create_app(env)), base_url="http://t"
         ) as client:

@@ -91,7 +91,7 @@ async def test_every_unit_of_work_is_a_span_with_its_ids(tmp_path: Path, collect
         submitted = (await submit_skill("traced")).submission
         assert submitted is not None
         await run_until_quiet(env)
-        await run_job(Job("traced-job", "for this test", 1_000, 1_000, work))
+        await run_job(Job("traced-job", "for this test", 1_000, 1_000, "", work))
         transport = httpx2.ASGITransport(create_app(env))
         async with httpx2.AsyncClient(transport=transport, base_url="http://platform.test") as client:
             await client.get("/healthz", headers={"x-request-id": "request-7"})

@@ -11,7 +11,7 @@ from vskill_platform.ledger.database.postgres import PostgresDatabase
 from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.ledger.kv.postgres import PostgresKV
-from vskill_platform.ledger.kv.postgres_counts import FOLD_STEP
+from vskill_platform.ledger.kv.postgres_fields import FOLD_STEP
 from vskill_platform.ledger.kv.postgres_query import search, select
 from vskill_platform.ledger.kv.query import Is, Query
 

@@ -147,7 +147,7 @@ async def test_C5_a_job_that_fails_in_silence_is_seen(env: Env) -> None:
             raise RuntimeError("the table is gone")
         return {"rounds": int(state.get("rounds") or 0) + 1}
 
-    job = Job("statistics", "for this test", 1_000, 500, collect)
+    job = Job("statistics", "for this test", 1_000, 500, "", collect)
     assert await run_job(job)
     (fresh,) = await job_health((job,))
     assert (fresh.stale, fresh.last_success, fresh.last_error) == (False, env.kv.now(), None)
@@ -238,12 +238,12 @@ async def test_C11_one_job_keeps_no_other_from_running(env: Env) -> None:
             ran.add(name)
             return {}
 
-        return Job(name, "for this test", 1_000, 500, run)
+        return Job(name, "for this test", 1_000, 500, "", run)
 
     stop = asyncio.Event()
     jobs = [
-        Job("hangs", "for this test", 1_000, 60_000, hang),
-        Job("fails", "for this test", 1_000, 500, fail),
+        Job("hangs", "for this test", 1_000, 60_000, "", hang),
+        Job("fails", "for this test", 1_000, 500, "", fail),
         *(noting(f"job-{number}") for number in range(10)),
     ]
     schedule = asyncio.create_task(run_schedule(env, stop, jobs))
@@ -268,7 +268,7 @@ async def test_C11_a_job_that_hangs_ends_at_its_budget(env: Env) -> None:
         await asyncio.Event().wait()
         raise AssertionError("unreachable")
 
-    job = Job("hangs", "for this test", 1_000, 30, hang)
+    job = Job("hangs", "for this test", 1_000, 30, "", hang)
     assert await run_job(job)
     (health,) = await job_health((job,))
     assert health.last_error

@@ -244,13 +244,13 @@ async def test_C5_a_job_that_fails_says_so_in_its_record_and_is_stale(env):
     async def silent(_):
         raise ValueError
 
-    job = Job("broken", "fails", 1_000, 1_000, broken)
+    job = Job("broken", "fails", 1_000, 1_000, "", broken)
     assert await run_job(job)
     assert not await run_job(job)
     assert await run_job(job, forced=True)
-    assert await run_job(Job("silent", "fails without a word", 1_000, 1_000, silent))
+    assert await run_job(Job("silent", "fails without a word", 1_000, 1_000, "", silent))
     env.clock.advance(10_000)
-    broken_health, silent_health = await job_health([job, Job("silent", "", 1_000, 1_000, silent)])
+    broken_health, silent_health = await job_health([job, Job("silent", "", 1_000, 1_000, "", silent)])
     assert (broken_health.last_error, broken_health.stale) == ("no such table", True)
     assert silent_health.last_error == "ValueError()"
 
@@ -269,7 +269,7 @@ async def test_C11_a_slow_job_keeps_no_other_from_running_and_ends_with_its_budg
         return state
 
     stop = asyncio.Event()
-    jobs = (Job("slow", "", 60_000, 50, slow), Job("quick", "", 60_000, 1_000, quick))
+    jobs = (Job("slow", "", 60_000, 50, "", slow), Job("quick", "", 60_000, 1_000, "", quick))
     running = asyncio.create_task(run_schedule(env, stop, jobs))
     await asyncio.wait_for(ran.wait(), PATIENCE_S)
     for _ in range(int(PATIENCE_S / 0.02)):
@@ -292,7 +292,7 @@ async def test_a_job_that_is_stopped_is_free_for_another_at_once():
         return state
 
     stop = asyncio.Event()
-    running = asyncio.create_task(run_schedule(env, stop, (Job("slow", "", 60_000, 60_000, slow),)))
+    running = asyncio.create_task(run_schedule(env, stop, (Job("slow", "", 60_000, 60_000, "", slow),)))
     await started.wait()
     stop.set()
     await running
@@ -330,7 +330,7 @@ async def test_a_schedule_goes_on_when_the_store_comes_back():
         stop.set()
         return state
 
-    await asyncio.wait_for(run_schedule(env, stop, (Job("demo", "", 10, 1_000, job),)), PATIENCE_S)
+    await asyncio.wait_for(run_schedule(env, stop, (Job("demo", "", 10, 1_000, "", job),)), PATIENCE_S)
     assert kv.refused == 3
 
 

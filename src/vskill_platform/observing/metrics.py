@@ -120,7 +120,7 @@ async def _read_nothing() -> Sequence[Count]:
     return ()
 
 
-class Declared(Generic[D]):
+class DeclaredMetric(Generic[D]):
     """A metric that every `Metrics` has. It is named like its attribute unless `name` says otherwise."""
 
     def __init__(
@@ -161,16 +161,16 @@ class Declared(Generic[D]):
         raise AttributeError(self._attribute)
 
 
-def _counter(sentence: str, *labels: str) -> Declared[Counter]:
-    return Declared(Counter, sentence, *labels)
+def _counter(sentence: str, *labels: str) -> DeclaredMetric[Counter]:
+    return DeclaredMetric(Counter, sentence, *labels)
 
 
-def _busy_counter(sentence: str, label: str) -> Declared[Labelled[Counter]]:
-    return Declared(Counter, sentence, label, busy=True)
+def _busy_counter(sentence: str, label: str) -> DeclaredMetric[Labelled[Counter]]:
+    return DeclaredMetric(Counter, sentence, label, busy=True)
 
 
-def _gauge(sentence: str, *labels: str, name: str = "", of_process: bool = False) -> Declared[Gauge]:
-    return Declared(Gauge, sentence, *labels, name=name, of_process=of_process)
+def _gauge(sentence: str, *labels: str, name: str = "", of_process: bool = False) -> DeclaredMetric[Gauge]:
+    return DeclaredMetric(Gauge, sentence, *labels, name=name, of_process=of_process)
 
 
 class Metrics:
@@ -263,7 +263,7 @@ class Metrics:
         "Unix time at which a run with an answer of a judge last ended, in any process; 0 is never, NaN unknown.",
         name="judge_last_answer_timestamp_seconds",
     )
-    stage_duration: Declared[Labelled[Histogram]] = Declared(
+    stage_duration: DeclaredMetric[Labelled[Histogram]] = DeclaredMetric(
         Histogram,
         "Seconds that submissions spent in a state before this process moved them on, by that state.",
         "state",
@@ -291,7 +291,7 @@ class Metrics:
         "reason",
     )
     http_requests = _counter("Requests answered, by route and status.", "route", "status")
-    http_request_duration: Declared[Histogram] = Declared(
+    http_request_duration: DeclaredMetric[Histogram] = DeclaredMetric(
         Histogram,
         "Seconds until a response's first byte was ready, by route.",
         "route",
@@ -353,7 +353,7 @@ class Metrics:
 
 
 #: Every metric, in the order of its declaration.
-DECLARED: tuple[Declared[Any], ...] = tuple(
-    one for one in vars(Metrics).values() if isinstance(one, Declared)
+DECLARED: tuple[DeclaredMetric[Any], ...] = tuple(
+    one for one in vars(Metrics).values() if isinstance(one, DeclaredMetric)
 )
 _OF_PROCESS = frozenset(metric.family for metric in DECLARED if metric.of_process)

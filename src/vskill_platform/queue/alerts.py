@@ -6,10 +6,10 @@ An alert is true now, and gone when its cause is; nothing is remembered between 
 
 import enum
 from collections.abc import Iterator, Sequence
+from typing import Self
 
 import msgspec
 
-from vskill_core.errors import QueueUnavailable
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.messages import Body, SubmissionMessage, TaskMessage, decode_body
@@ -20,8 +20,10 @@ from vskill_platform.machine.disk_space import DiskSpace
 from vskill_platform.notifications.deliveries import DELIVERY
 from vskill_platform.notifications.notices import is_alert_id
 from vskill_platform.notifications.telling import TELL
+from vskill_platform.queue.control import Pause
 from vskill_platform.queue.job_health import JobHealth
 from vskill_platform.records import readable
+from vskill_platform.store.operation.workers import WorkersSeen
 from vskill_platform.store.submissions.statistics import JudgeWatch
 from vskill_platform.store.telling.notifications import MAIL
 from vskill_platform.worker_context import require_env
@@ -41,48 +43,65 @@ _TELLING = frozenset({DELIVERY, MAIL, TELL})
 
 
 class AlertCode(enum.StrEnum):
-    """Every alert there is, by the name that metrics and programs know it by."""
+    """Every alert there is, by the name that metrics and programs know it by, and when it holds."""
 
-    STORE_REPLACED = "store_replaced"
-    NO_WORKER = "no_worker"
-    WORKER_LACKS = "worker_lacks"
-    QUEUE_AWAY = "queue_away"
-    OLDEST_WAITING = "oldest_waiting"
-    NO_COMPLETION = "no_completion"
-    SCHEDULE_STOPPED = "schedule_stopped"
-    JOB_STALE = "job_stale"
-    DEAD_LETTERS_GROWING = "dead_letters_growing"
-    JUDGE_STALE = "judge_stale"
-    NAMESPACE_PREPARING = "namespace_preparing"
-    RESCANS_STOPPED = "rescans_stopped"
-    CONTENT_DAMAGED = "content_damaged"
-    DISK_FILLING = "disk_filling"
-    SLOW_WRITES = "slow_writes"
+    _value_: str
+    meaning: str
 
-    @property
-    def meaning(self) -> str:
-        """When it holds."""
-        return MEANING[self]
+    def __new__(cls, code: str, meaning: str) -> Self:
+        member = str.__new__(cls, code)
+        member._value_ = code
+        member.meaning = meaning
+        return member
 
-
-MEANING: dict[AlertCode, str] = {
-    AlertCode.STORE_REPLACED: "a file of the record store was deleted or replaced while the web process had it open",
-    AlertCode.NO_WORKER: "no worker has given a sign of life for 25 s",
-    AlertCode.QUEUE_AWAY: "the queue's server does not answer; submissions are accepted and kept",
-    AlertCode.WORKER_LACKS: "a worker lacks temporary files, child processes, git, the scanner or a store",
-    AlertCode.SCHEDULE_STOPPED: "no scheduled job has started for a minute, and no_worker does not hold",
-    AlertCode.OLDEST_WAITING: "a submission has waited longer than the stuck threshold, and the queue is not paused; "
-    "not while no worker can work",
-    AlertCode.NO_COMPLETION: "as oldest_waiting, and no run has ended for as long: perhaps no worker is alive",
-    AlertCode.JOB_STALE: "a scheduled job has not succeeded for three intervals and its budget, while others start",
-    AlertCode.DEAD_LETTERS_GROWING: "a message became a dead letter within the last hour, unless it told of an alert",
-    AlertCode.NAMESPACE_PREPARING: "a namespace that is to be hidden has waited for its records for ten minutes",
-    AlertCode.RESCANS_STOPPED: "new rules would take down more than 1 % of the live skills; an admin must look first",
-    AlertCode.CONTENT_DAMAGED: "stored files of a version or a submission are missing or damaged",
-    AlertCode.DISK_FILLING: "a disk with records or content has less than 2 GiB free",
-    AlertCode.SLOW_WRITES: "a worker's last write to the record store took a second or more; a claim lasts 15",
-    AlertCode.JUDGE_STALE: "most of the last runs that asked a judge got no answer of one",
-}
+    STORE_REPLACED = (
+        "store_replaced",
+        "a file of the record store was deleted or replaced while the web process had it open",
+    )
+    NO_WORKER = "no_worker", "no worker has given a sign of life for 25 s"
+    WORKER_LACKS = (
+        "worker_lacks",
+        "a worker lacks temporary files, child processes, git, the scanner or a store",
+    )
+    QUEUE_AWAY = "queue_away", "the queue's server does not answer; submissions are accepted and kept"
+    OLDEST_WAITING = (
+        "oldest_waiting",
+        (
+            "a submission has waited longer than the stuck threshold, and the queue is not paused; not while no "
+            "worker can work"
+        ),
+    )
+    NO_COMPLETION = (
+        "no_completion",
+        "as oldest_waiting, and no run has ended for as long: perhaps no worker is alive",
+    )
+    SCHEDULE_STOPPED = (
+        "schedule_stopped",
+        "no scheduled job has started for a minute, and no_worker does not hold",
+    )
+    JOB_STALE = (
+        "job_stale",
+        "a scheduled job has not succeeded for three intervals and its budget, while others start",
+    )
+    DEAD_LETTERS_GROWING = (
+        "dead_letters_growing",
+        "a message became a dead letter within the last hour, unless it told of an alert",
+    )
+    JUDGE_STALE = "judge_stale", "most of the last runs that asked a judge got no answer of one"
+    NAMESPACE_PREPARING = (
+        "namespace_preparing",
+        "a namespace that is to be hidden has waited for its records for ten minutes",
+    )
+    RESCANS_STOPPED = (
+        "rescans_stopped",
+        "new rules would take down more than 1 % of the live skills; an admin must look first",
+    )
+    CONTENT_DAMAGED = "content_damaged", "stored files of a version or a submission are missing or damaged"
+    DISK_FILLING = "disk_filling", "a disk with records or content has less than 2 GiB free"
+    SLOW_WRITES = (
+        "slow_writes",
+        "a worker's last write to the record store took a second or more; a claim lasts 15",
+    )
 
 
 class Alert(msgspec.Struct, frozen=True):
@@ -108,45 +127,49 @@ class DeadLetters(msgspec.Struct, frozen=True):
     recent: int
 
 
-class AlertFacts(msgspec.Struct, frozen=True):
-    """What the alerts are computed from."""
+class WorkState(msgspec.Struct, frozen=True):
+    """Whether work is done, and if not, why."""
 
-    stuck_threshold_ms: int
-    oldest_waiting_ms: int | None
+    #: Something has waited for the stuck threshold, nothing has ended for as long, and nobody paused it (B7).
     stalled: bool
-    paused: bool
-    jobs: tuple[JobHealth, ...]
-    #: Or why the queue could not be asked.
-    dead_letters: DeadLetters | QueueUnavailable
-    judge: JudgeWatch
-    #: Why this process cannot write any more; None where it can.
-    store_replaced: str | None = None
-    #: Why nobody is there to work; None where somebody is.
-    deserted: str | None = None
-    #: What keeps workers from working, in a sentence; None where nothing does.
-    lacking: str | None = None
-    #: No worker can work, for one of these two reasons.
-    idle: bool = False
     #: No scheduled job has started lately, so none of them can have succeeded.
-    schedule_stopped: bool = False
-    #: How long the last write took that a worker measured.
-    write_ms: int = 0
-    #: How long a namespace has been prepared, the longest; None where none is.
-    preparing_ms: int | None = None
-    #: The rule set that stopped before its first take-down; None where none has.
-    brake: Brake | None = None
-    #: How many pieces of stored content are missing or damaged.
-    damaged: int = 0
+    schedule_stopped: bool
+    #: Why nobody is there to work; None where somebody is.
+    deserted: str | None
+    #: What keeps workers from working, in a sentence; None where nothing does.
+    lacking: str | None
+    #: No worker can work, for one of these two reasons.
+    idle: bool
+
+
+class QueueState(msgspec.Struct, frozen=True, kw_only=True):
+    """What one look at the records, the queue and the workers found: what the alerts are computed from."""
+
+    #: When it was, on the store's clock.
+    at: int
+    stuck_threshold_ms: int
+    #: Milliseconds since the submission that waits longest was due; None where none waits.
+    oldest_waiting_ms: int | None
+    #: When a run last ended, by the records; None where none has.
+    last_ended_at: int | None
+    pause: Pause | None
+    jobs: tuple[JobHealth, ...]
+    workers: WorkersSeen
+    work: WorkState
+    #: Why this process cannot write any more; None where it can.
+    store_replaced: str | None
     #: Disks with less room than the settings ask for.
-    filling: tuple[DiskSpace, ...] = ()
-
-
-async def look_at_dead_letters(audiences: Audiences) -> DeadLetters | QueueUnavailable:
-    """Return the error instead of raising it: an unreachable queue must not hide the health of the records."""
-    try:
-        return await count_dead_letters(audiences)
-    except QueueUnavailable as error:
-        return error
+    filling: tuple[DiskSpace, ...]
+    #: None where the queue could not be asked; `queue_away` says why.
+    dead_letters: DeadLetters | None
+    queue_away: str | None
+    judge: JudgeWatch
+    #: How long a namespace has been prepared, the longest; None where none is.
+    preparing_ms: int | None
+    #: The rule set that stopped before its first take-down; None where none has.
+    brake: Brake | None
+    #: Pieces of stored content that are missing or damaged; each is a violation too.
+    damaged: int = 0
 
 
 async def count_dead_letters(audiences: Audiences) -> DeadLetters:
@@ -201,81 +224,65 @@ def _body(letter: DeadLetter) -> Body | None:
         return None
 
 
-def find_alerts(facts: AlertFacts) -> tuple[Alert, ...]:
+def find_alerts(look: QueueState) -> tuple[Alert, ...]:
     """Every alert that holds, the gravest first."""
-    return (
-        *_of_the_store(facts),
-        *_of_disks(facts),
-        *_of_writes(facts),
-        *_of_content(facts),
-        *_of_workers(facts),
-        *_of_the_queue(facts),
-        *_of_the_line(facts),
-        *_of_jobs(facts),
-        *_of_the_judge(facts),
-        *_of_namespaces(facts),
-        *_of_rescans(facts),
-    )
+    return (*_of_storage(look), *_of_the_queue(look), *_of_jobs(look), *_of_decisions(look))
 
 
-def _of_the_store(facts: AlertFacts) -> Iterator[Alert]:
-    if facts.store_replaced is not None:
-        yield Alert(AlertCode.STORE_REPLACED, facts.store_replaced)
-
-
-def _of_writes(facts: AlertFacts) -> Iterator[Alert]:
-    if facts.write_ms >= SLOW_MS:
-        text = (
-            f"Writes to the record store take {facts.write_ms / 1000:.1f} s, and claims last {CLAIM_MS // 1000} s. "
-            "Look at the store's disk or server: work is slow, and some of it is done again."
-        )
-        yield Alert(AlertCode.SLOW_WRITES, text)
-
-
-def _of_content(facts: AlertFacts) -> Iterator[Alert]:
-    if facts.damaged:
-        text = f"{facts.damaged} pieces of stored content are missing or damaged; /admin/content lists them."
-        yield Alert(AlertCode.CONTENT_DAMAGED, text)
-
-
-def _of_workers(facts: AlertFacts) -> Iterator[Alert]:
-    if facts.deserted is not None:
-        yield Alert(AlertCode.NO_WORKER, facts.deserted)
-    if facts.lacking is not None:
-        yield Alert(AlertCode.WORKER_LACKS, facts.lacking)
-
-
-def _of_disks(facts: AlertFacts) -> Iterator[Alert]:
-    for disk in facts.filling:
+def _of_storage(look: QueueState) -> Iterator[Alert]:
+    if look.store_replaced is not None:
+        yield Alert(AlertCode.STORE_REPLACED, look.store_replaced)
+    for disk in look.filling:
         text = (
             f"Only {disk.free_bytes // 1_048_576:,} MiB are free for {disk.kept}. Make room, or enlarge the disk: once "
             "it is full, nothing can be submitted."
         )
         yield Alert(AlertCode.DISK_FILLING, text, disk.kept)
+    write_ms = look.workers.write_ms
+    if write_ms >= SLOW_MS:
+        text = (
+            f"Writes to the record store take {write_ms / 1000:.1f} s, and claims last {CLAIM_MS // 1000} s. "
+            "Look at the store's disk or server: work is slow, and some of it is done again."
+        )
+        yield Alert(AlertCode.SLOW_WRITES, text)
+    if look.damaged:
+        text = f"{look.damaged} pieces of stored content are missing or damaged; /admin/content lists them."
+        yield Alert(AlertCode.CONTENT_DAMAGED, text)
 
 
-def _of_the_line(facts: AlertFacts) -> Iterator[Alert]:
-    """Where no worker can work, an alert says that, and this would say it again."""
-    waited = facts.oldest_waiting_ms
-    if facts.paused or facts.idle or waited is None:
+def _of_the_queue(look: QueueState) -> Iterator[Alert]:
+    work, letters = look.work, look.dead_letters
+    if work.deserted is not None:
+        yield Alert(AlertCode.NO_WORKER, work.deserted)
+    if work.lacking is not None:
+        yield Alert(AlertCode.WORKER_LACKS, work.lacking)
+    if letters is None:
+        text = f"The queue's server does not answer; new submissions wait for it. {look.queue_away}"
+        yield Alert(AlertCode.QUEUE_AWAY, text)
+    elif letters.recent:
+        text = f"{letters.recent} dead letters in the last hour, {letters.total} in total; find the cause, then replay."
+        yield Alert(AlertCode.DEAD_LETTERS_GROWING, text)
+    waited = look.oldest_waiting_ms
+    # Where no worker can work, an alert says that, and these would say it again.
+    if look.pause is not None or work.idle or waited is None:
         return
     minutes = waited // 60_000
-    if facts.stalled:
+    if work.stalled:
         text = f"Work has waited for {minutes} min and nothing has ended since; are workers running?"
         yield Alert(AlertCode.NO_COMPLETION, text)
-    if waited > facts.stuck_threshold_ms:
+    if waited > look.stuck_threshold_ms:
         text = f"The oldest submission has waited for {minutes} min; start more workers, or look for a stuck one."
         yield Alert(AlertCode.OLDEST_WAITING, text)
 
 
-def _of_jobs(facts: AlertFacts) -> Iterator[Alert]:
+def _of_jobs(look: QueueState) -> Iterator[Alert]:
     """One for each job that fails; one alone where nobody runs them, and none beside the worker that ran them too."""
-    if facts.schedule_stopped:
-        if facts.deserted is None:
+    if look.work.schedule_stopped:
+        if look.work.deserted is None:
             text = "No scheduled job has started for a minute. Start the schedule: vskill-platform schedule."
             yield Alert(AlertCode.SCHEDULE_STOPPED, text)
         return
-    for job in facts.jobs:
+    for job in look.jobs:
         if job.stale:
             error = f"; its last error: {job.last_error}" if job.last_error else ""
             never = "has never succeeded" if job.last_success is None else "has not succeeded for too long"
@@ -283,33 +290,16 @@ def _of_jobs(facts: AlertFacts) -> Iterator[Alert]:
             yield Alert(AlertCode.JOB_STALE, text, job.name)
 
 
-def _of_the_queue(facts: AlertFacts) -> Iterator[Alert]:
-    letters = facts.dead_letters
-    if isinstance(letters, QueueUnavailable):
-        text = f"The queue's server does not answer; new submissions wait for it. {letters.public_message}"
-        yield Alert(AlertCode.QUEUE_AWAY, text)
-    elif letters.recent:
-        text = f"{letters.recent} dead letters in the last hour, {letters.total} in total; find the cause, then replay."
-        yield Alert(AlertCode.DEAD_LETTERS_GROWING, text)
-
-
-def _of_the_judge(facts: AlertFacts) -> Iterator[Alert]:
-    judge = facts.judge
+def _of_decisions(look: QueueState) -> Iterator[Alert]:
+    judge, brake = look.judge, look.brake
     if judge.failing:
         text = f"A judge failed in {judge.failed} of the last {judge.failed + judge.answered} runs that asked one."
         yield Alert(AlertCode.JUDGE_STALE, text)
-
-
-def _of_namespaces(facts: AlertFacts) -> Iterator[Alert]:
-    """Without its name: everybody reads the alerts."""
-    if facts.preparing_ms is not None and facts.preparing_ms > PREPARING_MS:
-        minutes = facts.preparing_ms // 60_000
+    if look.preparing_ms is not None and look.preparing_ms > PREPARING_MS:
+        # Without its name: everybody reads the alerts.
+        minutes = look.preparing_ms // 60_000
         text = f"A namespace has been prepared for {minutes} min and is not hidden yet; look at the job namespaces."
         yield Alert(AlertCode.NAMESPACE_PREPARING, text)
-
-
-def _of_rescans(facts: AlertFacts) -> Iterator[Alert]:
-    brake = facts.brake
     if brake is not None and brake.holds:
         text = (
             f"The rules {brake.ruleset} would take down {brake.skills} of {brake.live} live skills; none is taken down "

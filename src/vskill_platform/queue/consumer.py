@@ -21,7 +21,6 @@ from vskill_core.errors import (
     QueueUnavailable,
     Shortage,
     SourceUnavailable,
-    StoreError,
     StoreUnavailable,
 )
 from vskill_platform.domain.messages import SubmissionMessage, TaskMessage, decode_body
@@ -29,11 +28,10 @@ from vskill_platform.domain.submissions.attempts import due_at, exhaustion, is_s
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.ledger.broker.contract import Batch, Message
-from vskill_platform.ledger.clock import TimeLimit
 from vskill_platform.machine.shortages import shortage_of
 from vskill_platform.pipeline import process_submission
 from vskill_platform.queue.control import current_pause
-from vskill_platform.queue.keeper import kept_alive, take_claim
+from vskill_platform.queue.keeper import attempt, kept_alive, take_claim
 from vskill_platform.queue.tasks import handle_task, settle_unclaimed
 from vskill_platform.store.claims import HeldClaim, NotClaimed, claim_submission
 from vskill_platform.store.operation.workers import give_sign
@@ -53,11 +51,11 @@ RETRY_AFTER_ERROR_MS = 5_000
 
 async def handle_submission_queue(batch: Batch, env: Env) -> None:
     """Process every message of a batch independently: one failure does not affect the others."""
-    await run_with_worker_env(env, lambda: _handle_messages(batch))
 
+    async def handle() -> None:
+        await asyncio.gather(*(_handle_settled(message) for message in batch.messages))
 
-async def _handle_messages(batch: Batch) -> None:
-    await asyncio.gather(*(_handle_settled(message) for message in batch.messages))
+    await run_with_worker_env(env, handle)
 
 
 async def _handle_settled(message: Message) -> None:
@@ -120,37 +118,20 @@ def _place(seen: tuple[Submission, int] | None) -> AbstractAsyncContextManager[N
 
 
 async def _work(claim: HeldClaim) -> None:
-    """One attempt. A worker that is stopped hands it back, also from the middle of writing how it ended."""
-    try:
-        await _attempt(claim)
-    except asyncio.CancelledError:
-        await asyncio.shield(_hand_back(claim))
-        raise
-
-
-async def _attempt(claim: HeldClaim) -> None:
-    """Run the pipeline within its budget, and write to the record how the attempt ended."""
+    """One attempt: run the pipeline within its budget, and write to the record how that ended."""
     env = require_env("kv")
-    budget = env.settings.submission_budget_ms
-    timer = TimeLimit(budget / 1000)
-    try:
-        async with timer:
-            await process_submission(claim)
+
+    async def lacked_nothing(_: object) -> None:
         env.shortages.last = None
-    except TimeoutError as error:
-        over = f"it took longer than its budget of {budget // 1000} s"
-        await _attempt_failed(claim, over if timer.expired() else str(error) or "a step timed out")
-    except (SourceUnavailable, BlobUnavailable, StoreError) as error:
-        await _attempt_later(claim, error)
-    except ClaimLost:
-        raise
-    except Exception as error:
-        shortage = shortage_of(error)
-        if shortage is not None:
-            await _attempt_later(claim, shortage)
-            return
-        env.log.warning("attempt failed", error=repr(error), exc_info=not isinstance(error, PlatformError))
-        await _attempt_failed(claim, str(error) or repr(error))
+
+    await attempt(
+        lambda: process_submission(claim),
+        env.settings.submission_budget_ms,
+        done=lacked_nothing,
+        later=lambda error: _attempt_later(claim, error),
+        failed=lambda reason, error: _attempt_failed(claim, reason, error),
+        hand_back=lambda: _hand_back(claim),
+    )
 
 
 async def _attempt_later(claim: HeldClaim, error: PlatformError) -> None:
@@ -168,8 +149,11 @@ async def _attempt_later(claim: HeldClaim, error: PlatformError) -> None:
     await claim.unavailable(_dependency(error), str(error))
 
 
-async def _attempt_failed(claim: HeldClaim, reason: str) -> None:
-    require_env("metrics").metrics.attempts.labels("failed").inc()
+async def _attempt_failed(claim: HeldClaim, reason: str, error: Exception | None) -> None:
+    env = require_env("metrics")
+    if error is not None:
+        env.log.warning("attempt failed", error=repr(error), exc_info=not isinstance(error, PlatformError))
+    env.metrics.attempts.labels("failed").inc()
     await claim.failed(reason)
 
 

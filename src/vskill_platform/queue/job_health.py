@@ -1,65 +1,166 @@
-"""How the scheduled jobs are doing, by their records."""
+"""What each scheduled job is for, how often it is due, what goes wrong without it, and how it is doing by its record.
+`jobs` holds what each does; this module knows none of that, so that one of them can look at the health of all."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import msgspec
 
-from vskill_platform.queue.job_specs import JOB_SPECS
 from vskill_platform.store.operation.jobs import JobRecord, read_jobs
+from vskill_platform.store.skills.vocabulary import EVERY_MS as WORDS_EVERY_MS
+from vskill_platform.upkeep import collector
+from vskill_platform.upkeep import scrub as scrubbing
 from vskill_platform.worker_context import require_env
 
 #: A job that has not succeeded for this many intervals is stale.
 STALE_INTERVALS = 3
 
 
-class JobFacts(Protocol):
-    """What is known of a job beside its record."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def purpose(self) -> str: ...
-    @property
-    def every_ms(self) -> int: ...
-    @property
-    def budget_ms(self) -> int: ...
-    @property
-    def consequence(self) -> str: ...
-
-
-class JobHealth(msgspec.Struct, frozen=True):
-    """How a job is doing; stale means that it has not succeeded for three intervals and its budget."""
+class JobSpec(msgspec.Struct, frozen=True):
+    """Everything about a job but what it does."""
 
     name: str
+    #: One line for people.
+    purpose: str
+    every_ms: int
+    budget_ms: int
+    #: What goes wrong while it does not run.
+    consequence: str
+
+
+JOB_SPECS = (
+    JobSpec(
+        "recovery",
+        "requeues submissions whose claim has expired or whose attempt is due",
+        5_000,
+        30_000,
+        "work whose message or worker was lost, and every retry, starts late or never",
+    ),
+    JobSpec(
+        "blocklist",
+        "applies the blocklist to what is queued and published",
+        10_000,
+        600_000,
+        "blocked skills are not published or served, but submissions and skills keep their old status",
+    ),
+    JobSpec(
+        "notices",
+        "queues webhooks and mail for every decision, and tells accounts what concerns them",
+        2_000,
+        60_000,
+        "no webhook, mail or notification reports a decision",
+    ),
+    JobSpec(
+        "alerts",
+        "tells admins of alerts that began or ended",
+        15_000,
+        60_000,
+        "no webhook, mail or notification reports an alert",
+    ),
+    JobSpec(
+        "rescans",
+        "queues rescans of versions that the current rules have not scanned",
+        10_000,
+        600_000,
+        "new rules do not reach live skills",
+    ),
+    JobSpec(
+        "repositories",
+        "queues a daily check of the repositories of live skills",
+        10_000,
+        60_000,
+        "new commits and vanished repositories are not noticed",
+    ),
+    JobSpec(
+        "external-scans",
+        "queues scans of published versions by other analysers",
+        5_000,
+        600_000,
+        "other analysers do not scan new versions",
+    ),
+    JobSpec(
+        "namespaces",
+        "finishes namespaces that are managed for the first time",
+        10_000,
+        600_000,
+        "a namespace whose owner began to hide it stays readable if that process died",
+    ),
+    JobSpec(
+        "names",
+        "names skills whose namespace was opened by a process that died before it could",
+        3_600_000,
+        600_000,
+        "such skills are missing from the marketplaces and indexes of their new readers",
+    ),
+    JobSpec(
+        "standing",
+        "updates each skill's trust from installs, reports and age",
+        600_000,
+        600_000,
+        "trust scores do not follow age, installs and reports",
+    ),
+    JobSpec(
+        "installs",
+        "takes over new installs into the lists",
+        30_000,
+        60_000,
+        "lists show older numbers of installs than a skill's page, by ten minutes at most",
+    ),
+    JobSpec(
+        "vocabulary",
+        "collects the words of public skills, by which a search suggests what was meant",
+        WORDS_EVERY_MS,
+        600_000,
+        "a search does not suggest words of new skills",
+    ),
+    JobSpec(
+        "answers",
+        "ends submissions whose author did not answer a reviewer in time",
+        600_000,
+        60_000,
+        "submissions wait for an author who does not answer",
+    ),
+    JobSpec(
+        "scrub",
+        "reads stored content and verifies it by its digest",
+        scrubbing.EVERY_MS,
+        600_000,
+        "damaged content is noticed only when somebody reads it",
+    ),
+    JobSpec(
+        "collector",
+        "deletes content that no record has named for eight days",
+        collector.EVERY_MS,
+        3_600_000,
+        "content of refused uploads stays on the disk",
+    ),
+    JobSpec(
+        "sweep",
+        "removes expired caches and changes older than seven days",
+        60_000,
+        60_000,
+        "expired caches and old changes stay on the disk",
+    ),
+)
+
+
+class JobHealth(JobRecord, frozen=True, kw_only=True):
+    """A job's record, and how the job is doing; stale means that it has not succeeded for three intervals and its
+    budget."""
+
     purpose: str
     consequence: str
     stale: bool
-    last_start: int | None
-    last_success: int | None
-    last_duration_ms: int | None
-    last_error: str | None
-    last_error_at: int | None
 
 
-async def job_health(jobs: Sequence[JobFacts] = JOB_SPECS) -> tuple[JobHealth, ...]:
+async def job_health(jobs: Sequence[JobSpec] = JOB_SPECS) -> tuple[JobHealth, ...]:
     """Every job, whether or not it ever ran."""
     now = require_env("kv").kv.now()
     records = await read_jobs(job.name for job in jobs)
     return tuple(_health(job, records[job.name], now) for job in jobs)
 
 
-def _health(job: JobFacts, record: JobRecord, now: int) -> JobHealth:
+def _health(job: JobSpec, record: JobRecord, now: int) -> JobHealth:
     allowed = STALE_INTERVALS * job.every_ms + job.budget_ms
     stale = record.last_success is None or now - record.last_success > allowed
-    return JobHealth(
-        job.name,
-        job.purpose,
-        job.consequence,
-        stale,
-        record.last_start,
-        record.last_success,
-        record.last_duration_ms,
-        record.last_error,
-        record.last_error_at,
-    )
+    facts = msgspec.structs.asdict(record)
+    return JobHealth(**facts, purpose=job.purpose, consequence=job.consequence, stale=stale)

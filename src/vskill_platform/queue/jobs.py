@@ -11,7 +11,7 @@ from vskill_core.errors import CursorGone
 from vskill_platform.external_scan.due import LookPosition, request_due_scans
 from vskill_platform.notifications.deliveries import find_notices, find_owed, find_recalls, find_reports
 from vskill_platform.queue.firings import look_at_alerts
-from vskill_platform.queue.job_specs import JOB_SPECS
+from vskill_platform.queue.job_health import JOB_SPECS, JobSpec
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
 from vskill_platform.stages.repo_check import RepoCheckProgress, ask_for_checks
 from vskill_platform.stages.rescan import release_take_downs, request_due_rescans, request_rescan
@@ -37,19 +37,12 @@ Place = TypeVar("Place", str, int)
 JobState = dict[str, str | int | None]
 
 
-class Job(msgspec.Struct, frozen=True):
+class Job(JobSpec, frozen=True):
     """Work that is due again and again."""
 
-    name: str
-    #: One line for people.
-    purpose: str
-    every_ms: int
-    budget_ms: int
     #: From where the last run left off to where this one does. What it writes into the state that it was given is kept
     #: though it fails.
     run: Callable[[JobState], Awaitable[JobState]]
-    #: What goes wrong while it does not run.
-    consequence: str = "its work is not done"
 
 
 async def recover(state: JobState) -> JobState:
@@ -233,7 +226,4 @@ _RUNS = {
     "sweep": sweep,
 }
 
-JOBS = tuple(
-    Job(one.name, one.purpose, one.every_ms, one.budget_ms, _RUNS[one.name], one.consequence)
-    for one in JOB_SPECS
-)
+JOBS = tuple(Job(**msgspec.structs.asdict(spec), run=_RUNS[spec.name]) for spec in JOB_SPECS)

@@ -1,12 +1,15 @@
-"""Takes a claim and renews it, with the lease, while a message is handled; a lost claim cancels the work at once."""
+"""Takes a claim, renews it with the lease while a message is handled, and ends each attempt in one of the ways that the
+record can tell. A lost claim cancels the work at once."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeVar
 
-from vskill_core.errors import ClaimLost, PlatformError, StoreError
+from vskill_core.errors import BlobUnavailable, ClaimLost, PlatformError, SourceUnavailable, StoreError
 from vskill_platform.ledger.broker.contract import Message
+from vskill_platform.ledger.clock import TimeLimit
+from vskill_platform.machine.shortages import shortage_of
 from vskill_platform.store.claims import NotClaimed
 from vskill_platform.worker_context import require_env
 
@@ -28,6 +31,41 @@ async def take_claim(
                 await hand_back(claim)
         except PlatformError as error:
             require_env("log").log.info("claim not handed back; it will end", reason=str(error))
+        raise
+
+
+async def attempt(
+    work: Callable[[], Awaitable[T]],
+    budget_ms: int,
+    *,
+    done: Callable[[T], Awaitable[None]],
+    later: Callable[[PlatformError], Awaitable[None]],
+    failed: Callable[[str, Exception | None], Awaitable[None]],
+    hand_back: Callable[[], Awaitable[None]],
+) -> None:
+    """Work within a budget, and write how that ended: it is done, waits for something that is not its own fault, or
+    failed, with the error where nobody foresaw it. A worker that is stopped hands it back, also from the middle of
+    writing how it ended."""
+    timer = TimeLimit(budget_ms / 1000)
+    try:
+        try:
+            async with timer:
+                result = await work()
+            await done(result)
+        except TimeoutError as error:
+            over = f"it took longer than its budget of {budget_ms // 1000} s"
+            await failed(over if timer.expired() else str(error) or "a step timed out", None)
+        except (SourceUnavailable, BlobUnavailable, StoreError) as error:
+            await later(error)
+        except ClaimLost:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the record tells of it
+            if (shortage := shortage_of(error)) is not None:
+                await later(shortage)
+            else:
+                await failed(str(error) or repr(error), error)
+    except asyncio.CancelledError:
+        await asyncio.shield(hand_back())
         raise
 
 
@@ -82,7 +120,9 @@ class Keeper:
 @asynccontextmanager
 async def kept_alive(message: Message) -> AsyncIterator[Keeper]:
     """Renew while the body runs. A lost claim cancels the body, which then raises ClaimLost."""
-    keeper = Keeper(message, _current_task())
+    handling = asyncio.current_task()
+    assert handling is not None  # noqa: S101 - a coroutine always runs in a task
+    keeper = Keeper(message, handling)
     try:
         yield keeper
     except asyncio.CancelledError:
@@ -91,10 +131,3 @@ async def kept_alive(message: Message) -> AsyncIterator[Keeper]:
         raise keeper.lost from None
     finally:
         keeper.stop()
-
-
-def _current_task() -> "asyncio.Task[object]":
-    task = asyncio.current_task()
-    if task is None:  # pragma: no cover - a coroutine always runs in one
-        raise RuntimeError("not in a task")
-    return task

@@ -3,14 +3,9 @@
 Every kind of task stands in one visible list, `KINDS`, with its budget and its delays.
 """
 
-import asyncio
-
 from vskill_core.errors import (
-    BlobUnavailable,
     ClaimLost,
     PlatformError,
-    SourceUnavailable,
-    StoreError,
     StoreUnavailable,
 )
 from vskill_platform.domain.messages import TaskMessage
@@ -18,12 +13,10 @@ from vskill_platform.domain.operation import task as domain
 from vskill_platform.domain.operation.task import Task, TaskState
 from vskill_platform.external_scan.dispatch import DELAYS_MS, TASK_BUDGET_MS, scan
 from vskill_platform.ledger.broker.contract import Message
-from vskill_platform.ledger.clock import TimeLimit
-from vskill_platform.machine.shortages import shortage_of
 from vskill_platform.notifications.deliveries import DELIVERY, deliver, tell_again
 from vskill_platform.notifications.mail import send_digest, send_mail
 from vskill_platform.notifications.telling import TELL
-from vskill_platform.queue.keeper import kept_alive, take_claim
+from vskill_platform.queue.keeper import attempt, kept_alive, take_claim
 from vskill_platform.stages.repo_check import REPO_CHECK, check_repository
 from vskill_platform.stages.rescan import RESCAN, rescan
 from vskill_platform.store.claims import NotClaimed
@@ -77,57 +70,38 @@ async def settle_unclaimed(message: Message, refusal: NotClaimed) -> str:
 
 
 async def _work(kind: TaskKind, held: HeldTask) -> None:
-    """One attempt. A worker that is stopped hands it back, also from the middle of writing how it ended."""
-    try:
-        await _attempt(kind, held)
-    except asyncio.CancelledError:
-        await asyncio.shield(_hand_back(held))
-        raise
-
-
-async def _attempt(kind: TaskKind, held: HeldTask) -> None:
+    """One attempt, and what became of it."""
     env = require_env("kv")
-    timer = TimeLimit(kind.budget_ms / 1000)
-    try:
-        async with timer:
-            result = await kind.run(held.task)
-        await held.write(lambda task: _end(task, result), result.operations)
-    except TimeoutError as error:
-        over = f"it took longer than its budget of {kind.budget_ms // 1000} s"
-        await _record_failure(kind, held, over if timer.expired() else str(error) or "a step timed out")
-    except (SourceUnavailable, BlobUnavailable, StoreError) as error:
-        await _record_unavailable(held, error)
-    except ClaimLost:
-        raise
-    except Exception as error:
-        shortage = shortage_of(error)
-        if shortage is not None:
-            await _record_unavailable(held, shortage)
-            return
-        env.log.warning("task failed", task=held.task.key, error=repr(error), exc_info=_is_foreign(error))
-        await _record_failure(kind, held, str(error) or repr(error))
 
+    async def finish(result: TaskEnd) -> None:
+        now, again_at = env.kv.now(), result.again_at
 
-def _end(task: Task, result: TaskEnd) -> Task:
-    now = require_env("kv").kv.now()
-    if result.again_at is not None:
-        return domain.put_off(task, result.outcome, result.again_at, now)
-    return domain.finish(task, result.outcome, now)
+        def end(task: Task) -> Task:
+            if again_at is not None:
+                return domain.put_off(task, result.outcome, again_at, now)
+            return domain.finish(task, result.outcome, now)
 
+        await held.write(end, result.operations)
 
-async def _record_unavailable(held: HeldTask, error: PlatformError) -> None:
-    reason, waiting_for = str(error), str(error.details.get("host") or error.code)
-    now = require_env("kv").kv.now()
-    await held.write(lambda task: domain.record_unavailable(task, reason, waiting_for, now))
+    async def wait(error: PlatformError) -> None:
+        reason, waiting_for, now = str(error), str(error.details.get("host") or error.code), env.kv.now()
+        await held.write(lambda task: domain.record_unavailable(task, reason, waiting_for, now))
 
+    async def fail(reason: str, error: Exception | None) -> None:
+        now = env.kv.now()
+        if error is not None:
+            foreign = not isinstance(error, PlatformError)
+            env.log.warning("task failed", task=held.task.key, error=repr(error), exc_info=foreign)
+        await held.write(lambda task: domain.record_failure(task, reason, kind.delays_ms, now))
 
-def _is_foreign(error: Exception) -> bool:
-    return not isinstance(error, PlatformError)
-
-
-async def _record_failure(kind: TaskKind, held: HeldTask, reason: str) -> None:
-    now = require_env("kv").kv.now()
-    await held.write(lambda task: domain.record_failure(task, reason, kind.delays_ms, now))
+    await attempt(
+        lambda: kind.run(held.task),
+        kind.budget_ms,
+        done=finish,
+        later=wait,
+        failed=fail,
+        hand_back=lambda: _hand_back(held),
+    )
 
 
 async def _hand_back(held: HeldTask) -> None:

@@ -119,14 +119,13 @@ async def _depth() -> Depth | None:
 
 def _figures(found: QueueHealth, depth: Depth | None) -> QueueFigures:
     holding = {alert.code for alert in found.alerts}
-    answered = found.judge.last_answer_at if found.judge else None
     return QueueFigures(
         violations=len(found.violations),
         damaged=found.damaged,
         workers_alive=found.workers.alive,
         oldest_waiting_s=(found.oldest_waiting_ms or 0) / 1000,
         dead_letters=depth.dead if depth else math.nan,
-        judge_last_answer_s=(answered or 0) / 1000,
+        judge_last_answer_s=(found.judge.last_answer_at or 0) / 1000,
         messages={"ready": depth.ready, "delayed": depth.delayed, "leased": depth.leased} if depth else {},
         stale_jobs={job.name: int(job.stale) for job in found.jobs},
         job_successes={job.name: job.last_success / 1000 for job in found.jobs if job.last_success},

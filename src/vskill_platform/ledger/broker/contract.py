@@ -12,10 +12,13 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
+import structlog
 
 from vskill_core.errors import Unsupported
 from vskill_platform.domain.messages import Send
 from vskill_platform.domain.submissions.attempts import CLOCK_SLACK_MS
+
+_log = structlog.get_logger(__name__)
 
 #: How long a received message stays invisible unless extended. Equal to a claim's length.
 LEASE_MS = 15_000
@@ -287,6 +290,14 @@ class Broker(ABC):
         looks at the record again before it acks. A lease beyond `latest_lease_end` has ended: the message comes
         at the time that was asked for, to whoever is first.
         """
+
+    async def send_after_commit(self, sends: Sequence[Send]) -> None:
+        """Queue messages of a record that is committed in another place: one that cannot be sent must not make the
+        commit look failed, since recovery sends it again."""
+        try:
+            await self.send_batch(sends)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the commit stands
+            _log.warning("message not sent after commit", error=repr(error), messages=len(sends))
 
     async def receive(
         self, max_batch_size: int = 3, max_wait_ms: int = 5_000, batches: int = 1

@@ -32,9 +32,8 @@ from vskill_platform.ledger.broker.contract import (
     Settlement,
     latest_lease_end,
 )
-from vskill_platform.ledger.database.rows import Insert
 from vskill_platform.ledger.database.sqlite import SqliteDatabase
-from vskill_platform.ledger.database.writer import Tx, WriteKind
+from vskill_platform.ledger.database.writer import Insert, Tx, WriteKind
 
 #: The watches of this channel wake when a message may have become visible earlier than was known.
 MESSAGES = "messages"

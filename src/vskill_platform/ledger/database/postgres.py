@@ -26,7 +26,6 @@ from vskill_core.errors import (
     StoreUnavailable,
 )
 from vskill_platform.ledger.clock import Clock, SystemClock
-from vskill_platform.ledger.database.contract import Database
 from vskill_platform.ledger.database.migrations import (
     Migration,
     check_version,
@@ -34,6 +33,7 @@ from vskill_platform.ledger.database.migrations import (
     load_declared,
     load_migrations,
 )
+from vskill_platform.ledger.database.waiting import Database
 from vskill_platform.settings import shown_location
 
 _log = structlog.get_logger(__name__)
@@ -92,11 +92,10 @@ class ServerClock:
         self._offset_ms = server_ms - (asked + answered) / 2 * 1000
 
 
-class Notice(asyncio.Event):
-    """Set by whoever writes what its channel tells of."""
+class ServerWatch(asyncio.Event):
+    """One waiter on PostgreSQL; set by notifications. One that is lost costs one poll."""
 
     async def changed(self, seconds: float) -> None:
-        """A lost notification costs one poll."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, min(seconds, POLL_S))):
                 await self.wait()
@@ -113,7 +112,7 @@ class PostgresDatabase(Database):
         self._pool = pool
         self._own_clock = ServerClock()
         self._clock = clock
-        self._watches: dict[str, set[Notice]] = {channel: set() for channel in CHANNELS}
+        self._watches: dict[str, set[ServerWatch]] = {channel: set() for channel in CHANNELS}
         #: Whether the listening connection looks for its server.
         self._away = False
         self._tasks: list[asyncio.Task[None]] = []
@@ -214,17 +213,17 @@ class PostgresDatabase(Database):
     # Waiting.
 
     @contextlib.contextmanager
-    def watch(self, channel: str) -> Iterator[Notice]:
-        notice = Notice()
-        self._watches[channel].add(notice)
+    def watch(self, channel: str) -> Iterator[ServerWatch]:
+        watch = ServerWatch()
+        self._watches[channel].add(watch)
         try:
-            yield notice
+            yield watch
         finally:
-            self._watches[channel].discard(notice)
+            self._watches[channel].discard(watch)
 
     def wake(self, channel: str) -> None:
-        for notice in self._watches[channel]:
-            notice.set()
+        for watch in self._watches[channel]:
+            watch.set()
 
     async def _listen(self) -> None:
         """Hold one connection that hears of commits; when it breaks, make another and wake everybody."""

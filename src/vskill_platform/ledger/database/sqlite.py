@@ -22,7 +22,6 @@ from vskill_core.errors import (
 )
 from vskill_platform.ledger.clock import Clock
 from vskill_platform.ledger.database.connections import READERS, ReaderPool, connect_reader, connect_writer
-from vskill_platform.ledger.database.contract import Database
 from vskill_platform.ledger.database.failures import primary_code, translate
 from vskill_platform.ledger.database.migrations import (
     Derive,
@@ -31,7 +30,7 @@ from vskill_platform.ledger.database.migrations import (
     load_migrations,
     migrate,
 )
-from vskill_platform.ledger.database.waiting import Watch, Watches
+from vskill_platform.ledger.database.waiting import Database, Watch, Watches
 from vskill_platform.ledger.database.writer import Tx, WriteJob, WriteKind, Writer
 from vskill_platform.machine.threads import WorkThreads
 

@@ -1,52 +1,77 @@
-"""Waiting for somebody to write: this process's commits wake their watches directly, other processes' are noticed
-by asking SQLite now and then whether the file has changed. Nothing is asked while nobody waits."""
+"""A database that the record store and the queue of one process share, and waiting for somebody to write to it. On
+SQLite this process's commits wake their watches directly, and other processes' are noticed by asking now and then
+whether the file has changed. Nothing is asked while nobody waits."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, suppress
+from typing import Protocol
 
 #: How often a waiting watch asks about other processes.
 POLL_SECONDS = 0.05
 
 
-class Watch:
-    """One waiter. What happens after it was made is not missed, even before it waits."""
+class Waiter(Protocol):
+    """What happens after it was made is not missed, even before it waits."""
+
+    async def changed(self, seconds: float) -> None:
+        """Return after a write that the channel tells of, or this many seconds. It may return early."""
+
+
+class Database(ABC):
+    """It stays open until every user has detached."""
+
+    def __init__(self) -> None:
+        self._users: set[object] = set()
+        self._closed = False
+
+    @abstractmethod
+    def now(self) -> int:
+        """The clock that sets and compares every deadline."""
+
+    @abstractmethod
+    def watch(self, channel: str) -> AbstractContextManager[Waiter]:
+        """Look, then wait on the watch, then look again: nothing is missed in between."""
+
+    @abstractmethod
+    def wake(self, channel: str) -> None:
+        """Make this process's watches look again."""
+
+    def attach(self, user: object) -> None:
+        self._users.add(user)
+
+    async def detach(self, user: object) -> None:
+        self._users.discard(user)
+        if not self._users:
+            await self.close()
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Finish what was accepted, and let go of files and connections."""
+
+
+class Watch(asyncio.Event):
+    """One waiter on SQLite; set by commits of this process."""
 
     def __init__(self, data_version: Callable[[], int]) -> None:
+        super().__init__()
         self._data_version = data_version
         self._seen = data_version()
         self.loop = asyncio.get_running_loop()
-        self._woken = False
-        self._waiter: asyncio.Future[None] | None = None
-
-    def wake(self) -> None:
-        self._woken = True
-        self._stop_waiting()
 
     async def changed(self, seconds: float) -> None:
         """Return after a commit of the watched kind here, any commit elsewhere, or this many seconds."""
         deadline = self.loop.time() + seconds
-        while not self._woken and (left := deadline - self.loop.time()) > 0:
-            await self._wait(min(left, POLL_SECONDS))
-            if not self._woken and self._has_file_changed():
-                break
-        self._woken = False
-
-    def _has_file_changed(self) -> bool:
-        before, self._seen = self._seen, self._data_version()
-        return self._seen != before
-
-    async def _wait(self, seconds: float) -> None:
-        self._waiter = self.loop.create_future()
-        timer = self.loop.call_later(seconds, self._stop_waiting)
-        try:
-            await self._waiter
-        finally:
-            timer.cancel()
-            self._waiter = None
-
-    def _stop_waiting(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        while not self.is_set() and (left := deadline - self.loop.time()) > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(left, POLL_SECONDS)):
+                    await self.wait()
+            if not self.is_set():
+                before, self._seen = self._seen, self._data_version()
+                if self._seen != before:
+                    break
+        self.clear()
 
 
 class Watches:
@@ -67,7 +92,7 @@ class Watches:
         for channel in channels:
             for watch in tuple(self._by_channel.get(channel, ())):
                 try:
-                    watch.loop.call_soon_threadsafe(watch.wake)
+                    watch.loop.call_soon_threadsafe(watch.set)
                 except RuntimeError:
                     # Its loop is closed: nobody waits there any more.
                     self.remove(channel, watch)

@@ -20,6 +20,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
@@ -45,6 +46,8 @@ MAX_SECONDS = 0.005
 #: pause: who waits for the file looks at least every 13 ms.
 SLOW_S = 0.05
 PAUSE_S = 0.03
+#: An INSERT of more rows is cut into statements of this many.
+ROWS_AT_ONCE = 32
 
 
 class Tx:
@@ -55,6 +58,29 @@ class Tx:
         self.execute = connection.execute
         #: Channels whose watches wake once this is committed.
         self.signals: set[str] = set()
+
+
+class Insert:
+    """An INSERT of any number of rows, many in one statement: every call of SQLite gives the interpreter's lock away
+    and has to wait for it. Each size is compiled once, when it first occurs."""
+
+    def __init__(self, head: str, width: int, tail: str = "") -> None:
+        self._head = head
+        self._row = "(" + ", ".join("?" * width) + ")"
+        self._tail = tail
+        self._statements: dict[int, str] = {}
+
+    def into(self, tx: Tx, rows: Sequence[Sequence[object]]) -> None:
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            some = rows[start : start + ROWS_AT_ONCE]
+            tx.execute(self._statement(len(some)), list(chain.from_iterable(some)))
+
+    def _statement(self, size: int) -> str:
+        statement = self._statements.get(size)
+        if statement is None:
+            values = ", ".join([self._row] * size)
+            statement = self._statements[size] = f"{self._head} VALUES {values} {self._tail}"
+        return statement
 
 
 class WriteKind(msgspec.Struct, Generic[A, R], frozen=True, eq=False):

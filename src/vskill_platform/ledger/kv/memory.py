@@ -41,7 +41,6 @@ from vskill_platform.ledger.kv.entries import (
     Settled,
     StoredRecord,
 )
-from vskill_platform.ledger.kv.outbox import send_after
 
 
 class _Change(msgspec.Struct, frozen=True):
@@ -163,7 +162,7 @@ class MemoryKV(KV):
         if isinstance(self._outbox, MemoryBroker):
             self._outbox.send_now(sends)
         elif sends and self._outbox is not None:
-            await send_after(self._outbox, sends)
+            await self._outbox.send_after_commit(sends)
         return version
 
     def _apply(self, operations: Sequence[Operation]) -> int:

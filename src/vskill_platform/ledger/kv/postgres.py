@@ -33,7 +33,7 @@ from vskill_platform.ledger.kv.entries import (
 from vskill_platform.ledger.kv.fields import column, end_of
 from vskill_platform.ledger.kv.overlaps import OverlapQuery, postgres_overlaps
 from vskill_platform.ledger.kv.postgres_commit import commit
-from vskill_platform.ledger.kv.postgres_counts import count, fold_counts, read_audiences
+from vskill_platform.ledger.kv.postgres_fields import count, fold_counts, read_audiences
 from vskill_platform.ledger.kv.postgres_query import (
     ENTRY,
     FEW_AUDIENCES,

@@ -11,7 +11,7 @@ from vskill_core.errors import InvalidInput, PlatformError, Unsupported
 from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.messages import Send
 from vskill_platform.ledger.broker.contract import Broker
-from vskill_platform.ledger.database.contract import Database
+from vskill_platform.ledger.database.waiting import Database
 from vskill_platform.ledger.kv.checks import MAX_KEY, check_key, check_operations
 from vskill_platform.ledger.kv.collections import collection_of
 from vskill_platform.ledger.kv.contract import KV, PAGE, Counts
@@ -23,7 +23,6 @@ from vskill_platform.ledger.kv.entries import (
     Page,
     Settled,
 )
-from vskill_platform.ledger.kv.outbox import send_after
 from vskill_platform.ledger.kv.query import Query, check_audiences
 
 D = TypeVar("D", bound=Database)
@@ -63,7 +62,7 @@ class SqlKV(KV, Generic[D]):
             raise Unsupported(capability=Capability.SEND_IN_COMMIT.value, engine=self.engine)
         version = await self._commit(operations, sends if self._sends_inside else (), urgent=urgent)
         if sends and self._outbox is not None and not self._sends_inside:
-            await send_after(self._outbox, sends)
+            await self._outbox.send_after_commit(sends)
         return version
 
     @abstractmethod

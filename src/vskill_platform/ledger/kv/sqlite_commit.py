@@ -16,8 +16,7 @@ import msgspec
 
 from vskill_core.errors import Conflict, PlatformError, RecordMalformed
 from vskill_platform.domain.messages import Send
-from vskill_platform.ledger.database.rows import Insert
-from vskill_platform.ledger.database.writer import Tx
+from vskill_platform.ledger.database.writer import Insert, Tx
 from vskill_platform.ledger.kv.collections import COLLECTIONS, Value
 from vskill_platform.ledger.kv.entries import ABSENT, Add, Assert, Delete, Operation, Put
 from vskill_platform.ledger.kv.fields import DERIVED_COLUMNS, Columns, derive
