@@ -29,7 +29,7 @@ from vskill_core.naming import slug_of
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.blobs.contract import Blobs
 from vskill_platform.sources.contract import Fetched, FilesAtHead, RepositoryHead
-from vskill_platform.sources.upload import UploadSource
+from vskill_platform.sources.router import UploadSource
 
 RULESET = "simulated-1"
 

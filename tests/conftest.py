@@ -37,7 +37,7 @@ settings.load_profile("patient")
 
 # Where the product may block, and why: file, function, and the calls that are let through there.
 # A read of one key by SQLite takes 5 µs inline and 160 µs through a thread; a longer one ends by itself.
-POINT_READ = ("vskill_platform/ledger/database/sqlite.py", {"point_read", "_read_here"})
+POINT_READ = ("vskill_platform/ledger/database/sqlite.py", {"point_read", "_read_few"})
 POINT_READ_CALLS = (
     "sqlite3.Connection.execute",
     "sqlite3.Cursor.execute",
@@ -45,7 +45,7 @@ POINT_READ_CALLS = (
     "sqlite3.Cursor.fetchall",
 )
 # Whether the files of the open database are still in their place: two looks at its folder.
-OWN_FILES = ("vskill_platform/ledger/database/open_files.py", {"_number"})
+OWN_FILES = ("vskill_platform/ledger/database/connections.py", {"_number"})
 # A log line with a traceback reads the source files that it quotes, once each: only unforeseen errors have one.
 TRACEBACK = ("linecache.py", {"checkcache", "updatecache"})
 TRACEBACK_CALLS = ("os.stat", "io.BufferedReader.read", "io.TextIOWrapper.read")

@@ -21,8 +21,7 @@ from vskill_platform.intake.submit import submit_repository
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.sources.contract import Watchable
-from vskill_platform.sources.router import SourceRouter
-from vskill_platform.sources.upload import UploadSource
+from vskill_platform.sources.router import SourceRouter, UploadSource
 from vskill_platform.stages.repo_check import (
     MOST_OUTSTANDING,
     NEW_COMMIT,

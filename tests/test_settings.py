@@ -5,16 +5,9 @@ import re
 import pytest
 
 from vskill_core.errors import InvalidSettings
-from vskill_platform.settings import (
-    CHOSEN,
-    GONE,
-    SECRETS,
-    Settings,
-    check_settings,
-    describe_settings,
-    load_settings,
-    shown_location,
-)
+from vskill_platform.setting_facts import describe_settings
+from vskill_platform.setting_values import shown_location
+from vskill_platform.settings import CHOSEN, GONE, SECRETS, Settings, check_settings, load_settings
 from vskill_platform.tiers.pool import WAIT_S
 from vskill_scan.limits import DEFAULT_LIMITS
 

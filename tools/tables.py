@@ -14,7 +14,7 @@ from vskill_platform.actions.table import ACTIONS
 from vskill_platform.observing.metrics import DECLARED
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.jobs import JOBS
-from vskill_platform.settings import SettingFacts, describe_settings
+from vskill_platform.setting_facts import SettingFacts, describe_settings
 from vskill_platform.web.door.limits import QUOTAS
 from vskill_platform.web.pages.table import ENDPOINTS
 

@@ -33,21 +33,14 @@ from vskill_platform.ledger.kv.sqlite_snapshot import open_sqlite_snapshot
 from vskill_platform.observing.logs import logger
 from vskill_platform.observing.metrics import Metrics
 from vskill_platform.observing.telemetry import open_tracing
-from vskill_platform.settings import (
-    Settings,
-    check_location,
-    check_settings,
-    keys_folder,
-    shown_location,
-    variable,
-)
+from vskill_platform.setting_values import check_location, shown_location
+from vskill_platform.settings import Settings, check_settings, keys_folder, variable
 from vskill_platform.signing.key_ring import FileKeys, KeyRing, MemoryKeys
 from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.command import find_git
 from vskill_platform.sources.examples import example_rewrites, known_bad_digests
 from vskill_platform.sources.git import FetchSettings, GitSource
-from vskill_platform.sources.router import SourceRouter
-from vskill_platform.sources.upload import UploadSource
+from vskill_platform.sources.router import SourceRouter, UploadSource
 from vskill_platform.store.verdicts.scans import CachedJudge
 from vskill_platform.tiers.contract import Scanner
 from vskill_platform.tiers.judge import HttpJudge, JudgeAddress, make_client

@@ -6,147 +6,25 @@ line says what it does. Errors, the admin page and `docs/reference/settings.md` 
 """
 
 import difflib
-import functools
-import inspect
 import ipaddress
 import itertools
 import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_origin, get_type_hints
 
 import msgspec
-import re2
 
 from vskill_core.capability import CapabilityClass
 from vskill_core.errors import InvalidSettings
-from vskill_platform.domain.judges import MOST_JUDGES
+from vskill_platform import setting_values as values
 
 PREFIX = "VSKILL_"
 #: Variables of the `vskill` client (the first two) and of its companion. A shell may have them set for both programs.
 OF_THE_CLIENT = frozenset({"VSKILL_API_BASE", "VSKILL_API_URL", "VSKILL_PLATFORM_URL"})
-_POSTGRES_HOST = r"(\[[0-9A-Fa-f:.]+\]|[^:@/?#,\[\]\s]*)(:[0-9]+)?"
-#: As the driver reads it: one `@` after user and password, hosts with ports, and nothing else unescaped.
-_POSTGRES_ADDRESS = re2.compile(
-    r"postgres(ql)?://([^:@/?#\s]*(:[^@/?#\[\]\s]*)?@)?"
-    rf"{_POSTGRES_HOST}(,{_POSTGRES_HOST})*(/[^@?#\s]*)?(\?[^@#\s]*)?"
-)
 #: The last two are for commands that act on a registry elsewhere (`vskill_client.registries`).
 _NO_SETTINGS = OF_THE_CLIENT | {"VSKILL_PLATFORM_REGISTRY", "VSKILL_PLATFORM_TOKEN"}
-
-
-def _whole(least: int, most: int, unit: str = "") -> msgspec.Meta:
-    """A whole number within limits, in words that name both."""
-    counted = f" of {unit}" if unit else ""
-    return msgspec.Meta(ge=least, le=most, description=f"a whole number{counted} from {least} to {most}")
-
-
-# A type's description says what a valid value is; it becomes the fix in the error about an invalid one.
-StoreLocation = Annotated[
-    str, msgspec.Meta(min_length=1, description="a location such as sqlite:PATH or memory:")
-]
-QueueLocation = Annotated[
-    str, msgspec.Meta(min_length=1, description="a location such as nats://127.0.0.1:4222")
-]
-BlobLocation = Annotated[
-    str, msgspec.Meta(min_length=1, description="a location such as files:FOLDER or memory:")
-]
-Contact = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^((mailto:|https://|tel:)[!-~]+)?$",
-        description="an address such as mailto:security@example.org or https://example.org/report",
-    ),
-]
-Folder = Annotated[str, msgspec.Meta(min_length=1, description="a folder's path")]
-FilePath = Annotated[str, msgspec.Meta(description="a file's path")]
-Host = Annotated[str, msgspec.Meta(min_length=1, description="an address such as 127.0.0.1 or 0.0.0.0")]
-Port = Annotated[int, msgspec.Meta(ge=0, le=65535, description="a port number from 0 to 65535")]
-Count = Annotated[int, _whole(1, 1000)]
-Milliseconds = Annotated[int, _whole(1, 86_400_000, "milliseconds")]
-Drain = Annotated[int, _whole(0, 600_000, "milliseconds")]
-HostRule = Annotated[
-    str, msgspec.Meta(min_length=1, description="a host such as github.com or git.example.org:8443")
-]
-Rewrite = Annotated[
-    str,
-    msgspec.Meta(
-        pattern="^https://[^=]+/=(https?|file)://.*/$",
-        description="a rule such as https://github.com/=https://mirror.example.org/github/",
-    ),
-]
-Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$", description="64 characters of 0-9 and a-f")]
-Address = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$",
-        description="an http or https address without user name, query and fragment",
-    ),
-]
-Name = Annotated[
-    str,
-    msgspec.Meta(pattern=r"^[!-~]([ -~]*[!-~])?$", max_length=200, description="a name in plain characters"),
-]
-#: What protects something. It has no default, and no message, log line or `repr` shows it.
-Secret = Annotated[
-    str, msgspec.Meta(pattern="^[!-~]+$", max_length=4096, description="plain characters without spaces")
-]
-#: A mail server; as it may hold a password, it is shown as little as a secret.
-MailServer = Annotated[
-    str,
-    msgspec.Meta(
-        max_length=4096,
-        pattern=r"^smtps?://([^\s/@]+@)?[^\s/@:]+(:[0-9]{1,5})?/?$",
-        description="an address such as smtp://host:587 or smtps://user:password@host",
-    ),
-]
-Mailbox = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^[!-;=?-~]+@[a-zA-Z0-9.-]+$",
-        max_length=254,
-        description="an e-mail address such as registry@example.org",
-    ),
-]
-#: `name=secret`, as remote analysers sign with; shown as little as a secret.
-NamedSecret = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^[a-z0-9][a-z0-9-]{0,39}=[!-+\--~]{16,}$",
-        max_length=4096,
-        description="a name, '=' and a secret of at least 16 characters without commas and spaces",
-    ),
-]
-Program = Annotated[str, msgspec.Meta(min_length=1, description="a program's name or path, or off")]
-Bytes = Annotated[int, _whole(1_000, 10_000_000, "bytes")]
-Network = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^[0-9a-fA-F:.]{2,45}(/[0-9]{1,3})?$",
-        description="an address or network such as 127.0.0.1 or 10.0.0.0/8",
-    ),
-]
-OwnerPlace = Annotated[
-    str, msgspec.Meta(pattern=r"^[^\s/]+/[^\s/]+$", description="a host and an owner, as in github.com/acme")
-]
-
-GitHubName = Annotated[
-    str,
-    msgspec.Meta(pattern=r"^(\*|[A-Za-z0-9_-]{1,100})$", description="a name on GitHub, such as octo-cat"),
-]
-GitHubGroup = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^[A-Za-z0-9_-]{1,100}(/[A-Za-z0-9._-]{1,100})?$",
-        description="an organisation such as acme, or a team of one, as in acme/platform",
-    ),
-]
-AnalyserName = Annotated[
-    str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$", description="an analyser's name, such as bandit")
-]
-JudgeCount = Annotated[int, _whole(0, MOST_JUDGES)]
-Gain = Annotated[CapabilityClass, msgspec.Meta(description=" or ".join(CapabilityClass))]
 
 
 class FixedLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,61 +56,61 @@ class Settings(FixedLimits, frozen=True, kw_only=True):
     """What an operator may set. A field `name` is the variable `VSKILL_NAME`."""
 
     #: Folder for everything that this process keeps on disk.
-    data_dir: Folder = "data"
+    data_dir: values.Folder = "data"
     #: Database: `sqlite:PATH`, `postgresql://…` or `memory:`. By default `vskill.db` in VSKILL_DATA_DIR.
-    store: StoreLocation = ""
+    store: values.StoreLocation = ""
     #: Message queue: `nats://HOST:PORT`. By default the store holds the queue, in one commit with the records.
-    broker: QueueLocation = ""
+    broker: values.QueueLocation = ""
     #: Content store: `files:FOLDER` or `memory:`. By default `blobs` in VSKILL_DATA_DIR.
-    blobs: BlobLocation = ""
+    blobs: values.BlobLocation = ""
     #: Time between two commits of a git marketplace; changes in between are in the next one.
-    git_list_interval_ms: Milliseconds = 10_000
+    git_list_interval_ms: values.Milliseconds = 10_000
     #: Address that the web server listens on.
-    host: Host = "127.0.0.1"
+    host: values.Host = "127.0.0.1"
     #: Port of the web server; 0 picks a free one.
-    port: Port = 8080
+    port: values.Port = 8080
     #: Address that people use, such as `https://skills.example.org`; required behind a proxy and for GitHub sign-in.
-    public_url: Address = ""
+    public_url: values.Address = ""
     #: Where to report a weakness of this registry, for `/.well-known/security.txt`; without it there is no such file.
-    security_contact: Contact = ""
+    security_contact: values.Contact = ""
     #: Proxies whose `X-Forwarded-For` is trusted.
-    trusted_proxies: tuple[Network, ...] = ()
+    trusted_proxies: tuple[values.Network, ...] = ()
     #: Rate limiting: `on`, `remote` (all but localhost) or `off`.
     rate_limits: Literal["on", "remote", "off"] = "on"
     #: Port for the metrics of a process without a web server (`worker`, `schedule`); 0 opens none.
-    metrics_port: Port = 0
+    metrics_port: values.Port = 0
     #: Bearer token for `/metrics` on the web port. Unset: only this machine may read it, and nobody in internal mode.
-    metrics_token: Secret = ""
+    metrics_token: values.Secret = ""
     #: OTLP endpoint for traces, such as `http://127.0.0.1:4318`; needs the `telemetry` extra. Unset: no traces.
-    otlp_endpoint: Address = ""
+    otlp_endpoint: values.Address = ""
     #: Batches that one worker process handles at once.
-    max_concurrency: Count = 10
+    max_concurrency: values.Count = 10
     #: Judge timeout per skill. An attempt at a submission ends after 55 s, or half as long again as this.
-    judge_budget_ms: Milliseconds = 30_000
+    judge_budget_ms: values.Milliseconds = 30_000
     #: Time that a stopping worker gives running work before it hands the work back.
-    shutdown_grace_ms: Milliseconds = 10_000
+    shutdown_grace_ms: values.Milliseconds = 10_000
     #: Time that a stopping web process keeps answering while `/readyz` fails; set it above the proxy's check interval.
-    drain_ms: Drain = 0
+    drain_ms: values.Drain = 0
     #: Hosts that repositories may be fetched from; `*` allows every public host.
-    allowed_hosts: tuple[HostRule, ...] = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org")
+    allowed_hosts: tuple[values.HostRule, ...] = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org")
     #: Hosts that may have private addresses, such as a company's git server; `http://HOST:PORT` allows plain HTTP.
-    allowed_private_hosts: tuple[HostRule, ...] = ()
+    allowed_private_hosts: tuple[values.HostRule, ...] = ()
     #: Mirrors: `https://HOST/=https://MIRROR/` fetches from the mirror; the skill keeps its public identity.
-    source_rewrites: tuple[Rewrite, ...] = ()
+    source_rewrites: tuple[values.Rewrite, ...] = ()
     #: Log format: `console` for people, `json` for machines.
     log_format: Literal["console", "json"] = "console"
     #: Lowest level that is logged.
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     #: Content digests that are blocked without asking the judge; a changed list makes every skill due for a new scan.
-    known_bad_digests: tuple[Digest, ...] = ()
+    known_bad_digests: tuple[values.Digest, ...] = ()
     #: File with known-bad hosts, accounts and SHA-256 hashes of files, one on each line; a skill with one is blocked.
-    indicators_file: FilePath = ""
+    indicators_file: values.FilePath = ""
     #: Name of the registry in its attestations and of its marketplace; set it before anybody connects a client.
-    registry_name: Name = "vskill-platform"
+    registry_name: values.Name = "vskill-platform"
     #: Whether reviewers may decide about what they submitted themselves: `off` marks it, `on` forbids it.
     four_eyes: Literal["off", "on"] = "off"
     #: What sends an update to a reviewer when the live version does not have it; an empty value sends nothing.
-    review_new_capabilities: tuple[Gain, ...] = (
+    review_new_capabilities: tuple[values.Gain, ...] = (
         CapabilityClass.SECRET,
         CapabilityClass.SHELL_HOST,
         CapabilityClass.PERSISTENCE,
@@ -245,47 +123,47 @@ class Settings(FixedLimits, frozen=True, kw_only=True):
         *("host", "publisher"),
     )
     #: Owners whose skills count as a trusted vendor's.
-    trusted_owners: tuple[OwnerPlace, ...] = ()
+    trusted_owners: tuple[values.OwnerPlace, ...] = ()
     #: Judge: base address of an OpenAI-compatible API, such as `http://127.0.0.1:11434/v1`.
-    judge_url: Address = ""
+    judge_url: values.Address = ""
     #: Model that the judge uses; required with VSKILL_JUDGE_URL.
-    judge_model: Name = ""
+    judge_model: values.Name = ""
     #: Bearer token for the judge.
-    judge_api_key: Secret = ""
+    judge_api_key: values.Secret = ""
     #: Second judge: base address of its API. Where the two disagree, a reviewer decides.
-    second_judge_url: Address = ""
+    second_judge_url: values.Address = ""
     #: Model of the second judge, another than the first one's; required with VSKILL_SECOND_JUDGE_URL.
-    second_judge_model: Name = ""
+    second_judge_model: values.Name = ""
     #: Bearer token for the second judge.
-    second_judge_api_key: Secret = ""
+    second_judge_api_key: values.Secret = ""
     #: Judges that must have answered before a skill is published without a reviewer; 0 publishes while they are down.
-    judges_required: JudgeCount = 0
+    judges_required: values.JudgeCount = 0
     #: Most bytes of a skill that a judge reads; the attestation says what was left out.
-    judge_max_bytes: Bytes = 200_000
+    judge_max_bytes: values.Bytes = 200_000
     #: Bandit program; `off` disables it. By default `bandit` on the PATH.
-    bandit_command: Program = ""
+    bandit_command: values.Program = ""
     #: Semgrep program; `off` disables it. By default `semgrep` on the PATH.
-    semgrep_command: Program = ""
+    semgrep_command: values.Program = ""
     #: Remote analysers and the secrets that they sign with, as `name=secret`.
-    external_scan_secrets: tuple[NamedSecret, ...] = ()
+    external_scan_secrets: tuple[values.NamedSecret, ...] = ()
     #: Analysers that must pass a skill before it is published without a reviewer: `bandit`, `semgrep`, remote ones.
-    required_analysers: tuple[AnalyserName, ...] = ()
+    required_analysers: tuple[values.AnalyserName, ...] = ()
     #: Client id of the GitHub OAuth app; requires VSKILL_GITHUB_CLIENT_SECRET and VSKILL_PUBLIC_URL.
-    github_client_id: Name = ""
+    github_client_id: values.Name = ""
     #: Client secret of the GitHub OAuth app.
-    github_client_secret: Secret = ""
+    github_client_secret: values.Secret = ""
     #: Address of GitHub; change it for GitHub Enterprise Server.
-    github_url: Address = "https://github.com"
+    github_url: values.Address = "https://github.com"
     #: GitHub logins that may sign in; `*` is all. Where nobody is named, an internal registry lets in nobody by GitHub.
-    github_allowed_logins: tuple[GitHubName, ...] = ()
+    github_allowed_logins: tuple[values.GitHubName, ...] = ()
     #: GitHub organisations, and teams as `ORGANISATION/TEAM`, whose members may sign in; it asks for `read:org`.
-    github_allowed_organisations: tuple[GitHubGroup, ...] = ()
+    github_allowed_organisations: tuple[values.GitHubGroup, ...] = ()
     #: Mail server that sends decisions: `smtp://HOST:PORT` or `smtps://USER:PASSWORD@HOST`.
-    smtp_url: MailServer = ""
+    smtp_url: values.MailServer = ""
     #: Sender address of mail; required with VSKILL_SMTP_URL.
-    mail_from: Mailbox = ""
+    mail_from: values.Mailbox = ""
     #: Recipient of reports, alerts, and decisions whose submitter has no e-mail address. Unset: nobody.
-    mail_to: Mailbox = ""
+    mail_to: values.Mailbox = ""
 
     def __post_init__(self) -> None:
         """Locations that were not given follow the data folder, or the store where that is in memory; budgets follow
@@ -306,7 +184,7 @@ class Settings(FixedLimits, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         """Every field but the secrets, of which only that they are set; locations without their passwords."""
         shown = {name: getattr(self, name) for name in self.__struct_fields__}
-        shown |= {name: shown_location(shown[name]) for name in ("store", "broker", "blobs")}
+        shown |= {name: values.shown_location(shown[name]) for name in ("store", "broker", "blobs")}
         hidden = {name: "***" for name in SECRETS if shown[name]}
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in {**shown, **hidden}.items())})"
 
@@ -345,60 +223,10 @@ GONE = {
 }
 
 
-def _is_secret(kind: Any) -> bool:
-    return kind in (Secret, MailServer) or NamedSecret in get_args(kind)
-
-
-#: Fields whose value is nobody's business.
+#: Secret fields; never shown or logged.
 SECRETS = frozenset(
-    name for name, kind in get_type_hints(Settings, include_extras=True).items() if _is_secret(kind)
+    name for name, kind in get_type_hints(Settings, include_extras=True).items() if values.is_secret(kind)
 )
-
-
-class SettingFacts(msgspec.Struct, frozen=True):
-    """What an operator is told about one setting."""
-
-    field: str
-    variable: str
-    #: What it does.
-    sentence: str
-    #: Which values it takes, in words.
-    accepts: str
-    #: As one would write it; empty where there is none.
-    default: str
-    is_secret: bool
-
-
-@functools.cache
-def describe_settings() -> tuple[SettingFacts, ...]:
-    """Every setting, in the order of its declaration."""
-    kinds, defaults, sentences = get_type_hints(Settings, include_extras=True), Settings(), _sentences()
-    return tuple(
-        SettingFacts(
-            name,
-            variable(name),
-            sentences[name],
-            _accepted_values(kinds[name]),
-            written_value(getattr(defaults, name)),
-            name in SECRETS,
-        )
-        for name in CHOSEN
-    )
-
-
-def written_value(value: object) -> str:
-    """A setting's value as its variable holds it."""
-    return " ".join(value) if isinstance(value, tuple) else str(value)
-
-
-def _sentences() -> dict[str, str]:
-    """The `#:` line above each field."""
-    lines = [line.strip() for line in inspect.getsource(Settings).splitlines()]
-    return {
-        below.partition(":")[0]: line.removeprefix("#: ")
-        for line, below in itertools.pairwise(lines)
-        if line.startswith("#: ")
-    }
 
 
 #: Where the store is if no setting says it.
@@ -465,8 +293,8 @@ def keys_folder(settings: Settings) -> Path:
 def check_settings(settings: Settings) -> None:
     """Refuse settings that are valid one by one but not together."""
     check_budgets(settings)
-    check_location(settings.store, variable("store"))
-    check_location(settings.broker, variable("broker"))
+    values.check_location(settings.store, variable("store"))
+    values.check_location(settings.broker, variable("broker"))
     check_networks(settings)
     check_remote_analysers(settings)
     check_requirements(settings)
@@ -478,60 +306,47 @@ def check_settings(settings: Settings) -> None:
             )
 
 
-def check_location(location: str, name: str) -> None:
-    """A server's address that the driver would read otherwise than it is meant: it would take part of the password
-    for the host, and name it in its errors."""
-    if location.startswith(("postgresql:", "postgres:")) and not _POSTGRES_ADDRESS.fullmatch(location):
-        fix = (
-            "write postgresql://USER:PASSWORD@HOST:PORT/DATABASE, "
-            "and in the password %40 for @, %2F for /, %3F for ?, %23 for #"
-        )
-        raise InvalidSettings(f"{name} is no address of a PostgreSQL server: {fix}.", setting=name, fix=fix)
+def _refuse(field: str, problem: str, fix: str) -> InvalidSettings:
+    name = variable(field)
+    return InvalidSettings(f"{name}{problem}{fix}.", setting=name, fix=fix)
 
 
 def check_networks(settings: Settings) -> None:
-    """A proxy that cannot be an address would be believed by nobody, in silence."""
+    """Reject invalid proxy addresses; they would be silently ignored."""
     for text in settings.trusted_proxies:
         try:
             ipaddress.ip_network(text, strict=False)
         except ValueError as error:
-            name = variable("trusted_proxies")
             fix = "give addresses or networks such as 127.0.0.1 or 10.0.0.0/8"
-            raise InvalidSettings(f"{name}: {error}; {fix}.", setting=name, fix=fix) from None
+            raise _refuse("trusted_proxies", f": {error}; ", fix) from None
 
 
 def check_remote_analysers(settings: Settings) -> None:
     """A remote analyser with the name of one that runs here would never be asked."""
-    name = variable("external_scan_secrets")
     for pair in settings.external_scan_secrets:
         analyser = pair.partition("=")[0]
         # Each of those that run here has a setting for its program.
         if f"{analyser}_command" in settings.__struct_fields__:
             fix = f"give the remote analyser another name, such as {analyser}-remote"
-            message = f"{name}: {analyser} is the name of an analyser that runs here; {fix}."
-            raise InvalidSettings(message, setting=name, fix=fix)
+            problem = f": {analyser} is the name of an analyser that runs here; "
+            raise _refuse("external_scan_secrets", problem, fix)
 
 
 def check_requirements(settings: Settings) -> None:
     """What is required must be configured, or nothing would ever be published without a reviewer."""
-    name = variable("judges_required")
-    judges = bool(settings.judge_url) + bool(settings.second_judge_url)
-    if settings.judges_required > judges:
-        fix = f"configure as many judges, or set {name} to {judges}"
-        message = f"{name} is {settings.judges_required}, and {judges} are configured: {fix}."
-        raise InvalidSettings(message, setting=name, fix=fix)
-    name = variable("second_judge_model")
+    required, judges = settings.judges_required, bool(settings.judge_url) + bool(settings.second_judge_url)
+    if required > judges:
+        fix = f"configure as many judges, or set {variable('judges_required')} to {judges}"
+        raise _refuse("judges_required", f" is {required}, and {judges} are configured: ", fix)
     if settings.second_judge_model and settings.second_judge_model == settings.judge_model:
         fix = "name another model; two answers of one model are one opinion"
-        raise InvalidSettings(f"{name} is the first judge's model: {fix}.", setting=name, fix=fix)
-    name = variable("required_analysers")
+        raise _refuse("second_judge_model", " is the first judge's model: ", fix)
     remote = {pair.partition("=")[0] for pair in settings.external_scan_secrets}
     for analyser in settings.required_analysers:
         command = getattr(settings, f"{analyser}_command", None)
         if command == "off" or (command is None and analyser not in remote):
             fix = f"name bandit, semgrep or one of {variable('external_scan_secrets')}, and none that is off"
-            message = f"{name}: {analyser} is no analyser of this registry; {fix}."
-            raise InvalidSettings(message, setting=name, fix=fix)
+            raise _refuse("required_analysers", f": {analyser} is no analyser of this registry; ", fix)
 
 
 def check_budgets(settings: Settings) -> None:
@@ -550,24 +365,11 @@ def _parse(name: str, text: str, kind: Any) -> Any:
     try:
         return msgspec.convert(raw, kind, strict=False)
     except msgspec.ValidationError:
-        fix = f"give {_accepted_values(kind)}, or leave the variable unset"
-        shown = "set to a value" if _is_secret(kind) else f"{text!r},"
+        fix = f"give {values.accepted_values(kind)}, or leave the variable unset"
+        shown = "set to a value" if values.is_secret(kind) else f"{text!r},"
         raise InvalidSettings(
             f"{name} is {shown} which is not valid: {fix}.", setting=name, fix=fix
         ) from None
-
-
-def _accepted_values(kind: Any) -> str:
-    """In words, what a setting of this type takes."""
-    origin = get_origin(kind)
-    if origin is Literal:
-        return " or ".join(get_args(kind))
-    if origin is tuple:
-        return f"a list, each {_accepted_values(get_args(kind)[0])}"
-    description = next(
-        (meta.description for meta in kind.__metadata__ if isinstance(meta, msgspec.Meta)), None
-    )
-    return description or "another value"
 
 
 def _unknown(name: str, known: Mapping[str, str]) -> InvalidSettings:
@@ -579,15 +381,3 @@ def _unknown(name: str, known: Mapping[str, str]) -> InvalidSettings:
         setting=name,
         nearest=near[0],
     )
-
-
-def shown_location(location: str) -> str:
-    """A location as it may be shown: a server's without the password."""
-    scheme, separator, rest = location.partition("://")
-    if not separator:
-        return location
-    # A password may hold any character that should have been escaped, so all that may belong to one is left out.
-    credentials, at, place = rest.rpartition("@")
-    user = re2.split("[:@/?#]", credentials)[0]
-    hidden = "..." if re2.search("[?#]", credentials) else place
-    return f"{scheme}://{user}{at}{hidden.partition('?')[0]}"

@@ -37,7 +37,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.intake.submit import submit_repository
-from vskill_platform.sources.upload import UploadSource
+from vskill_platform.sources.router import UploadSource
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.people.github_accounts import PROOF_MS as SIGN_IN_MS

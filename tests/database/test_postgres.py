@@ -31,7 +31,7 @@ from vskill_platform.ledger.kv.entries import ABSENT, Add, Assert, Delete, Put
 from vskill_platform.ledger.kv.fields import FIELD_COLUMNS, column, kept_fields
 from vskill_platform.ledger.kv.postgres import PostgresKV, find_risks
 from vskill_platform.ledger.kv.postgres_snapshot import open_postgres_snapshot
-from vskill_platform.settings import shown_location
+from vskill_platform.setting_values import shown_location
 
 pytestmark = pytest.mark.anyio
 

@@ -52,7 +52,7 @@ from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.settings import Settings, check_settings, load_settings
-from vskill_platform.sources.upload import UploadSource
+from vskill_platform.sources.router import UploadSource
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.submission_store import enumerate_published_skills, get_stuck_submissions
 from vskill_platform.tiers.contract import Scanner

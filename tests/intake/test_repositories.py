@@ -21,8 +21,7 @@ from vskill_platform.domain.blocklist import BlockEntry, name_target, place_targ
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.discover import Wanted, discover, submit_many, submit_skills
 from vskill_platform.intake.submit import IntakeOutcome, Submitted, submit_repository
-from vskill_platform.sources.router import SourceRouter
-from vskill_platform.sources.upload import UploadSource
+from vskill_platform.sources.router import SourceRouter, UploadSource
 from vskill_platform.store.recall.blocklist import add_block
 from vskill_platform.submission_store import count_submissions
 

@@ -113,6 +113,6 @@ class SlowFiles(FilesBlobs):
         blobs.disk = disk
         return blobs
 
-    def _write_unfinished(self, data: bytes):
+    def _put(self, address: str, data: bytes, *, replace: bool) -> None:
         self.disk.flush()
-        return super()._write_unfinished(data)
+        super()._put(address, data, replace=replace)

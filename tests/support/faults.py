@@ -32,7 +32,7 @@ from vskill_platform.ledger.kv.entries import (
 )
 from vskill_platform.ledger.kv.query import Condition
 from vskill_platform.sources.contract import Fetched
-from vskill_platform.sources.upload import UploadSource
+from vskill_platform.sources.router import UploadSource
 from vskill_platform.tiers.contract import Scanner
 
 CommitHook = Callable[[Sequence[Operation]], Awaitable[None]]

@@ -13,7 +13,7 @@ from vskill_platform.ledger.kv.memory import MemoryKV
 from vskill_platform.observing.logs import logger
 from vskill_platform.observing.metrics import Metrics
 from vskill_platform.settings import load_settings
-from vskill_platform.sources.upload import UploadSource
+from vskill_platform.sources.router import UploadSource
 from vskill_scan.reading.manifest import read_manifest
 
 

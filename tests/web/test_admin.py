@@ -48,7 +48,8 @@ from vskill_platform.domain.submissions.submission import RecordedDecision, Subm
 from vskill_platform.domain.verdicts.brake import HeldTakeDown
 from vskill_platform.queue.control import current_pause
 from vskill_platform.queue.dead_letters import list_dead_letters
-from vskill_platform.settings import Settings, describe_settings
+from vskill_platform.setting_facts import describe_settings
+from vskill_platform.settings import Settings
 from vskill_platform.store.people.accounts import Role, get_user
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.people.sessions import sign_in

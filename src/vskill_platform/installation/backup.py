@@ -47,7 +47,8 @@ from vskill_platform.ledger.blobs.contract import Blobs, check_address
 from vskill_platform.ledger.broker.contract import DeadLetter
 from vskill_platform.ledger.kv.contract import SNAPSHOT_PAGE, StoreSnapshot
 from vskill_platform.ledger.kv.entries import StoredRecord
-from vskill_platform.settings import Settings, keys_folder, shown_location
+from vskill_platform.setting_values import shown_location
+from vskill_platform.settings import Settings, keys_folder
 
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ from vskill_platform.installation.snapshot import (
 from vskill_platform.ledger.broker.contract import Broker, DeadLetter
 from vskill_platform.ledger.kv.contract import KV, StoreSnapshot
 from vskill_platform.ledger.kv.entries import Delete, Operation, Put, StoredRecord
-from vskill_platform.settings import shown_location
+from vskill_platform.setting_values import shown_location
 
 
 class Marker(msgspec.Struct, frozen=True):

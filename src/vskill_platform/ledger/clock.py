@@ -11,6 +11,8 @@ from typing import Protocol, Self
 
 #: Characters of an id that are random: 16 of 5 bits each.
 _RANDOM_LENGTH = 16
+#: Ids whose random parts are drawn at once.
+_BLOCK = 128
 #: Clocks further apart than this make deadlines look wrong to people.
 MAX_SKEW_MS = 2_000
 #: A time limit counts in ticks of this length. A tick that is late by more than this was slept through.
@@ -47,14 +49,13 @@ class SystemClock:
         return time.monotonic()
 
     def new_id(self) -> str:
-        return _time_part(self.now()) + self._random_part()
-
-    def _random_part(self) -> str:
-        """Drawn in blocks: asking the system costs more than everything else about an id."""
+        """Random parts are drawn in blocks: asking the system costs more than everything else about an id."""
         with self._lock:
             if not self._random:
-                self._random = _random_parts(128)
-            return self._random.pop()
+                drawn = os.urandom(_BLOCK * _RANDOM_LENGTH).translate(_BY_BYTE).decode()
+                starts = range(0, len(drawn), _RANDOM_LENGTH)
+                self._random = [drawn[start : start + _RANDOM_LENGTH] for start in starts]
+            return _time_part(self.now()) + self._random.pop()
 
 
 class TimeLimit:
@@ -103,8 +104,6 @@ class TimeLimit:
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
 _SHIFTS = tuple(range(120, -1, -10))
-
-
 #: A random byte's lowest 5 bits as a character.
 _BY_BYTE = bytes(ord(_ALPHABET[byte & 31]) for byte in range(256))
 
@@ -118,8 +117,3 @@ def sortable_id(now_ms: int, random_bits: int) -> str:
 @lru_cache(maxsize=8)
 def _time_part(now_ms: int) -> str:
     return sortable_id(now_ms, 0)[:-_RANDOM_LENGTH]
-
-
-def _random_parts(count: int) -> list[str]:
-    drawn = os.urandom(count * _RANDOM_LENGTH).translate(_BY_BYTE).decode()
-    return [drawn[start : start + _RANDOM_LENGTH] for start in range(0, len(drawn), _RANDOM_LENGTH)]

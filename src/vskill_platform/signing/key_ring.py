@@ -9,13 +9,13 @@ import asyncio
 import contextlib
 import os
 import stat
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from vskill_core.errors import InvalidSettings, StoreCorrupt, StoreUnavailable
 from vskill_core.signing_keys import PUBLIC_SUFFIX, PublicKey, SigningKey, read_public_folder
+from vskill_platform.machine.durable_files import force_folder, write_file
 
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ class FileKeys:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._loaded: tuple[_Stamp, SigningKey] | None = None
+        self._loaded: tuple[tuple[int, int, int], SigningKey] | None = None
 
     @classmethod
     async def open(cls, folder: Path) -> "FileKeys":
@@ -94,18 +94,23 @@ class FileKeys:
             self._make_first()
         self._keep_public(self._current().public)
 
+    def _write(self, data: bytes, mode: int = 0o600) -> Path:
+        return write_file(self._folder, data, mode, prefix=".unfinished-")
+
     def _make_first(self) -> None:
         """A link fails where the name is taken, so of several processes one makes the key and all read it."""
-        unfinished = _write_file(self._folder, SigningKey.generate().to_pem())
+        unfinished = self._write(SigningKey.generate().to_pem())
         try:
             with contextlib.suppress(FileExistsError):
                 os.link(unfinished, self._private)
         finally:
             unfinished.unlink()
-        _force(self._folder)
+        force_folder(self._folder)
 
     def _current(self) -> SigningKey:
-        stamp = _stamp(self._private)
+        found = self._private.stat()
+        # Tells one file of a name from the next one of that name.
+        stamp = (found.st_ino, found.st_mtime_ns, found.st_size)
         if self._loaded is None or self._loaded[0] != stamp:
             self._loaded = (stamp, self._read_private())
         return self._loaded[1]
@@ -129,51 +134,16 @@ class FileKeys:
         fresh = SigningKey.generate()
         self._keep_public(self._current().public)
         self._keep_public(fresh.public)
-        _write_file(self._folder, fresh.to_pem()).replace(self._private)
-        _force(self._folder)
+        self._write(fresh.to_pem()).replace(self._private)
+        force_folder(self._folder)
         return fresh
 
     def _keep_public(self, key: PublicKey) -> None:
         place = self._folder / f"{key.key_id}{PUBLIC_SUFFIX}"
         if not place.exists():
-            _write_file(self._folder, key.pem.encode("ascii"), 0o644).replace(place)
-            _force(self._folder)
+            self._write(key.pem.encode("ascii"), 0o644).replace(place)
+            force_folder(self._folder)
 
     def _public_keys(self) -> tuple[PublicKey, ...]:
         current = self._current().public
         return tuple(dict.fromkeys((current, *read_public_folder(self._folder))))
-
-
-# Files.
-
-_Stamp = tuple[int, int, int]
-
-
-def _stamp(path: Path) -> _Stamp:
-    """Tells one file of a name from the next one of that name."""
-    found = path.stat()
-    return (found.st_ino, found.st_mtime_ns, found.st_size)
-
-
-def _write_file(folder: Path, data: bytes, mode: int = 0o600) -> Path:
-    """The data in a file of its own, whole and on the disk; the caller gives it its name."""
-    handle, name = tempfile.mkstemp(dir=folder, prefix=".unfinished-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            os.fchmod(file.fileno(), mode)
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    return Path(name)
-
-
-def _force(folder: Path) -> None:
-    """A new name survives a power cut only once its folder is on the disk too."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

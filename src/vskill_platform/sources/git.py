@@ -26,7 +26,7 @@ from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.cache import CacheLimits, SnapshotCache
 from vskill_platform.sources.command import CommandLimits, Git, make_repository
 from vskill_platform.sources.contract import Fetched, FilesAtHead, Place, RepositoryHead, Survey
-from vskill_platform.sources.remote import CommitGone, Head, Remote
+from vskill_platform.sources.remote import CommitGone, Remote
 from vskill_platform.sources.snapshots import Snapshot
 
 #: A folder that nobody touched for so long belongs to a process that died.
@@ -54,7 +54,7 @@ class _GitAnswer(msgspec.Struct, frozen=True):
     """What the host said last, and when it was asked."""
 
     asked_at: float
-    head: Head | None = None
+    head: RepositoryHead | None = None
     error: PlatformError | None = None
 
 
@@ -97,8 +97,7 @@ class GitSource:
     async def head(self, identity: Identity) -> RepositoryHead:
         """What the host says now; nothing is fetched."""
         async with self._slot(identity.host):
-            head = await self._remote.head(identity, await self._folders.asking())
-        return RepositoryHead(head.identity, head.commit, head.branch)
+            return await self._remote.head(identity, await self._folders.asking())
 
     async def look(self, identity: Identity, paths: Collection[str]) -> FilesAtHead:
         async with self._snapshot(identity, None) as (snapshot, found):
@@ -116,7 +115,7 @@ class GitSource:
         self, identity: Identity, commit: str | None
     ) -> AsyncIterator[tuple[Snapshot, Identity]]:
         """The snapshot of a commit, or of the head, and where it was found; kept until the body ends."""
-        head: Head | None = None
+        head: RepositoryHead | None = None
         if commit is None or not self._has(identity, commit):
             head = await self._obtain_in_time(identity, commit)
         key = (identity.repo_key, head.commit if head is not None else commit or "")
@@ -128,7 +127,7 @@ class GitSource:
     def _has(self, identity: Identity, commit: str) -> bool:
         return (identity.repo_key, commit) in self._cache
 
-    async def _obtain_in_time(self, identity: Identity, commit: str | None) -> Head | None:
+    async def _obtain_in_time(self, identity: Identity, commit: str | None) -> RepositoryHead | None:
         """Waiting for others and every trip together are bounded, so that the submission's budget never is what
         ends them: that would count as the content's failure."""
         arrived = time.monotonic()
@@ -139,7 +138,7 @@ class GitSource:
             message = f"{identity.host} did not deliver the repository in time."
             raise SourceUnavailable(message, host=identity.host) from None
 
-    async def _obtain(self, identity: Identity, commit: str | None, arrived: float) -> Head | None:
+    async def _obtain(self, identity: Identity, commit: str | None, arrived: float) -> RepositoryHead | None:
         """In its turn: what came in while it waited, or a fetch of its own; None where the commit itself came in."""
         if commit is not None and self._has(identity, commit):
             return None
@@ -151,7 +150,7 @@ class GitSource:
                 return answer.head
         return await self._ask_head(identity, commit)
 
-    async def _ask_head(self, identity: Identity, commit: str | None) -> Head:
+    async def _ask_head(self, identity: Identity, commit: str | None) -> RepositoryHead:
         asked_at = time.monotonic()
         try:
             async with self._slot(identity.host):
@@ -163,7 +162,7 @@ class GitSource:
             self._remember(identity.repo_key, _GitAnswer(asked_at, head))
         return head
 
-    async def _bring(self, identity: Identity, commit: str | None) -> Head:
+    async def _bring(self, identity: Identity, commit: str | None) -> RepositoryHead:
         """One trip for a repository that is new here; where a commit of it is known, its head is asked for first."""
         if commit is None and self._cache.knows(identity.repo_key):
             head = await self._remote.head(identity, await self._folders.asking())
@@ -175,7 +174,7 @@ class GitSource:
             # History was rewritten since intake looked: what counts is what stands there now.
             return await self._fetch_head(identity, None)
 
-    async def _fetch_head(self, identity: Identity, commit: str | None) -> Head:
+    async def _fetch_head(self, identity: Identity, commit: str | None) -> RepositoryHead:
         try:
             return await self._fetched_into(await self._folders.new(), identity, commit)
         except OSError as error:
@@ -183,7 +182,7 @@ class GitSource:
             message = f"Repositories cannot be fetched at the moment: {reason}."
             raise SourceUnavailable(message, host="this machine's disk") from error
 
-    async def _fetched_into(self, folder: Path, identity: Identity, commit: str | None) -> Head:
+    async def _fetched_into(self, folder: Path, identity: Identity, commit: str | None) -> RepositoryHead:
         snapshot: Snapshot | None = None
         try:
             head = await self._remote.fetch(identity, folder, commit)

@@ -38,7 +38,7 @@ from vskill_platform.sources.command import (
     too_large,
     write_config,
 )
-from vskill_platform.sources.contract import no_repository
+from vskill_platform.sources.contract import RepositoryHead, no_repository
 
 T = TypeVar("T")
 
@@ -49,16 +49,6 @@ _BRANCH = "ref: refs/heads/"
 _INFO_REFS = "/info/refs"
 _MOST_HEAD_BYTES = 16 * 1024
 _SHOWN = 200
-
-
-class Head(msgspec.Struct, frozen=True):
-    """A commit, and where the repository was found."""
-
-    commit: str
-    #: After a redirect; else as asked.
-    identity: Identity
-    #: The default branch, where it was asked for and told.
-    branch: str | None = None
 
 
 class CommitGone(Exception):
@@ -78,7 +68,7 @@ class Remote:
         self._limits = limits
         self._largest_file = largest_file
 
-    async def head(self, identity: Identity, folder: Path) -> Head:
+    async def head(self, identity: Identity, folder: Path) -> RepositoryHead:
         """The commit that the default branch is at. `folder` is an empty repository to ask from."""
         branch: str | None = None
 
@@ -98,7 +88,7 @@ class Remote:
         head = await self._redirected_once(identity, ask)
         return msgspec.structs.replace(head, branch=branch)
 
-    async def fetch(self, identity: Identity, folder: Path, commit: str | None) -> Head:
+    async def fetch(self, identity: Identity, folder: Path, commit: str | None) -> RepositoryHead:
         """Bring one commit, or the head of the default branch, into an empty folder; CommitGone if it is gone."""
         wanted = "HEAD" if commit is None else commit
 
@@ -137,14 +127,16 @@ class Remote:
             raise too_large(self._limits)
         raise _failure(route, done.err)
 
-    async def _redirected_once(self, identity: Identity, work: Callable[[Route], Awaitable[str]]) -> Head:
+    async def _redirected_once(
+        self, identity: Identity, work: Callable[[Route], Awaitable[str]]
+    ) -> RepositoryHead:
         route = await self._hosts.route(identity)
         try:
-            return Head(await work(route), identity)
+            return RepositoryHead(identity, await work(route))
         except _Redirected:
             moved, again = await self._follow(identity, route)
         try:
-            return Head(await work(again), moved)
+            return RepositoryHead(moved, await work(again))
         except _Redirected:
             raise SourceGone(f"{route.host} redirects more than once; give the last address.") from None
 

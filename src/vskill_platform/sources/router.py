@@ -4,12 +4,27 @@ from collections.abc import Collection
 
 from vskill_core.errors import SourceGone, Unsupported
 from vskill_core.identity import Identity
+from vskill_platform.domain.operation.damage import verified_files
 from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.ledger.blobs.contract import Blobs
 from vskill_platform.sources.contract import Fetched, FilesAtHead, Place, RepositoryHead, Survey
 from vskill_platform.sources.git import GitSource
-from vskill_platform.sources.upload import UploadSource
 
 _NO_GIT = "The git command is not installed here, so repositories cannot be fetched"
+
+
+class UploadSource:
+    """Uploads: their bytes were kept by content digest before any record named them."""
+
+    def __init__(self, blobs: Blobs) -> None:
+        self._blobs = blobs
+
+    async def fetch(self, submission: Submission) -> Fetched:
+        """Raises BlobUnavailable where the blob store is down, ContentDamaged where the bytes are not there or not
+        whole: that is not the submitter's fault."""
+        if submission.upload is None:
+            raise SourceGone(f"{submission.repo_url} is not an upload, and no other source is configured")
+        return Fetched(verified_files(await self._blobs.get(submission.upload), submission.upload))
 
 
 class SourceRouter:

@@ -15,7 +15,16 @@ from vskill_core.content import MODES, ContentLimits, SkillFile, check_files
 from vskill_core.errors import InvalidInput, LimitExceeded, NoSkillFound, Shortage
 from vskill_core.identity import SKILL_FILE
 from vskill_platform.machine.shortages import MACHINE
-from vskill_platform.sources.command import CommandLimits, CutOff, Git, TimedOut, check_ending, size_of
+from vskill_platform.sources.command import (
+    CommandLimits,
+    CutOff,
+    Git,
+    ObjectReader,
+    TimedOut,
+    check_ending,
+    size_of,
+)
+from vskill_platform.sources.contract import RepositoryHead
 from vskill_platform.sources.listing import (
     TreeEntry,
     can_be_named,
@@ -29,8 +38,6 @@ from vskill_platform.sources.listing import (
     shown_path,
     skill_file_in,
 )
-from vskill_platform.sources.objects import ObjectReader
-from vskill_platform.sources.remote import Head
 
 W = TypeVar("W")
 F = TypeVar("F")
@@ -54,7 +61,9 @@ _LATEST_S = 1 << 36
 class Snapshot:
     """A commit on disk, or in memory where it is small."""
 
-    def __init__(self, git: Git, folder: Path, head: Head, limits: ContentLimits, seconds: float) -> None:
+    def __init__(
+        self, git: Git, folder: Path, head: RepositoryHead, limits: ContentLimits, seconds: float
+    ) -> None:
         self.commit = head.commit
         #: Where it was found.
         self.identity = head.identity

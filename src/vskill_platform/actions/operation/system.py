@@ -13,7 +13,9 @@ from vskill_platform.actions.rights import Right
 from vskill_platform.bootstrap import schema_version
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.queue.health import QueueHealth, queue_health
-from vskill_platform.settings import SettingFacts, Settings, describe_settings, shown_location, written_value
+from vskill_platform.setting_facts import SettingFacts, describe_settings, written_value
+from vskill_platform.setting_values import shown_location
+from vskill_platform.settings import Settings
 from vskill_platform.store.review.reports import list_reports
 
 SYSTEM = "/api/v1/admin"

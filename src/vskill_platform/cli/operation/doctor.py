@@ -11,7 +11,8 @@ from vskill_client.output import json_option, print_json, print_table
 from vskill_core.errors import PlatformError, Shortage, Unsupported
 from vskill_platform.cli.process import run_async
 from vskill_platform.ledger.clock import MAX_SKEW_MS
-from vskill_platform.settings import Settings, process_settings, shown_location
+from vskill_platform.setting_values import shown_location
+from vskill_platform.settings import Settings, process_settings
 
 if TYPE_CHECKING:
     from vskill_platform.env import Env

@@ -14,7 +14,8 @@ import msgspec
 
 from vskill_client.output import plain
 from vskill_platform.cli.process import check_shared, ending_all, is_shared, run_async, stop_on_signals
-from vskill_platform.settings import Settings, keep_temporary_files_in, process_settings, shown_location
+from vskill_platform.setting_values import shown_location
+from vskill_platform.settings import Settings, keep_temporary_files_in, process_settings
 
 if TYPE_CHECKING:
     from vskill_platform.env import Env

@@ -16,6 +16,7 @@ from typing import ParamSpec, TypeVar
 
 from vskill_core.errors import BlobFull, BlobUnavailable
 from vskill_platform.ledger.blobs.contract import Blobs, StoredPiece, check_address, is_address
+from vskill_platform.machine.durable_files import force_folder, write_file
 from vskill_platform.machine.threads import WorkThreads
 
 P = ParamSpec("P")
@@ -124,39 +125,23 @@ class FilesBlobs(Blobs):
 
     def _probe(self) -> None:
         """Write as much as a small skill takes, to the disk, and remove it."""
-        self._write_unfinished(b"ready?\n" * _PROBE_LINES).unlink()
+        write_file(self._unfinished, b"ready?\n" * _PROBE_LINES).unlink()
 
     def _put(self, address: str, data: bytes, *, replace: bool) -> None:
         path = self._path(address)
         if not replace and _touch_equal(path, data):
             return
-        name = self._write_unfinished(data)
+        name = write_file(self._unfinished, data)
         try:
-            self._make_folder(path.parent)
+            for folder in (path.parent.parent, path.parent):
+                if not folder.is_dir():
+                    folder.mkdir(exist_ok=True)
+                    force_folder(folder.parent)
             name.replace(path)
         except BaseException:
             name.unlink(missing_ok=True)
             raise
-        _force(path.parent)
-
-    def _write_unfinished(self, data: bytes) -> Path:
-        handle, name = tempfile.mkstemp(dir=self._unfinished)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-        return Path(name)
-
-    def _make_folder(self, folder: Path) -> None:
-        """Both levels, each entry forced to the disk where it is new."""
-        for one in (folder.parent, folder):
-            if not one.is_dir():
-                one.mkdir(exist_ok=True)
-                _force(one.parent)
+        force_folder(path.parent)
 
     def _get(self, address: str) -> bytes | None:
         try:
@@ -180,7 +165,7 @@ class FilesBlobs(Blobs):
             # Another process may have brought it back meanwhile.
             return path.exists()
         os.utime(path)
-        _force(path.parent)
+        force_folder(path.parent)
         return True
 
     def _folders(self) -> list[Path]:
@@ -235,12 +220,3 @@ def _touch_equal(path: Path, data: bytes) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def _force(folder: Path) -> None:
-    """A renamed file survives a power cut only once its folder is on the disk too."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

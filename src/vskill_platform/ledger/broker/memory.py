@@ -81,22 +81,18 @@ class MemoryBroker(Broker):
         visible_at = now + send.delay_ms
         there = self._by_key.get(send.key) if send.key is not None else None
         if there is None:
-            self._add(_Live(next(self._numbers), send.body, send.key, visible_at, now, send.owner))
+            message = _Live(next(self._numbers), send.body, send.key, visible_at, now, send.owner)
+            self._live[message.id] = message
+            if message.key is not None:
+                self._by_key[message.key] = message
+            self._show(message, visible_at)
             return True
         if send.first and there.deliveries:
             visible_at = min(visible_at, there.sent_at)
-        if visible_at < there.visible_at and not self._is_held(there, now):
+        is_held = there.token != 0 and now < there.visible_at <= latest_lease_end(now)
+        if visible_at < there.visible_at and not is_held:
             self._show(there, visible_at)
         return False
-
-    def _is_held(self, message: _Live, now: int) -> bool:
-        return message.token != 0 and now < message.visible_at <= latest_lease_end(now)
-
-    def _add(self, message: _Live) -> None:
-        self._live[message.id] = message
-        if message.key is not None:
-            self._by_key[message.key] = message
-        self._show(message, message.visible_at)
 
     def _show(self, message: _Live, visible_at: int) -> None:
         message.visible_at = visible_at
@@ -189,30 +185,20 @@ class MemoryBroker(Broker):
         message = self._live.get(settlement.delivery.id)
         if message is None or message.token != settlement.delivery.token:
             return False
-        visible_at = settlement.visible_at(self._clock.now())
-        match settlement.outcome:
-            case None:
-                self._show(message, visible_at)
-            case DeliveryEnd.RETRY:
+        now, outcome = self._clock.now(), settlement.outcome
+        if outcome in (None, DeliveryEnd.RETRY):
+            if outcome is not None:
                 message.token = 0
-                self._show(message, visible_at)
-            case DeliveryEnd.ACK:
-                self._remove(message)
-            case _:
-                self._remove(message)
-                self._bury(message, settlement.reason)
-        return True
-
-    def _remove(self, message: _Live) -> None:
+            self._show(message, settlement.visible_at(now))
+            return True
         del self._live[message.id]
         if message.key is not None:
             del self._by_key[message.key]
-
-    def _bury(self, message: _Live, reason: str) -> None:
-        number = next(self._numbers)
-        self._dead[number] = DeadLetter(
-            number, message.body, message.key, reason, message.deliveries, message.sent_at, self._clock.now()
-        )
+        if outcome is DeliveryEnd.DEAD_LETTER:
+            facts = (message.body, message.key, settlement.reason, message.deliveries, message.sent_at, now)
+            number = next(self._numbers)
+            self._dead[number] = DeadLetter(number, *facts)
+        return True
 
     # Looking.
 

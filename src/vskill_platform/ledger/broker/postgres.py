@@ -161,13 +161,11 @@ class PostgresBroker(Broker):
                 left = deadline - time.monotonic()
                 if taken or left <= 0:
                     return taken
-                await watch.changed(min(left, await self._until_visible()))
+                first = await self.database.fetchval(_FIRST)
+                if first is not None:
+                    left = min(left, max(0.01, (first - self.database.now()) / 1000))
+                await watch.changed(left)
         return ()
-
-    async def _until_visible(self) -> float:
-        """Seconds until there may be a message to take."""
-        first = await self.database.fetchval(_FIRST)
-        return float("inf") if first is None else max(0.01, (first - self.database.now()) / 1000)
 
     async def _take_now(self, limit: int) -> Sequence[Delivery]:
         taking = asyncio.ensure_future(self._lease(limit))
@@ -253,21 +251,18 @@ class PostgresBroker(Broker):
         acked = [one for one in settlements if one.outcome is DeliveryEnd.ACK]
         shown = [one for one in settlements if one.outcome in (None, DeliveryEnd.RETRY)]
         dead = [one for one in settlements if one.outcome is DeliveryEnd.DEAD_LETTER]
-        calls: list[tuple[str, tuple[object, ...]]] = []
-        if acked:
-            calls.append((_ACK, _leases(acked)))
-        if shown:
-            times = [one.visible_at(now) for one in shown]
-            calls.append((_SHOW, (*_leases(shown), times, [one.outcome is None for one in shown])))
-        if dead:
-            reasons = [one.reason.replace("\0", "") for one in dead]
-            calls.append((_BURY, (*_leases(dead), reasons, now)))
+        times, keep = [one.visible_at(now) for one in shown], [one.outcome is None for one in shown]
+        reasons = [one.reason.replace("\0", "") for one in dead]
         held: set[tuple[int, int]] = set()
         async with self.database.connection() as connection:
-            for statement, arguments in calls:
-                held.update(
-                    (number, token) for number, token in await connection.fetch(statement, *arguments)
-                )
+            for statement, settled, arguments in (
+                (_ACK, acked, ()),
+                (_SHOW, shown, (times, keep)),
+                (_BURY, dead, (reasons, now)),
+            ):
+                if settled:
+                    rows = await connection.fetch(statement, *_leases(settled), *arguments)
+                    held.update((number, token) for number, token in rows)
             if any(one.outcome is DeliveryEnd.RETRY and one.delay_ms == 0 for one in shown):
                 await connection.execute("SELECT pg_notify($1, '')", MESSAGES)
         return held

@@ -34,7 +34,7 @@ from vskill_platform.ledger.database.migrations import (
     load_migrations,
 )
 from vskill_platform.ledger.database.waiting import Database
-from vskill_platform.settings import shown_location
+from vskill_platform.setting_values import shown_location
 
 _log = structlog.get_logger(__name__)
 
@@ -230,23 +230,16 @@ class PostgresDatabase(Database):
         while True:
             try:
                 await self._hear()
-                self._log_outage("the connection broke")
+                reason = "the connection broke"
             except (PlatformError, *DRIVER_ERRORS) as error:
-                self._log_outage(_words(error))
+                reason = _words(error)
+            # Once at the beginning of an outage.
+            if not self._away:
+                self._away = True
+                _log.warning("the store's server is gone; looking for it", store=self.place, error=reason)
             for channel in CHANNELS:
                 self.wake(channel)
             await asyncio.sleep(POLL_S)
-
-    def _log_outage(self, reason: str) -> None:
-        """Log an outage once at its beginning; `_log_recovery` logs its end."""
-        if not self._away:
-            self._away = True
-            _log.warning("the store's server is gone; looking for it", store=self.place, error=reason)
-
-    def _log_recovery(self) -> None:
-        if self._away:
-            self._away = False
-            _log.info("the store's server is back", store=self.place)
 
     async def _hear(self) -> None:
         connection = await asyncpg.connect(self.location, timeout=CONNECT_S, command_timeout=STATEMENT_S)
@@ -254,15 +247,14 @@ class PostgresDatabase(Database):
         connection.add_termination_listener(lambda _: broken.set())
         try:
             for channel in CHANNELS:
-                await connection.add_listener(channel, self._wake_waiting)
-            self._log_recovery()
+                await connection.add_listener(channel, lambda _, _pid, told, _payload: self.wake(told))
+            if self._away:
+                self._away = False
+                _log.info("the store's server is back", store=self.place)
             await broken.wait()
         finally:
             with contextlib.suppress(Exception):
                 await connection.close(timeout=1)
-
-    def _wake_waiting(self, _connection: object, _pid: int, channel: str, _payload: object) -> None:
-        self.wake(channel)
 
     # Closing.
 

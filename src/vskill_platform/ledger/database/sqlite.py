@@ -11,10 +11,9 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from vskill_core.errors import (
-    PlatformError,
     StoreError,
     StoreReadOnly,
     StoreReplaced,
@@ -37,7 +36,6 @@ from vskill_platform.machine.threads import WorkThreads
 A = TypeVar("A")
 R = TypeVar("R")
 T = TypeVar("T")
-P = ParamSpec("P")
 
 #: Executes a statement and fetches all of its rows.
 Read = Callable[[str, Sequence[Any]], list[Any]]
@@ -137,16 +135,13 @@ class SqliteDatabase(Database):
         """Call it here, and where that takes many rows or steps, or fails, once more in a thread. What one statement
         reads is one view of the file; several are not."""
         try:
-            return self._read_here(function)
+            self._point.set_progress_handler(self._patience.is_over, _SOON_STEPS)
+            try:
+                return function(self._read_few)
+            finally:
+                self._point.set_progress_handler(None, 0)
         except (_LongRead, sqlite3.Error):
             return await self.read(lambda connection: function(reader(connection)))
-
-    def _read_here(self, function: Callable[[Read], T]) -> T:
-        self._point.set_progress_handler(self._patience.is_over, _SOON_STEPS)
-        try:
-            return function(self._read_few)
-        finally:
-            self._point.set_progress_handler(None, 0)
 
     def _read_few(self, statement: str, parameters: Sequence[Any]) -> list[Any]:
         """Once there is a row, we end it ourselves: Python compiles a statement anew for each later run after SQLite
@@ -164,7 +159,8 @@ class SqliteDatabase(Database):
     async def read(self, function: Callable[[sqlite3.Connection], T]) -> T:
         """Call it in a thread with a connection that can only read."""
         try:
-            return await self._in_thread(self._read, function)
+            self._require_open()
+            return await self._threads.run(self._read, function)
         except StoreError:
             # A new connection cannot read beside a log that is gone, and says no more than that.
             if not self._closed:
@@ -174,10 +170,6 @@ class SqliteDatabase(Database):
     def _require_open(self) -> None:
         if self._closed:
             raise StoreUnavailable(f"{self.path} is closed", file=str(self.path))
-
-    async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        self._require_open()
-        return await self._threads.run(work, *args, **kwargs)
 
     def _read(self, function: Callable[[sqlite3.Connection], T]) -> T:
         try:
@@ -195,7 +187,7 @@ class SqliteDatabase(Database):
 
     @contextmanager
     def watch(self, channel: str) -> Iterator[Watch]:
-        watch = Watch(self._data_version)
+        watch = Watch(lambda: int(self.point_read("PRAGMA data_version")[0][0]))
         self._watches.add(channel, watch)
         try:
             yield watch
@@ -204,10 +196,6 @@ class SqliteDatabase(Database):
 
     def wake(self, channel: str) -> None:
         self._watches.wake((channel,))
-
-    def _data_version(self) -> int:
-        ((version,),) = self.point_read("PRAGMA data_version")
-        return int(version)
 
     # Closing.
 
@@ -274,15 +262,12 @@ def _open_writer(
     except BaseException as error:
         if connection is not None:
             connection.close()
-        if isinstance(error, sqlite3.Error):
-            raise _opening_failed(error, path) from error
-        raise
+        if not isinstance(error, sqlite3.Error):
+            raise
+        folder, cannot_open = path.parent, primary_code(error) == sqlite3.SQLITE_CANTOPEN
+        if cannot_open and folder.is_dir() and not os.access(folder, os.W_OK):
+            # SQLite cannot open what it may not write beside, and says no more than that.
+            message = f"{path}: the folder {folder} is read-only ({error})"
+            raise StoreReadOnly(message, file=str(path)) from error
+        raise translate(error, path) from error
     return connection
-
-
-def _opening_failed(error: sqlite3.Error, path: Path) -> PlatformError:
-    """SQLite cannot open what it may not write beside, and says no more than that."""
-    folder = path.parent
-    if primary_code(error) == sqlite3.SQLITE_CANTOPEN and folder.is_dir() and not os.access(folder, os.W_OK):
-        return StoreReadOnly(f"{path}: the folder {folder} is read-only ({error})", file=str(path))
-    return translate(error, path)

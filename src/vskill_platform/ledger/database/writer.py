@@ -29,9 +29,8 @@ import msgspec
 import structlog
 
 from vskill_core.errors import PlatformError, StoreReplaced, StoreUnavailable
-from vskill_platform.ledger.database.connections import begin
+from vskill_platform.ledger.database.connections import OpenFiles, begin
 from vskill_platform.ledger.database.failures import translate
-from vskill_platform.ledger.database.open_files import OpenFiles
 from vskill_platform.ledger.database.waiting import Watches
 
 _log = structlog.get_logger(__name__)
@@ -202,7 +201,10 @@ class Writer:
                 self._files.check()
                 self._deliver(results)
                 self._in_hand = []
-                self._let_others_write()
+                # Without a pause this thread would have begun again before another process looks, and on a slow disk
+                # that one would wait for as long as there is work here.
+                if self._held_s > SLOW_S:
+                    time.sleep(min(self._held_s / 10, PAUSE_S))
         except BaseException as error:  # noqa: BLE001 - nobody may wait for a thread that is gone
             self._death = error
             _log.critical("the thread that writes has died", file=str(self._path), exc_info=True)
@@ -211,12 +213,6 @@ class Writer:
         if self._death is not None:
             self._deliver([(job, self._closed_error()) for job in self._in_hand])
             self._refuse_rest()
-
-    def _let_others_write(self) -> None:
-        """Without a pause this thread would have begun again before another process looks, and on a slow disk that one
-        would wait for as long as there is work here."""
-        if self._held_s > SLOW_S:
-            time.sleep(min(self._held_s / 10, PAUSE_S))
 
     def _close_connection(self) -> None:
         if isinstance(self._death, StoreReplaced) and not self._files.can_be_saved():
@@ -290,8 +286,10 @@ class Writer:
         results = self._execute(tx, jobs)
         self._connection.execute("COMMIT")
         self._held_s = time.monotonic() - began
-        if len(results) < len(jobs):
-            self._put_back(jobs, {job for job, _ in results})
+        done = {job for job, _ in results}
+        for job in reversed(jobs if len(results) < len(jobs) else ()):
+            if job not in done:
+                (self._urgent if job.urgent else self._normal).appendleft(job)
         return results, tx.signals
 
     def _execute(self, tx: Tx, jobs: list[WriteJob]) -> _Results:
@@ -304,11 +302,6 @@ class Writer:
             if time.monotonic() - started > MAX_SECONDS:
                 break
         return results
-
-    def _put_back(self, jobs: list[WriteJob], done: set[WriteJob]) -> None:
-        for job in reversed(jobs):
-            if job not in done:
-                (self._urgent if job.urgent else self._normal).appendleft(job)
 
     def _roll_back(self) -> None:
         # Some errors (a full disk) have rolled back already. One of the rollback itself shows at the next BEGIN.

@@ -9,8 +9,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import islice
-
-import msgspec
+from operator import attrgetter
 
 from vskill_core.errors import (
     Conflict,
@@ -43,16 +42,6 @@ from vskill_platform.ledger.kv.entries import (
 )
 
 
-class _Change(msgspec.Struct, frozen=True):
-    """A change as kept; its cursor is its place in the sequence of all changes."""
-
-    place: int
-    key: str
-    version: int
-    deleted: bool
-    at: int
-
-
 class MemoryKV(KV):
     """Records in a dict, their keys in a sorted list beside it."""
 
@@ -65,7 +54,8 @@ class MemoryKV(KV):
         self._keys: list[str] = []
         self._expiry: dict[str, int] = {}
         self._version = 0
-        self._changes: list[_Change] = []
+        #: Each change's cursor is its place in the sequence of all changes.
+        self._changes: list[Change] = []
         self._last_place = 0
         self._swept_through = 0
         self._followers: set[asyncio.Future[None]] = set()
@@ -146,7 +136,8 @@ class MemoryKV(KV):
             key = keys[place]
             skipped = next((one for one in exclude if key.startswith(one)), None)
             if skipped is not None:
-                place = _end_of(keys, skipped, place)
+                size = len(skipped)
+                place = bisect_right(keys, skipped, lo=place, key=lambda key: key[:size])
                 continue
             if not self._is_expired(key):
                 yield key
@@ -158,21 +149,18 @@ class MemoryKV(KV):
         sends = [operation for operation in operations if isinstance(operation, Send)]
         if sends and self._outbox is None:
             raise Unsupported(capability=Capability.SEND_IN_COMMIT.value, engine=self.engine)
-        version = self._apply(operations)
+        check_operations(operations)
+        for operation in operations:
+            self._check(operation)
+        self._version += 1
+        version = self._version
+        for operation in operations:
+            self._write(operation)
         if isinstance(self._outbox, MemoryBroker):
             self._outbox.send_now(sends)
         elif sends and self._outbox is not None:
             await self._outbox.send_after_commit(sends)
         return version
-
-    def _apply(self, operations: Sequence[Operation]) -> int:
-        check_operations(operations)
-        for operation in operations:
-            self._check(operation)
-        self._version += 1
-        for operation in operations:
-            self._write(operation)
-        return self._version
 
     def _check(self, operation: Operation) -> None:
         match operation:
@@ -231,7 +219,7 @@ class MemoryKV(KV):
 
     def _emit(self, key: str, *, deleted: bool) -> None:
         self._last_place += 1
-        self._changes.append(_Change(self._last_place, key, self._version, deleted, self.now()))
+        self._changes.append(Change(str(self._last_place), key, self._version, deleted, self.now()))
         for follower in self._followers:
             if not follower.done():
                 follower.set_result(None)
@@ -245,10 +233,10 @@ class MemoryKV(KV):
         end = self._last_place
         for kept in islice(self._changes, place - self._swept_through, None):
             if len(found) == limit:
-                end = kept.place - 1
+                end = int(kept.cursor) - 1
                 break
             if kept.key.startswith(prefix):
-                found.append(Change(str(kept.place), kept.key, kept.version, kept.deleted, kept.at))
+                found.append(kept)
         return Page(tuple(found), str(end))
 
     async def change_cursor(self) -> str:
@@ -307,18 +295,10 @@ class MemorySnapshot(StoreSnapshot):
     async def records(
         self, after: str = "", until: str | None = None, limit: int | None = None
     ) -> list[StoredRecord]:
-        start = bisect_right(self._records, after, key=_key_of)
-        end = len(self._records) if until is None else bisect_right(self._records, until, key=_key_of)
+        by_key = attrgetter("key")
+        start = bisect_right(self._records, after, key=by_key)
+        end = len(self._records) if until is None else bisect_right(self._records, until, key=by_key)
         return self._records[start:end][:limit]
 
     async def dead_letters(self) -> list[DeadLetter]:
         return self._letters
-
-
-def _key_of(record: StoredRecord) -> str:
-    return record.key
-
-
-def _end_of(keys: list[str], prefix: str, start: int) -> int:
-    """The place after the last key that begins with the prefix, from one that does."""
-    return bisect_right(keys, prefix, lo=start, key=lambda key: key[: len(prefix)])

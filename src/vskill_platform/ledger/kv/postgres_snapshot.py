@@ -10,7 +10,7 @@ from vskill_platform.ledger.broker.postgres import read_dead_letters
 from vskill_platform.ledger.database.postgres import open_view, translate_errors
 from vskill_platform.ledger.kv.contract import StoreSnapshot
 from vskill_platform.ledger.kv.entries import StoredRecord
-from vskill_platform.settings import shown_location
+from vskill_platform.setting_values import shown_location
 
 _RECORDS = """
 SELECT key, value, expires_at FROM records

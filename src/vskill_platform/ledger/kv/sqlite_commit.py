@@ -132,51 +132,40 @@ class CommitGroup:
                 return refusal
         self._version += 1
         for operation in commit.operations:
+            key = operation.key
             if isinstance(operation, Put):
-                self._put(operation, commit.columns[operation.key])
+                expires_at = None if operation.ttl_ms is None else self._now + operation.ttl_ms
+                self._write(key, operation.value, commit.columns[key], expires_at, quiet=operation.quiet)
             elif isinstance(operation, Add):
-                self._add(operation)
+                value = b"%d" % (self._counter(key) + operation.n)
+                self._write(key, value, derive(key, value), None)
             elif isinstance(operation, Delete):
-                self._delete(operation.key)
+                self._delete(key)
         self._sends.extend(commit.sends)
         return self._version
 
     def _check(self, operation: Put | Delete | Assert | Add) -> PlatformError | None:
+        key = operation.key
         if isinstance(operation, Add):
-            return self._check_counter(operation.key)
+            try:
+                self._counter(key)
+            except ValueError:
+                return RecordMalformed(f"{key} is no counter", key=key, reason="not an integer")
+            return None
         wanted = operation.version if isinstance(operation, Assert) else operation.if_version
-        return None if wanted is None else self._check_version(operation.key, wanted)
-
-    def _check_version(self, key: str, wanted: int) -> Conflict | None:
         known = self._known.get(key)
         actual = ABSENT if known is None else known.version
-        if actual == wanted:
+        if wanted is None or actual == wanted:
             return None
         return Conflict(f"{key} is at version {actual}, not {wanted}", key=key, version=actual)
-
-    def _check_counter(self, key: str) -> RecordMalformed | None:
-        try:
-            self._counter(key)
-        except ValueError:
-            return RecordMalformed(f"{key} is no counter", key=key, reason="not an integer")
-        return None
 
     def _counter(self, key: str) -> int:
         known = self._known.get(key)
         return 0 if known is None or known.version == ABSENT else int(known.value or b"")
 
-    def _put(self, put: Put, columns: Columns) -> None:
-        expires_at = None if put.ttl_ms is None else self._now + put.ttl_ms
-        self._write(put.key, put.value, columns, expires_at)
-        if not put.quiet:
-            self._changes.append((put.key, self._version, 0, self._now))
-
-    def _add(self, add: Add) -> None:
-        value = b"%d" % (self._counter(add.key) + add.n)
-        self._write(add.key, value, derive(add.key, value), None)
-        self._changes.append((add.key, self._version, 0, self._now))
-
-    def _write(self, key: str, value: bytes, columns: Columns, expires_at: int | None) -> None:
+    def _write(
+        self, key: str, value: bytes, columns: Columns, expires_at: int | None, *, quiet: bool = False
+    ) -> None:
         known = self._known.get(key)
         if known is None:
             self._record += 1
@@ -190,6 +179,8 @@ class CommitGroup:
         self._deleted.discard(known.id)
         row = (known.id, key, self._version, value.decode(), expires_at, *columns)
         self._rows[known.id] = (row, known.stored)
+        if not quiet:
+            self._changes.append((key, self._version, 0, self._now))
 
     def _delete(self, key: str) -> None:
         known = self._known.get(key)
