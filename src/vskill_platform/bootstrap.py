@@ -10,6 +10,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import msgspec
 from structlog.typing import FilteringBoundLogger
@@ -126,19 +127,12 @@ async def open_store(settings: Settings, stack: AsyncExitStack, clock: Clock) ->
     if engine in POSTGRES:
         return await _open_postgres(settings.store, stack, clock, outbox)
     if engine == "memory":
-        memory_broker = MemoryBroker(clock)
-        stack.push_async_callback(memory_broker.close)
-        memory_kv = MemoryKV(clock, memory_broker)
-        stack.push_async_callback(memory_kv.close)
-        return memory_kv, memory_broker
+        memory_broker = _closing(stack, MemoryBroker(clock))
+        return _closing(stack, MemoryKV(clock, memory_broker)), memory_broker
     if engine == "sqlite" and place:
-        database = await _open_database(Path(place), clock)
-        stack.push_async_callback(database.close)
-        broker = outbox or SqliteBroker(database)
-        stack.push_async_callback(broker.close)
-        sqlite_kv = SqliteKV(database, broker)
-        stack.push_async_callback(sqlite_kv.close)
-        return sqlite_kv, broker
+        database = _closing(stack, await _open_database(Path(place), clock))
+        broker: Broker = _closing(stack, outbox or SqliteBroker(database))
+        return _closing(stack, SqliteKV(database, broker)), broker
     fix = "use sqlite:PATH, postgresql://USER@HOST/DATABASE, or memory: to keep nothing"
     raise _unknown_engine("store", settings.store, fix)
 
@@ -156,13 +150,10 @@ async def _open_postgres(
         fix = "install the extra `postgres` (docs/how-to/scale-out.md)"
         raise _unknown_engine("store", location.partition(":")[0] + ":", fix) from error
     own_clock = None if isinstance(clock, SystemClock) else clock
-    database = await PostgresDatabase.open(location, clock=own_clock, derive=derive_in_postgres)
-    stack.push_async_callback(database.close)
-    broker = outbox or PostgresBroker(database)
-    stack.push_async_callback(broker.close)
-    kv = PostgresKV(database, broker)
-    stack.push_async_callback(kv.close)
-    return kv, broker
+    opened = await PostgresDatabase.open(location, clock=own_clock, derive=derive_in_postgres)
+    database = _closing(stack, opened)
+    broker: Broker = _closing(stack, outbox or PostgresBroker(database))
+    return _closing(stack, PostgresKV(database, broker)), broker
 
 
 async def _open_broker(settings: Settings, stack: AsyncExitStack) -> Broker:
@@ -176,9 +167,7 @@ async def _open_broker(settings: Settings, stack: AsyncExitStack) -> Broker:
     except ModuleNotFoundError as error:
         fix = "install the extra `nats` (docs/how-to/scale-out.md)"
         raise _unknown_engine("broker", engine + ":", fix) from error
-    broker = await NatsBroker.open(settings.broker)
-    stack.push_async_callback(broker.close)
-    return broker
+    return _closing(stack, await NatsBroker.open(settings.broker))
 
 
 @asynccontextmanager
@@ -220,13 +209,10 @@ async def _open_database(path: Path, clock: Clock) -> SqliteDatabase:
 async def open_blobs(settings: Settings, stack: AsyncExitStack) -> Blobs:
     engine, place = _split("blobs", settings.blobs)
     if engine == "memory":
-        blobs: Blobs = MemoryBlobs()
-    elif engine == "files" and place:
-        blobs = await FilesBlobs.open(Path(place))
-    else:
-        raise _unknown_engine("blobs", settings.blobs, "use files:FOLDER, or memory: to keep nothing")
-    stack.push_async_callback(blobs.close)
-    return blobs
+        return _closing(stack, MemoryBlobs())
+    if engine == "files" and place:
+        return _closing(stack, await FilesBlobs.open(Path(place)))
+    raise _unknown_engine("blobs", settings.blobs, "use files:FOLDER, or memory: to keep nothing")
 
 
 async def _open_sources(settings: Settings, blobs: Blobs, stack: AsyncExitStack) -> SourceRouter:
@@ -239,9 +225,7 @@ async def _open_sources(settings: Settings, blobs: Blobs, stack: AsyncExitStack)
         program = await asyncio.to_thread(find_git)
     except Unsupported as error:
         return SourceRouter(UploadSource(blobs), None, error.message)
-    router = SourceRouter(UploadSource(blobs), GitSource(program, hosts, fetch))
-    stack.push_async_callback(router.close)
-    return router
+    return _closing(stack, SourceRouter(UploadSource(blobs), GitSource(program, hosts, fetch)))
 
 
 async def open_judges(
@@ -280,8 +264,7 @@ async def open_scanner(settings: Settings, stack: AsyncExitStack) -> Scanner:
         processes=settings.scan_processes,
         cache=None if in_memory else Path(settings.data_dir) / "scanner",
     )
-    stack.push_async_callback(scanner.close)
-    return scanner
+    return _closing(stack, scanner)
 
 
 def _operators_indicators(settings: Settings) -> Indicators:
@@ -295,6 +278,19 @@ def _operators_indicators(settings: Settings) -> Indicators:
         name = variable("indicators_file")
         fix = "name a text file that this process may read"
         raise InvalidSettings(f"{name} cannot be read: {error}; {fix}.", setting=name, fix=fix) from None
+
+
+class _Closable(Protocol):
+    async def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=_Closable)
+
+
+def _closing(stack: AsyncExitStack, resource: C) -> C:
+    """The resource, which the stack closes."""
+    stack.push_async_callback(resource.close)
+    return resource
 
 
 def _split(setting: str, location: str) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -24,22 +25,19 @@ class DiskSpace(msgspec.Struct, frozen=True):
 
 def look_at_disks(settings: Settings) -> tuple[DiskSpace, ...]:
     """Every folder of ours on this machine. One that cannot be looked at is left out: readiness tells of it. Blocks."""
-    return tuple(_spaces(settings))
+    spaces = []
+    for kept, folder in _folders(settings):
+        with suppress(OSError):
+            room, device = os.statvfs(folder), folder.stat().st_dev
+            free, size = room.f_bavail * room.f_frsize, room.f_blocks * room.f_frsize
+            spaces.append(DiskSpace(kept, free, size, device))
+    return tuple(spaces)
 
 
 def filling(spaces: tuple[DiskSpace, ...], settings: Settings) -> tuple[DiskSpace, ...]:
     """Those with less room than an operator wants to hear of, each once."""
     by_device = {one.device: one for one in reversed(spaces)}
     return tuple(one for one in by_device.values() if one.free_bytes < settings.disk_alert_mib * _MIB)
-
-
-def _spaces(settings: Settings) -> Iterator[DiskSpace]:
-    for kept, folder in _folders(settings):
-        try:
-            room, device = os.statvfs(folder), folder.stat().st_dev
-        except OSError:
-            continue
-        yield DiskSpace(kept, room.f_bavail * room.f_frsize, room.f_blocks * room.f_frsize, device)
 
 
 def _folders(settings: Settings) -> Iterator[tuple[str, Path]]:

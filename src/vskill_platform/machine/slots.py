@@ -23,29 +23,23 @@ class WorkGate:
 
     @asynccontextmanager
     async def company(self) -> AsyncIterator[None]:
-        """Beside others, once nobody is alone inside or waits to be."""
+        """Enter shared mode; waits while an exclusive run is active or queued."""
         async with self._turnstile:
-            self._enter()
+            self._inside += 1
+            self._empty.clear()
         try:
             yield
         finally:
-            self._leave()
+            self._inside -= 1
+            if not self._inside:
+                self._empty.set()
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """With nobody else inside."""
+        """Enter exclusive mode; waits until everybody else has left."""
         async with self._turnstile:
             await self._empty.wait()
             yield
-
-    def _enter(self) -> None:
-        self._inside += 1
-        self._empty.clear()
-
-    def _leave(self) -> None:
-        self._inside -= 1
-        if not self._inside:
-            self._empty.set()
 
 
 class Turns:
@@ -131,7 +125,7 @@ class _HostLane:
 
 
 async def some_at_a_time(work: Callable[[A], Awaitable[T]], items: Iterable[A], at_once: int) -> list[T]:
-    """The work for every item, so many at the same time; the answers in the order of the items."""
+    """Run `work` on each item, at most `at_once` concurrently; results keep input order."""
     slots = asyncio.Semaphore(at_once)
 
     async def bounded(item: A) -> T:

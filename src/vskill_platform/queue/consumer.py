@@ -8,7 +8,7 @@ where to go on.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import suppress
 from contextvars import Context
 
 import msgspec
@@ -25,7 +25,6 @@ from vskill_core.errors import (
 )
 from vskill_platform.domain.messages import SubmissionMessage, TaskMessage, decode_body
 from vskill_platform.domain.submissions.attempts import due_at, exhaustion, is_suspect
-from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.env import Env
 from vskill_platform.ledger.broker.contract import Batch, Message
 from vskill_platform.machine.shortages import shortage_of
@@ -100,7 +99,10 @@ async def _handle(message: Message) -> str:
 
 async def _handle_submission(message: Message, body: SubmissionMessage) -> str:
     seen = await read_submission(body.submission_id)
-    async with kept_alive(message) as keeper, _place(seen):
+    gate = require_env("gate").gate
+    # Beside other work, unless workers have died over this one.
+    place = gate.alone() if seen is not None and is_suspect(seen[0]) else gate.company()
+    async with kept_alive(message) as keeper, place:
         claim = await take_claim(claim_submission(body.submission_id, body.run, seen), _hand_back)
         if isinstance(claim, NotClaimed):
             return await settle_unclaimed(message, claim)
@@ -109,12 +111,6 @@ async def _handle_submission(message: Message, body: SubmissionMessage) -> str:
         with span("submission", submission_id=body.submission_id, run=body.run):
             await _work(claim)
         return await _settle_worked(message, claim)
-
-
-def _place(seen: tuple[Submission, int] | None) -> AbstractAsyncContextManager[None]:
-    """Beside other work, unless workers have died over this one."""
-    gate = require_env("gate").gate
-    return gate.alone() if seen is not None and is_suspect(seen[0]) else gate.company()
 
 
 async def _work(claim: HeldClaim) -> None:

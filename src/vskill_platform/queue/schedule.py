@@ -46,7 +46,9 @@ async def run_job(job: Job, *, forced: bool = False) -> JobOutcome | None:
             error = str(problem) or repr(problem)
             # A PlatformError explains itself: no traceback.
             env.log.error("job failed", error=error, exc_info=not isinstance(problem, PlatformError))  # noqa: TRY400
-        _count(env, job, error)
+        env.metrics.job_runs.labels(job.name, "failed" if error else "ok").inc()
+        if error is None:
+            env.metrics.job_last_success.labels(job.name).set(env.clock.now() / 1000)
         duration_ms = int((env.clock.monotonic() - started) * 1000)
         await finish_tick(taken, duration_ms=duration_ms, error=error, state=state)
     return JobOutcome(error)
@@ -70,12 +72,6 @@ async def _keep_renewing(taken: JobRecord) -> AsyncIterator[None]:
         await asyncio.gather(renewals, return_exceptions=True)
 
 
-def _count(env: Env, job: Job, error: str | None) -> None:
-    env.metrics.job_runs.labels(job.name, "failed" if error else "ok").inc()
-    if error is None:
-        env.metrics.job_last_success.labels(job.name).set(env.clock.now() / 1000)
-
-
 async def run_schedule(env: Env, stop: asyncio.Event, jobs: Sequence[Job] = JOBS) -> None:
     """Run due jobs until `stop` is set, each in a task and a context of its own."""
     running: dict[str, asyncio.Task[None]] = {}
@@ -84,7 +80,9 @@ async def run_schedule(env: Env, stop: asyncio.Event, jobs: Sequence[Job] = JOBS
             for job in jobs:
                 if job.name not in running or running[job.name].done():
                     running[job.name] = asyncio.create_task(_run_in(env, job), context=Context())
-            await _wait(stop, env.pace.look_every_s)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(env.pace.look_every_s):
+                    await stop.wait()
     finally:
         for task in running.values():
             task.cancel()
@@ -96,9 +94,3 @@ async def _run_in(env: Env, job: Job) -> None:
         await run_with_worker_env(env, lambda: run_job(job))
     except Exception as error:  # noqa: BLE001 - the store is away: the next look tries again
         env.log.warning("tick not taken", job=job.name, error=str(error))
-
-
-async def _wait(stop: asyncio.Event, seconds: float) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await stop.wait()

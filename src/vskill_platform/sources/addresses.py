@@ -72,8 +72,12 @@ class Hosts:
         name, _, port = identity.host.partition(":")
         number = int(port) if port else (443 if protocol == "https" else 80)
         addresses = await self._addresses(name, number, private=identity.host in self._private)
-        pin = f"{name}:{number}:{','.join(map(_bracket, addresses))}"
-        return Route(url or _public_url(identity, protocol), identity.host, protocol, pin)
+        bracketed = (f"[{address}]" if ":" in address else address for address in addresses)
+        pin = f"{name}:{number}:{','.join(bracketed)}"
+        if url is None:
+            suffix = ".git" if identity.host in _GIT_SUFFIX_HOSTS else ""
+            url = f"{protocol}://{identity.url.partition('://')[2]}{suffix}"
+        return Route(url, identity.host, protocol, pin)
 
     def _mirror_url(self, identity: Identity) -> str | None:
         """The prefix decides, compared without case, since that is how hosts and most owners are compared."""
@@ -181,12 +185,3 @@ def _refuse_odd_number(name: str) -> None:
         raise InvalidInput(
             f"{name} is not a host name.", field="repo_url", fix="use the repository's public host name"
         ) from None
-
-
-def _public_url(identity: Identity, protocol: str) -> str:
-    suffix = ".git" if identity.host in _GIT_SUFFIX_HOSTS else ""
-    return f"{protocol}://{identity.url.partition('://')[2]}{suffix}"
-
-
-def _bracket(address: str) -> str:
-    return f"[{address}]" if ":" in address else address

@@ -93,25 +93,25 @@ class Remote:
         wanted = "HEAD" if commit is None else commit
 
         async def bring(route: Route) -> str:
-            await self._call(route, folder, *self._fetch_arguments(route), f"+{wanted}:{REF}")
+            await self._call(
+                route,
+                folder,
+                "fetch",
+                "--quiet",
+                "--depth=1",
+                "--no-tags",
+                "--no-recurse-submodules",
+                "--no-auto-maintenance",
+                "--no-write-fetch-head",
+                # What is too large to be part of any skill is left on the host, where the host can do that.
+                f"--filter=blob:limit={self._largest_file + 1}",
+                "--end-of-options",
+                route.url,
+                f"+{wanted}:{REF}",
+            )
             return await asyncio.to_thread(_settle, folder)
 
         return await self._redirected_once(identity, bring)
-
-    def _fetch_arguments(self, route: Route) -> tuple[str, ...]:
-        """What is too large to be part of any skill is left on the host, where the host can do that."""
-        return (
-            "fetch",
-            "--quiet",
-            "--depth=1",
-            "--no-tags",
-            "--no-recurse-submodules",
-            "--no-auto-maintenance",
-            "--no-write-fetch-head",
-            f"--filter=blob:limit={self._largest_file + 1}",
-            "--end-of-options",
-            route.url,
-        )
 
     async def _call(self, route: Route, folder: Path, *arguments: str) -> EndedProgram:
         try:

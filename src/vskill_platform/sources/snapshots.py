@@ -187,18 +187,11 @@ class Snapshot:
         others = ", ".join(path or "the root" for path in named[:5])
         rest = f" and {len(named) - 5} more" if len(named) > 5 else ""
         hint = f"there is one in {others}{rest}" if named else "there is none anywhere in its default branch"
-        near = await self._near(folder)
-        if near:
+        wanted, ending = skill_file_in(folder).lower(), SKILL_FILE.lower().encode()
+        paths = (path_of(line) for line in self._lines or () if line.lower().endswith(ending))
+        if near := next((path for path in paths if path.lower() == wanted), ""):
             hint = f"there is {near!r}, but names are case-sensitive"
         return NoSkillFound(f"There is no SKILL.md {where}; {hint}.", folder=folder, found=named[:20])
-
-    async def _near(self, folder: str) -> str:
-        lines = self._lines or ()
-        wanted = skill_file_in(folder).lower()
-        paths = (
-            path_of(line) for line in lines if line[-len(SKILL_FILE) :].lower() == SKILL_FILE.lower().encode()
-        )
-        return next((path for path in paths if path.lower() == wanted), "")
 
     async def _entries(self, folder: str) -> list[TreeEntry]:
         """Every entry below a folder, its path counted from there; more than a skill may hold are refused."""

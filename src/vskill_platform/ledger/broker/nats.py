@@ -9,8 +9,8 @@ here: it follows the commit, and recovery covers the gap.
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 import structlog
@@ -23,6 +23,7 @@ from nats.js.errors import APIError, NoStreamResponseError, NotFoundError
 
 from vskill_core.errors import QueueUnavailable
 from vskill_platform.domain.messages import Send
+from vskill_platform.ledger.broker import nats_wire as wire
 from vskill_platform.ledger.broker.contract import (
     LEASE_MS,
     Broker,
@@ -43,26 +44,10 @@ from vskill_platform.ledger.broker.nats_server import (
     subject_taken,
     translate_errors,
 )
-from vskill_platform.ledger.broker.nats_wire import (
-    ACK,
-    IN_PROGRESS,
-    NAK,
-    NatsDelivery,
-    dead_letter_of,
-    dead_payload,
-    delivery_of,
-    nak_after,
-    owner_token,
-    payload_of,
-    pull_request,
-    replay_of,
-    status_of,
-    token_of,
-)
-from vskill_platform.ledger.clock import Clock, SystemClock
+from vskill_platform.ledger.clock import SystemClock
 
 _log = structlog.get_logger(__name__)
-_SYSTEM_CLOCK = SystemClock()
+_CLOCK = SystemClock()
 
 #: A longer delay is not kept by the server: delayed messages would fill its limit of unacknowledged ones.
 LONGEST_DELAY_MS = 5_000
@@ -103,11 +88,9 @@ class NatsBroker(Broker):
         place: NatsLocation,
         lease_ms: int,
         longest_delay_ms: int,
-        clock: Clock,
         answer_s: float = ANSWER_S,
     ) -> None:
         self.place = place
-        self._clock = clock
         self._client = client
         self._js: JetStreamContext = client.jetstream(timeout=answer_s)
         self._answer_s = answer_s
@@ -127,13 +110,12 @@ class NatsBroker(Broker):
         *,
         lease_ms: int = LEASE_MS,
         longest_delay_ms: int = LONGEST_DELAY_MS,
-        clock: Clock = _SYSTEM_CLOCK,
         answer_s: float = ANSWER_S,
     ) -> "NatsBroker":
         """Connect, and make the streams if they are not there. A server that takes longer to answer is away."""
         place = NatsLocation.of(location)
         client = await connect(place)
-        broker = cls(client, place, lease_ms, longest_delay_ms, clock, answer_s)
+        broker = cls(client, place, lease_ms, longest_delay_ms, answer_s)
         try:
             with translate_errors(place.shown):
                 await create_queues(broker._js, place, lease_ms)
@@ -155,12 +137,11 @@ class NatsBroker(Broker):
         return new
 
     async def _send(self, send: Send) -> bool:
-        return await self._publish(self.place.subject_of(token_of(send)), payload_of(send))
+        return await self._publish(self.place.subject_of(wire.token_of(send)), wire.payload_of(send))
 
     async def _live_tokens(self, owner: str) -> set[str]:
-        self._check_connected()
-        every = self.place.subject_of(f"{owner_token(owner)}.*")
-        with translate_errors(self.place.shown):
+        every = self.place.subject_of(f"{wire.owner_token(owner)}.*")
+        with self._talking():
             try:
                 found = await self._js.stream_info(self.place.work, subjects_filter=every)
             except NotFoundError:
@@ -171,8 +152,7 @@ class NatsBroker(Broker):
 
     async def _publish(self, subject: str, payload: bytes, headers: dict[str, str] | None = None) -> bool:
         """False if the subject has its message already. Missing streams are made, once."""
-        self._check_connected()
-        with translate_errors(self.place.shown):
+        with self._talking():
             try:
                 return await self._publish_once(subject, payload, headers)
             except NoStreamResponseError:
@@ -231,7 +211,7 @@ class NatsBroker(Broker):
         taken: list[Msg] = []
         inbox = self._idle.pop() if self._idle else await self._new_inbox()
         self._asking.add(inbox)
-        request = pull_request(batch, wait_s)
+        request = wire.pull_request(batch, wait_s)
         try:
             with translate_errors(self.place.shown):
                 await self._client.publish(self.place.next_subject, request, inbox.subject)
@@ -246,7 +226,7 @@ class NatsBroker(Broker):
 
     async def _collect(self, inbox: "_Inbox", batch: int, taken: list[Msg]) -> None:
         while len(taken) < batch and (message := await inbox.answers.get()) is not None:
-            if status_of(message) is not None:
+            if wire.status_of(message) is not None:
                 await self._check_status(message)
                 return
             taken.append(message)
@@ -269,13 +249,14 @@ class NatsBroker(Broker):
         self._give_back(taken)
         self._asking.discard(inbox)
         inbox.listening = False
-        self._give_back(_rest(inbox.answers))
+        waiting = [inbox.answers.get_nowait() for _ in range(inbox.answers.qsize())]
+        self._give_back(message for message in waiting if message is not None)
         if self._client.is_connected:
             self._in_background(inbox.subscription.drain())  # type: ignore[no-untyped-call]
 
     async def _check_status(self, message: Msg) -> None:
         """No messages is an answer; everything else that the server may say is a failure."""
-        status = status_of(message)
+        status = wire.status_of(message)
         if status in _NO_MESSAGES:
             return
         words = (message.headers or {}).get("Description", "nobody answers for the queue")
@@ -287,17 +268,17 @@ class NatsBroker(Broker):
     def _give_back(self, messages: Iterable[Msg]) -> None:
         """Not waited for: if it fails, the lease ends by itself."""
         for message in messages:
-            if status_of(message) is None and not self._closed:
-                self._in_background(self._client.publish(message.reply, NAK))
+            if wire.status_of(message) is None and not self._closed:
+                self._in_background(self._client.publish(message.reply, wire.NAK))
 
     def _due(self, messages: Iterable[Msg]) -> list[Delivery]:
         """Deliveries of messages whose delay is over; the others are put off until then."""
         due: list[Delivery] = []
         for message in messages:
-            envelope, delivery = delivery_of(message)
-            early = delivery.sent_at + envelope.delay_ms - self._clock.now() if envelope.delay_ms else 0
+            envelope, delivery = wire.delivery_of(message)
+            early = delivery.sent_at + envelope.delay_ms - _CLOCK.now() if envelope.delay_ms else 0
             if early > 0 and delivery.deliveries == 1:
-                nak = nak_after(min(early, envelope.delay_ms))
+                nak = wire.nak_after(min(early, envelope.delay_ms))
                 self._in_background(self._client.publish(delivery.reply, nak))
                 continue
             if envelope.delay_ms and delivery.deliveries > 1:
@@ -314,44 +295,45 @@ class NatsBroker(Broker):
             if one.outcome is not None:
                 first.setdefault(one.delivery.id, one)
         return await self._gather(
-            self._settle(one) if one.outcome is None or first[one.delivery.id] is one else _refuse()
+            self._settle(one, refused=one.outcome is not None and first[one.delivery.id] is not one)
             for one in settlements
         )
 
-    async def _settle(self, settlement: Settlement) -> bool:
+    async def _settle(self, settlement: Settlement, *, refused: bool) -> bool:
+        """Refused is a second settlement of the same delivery in one call."""
+        if refused:
+            return False
         delivery = settlement.delivery
-        assert isinstance(delivery, NatsDelivery)  # noqa: S101 - this broker hands out no other
+        assert isinstance(delivery, wire.NatsDelivery)  # noqa: S101 - this broker hands out no other
         match settlement.outcome:
             case None:
-                return await self._tell(delivery, IN_PROGRESS)
+                return await self._tell(delivery, wire.IN_PROGRESS)
             case DeliveryEnd.RETRY if settlement.delay_ms <= self._longest_delay_ms:
-                return await self._tell(delivery, nak_after(settlement.delay_ms))
+                return await self._tell(delivery, wire.nak_after(settlement.delay_ms))
             case DeliveryEnd.DEAD_LETTER:
                 await self._bury(delivery, settlement.reason)
-        return await self._tell(delivery, ACK)
+        return await self._tell(delivery, wire.ACK)
 
-    async def _tell(self, delivery: NatsDelivery, words: bytes) -> bool:
+    async def _tell(self, delivery: wire.NatsDelivery, words: bytes) -> bool:
         """The server answers every settlement that somebody waits for. No answer at all: the queue is gone."""
-        self._check_connected()
-        with translate_errors(self.place.shown):
+        with self._talking():
             try:
                 await self._client.request(delivery.reply, words, timeout=self._answer_s)
             except NoRespondersError:
                 return False
         return True
 
-    async def _bury(self, delivery: NatsDelivery, reason: str) -> None:
+    async def _bury(self, delivery: wire.NatsDelivery, reason: str) -> None:
         """Kept before it is acked, so a crash between the two doubles nothing: the id is known to the server."""
         headers = {"Nats-Msg-Id": f"{delivery.id}-{delivery.sent_at}"}
         token = delivery.subject.removeprefix(self.place.subject_of(""))
-        await self._publish(self.place.dead_subject, dead_payload(delivery, reason, token), headers)
+        await self._publish(self.place.dead_subject, wire.dead_payload(delivery, reason, token), headers)
 
     # Looking.
 
     async def depth(self) -> Depth:
         """The server does not tell delayed from leased: both count as leased, and so does what was given back."""
-        self._check_connected()
-        with translate_errors(self.place.shown):
+        with self._talking():
             work, dead, consumer = await asyncio.gather(
                 self._js.stream_info(self.place.work),
                 self._js.stream_info(self.place.dead),
@@ -365,15 +347,14 @@ class NatsBroker(Broker):
         items: list[DeadLetter] = []
         place = after or 0
         while len(items) <= limit and (kept := await self._dead(place + 1, onwards=True)) is not None:
-            items.append(dead_letter_of(kept))
+            items.append(wire.dead_letter_of(kept))
             place = items[-1].id
         page = tuple(items[:limit])
         return DeadLetterPage(page, page[-1].id if len(items) > limit else None)
 
     async def _dead(self, number: int, *, onwards: bool = False) -> api.RawStreamMsg | None:
-        self._check_connected()
         subject = self.place.dead_subject if onwards else None
-        with translate_errors(self.place.shown):
+        with self._talking():
             try:
                 return await self._js.get_msg(self.place.dead, seq=number, subject=subject, next=onwards)
             except NotFoundError:
@@ -384,14 +365,13 @@ class NatsBroker(Broker):
         kept = await self._dead(dead_letter_id)
         if kept is None:
             return False
-        token, payload = replay_of(kept)
+        token, payload = wire.replay_of(kept)
         await self._publish(self.place.subject_of(token), payload)
         await self.discard(dead_letter_id)
         return True
 
     async def discard(self, dead_letter_id: int) -> bool:
-        self._check_connected()
-        with translate_errors(self.place.shown):
+        with self._talking():
             try:
                 return await self._js.delete_msg(self.place.dead, dead_letter_id)
             except APIError:
@@ -413,11 +393,18 @@ class NatsBroker(Broker):
         await self._client.close()
 
     def _check_connected(self) -> None:
-        """While the client looks for the server, nobody waits: the caller knows what to do without it."""
+        """Fail fast while reconnecting; callers handle the outage."""
         if self._closed or not self._client.is_connected:
             raise QueueUnavailable(f"{self.place.shown} cannot be reached", reason="not connected")
 
-    async def _gather(self, calls: "Iterable[Any]") -> list[bool]:
+    @contextmanager
+    def _talking(self) -> Iterator[None]:
+        """The server's errors in the body as ours."""
+        self._check_connected()
+        with translate_errors(self.place.shown):
+            yield
+
+    async def _gather(self, calls: Iterable[Awaitable[bool]]) -> list[bool]:
         """Await all calls; then raise the first error, if any."""
         results: list[bool | BaseException] = await asyncio.gather(*calls, return_exceptions=True)
         for one in results:
@@ -425,26 +412,16 @@ class NatsBroker(Broker):
                 raise one
         return [one is True for one in results]
 
-    def _in_background(self, work: Any) -> None:
-        task = asyncio.ensure_future(_quietly(work, self._answer_s))
+    def _in_background(self, work: Awaitable[object]) -> None:
+        """Within the time that every answer has: closing the queue waits for it."""
+
+        async def finish() -> None:
+            try:
+                async with asyncio.timeout(self._answer_s):
+                    await work
+            except Exception as error:  # noqa: BLE001 - whatever it is, the lease ends by itself
+                _log.debug("message not given back; its lease will end", error=repr(error))
+
+        task = asyncio.ensure_future(finish())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-async def _quietly(work: Any, within_s: float) -> None:
-    """Within the time that every answer has: whoever closes the queue waits for it."""
-    try:
-        async with asyncio.timeout(within_s):
-            await work
-    except Exception as error:  # noqa: BLE001 - whatever it is, the lease ends by itself
-        _log.debug("message not given back; its lease will end", error=repr(error))
-
-
-async def _refuse() -> bool:
-    """A second settlement of the same delivery in one call."""
-    return False
-
-
-def _rest(answers: "asyncio.Queue[Msg | None]") -> list[Msg]:
-    rest = [answers.get_nowait() for _ in range(answers.qsize())]
-    return [message for message in rest if message is not None]

@@ -102,31 +102,16 @@ class Query(msgspec.Struct, frozen=True):
             del conditions[order_by]
         else:
             within = None
-        equal = tuple((name, c) for name, c in conditions.items() if isinstance(c, Is | In))
-        names = {name for name, _ in equal}
-        if len(names) != len(conditions) or order_by in names:
+        equal = {name: condition for name, condition in conditions.items() if isinstance(condition, Is | In)}
+        if len(equal) != len(conditions) or order_by in equal:
             raise UnindexedQuery(f"{collection.prefix}*: a range must be on the order's field, {order_by!r}")
-        by_audience, index = _serving_index(collection, names, order_by, audiences)
-        served = [pair for pair in equal if pair[0] in index]
+        by_audience, index = _serving_index(collection, set(equal), order_by, audiences)
+        served = tuple((name, equal.pop(name)) for name in index if name in equal)
         if sum(isinstance(condition, In) for _, condition in served) > 1:
             raise UnindexedQuery(f"{collection.prefix}*: only one field can have several values")
-        in_order = tuple(sorted(served, key=lambda pair: index.index(pair[0])))
-        also = tuple(pair for pair in equal if pair[0] not in index)
         place = _decode_cursor(after, collection.fields.get(order_by))
-        prefix = collection.prefix + under
-        return cls(
-            collection,
-            audiences,
-            by_audience,
-            in_order,
-            also,
-            within,
-            order_by,
-            descending,
-            place,
-            limit,
-            prefix,
-        )
+        asked = (served, tuple(equal.items()), within, order_by, descending, place, limit)
+        return cls(collection, audiences, by_audience, *asked, collection.prefix + under)
 
     def cursor(self, entry: Entry) -> str:
         """Where a page ends: the order value and key of its last entry."""
@@ -157,18 +142,11 @@ def check_filters(
     if unknown:
         raise UnindexedQuery(f"{collection.prefix}* has no declared field {unknown[0]!r}")
     for name, condition in where.items():
-        check_texts(name, *_texts_of(condition))
+        values: tuple[Value, ...] = condition.values if isinstance(condition, In) else ()
+        if isinstance(condition, Is):
+            values = (condition.value,)
+        check_texts(name, *(value for value in values if isinstance(value, str)))
     return tuple(where.items())
-
-
-def _texts_of(condition: Condition) -> tuple[str, ...]:
-    match condition:
-        case Is(value=value):
-            return (value,) if isinstance(value, str) else ()
-        case In(values=values):
-            return tuple(value for value in values if isinstance(value, str))
-        case _:
-            return ()
 
 
 def evaluate(query: Query, entries: Sequence[Entry]) -> EntryPage:
