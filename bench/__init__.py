@@ -10,6 +10,6 @@ Each serves a sentence that the project says elsewhere; one that no sentence nee
 - `scale` (`scaling`, `scaling_costs`): the guide to sizes, what a job costs with one and with several processes.
 - `reads` (with `driver_reads`): decision record 0002, how records are read.
 - `door` (with `door_server`): decision record 0019, crowds.
-- `search`: decision record 0021, what a search takes as a registry grows.
+- `search`: decision record 0029, what a search takes as a registry grows.
 - `scanner` (with `skills`, `skill_scanner`): the static scan beside another scanner.
 """

@@ -22,8 +22,7 @@ from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.skills.listing import about
 from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion
 from vskill_platform.domain.skills.skill_changes import Publication, publish_version
-from vskill_platform.domain.skills.synonyms import GROUPED
-from vskill_platform.domain.skills.terms import cut_terms
+from vskill_platform.domain.skills.terms import cut_words
 from vskill_platform.domain.skills.trust import TrustFacts
 from vskill_platform.env import Env
 from vskill_platform.ledger.clock import SystemClock
@@ -45,14 +44,10 @@ _LONG = 18
 _SEED = 21
 _CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeiou"
 
-NAME, COMMON, QUESTION, SLIP, LOOSENED = (
-    "a name",
-    "a common word",
-    "a question",
-    "a typing error",
-    "words that no skill has together",
-)
-KINDS = (NAME, COMMON, QUESTION, SLIP, LOOSENED)
+NAME, QUESTION, SLIP, MIXED = "a name", "a question", "a typing error", "words that no skill has together"
+#: The ten most common words.
+COMMON, SEVERAL = "a common word", "six common words"
+KINDS = (NAME, QUESTION, SLIP, MIXED, COMMON, SEVERAL)
 
 
 def filled(workshop: Workshop, count: int) -> Path:
@@ -132,13 +127,10 @@ def _draft(now: int) -> tuple[PublishedSkill, SkillVersion]:
 
 
 def _words() -> tuple[str, ...]:
-    """Made-up words, with those of the groups of synonyms among them; the earlier, the more often it is used."""
+    """Made-up words; the earlier, the more often it is used."""
     syllables = ["".join(pair) for pair in product(_CONSONANTS, _VOWELS)]
     chance = Random(_SEED)
-    made = ["".join(chance.choices(syllables, k=3)) for _ in range(8_000)]
-    words = list(dict.fromkeys((*made, *GROUPED)))
-    chance.shuffle(words)
-    return tuple(words)
+    return tuple(dict.fromkeys("".join(chance.choices(syllables, k=3)) for _ in range(9_000)))
 
 
 _WORDS = _words()
@@ -167,6 +159,8 @@ def queries(kind: str, count: int, samples: int) -> list[str]:
         return [name for name, _, _ in texts]
     if kind == COMMON:
         return [_WORDS[number % 10] for number in range(samples)]
+    if kind == SEVERAL:
+        return [" ".join(chance.sample(_WORDS[:10], 6)) for _ in range(samples)]
     if kind == QUESTION:
         return [_ask(chance, description) for _, description, _ in texts]
     if kind == SLIP:
@@ -176,11 +170,11 @@ def queries(kind: str, count: int, samples: int) -> list[str]:
 
 def _mix(chance: Random, *descriptions: str) -> str:
     """Two words of each: no skill has them all, unless by chance."""
-    return " ".join(word for one in descriptions for word in chance.sample(cut_terms(one), 2))
+    return " ".join(word for one in descriptions for word in chance.sample(cut_words(one), 2))
 
 
 def _ask(chance: Random, description: str) -> str:
-    first, second = chance.sample(cut_terms(description), 2)
+    first, second = chance.sample(cut_words(description), 2)
     return f"how do I make a {first} for my {second}"
 
 

@@ -55,7 +55,10 @@ def _sqlite_of(kind: RecordKind) -> Iterator[str]:
         yield from _count_triggers(kind, name)
     if kind.searched:
         columns = ", ".join(search_columns(kind))
-        yield f"CREATE VIRTUAL TABLE IF NOT EXISTS {search_table(kind)} USING fts5 ({columns}, tokenize = 'ascii');"
+        yield (
+            f"CREATE VIRTUAL TABLE IF NOT EXISTS {search_table(kind)}\n"
+            f"    USING fts5 ({columns}, detail = column, tokenize = 'ascii');"
+        )
         yield (
             f"CREATE INDEX IF NOT EXISTS {narrow_index(kind)} ON records ({_narrow_columns(kind)})\n"
             f"    WHERE collection = '{kind.name}';"
@@ -155,21 +158,14 @@ def _postgres_of(kind: RecordKind) -> Iterator[str]:
         yield f"ALTER TABLE records ADD COLUMN IF NOT EXISTS {column(kind, name)} {sort};"
     yield from _indexes(kind)
     if kind.searched:
-        # All words, and those of the most telling field by themselves, each with the audience; the statistics say how
-        # common a word is among the records of its kind.
+        # The words with the audience.
         readers = f", (ARRAY[{column(kind, AUDIENCE)}])" if kind.has_audience else ""
-        for name, words in (("words", "terms"), ("telling", "ts_filter(terms, '{a}')")):
-            expression = f"(CASE WHEN collection = '{kind.name}' THEN {words} END)"
-            yield (
-                f"CREATE INDEX IF NOT EXISTS {kind.name}_{name} ON records USING gin ({expression}{readers})\n"
-                f"    WHERE {expression} IS NOT NULL;"
-            )
-            yield f"CREATE STATISTICS IF NOT EXISTS {kind.name}_{name}_common ON {expression}\n    FROM records;"
-        # The order of a search, along which it finds the heaviest matches of a common word.
+        words = f"(CASE WHEN collection = '{kind.name}' THEN terms END)"
         yield (
-            f"CREATE INDEX IF NOT EXISTS {kind.name}_weighed\n"
-            f"    ON records ({column(kind, kind.weighed)} DESC NULLS LAST, key) WHERE collection = '{kind.name}';"
+            f"CREATE INDEX IF NOT EXISTS {kind.name}_words ON records USING gin ({words}{readers})\n"
+            f"    WHERE {words} IS NOT NULL;"
         )
+        yield f"CREATE STATISTICS IF NOT EXISTS {kind.name}_words_common ON {words}\n    FROM records;"
     if kind.numbers:
         yield from _postgres_numbers(kind)
 

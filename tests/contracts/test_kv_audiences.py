@@ -12,6 +12,7 @@ from tests.support.examples import examples
 from tests.support.manual_clock import ManualClock
 from vskill_core.errors import InvalidInput, UnindexedQuery
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
+from vskill_platform.domain.skills.search import every_term
 from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS, RecordKind
 from vskill_platform.ledger.kv.contract import KV
 from vskill_platform.ledger.kv.entries import Capability, Delete, Entry, Put
@@ -167,7 +168,7 @@ async def test_searches_and_counts_follow_every_flip(kv: KV, batches, readers_of
     for stored in batches:
         await write(kv, stored)
         read = [entry for entry in await read_all(kv) if is_readable(SKILLS, entry, readers_of)]
-        found = await kv.search("skill:", "foo", audiences=readers_of, where={"installs": Is(0)})
+        found = await kv.search("skill:", every_term("foo"), audiences=readers_of, where={"installs": Is(0)})
         assert {entry.key for entry in found.items} == {
             entry.key for entry in read if SKILLS.fields["installs"].read(entry.value) == 0
         }
@@ -185,7 +186,7 @@ async def test_an_audience_that_is_no_text_is_read_by_the_system_alone(kv: KV, o
         assert len((await kv.select("skill:", audiences=audiences)).items) == expected
         counted = await kv.count_by("skill:", "audience", audiences=audiences)
         assert counted == ({"public": 1, None: 1} if expected == 2 else {"public": 1})
-        assert len((await kv.search("skill:", "foo", audiences=PUBLIC_ONLY)).items) == 1
+        assert len((await kv.search("skill:", every_term("foo"), audiences=PUBLIC_ONLY)).items) == 1
 
 
 async def test_more_audiences_than_a_statement_has_parameters_or_parts(kv: KV):
@@ -195,7 +196,7 @@ async def test_more_audiences_than_a_statement_has_parameters_or_parts(kv: KV):
     page = await kv.select("skill:", audiences=many, order_by="listed_at", descending=True, limit=4)
     assert [entry.key for entry in page.items] == ["skill:039", "skill:036", "skill:033", "skill:030"]
     assert await kv.count_by("skill:", "category", audiences=many) == {"data": 13}
-    assert len((await kv.search("skill:", "foo", audiences=many)).items) == 13
+    assert len((await kv.search("skill:", every_term("foo"), audiences=many)).items) == 13
 
 
 async def test_several_states_of_several_audiences_are_one_list(kv: KV):
@@ -241,7 +242,7 @@ async def test_what_has_no_audience_is_asked_by_the_system_alone(kv: KV):
     with pytest.raises(UnindexedQuery, match="no audiences"):
         await kv.count_by("task:", "state", audiences=PUBLIC_ONLY)
     with pytest.raises(UnindexedQuery, match="no audiences"):
-        await kv.search("task:", "x", audiences=PUBLIC_ONLY)
+        await kv.search("task:", every_term("x"), audiences=PUBLIC_ONLY)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +260,7 @@ async def test_a_readers_question_is_served_by_an_index_that_begins_with_the_aud
 async def test_the_audience_is_no_condition(kv: KV):
     for ask in (
         kv.select("skill:", audiences=EVERYTHING, where={"audience": Is("public")}, order_by="listed_at"),
-        kv.search("skill:", "x", audiences=EVERYTHING, where={"audience": Is("public")}),
+        kv.search("skill:", every_term("x"), audiences=EVERYTHING, where={"audience": Is("public")}),
     ):
         with pytest.raises(UnindexedQuery, match="audiences"):
             await ask
@@ -269,7 +270,7 @@ async def test_the_audience_is_no_condition(kv: KV):
 async def test_an_audience_that_no_record_can_have_is_bad_input(kv: KV, name):
     for ask in (
         kv.select("skill:", audiences=frozenset({name})),
-        kv.search("skill:", "x", audiences=frozenset({name})),
+        kv.search("skill:", every_term("x"), audiences=frozenset({name})),
         kv.count_by("skill:", "trust", audiences=frozenset({name})),
     ):
         with pytest.raises(InvalidInput) as caught:

@@ -15,7 +15,8 @@ from tests.support.examples import examples
 from tests.support.manual_clock import ManualClock
 from vskill_core.errors import InvalidInput, StoreUnavailable, UnindexedQuery
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY, Audiences
-from vskill_platform.domain.skills.search import Loosening, plan_search, step_of
+from vskill_platform.domain.skills.known_words import KnownWords, Vocabulary
+from vskill_platform.domain.skills.search import every_term, finding_query, wanted_terms
 from vskill_platform.ledger.kv.collections import (
     AUDIENCE,
     COLLECTIONS,
@@ -286,7 +287,9 @@ async def test_aliases_are_no_skills_to_any_question(kv: KV):
         "skill:foo",
     ]
     assert await kv.count_by("skill:", "certification", audiences=EVERYTHING) == {"SCANNED": 2}
-    assert {entry.key for entry in (await kv.search("skill:", "foo", audiences=EVERYTHING)).items} == {
+    assert {
+        entry.key for entry in (await kv.search("skill:", every_term("foo"), audiences=EVERYTHING)).items
+    } == {
         "skill:aliased",
         "skill:foo",
     }
@@ -313,7 +316,7 @@ async def test_an_expired_entry_is_in_no_answer(kv: KV, clock: ManualClock):
         await kv.select("sub:", where={"state": Is("RECEIVED")}, order_by="updated_at", audiences=EVERYTHING)
     ).items == ()
     assert (await kv.select("sub:", audiences=EVERYTHING)).items == ()
-    assert (await kv.search("sub:", "foo", audiences=EVERYTHING)).items == ()
+    assert (await kv.search("sub:", every_term("foo"), audiences=EVERYTHING)).items == ()
 
 
 @pytest.mark.parametrize(
@@ -342,7 +345,7 @@ async def test_a_value_that_cannot_be_encoded_is_bad_input(kv: KV, condition):
         await kv.select("sub:", where={"state": condition}, order_by="updated_at", audiences=EVERYTHING)
     assert caught.value.field == "state"
     with pytest.raises(InvalidInput):
-        await kv.search("sub:", "x", where={"state": condition}, audiences=EVERYTHING)
+        await kv.search("sub:", every_term("x"), where={"state": condition}, audiences=EVERYTHING)
 
 
 @pytest.mark.parametrize("prefix", ["", "sub", "sub:1", "version:", "skill:alias:"])
@@ -352,7 +355,7 @@ async def test_only_a_declared_collection_can_be_asked(kv: KV, prefix):
     with pytest.raises(UnindexedQuery):
         await kv.count_by(prefix, "state", audiences=EVERYTHING)
     with pytest.raises(UnindexedQuery):
-        await kv.search(prefix, "x", audiences=EVERYTHING)
+        await kv.search(prefix, every_term("x"), audiences=EVERYTHING)
 
 
 @pytest.mark.parametrize(
@@ -422,7 +425,7 @@ async def test_C4_a_count_over_a_failed_read_raises_instead_of_lying(clock: Manu
     with pytest.raises(StoreUnavailable):
         await kv.count_by("sub:", "state", audiences=EVERYTHING)
     with pytest.raises(StoreUnavailable):
-        await kv.search("sub:", "foo", audiences=EVERYTHING)
+        await kv.search("sub:", every_term("foo"), audiences=EVERYTHING)
     page = await kv.select("sub:", audiences=EVERYTHING)
     assert [entry.key for entry in page.items] == ["sub:2"]
     assert page.failed.keys() == {"sub:1"}
@@ -433,8 +436,11 @@ async def test_C4_a_count_over_a_failed_read_raises_instead_of_lying(clock: Manu
 
 async def found_by(kv: KV, text: str, **options) -> set[str]:
     """By everybody and by the system: the records here are public, and what is not JSON has no words."""
-    found = {entry.key for entry in (await kv.search("skill:", text, audiences=EVERYTHING, **options)).items}
-    public = await kv.search("skill:", text, audiences=PUBLIC_ONLY, **options)
+    found = {
+        entry.key
+        for entry in (await kv.search("skill:", every_term(text), audiences=EVERYTHING, **options)).items
+    }
+    public = await kv.search("skill:", every_term(text), audiences=PUBLIC_ONLY, **options)
     assert {entry.key for entry in public.items} == found
     return found
 
@@ -455,7 +461,7 @@ async def test_every_term_must_match_and_the_last_one_may_be_a_beginning(kv: KV)
     assert await found_by(kv, "forms pdf reads") == {"skill:1"}
     assert await found_by(kv, "PDF   READER") == {"skill:1"}
     assert await found_by(kv, "pdf-reader") == {"skill:1"}
-    assert await found_by(kv, "d") == {"skill:2"}
+    assert await found_by(kv, "do") == {"skill:2"}
     assert await found_by(kv, "eader") == set()
 
 
@@ -542,23 +548,9 @@ async def test_whatever_a_person_types_is_text_and_never_syntax(kv: KV, text):
     assert await found_by(kv, text) == reference_hits(entries, text)
 
 
-def reference_places(entries, text: str, *, loosely: Loosening | None = None) -> dict[str, int]:
-    """The step that finds each entry, in the order of their weights."""
-    steps = plan_search(text, loosely=loosely)
-    places = {}
-    for rank, entry in enumerate(sorted(entries, key=by_weight)):
-        words = [one.split() for one in SKILLS.search_texts(entry.value)]
-        places[entry.key] = step_of(steps, words[0], set().union(*words), rank)
-    return {key: place for key, place in places.items() if place is not None}
-
-
-def by_weight(entry) -> tuple[bool, int, str]:
-    weight = SKILLS.weight_of(entry.value)
-    return weight is None, -(weight or 0), entry.key
-
-
 def reference_hits(entries, text: str) -> set[str]:
-    return set(reference_places(entries, text))
+    query = every_term(text)
+    return {one.key for one in entries if query.points(SKILLS.search_texts(one.value)) is not None}
 
 
 letters = st.text(st.characters(codec="utf-8"), max_size=8)
@@ -639,32 +631,29 @@ weighed = st.fixed_dictionaries(
         ]
     ),
     readers=st.sampled_from([EVERYTHING, PUBLIC_ONLY, frozenset({"ns:a", "public"})]),
-    loosely=st.one_of(
-        st.none(),
-        st.builds(
-            Loosening,
-            st.sampled_from([{}, {"pdf": 3, "test": 1, "tests": 1, "tool": 2}]),
-            st.frozensets(st.sampled_from(["pdf", "test", "tests", "tool", "slides", "decks", "o"])),
-            st.integers(1, 12),
-        ),
-    ),
+    known=st.sampled_from([Vocabulary(), Vocabulary({}, {"pdf": 3, "test": 1, "tool": 2}, 6)]),
     limit=st.integers(1, 12),
 )
-async def test_search_has_one_order_on_every_engine(kv: KV, records, text, readers, loosely, limit):
-    """Steps, then the greatest weight, then the key; and a limit takes the first of that order."""
+async def test_search_has_one_order_on_every_engine(kv: KV, records, text, readers, known, limit):
+    """Points, then the greatest weight, then the key; and a limit takes the first of that order."""
     await clear(kv)
     await write(kv, {f"skill:{n}": record(**one) for n, one in enumerate(records)} or {"skill:0": b"{}"})
-    entries = [one for one in await everything(kv, SKILLS) if is_readable(SKILLS, one, readers)]
-    places = reference_places(entries, text, loosely=loosely)
-    heaviest_first = sorted((one for one in entries if one.key in places), key=by_weight)
-    expected = sorted(heaviest_first, key=lambda entry: places[entry.key])
-    found = await kv.search("skill:", text, audiences=readers, loosely=loosely, limit=limit)
-    assert (list(found.items), found.truncated) == (expected[:limit], len(expected) > limit)
-    values = await kv.search_values("skill:", text, ("weight", "owner"), audiences=readers, limit=limit)
-    if loosely is None:
-        fields = SKILLS.fields
-        rows = [(fields["weight"].read(one.value), fields["owner"].read(one.value)) for one in found.items]
-        assert (list(values.rows), values.truncated) == (rows, found.truncated)
+    known_words = KnownWords(known)
+    query = finding_query(wanted_terms(text, known_words), known_words)
+    hits = []
+    for entry in await everything(kv, SKILLS):
+        points = query.points(SKILLS.search_texts(entry.value))
+        if points is not None and is_readable(SKILLS, entry, readers):
+            weight, owner = SKILLS.weight_of(entry.value), SKILLS.fields["owner"].read(entry.value)
+            hits.append((-points, weight is None, -(weight or 0), entry.key, (weight, owner)))
+    hits.sort(key=lambda hit: hit[:-1])
+    found = await kv.search("skill:", query, audiences=readers, fields=("weight", "owner"), limit=limit)
+    assert [(one.key, one.values) for one in found.items] == [hit[-2:] for hit in hits[:limit]]
+    assert found.truncated == (len(hits) > limit)
+    for one in found.items:
+        stored = await kv.get(one.key)
+        texts = SKILLS.search_texts(stored.value if stored else b"")
+        assert [set(text.split()) for text in one.texts] == [set(text.split()) for text in texts]
 
 
 async def test_A12_a_new_an_updated_and_a_deleted_record_are_found_or_not_at_once(kv: KV):
@@ -676,8 +665,7 @@ async def test_A12_a_new_an_updated_and_a_deleted_record_are_found_or_not_at_onc
     await kv.put("skill:1", b"not json any more")
     assert await found_by(kv, "after") == set()
     await kv.put("skill:1", record(name="again"))
-    (entry,) = (await kv.search("skill:", "again", audiences=EVERYTHING)).items
-    assert entry == await kv.get("skill:1")
+    assert await found_by(kv, "again") == {"skill:1"}
     await kv.delete("skill:1")
     assert await found_by(kv, "again") == set()
 
@@ -691,10 +679,12 @@ async def test_submissions_are_searched_apart_from_skills(kv: KV):
             "version:1": record(name="foo"),
         },
     )
-    assert [entry.key for entry in (await kv.search("sub:", "foo", audiences=EVERYTHING)).items] == ["sub:1"]
-    assert [entry.key for entry in (await kv.search("sub:", "my-repo", audiences=EVERYTHING)).items] == [
-        "sub:1"
-    ]
+    assert [
+        entry.key for entry in (await kv.search("sub:", every_term("foo"), audiences=EVERYTHING)).items
+    ] == ["sub:1"]
+    assert [
+        entry.key for entry in (await kv.search("sub:", every_term("my-repo"), audiences=EVERYTHING)).items
+    ] == ["sub:1"]
     assert await found_by(kv, "foo") == {"skill:1"}
 
 
@@ -719,7 +709,7 @@ async def test_a_search_can_be_narrowed_by_declared_fields(kv: KV):
         kv, "foo", where={"listed_at": Between(None, 6), "certification": Is("SCANNED")}
     ) == {"skill:2"}
     with pytest.raises(UnindexedQuery):
-        await kv.search("skill:", "foo", where={"nothing": Is("x")}, audiences=EVERYTHING)
+        await kv.search("skill:", every_term("foo"), where={"nothing": Is("x")}, audiences=EVERYTHING)
 
 
 async def test_facets_narrow_what_one_index_serves_page_by_page(kv: KV):
@@ -771,16 +761,16 @@ async def test_facets_narrow_what_one_index_serves_page_by_page(kv: KV):
 async def test_no_terms_find_nothing(kv: KV):
     await kv.put("skill:1", record(name="foo"))
     for text in ("", "  ", "!?", "\0"):
-        found = await kv.search("skill:", text, audiences=EVERYTHING)
+        found = await kv.search("skill:", every_term(text), audiences=EVERYTHING)
         assert (found.items, found.truncated) == ((), False)
 
 
 async def test_A6_a_search_that_leaves_something_out_says_so(kv: KV):
     await write(kv, {f"skill:{n:04}": record(name="foo") for n in range(SEARCH_LIMIT + 1)})
-    few = await kv.search("skill:", "foo", limit=3, audiences=EVERYTHING)
+    few = await kv.search("skill:", every_term("foo"), limit=3, audiences=EVERYTHING)
     assert (len(few.items), few.truncated) == (3, True)
-    many = await kv.search("skill:", "foo", limit=5_000, audiences=EVERYTHING)
+    many = await kv.search("skill:", every_term("foo"), limit=5_000, audiences=EVERYTHING)
     assert (len(many.items), many.truncated) == (SEARCH_LIMIT, True)
     await kv.delete("skill:0000")
-    exact = await kv.search("skill:", "foo", limit=5_000, audiences=EVERYTHING)
+    exact = await kv.search("skill:", every_term("foo"), limit=5_000, audiences=EVERYTHING)
     assert (len(exact.items), exact.truncated) == (SEARCH_LIMIT, False)

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from tests.support.examples import examples
 from tests.support.manual_clock import ManualClock
 from tests.support.patience import PATIENCE_S
-from vskill_core.errors import InvalidInput, PlatformError, StoreUnavailable
+from vskill_core.errors import InvalidInput, PlatformError, StoreUnavailable, UnindexedQuery
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.messages import Send
+from vskill_platform.domain.skills.search import TermQuery, WantedTerm, every_term
 from vskill_platform.ledger.broker.memory import MemoryBroker
 from vskill_platform.ledger.broker.sqlite import SqliteBroker
 from vskill_platform.ledger.database.sqlite import SqliteDatabase
@@ -51,7 +52,7 @@ async def test_a_range_beyond_every_integer_of_a_column_is_answered(kv, where, e
         audiences=EVERYTHING,
     )
     assert [entry.key for entry in page.items] == (expected[::-1] if descending else expected)
-    found = await kv.search("sub:", "x", where=where, audiences=EVERYTHING)
+    found = await kv.search("sub:", every_term("x"), where=where, audiences=EVERYTHING)
     assert found.items == ()
 
 
@@ -61,34 +62,39 @@ async def test_a_value_that_no_column_can_hold_is_had_by_nobody(kv):
         assert (
             await kv.select("sub:", where={"state": condition}, order_by="updated_at", audiences=EVERYTHING)
         ).items == ()
-        assert (await kv.search("sub:", "x", where={"state": condition}, audiences=EVERYTHING)).items == ()
+        assert (
+            await kv.search("sub:", every_term("x"), where={"state": condition}, audiences=EVERYTHING)
+        ).items == ()
 
 
 async def test_a_range_over_texts_holds_nothing(kv):
     await kv.put("sub:a", b'{"digest": "5", "skill_name": "x"}')
     assert (
-        await kv.search("sub:", "x", where={"digest": Between(least=1)}, audiences=EVERYTHING)
+        await kv.search("sub:", every_term("x"), where={"digest": Between(least=1)}, audiences=EVERYTHING)
     ).items == ()
 
 
-async def test_a_search_filters_by_fields_with_and_without_a_column(kv):
+async def test_a_search_filters_by_fields_that_have_a_column(kv):
     await kv.put("skill:o/r/a", b'{"name": "x", "owner": "o", "repo": "r", "listing": {"updated_at": 5}}')
     await kv.put("skill:o/s/a", b'{"name": "x", "owner": "o", "repo": "s", "listing": {"updated_at": 6}}')
     for where, expected in [
-        ({"owner": Is("o"), "repo": Is("r")}, ["skill:o/r/a"]),
-        ({"repo": In(("s", "t"))}, ["skill:o/s/a"]),
+        ({"owner": Is("o"), "listed_at": Is(5)}, ["skill:o/r/a"]),
+        ({"listed_at": In((6, 7))}, ["skill:o/s/a"]),
         ({"owner": In(("o", "p")), "listed_at": Between(6, 9)}, ["skill:o/s/a"]),
         ({"owner": Is(None)}, []),
     ]:
-        found = await kv.search("skill:", "x", where=where, audiences=EVERYTHING)
+        found = await kv.search("skill:", every_term("x"), where=where, audiences=EVERYTHING)
         assert [entry.key for entry in found.items] == expected
 
 
 async def test_the_first_searched_field_counts_most(kv):
     await kv.put("skill:1", b'{"name": "other", "description": "marrow and more"}')
     await kv.put("skill:2", b'{"name": "marrow", "description": "other and more"}')
-    found = await kv.search("skill:", "marrow", audiences=EVERYTHING)
+    query = TermQuery((WantedTerm("marrow", weight=1.0),))
+    found = await kv.search("skill:", query, audiences=EVERYTHING)
     assert [entry.key for entry in found.items] == ["skill:2", "skill:1"]
+    with pytest.raises(UnindexedQuery):
+        await kv.search("skill:", query, where={"repo": Is("r")}, audiences=EVERYTHING)
 
 
 async def test_a_cursor_of_another_order_is_bad_input(kv):

@@ -18,6 +18,7 @@ from tests.support.postgres import new_database, server
 from tools import declared_schema
 from vskill_core.errors import SchemaUnknown
 from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.skills.search import every_term
 from vskill_platform.ledger.database.migrations import FIRST, Migration, load_declared, load_migrations
 from vskill_platform.ledger.database.postgres import PostgresDatabase, derive_nothing
 from vskill_platform.ledger.database.postgres import migrate as migrate_postgres
@@ -37,14 +38,16 @@ MIGRATIONS = load_migrations("postgres")
 #: file applied would differ from those that will.
 RELEASED = {
     "sqlite/0020_first.sql": "8bc2b8528d9142d27352b864cf52f4a6e48c59b2133e00b49ebef199fc9994b3",
+    "sqlite/0021_search.sql": "32b3f7ce98ab4390c16a940311fb701be2a9f9af27fa1dd2903cde0b6484eca8",
     "postgres/0020_first.sql": "b45be87afb6eb5ca69703b7dfcdd7c936e9afc407713e41c9e5c694b2d815fd8",
+    "postgres/0021_search.sql": "3db4b03045039030c3715d73f789e2fbdf83471d5d7c23de61c470344eea3f17",
 }
 
 #: The newest migration, and SHA-256 of the generated script that goes with it. A declaration that changes the script needs
 #: a new migration, since the script is run only where one is; then both change here.
 DECLARED = {
-    "sqlite": ("0020_first.sql", "40b51d6a231bf2724abb44e26b46aad6337dc647ddae1a703943288e6da10ab5"),
-    "postgres": ("0020_first.sql", "7b4f059fe2aad0ca8892d3f676e3d413855020e0e649a53276a20b547a3fef8d"),
+    "sqlite": ("0021_search.sql", "16e8ea9adc310c8e23a736981b05a8436965e10b108d5a4c5898ad437f608d8e"),
+    "postgres": ("0021_search.sql", "c23b8f5bee84b4e59636465d224fc3e1795bf688bbd95cab9b08eb914f977d70"),
 }
 
 
@@ -133,7 +136,14 @@ async def check(kv: KV) -> None:
     )
     assert [entry.key[10:] for entry in page.items] == ["new", "s5", "s3", "s1", "s0"]
     assert (
-        len((await kv.search("skill:", "skill", where={"trust": Is("T3")}, audiences=EVERYTHING)).items) == 3
+        len(
+            (
+                await kv.search(
+                    "skill:", every_term("skill"), where={"trust": Is("T3")}, audiences=EVERYTHING
+                )
+            ).items
+        )
+        == 3
     )
     assert await kv.count_by("skill:", "certification", audiences=EVERYTHING) == {None: 9}
 
@@ -178,6 +188,48 @@ async def test_a_field_that_is_declared_later_is_there_in_an_older_database():
             # What is done is not done again.
             await migrate_postgres(connection, "here", derive_nothing, migrations)
         await check(kv)
+
+
+# Words that were cut in another way.
+
+#: As schema version 20 had them: words as written, and stems with a mark.
+_OLD_SEARCH = """
+DROP TABLE skill_search;
+CREATE VIRTUAL TABLE skill_search USING fts5 (name, canonical, description, audience, tokenize = 'ascii');
+INSERT INTO skill_search (rowid, name) SELECT id, 'slides ≈slid' FROM records WHERE collection = 'skill';
+PRAGMA user_version = 20;
+"""
+
+
+async def found_sliding(kv: KV) -> list[str]:
+    return [one.key for one in (await kv.search("skill:", every_term("sliding"), audiences=EVERYTHING)).items]
+
+
+@pytest.mark.anyio
+async def test_an_older_search_index_is_made_anew_once(path: Path, clock: ManualClock):
+    kv = SqliteKV(await SqliteDatabase.open(path, clock, derive=sqlite_fields.derive_again))
+    await kv.put("skill:o/r/slides", b'{"name": "slides"}')
+    await kv.close()
+    with sqlite3.connect(path) as connection:
+        connection.executescript(_OLD_SEARCH)
+    connection.close()
+    for _ in range(2):
+        kv = SqliteKV(await SqliteDatabase.open(path, clock, derive=sqlite_fields.derive_again))
+        assert await found_sliding(kv) == ["skill:o/r/slides"]
+        await kv.close()
+
+
+@pytest.mark.anyio
+async def test_an_older_search_index_of_a_server_is_made_anew():
+    location = await new_database(await asyncio.to_thread(server))
+    async with postgres_kv(location) as kv:
+        await kv.put("skill:o/r/slides", b'{"name": "slides"}')
+        async with kv._db.connection() as connection:
+            await connection.execute("UPDATE records SET terms = 'slides:1A'")
+            assert await found_sliding(kv) == []
+            await connection.execute("DELETE FROM schema_version WHERE version > 20")
+            await migrate_postgres(connection, "here", postgres_fields.derive_again)
+        assert await found_sliding(kv) == ["skill:o/r/slides"]
 
 
 #: Takes its locks in another order than a reader.

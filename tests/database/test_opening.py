@@ -10,6 +10,7 @@ from tests.database import children
 from tests.support.manual_clock import ManualClock
 from vskill_core.errors import NotFound, SchemaUnknown, StoreBusy, StoreCorrupt, StoreUnavailable
 from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.skills.search import every_term
 from vskill_platform.ledger.database.migrations import APPLICATION_ID, FIRST, Migration, load_migrations
 from vskill_platform.ledger.database.sqlite import SqliteDatabase
 from vskill_platform.ledger.kv.query import Is
@@ -218,9 +219,9 @@ async def test_a_migration_may_ask_for_fields_to_be_read_again(path, clock):
         "sub:", where={"state": Is("RECEIVED")}, order_by="updated_at", audiences=EVERYTHING
     )
     assert [entry.key for entry in page.items] == ["sub:a"]
-    assert [entry.key for entry in (await kv.search("sub:", "marrow", audiences=EVERYTHING)).items] == [
-        "sub:a"
-    ]
+    assert [
+        entry.key for entry in (await kv.search("sub:", every_term("marrow"), audiences=EVERYTHING)).items
+    ] == ["sub:a"]
     assert await kv.count_by("sub:", "state", audiences=EVERYTHING) == {"RECEIVED": 1}
     assert await kv.count_by("skill:", "certification", audiences=EVERYTHING) == {"kept": 1}
     await kv.close()

@@ -13,7 +13,7 @@ import pytest
 
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.messages import Send
-from vskill_platform.domain.skills.search import plan_search
+from vskill_platform.domain.skills.search import TermQuery, WantedTerm, every_term
 from vskill_platform.ledger.broker import sqlite as broker_sql
 from vskill_platform.ledger.broker.contract import OWNERS_AT_ONCE
 from vskill_platform.ledger.database.sqlite import Read, SqliteDatabase
@@ -22,9 +22,6 @@ from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.ledger.kv.query import Between, Condition, In, Is, Query
 from vskill_platform.ledger.kv.sqlite import SqliteKV
 from vskill_platform.ledger.kv.sqlite_query import (
-    Clause,
-    _heaviest,
-    _matching,
     key_ranges,
     read_ranges,
     search,
@@ -197,16 +194,16 @@ async def fill_skills(kv: SqliteKV, audience: str, numbers: range) -> None:
 async def test_what_may_not_be_read_is_not_read(kv, watched, audiences):
     """A page costs the same when the newest import is hidden, and a search skips it with its words."""
     query = Query.of(SKILLS, {}, "listed_at", True, None, 30, audiences)
-    steps = plan_search("foo")
+    asked = TermQuery((WantedTerm("foo", "foo", 1.0),))
     for number in range(61):
         await fill_skills(kv, f"ns:{number}", range(number * 50, number * 50 + 50))
     await fill_skills(kv, "public", range(4000, 5000))
     rows, cost = await watched.run(select, query, 0)
-    hits, search_cost = await watched.run(search, SKILLS, steps, audiences, [], 0, 31)
+    hits, search_cost = await watched.run(search, SKILLS, asked, audiences, [], ("weight",), 0, 31)
     assert (len(rows), len(hits)) == (31, 31)
     await fill_skills(kv, "ns:hidden", range(10_000, 16_000))
     again, among_hidden = await watched.run(select, query, 0)
-    hits_again, search_among = await watched.run(search, SKILLS, steps, audiences, [], 0, 31)
+    hits_again, search_among = await watched.run(search, SKILLS, asked, audiences, [], ("weight",), 0, 31)
     assert (again, hits_again) == (rows, hits)
     assert among_hidden <= cost * 1.1 + 1
     assert search_among <= search_cost * 1.5 + 2
@@ -250,7 +247,7 @@ async def test_counts_are_read_not_counted(kv, database, watched):
 async def test_a_search_reads_what_matches_and_no_more(kv, watched):
     await fill(kv, range(2000), skill_name="common words")
     await kv.put("sub:rare", b'{"skill_name": "rare words"}')
-    found, cost = await watched.run(search, SUBMISSIONS, plan_search("rare"), PUBLIC_ONLY, [], 0, 31)
+    found, cost = await watched.run(search, SUBMISSIONS, every_term("rare"), PUBLIC_ONLY, [], (), 0, 31)
     assert len(found) == 1
     assert cost <= 12
 
@@ -258,11 +255,8 @@ async def test_a_search_reads_what_matches_and_no_more(kv, watched):
 async def test_a_search_for_a_common_word_orders_its_matches_by_a_narrow_index(kv, watched):
     """The records themselves, which are many times as wide, are read only of what is shown."""
     await fill(kv, range(300), skill_name="common words")
-    tested = [Clause("collection = 'sub'")]
-    matching = _matching(SUBMISSIONS, '{skill_name repo_url} : ("common")', tested, 31)
-    for statement in (matching, _heaviest(SUBMISSIONS, tested, 9)):
-        plan = kv._db.point_read(f"EXPLAIN QUERY PLAN {statement.text}", list(statement.parameters))
-        assert any("USING COVERING INDEX sub_narrow" in row[3] for row in plan), plan
+    await watched.run(search, SUBMISSIONS, every_term("common"), PUBLIC_ONLY, [], (), 0, 31)
+    assert any("USING COVERING INDEX sub_narrow" in step for step in watched.plan), watched.plan
 
 
 @pytest.mark.parametrize(

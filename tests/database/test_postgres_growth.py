@@ -6,7 +6,7 @@ import pytest
 
 from tests.support import postgres
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
-from vskill_platform.domain.skills.search import Loosening, plan_search
+from vskill_platform.domain.skills.search import TermQuery, WantedTerm, every_term
 from vskill_platform.ledger.database.postgres import PostgresDatabase
 from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.ledger.kv.entries import Put
@@ -66,11 +66,14 @@ async def test_a_word_that_all_addresses_and_no_name_have_is_not_looked_for_in_e
     await fill(kv, 5_000)
     # What was written last waits outside of the index's order, until there is more of it than here.
     await kv._db.fetch("SELECT gin_clean_pending_list('sub_words')")
-    few = await kv._are_few(SUBMISSIONS, EVERYTHING)
-    found = search(SUBMISSIONS, plan_search("example"), PUBLIC_ONLY, (), 0, 20, few=few)
-    plan = await plan_of(kv, found.select("key"), found.arguments)
+    plan = await plan_of(kv, *search(SUBMISSIONS, every_term("example"), PUBLIC_ONLY, (), (), 0, 20))
     assert most_removed(plan) < 1_000, plan
-    assert len((await kv.search(SUBMISSIONS.prefix, "example", limit=20, audiences=EVERYTHING)).items) == 20
+    assert (
+        len(
+            (await kv.search(SUBMISSIONS.prefix, every_term("example"), limit=20, audiences=EVERYTHING)).items
+        )
+        == 20
+    )
 
 
 async def fill_skills(kv: PostgresKV, audience: str, numbers: range) -> None:
@@ -95,83 +98,36 @@ async def test_a_reader_of_few_records_does_not_wait_for_hidden_matches(kv, anal
     await fill_skills(kv, "ns:hidden", range(5_000))
     await fill_skills(kv, "ns:own", range(5_000, 5_300))
     # What was written last waits outside of the index's order, until there is more of it than here.
-    await kv._db.fetch(
-        "SELECT gin_clean_pending_list('skill_telling'), gin_clean_pending_list('skill_words')"
-    )
+    await kv._db.fetch("SELECT gin_clean_pending_list('skill_words')")
     if analysed:
         await kv._db.fetch("ANALYZE records")
-    own = search(SKILLS, plan_search("foo"), OWN, (), 0, 20, few=True)
-    plan = await plan_of(kv, own.select("key"), own.arguments)
+    plan = await plan_of(kv, *search(SKILLS, every_term("foo"), OWN, (), (), 0, 20))
     assert most_removed(plan) < 100, plan
     assert "rows=300.00" in plan
-    found = await kv.search(SKILLS.prefix, "foo", limit=20, audiences=OWN)
-    assert {SKILLS.audience_of(entry.value) for entry in found.items} == {"ns:own"}
+    found = await kv.search(SKILLS.prefix, every_term("foo"), limit=20, audiences=OWN)
+    assert [entry.key for entry in found.items] == [f"skill:o/r/{n:06d}" for n in range(5_000, 5_020)]
     assert found.truncated
 
 
-async def test_a_search_finds_the_same_by_either_plan(kv):
-    await fill_skills(kv, "ns:hidden", range(40))
-    await fill_skills(kv, "ns:own", range(40, 60))
-    await fill_skills(kv, "public", range(60, 70))
-    for word in ("foo", "fo", "55", "5", "o", "none"):
-        answers = []
-        for few in (True, False):
-            found = search(SKILLS, plan_search(word), OWN, (), 0, 20, few=few)
-            answers.append([tuple(row) for row in await kv._db.fetch(found.select("key"), *found.arguments)])
-        assert answers[0] == answers[1]
-
-
-@pytest.mark.parametrize("heaviest", [1, 15, 25, 100])
-async def test_a_loosened_search_finds_the_same_by_either_plan(kv, heaviest):
-    await fill_skills(kv, "ns:hidden", range(40))
-    await fill_skills(kv, "ns:own", range(40, 60))
-    await fill_skills(kv, "public", range(60, 70))
-    known = Loosening({"foo": 2, "55": 2}, frozenset({"foo"}), heaviest)
-    steps = plan_search("foo 55 none", loosely=known)
-    answers = []
-    for few in (True, False):
-        found = search(SKILLS, steps, OWN, (), 0, 20, few=few, loosely=True)
-        answers.append([row[0] for row in await kv._db.fetch(found.select("key"), *found.arguments)])
-    assert answers[0] == answers[1]
-    # By the rare word, then the first ones by weight and key, of those that may be read.
-    others = [number for number in range(40, 70)[:heaviest] if number != 55][:20]
-    assert answers[0] == [f"skill:o/r/{number:06d}" for number in (55, *others)]
-
-
-@pytest.mark.parametrize(
-    ("audiences", "few"), [(PUBLIC_ONLY, False), (EVERYTHING, False), (EVERYTHING, True)]
-)
-async def test_a_loosened_search_reads_few_records_however_common_its_words_are(kv, audiences, few):
+@pytest.mark.parametrize("audiences", [PUBLIC_ONLY, EVERYTHING])
+async def test_a_search_reads_what_holds_its_words(kv, audiences):
     await fill_skills(kv, "public", range(3_000))
     await fill(kv, 3_000)
     await kv._db.fetch("SELECT gin_clean_pending_list('skill_words')")
     await kv._db.fetch("ANALYZE records")
-    known = Loosening({"foo": 2, "1234": 2}, frozenset({"foo"}), 50)
-    steps = plan_search("foo 1234 none", loosely=known)
-    assert {step.heaviest for step in steps} == {0, 50}
-    found = search(SKILLS, steps, audiences, (), 0, 300, few=few, loosely=True)
-    plan = await plan_of(kv, found.select("key"), found.arguments)
-    assert most_removed(plan) <= 50, plan
-    assert "CTE heavy" in plan
+    terms = (WantedTerm("1234", weight=7.0), WantedTerm("none", weight=8.0))
+    plan = await plan_of(kv, *search(SKILLS, TermQuery(terms), audiences, (), ("weight",), 0, 300))
+    assert most_removed(plan) == 0, plan
     assert "Bitmap Index Scan on skill_words" in plan
-
-
-async def test_readers_of_many_records_look_at_each_match(kv):
-    await fill_skills(kv, "public", range(3))
-    await kv._db.fetch("UPDATE count_deltas SET n = 10001 WHERE field = 'audience'")
-    assert not await kv._are_few(SKILLS, PUBLIC_ONLY)
-    assert not await kv._are_few(SKILLS, EVERYTHING)
-    assert not await kv._are_few(SKILLS, frozenset(f"ns:{number}" for number in range(50)))
-    assert await kv._are_few(SKILLS, frozenset({"ns:own"}))
 
 
 async def test_a_search_among_many_records_is_planned_for_its_words(kv):
     """A statement that the connection keeps would soon have one plan for common and rare words."""
     await fill_skills(kv, "public", range(3))
     for _ in range(8):
-        assert len((await kv.search(SKILLS.prefix, "foo", audiences=EVERYTHING)).items) == 3
+        assert len((await kv.search(SKILLS.prefix, every_term("foo"), audiences=EVERYTHING)).items) == 3
     kept = await kv._db.fetch(
-        "SELECT statement FROM pg_prepared_statements WHERE statement LIKE $1", "%WITH step0%"
+        "SELECT statement FROM pg_prepared_statements WHERE statement LIKE $1", "%WITH matched%"
     )
     assert not kept
 
@@ -189,7 +145,7 @@ async def test_a_page_of_few_audiences_reads_one_record_of_each_and_its_own(kv, 
     assert 31 <= read <= 31 + len(audiences), plan
 
 
-async def test_whole_words_of_the_name_come_before_beginnings_and_both_before_other_fields(kv):
+async def test_words_of_the_name_come_before_those_of_other_fields(kv):
     texts = {"a": ("chart", ""), "b": ("charting", ""), "c": ("other", "a chart of everything")}
     await kv.commit(
         [
@@ -197,7 +153,8 @@ async def test_whole_words_of_the_name_come_before_beginnings_and_both_before_ot
             for key, (name, text) in texts.items()
         ]
     )
-    found = await kv.search(SKILLS.prefix, "chart", audiences=EVERYTHING)
+    query = TermQuery((WantedTerm("chart", "chart", 1.0),))
+    found = await kv.search(SKILLS.prefix, query, audiences=EVERYTHING)
     assert sorted(one.key[-1] for one in found.items[:2]) == ["a", "b"]
     assert found.items[2].key == "skill:o/r/c"
 

@@ -12,6 +12,7 @@ from tests.database import children
 from tests.support.patience import PATIENCE_S
 from vskill_core.errors import Conflict, StoreBusy, StoreFull, StoreUnavailable
 from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.skills.search import every_term
 from vskill_platform.ledger.broker.sqlite import SqliteBroker
 from vskill_platform.ledger.database import writer
 from vskill_platform.ledger.database.sqlite import SqliteDatabase
@@ -142,10 +143,10 @@ async def test_what_is_deleted_and_written_again_in_one_group_is_there_once(data
         await asyncio.sleep(0.01)
     await asyncio.gather(*tasks)
     assert await kv.count_by("sub:", "state", audiences=EVERYTHING) == {"PUBLISHED": 1}
-    assert [entry.key for entry in (await kv.search("sub:", "alpha", audiences=EVERYTHING)).items] == [
-        "sub:a"
-    ]
-    assert (await kv.search("sub:", "beta", audiences=EVERYTHING)).items == ()
+    assert [
+        entry.key for entry in (await kv.search("sub:", every_term("alpha"), audiences=EVERYTHING)).items
+    ] == ["sub:a"]
+    assert (await kv.search("sub:", every_term("beta"), audiences=EVERYTHING)).items == ()
     changes = (await kv.changes("sub:")).items
     assert [(one.key, one.deleted) for one in changes[1:]] == [
         ("sub:a", True),

@@ -28,7 +28,7 @@ from vskill_platform.settings import Settings
 from vskill_platform.store.review.reports import file_report
 from vskill_platform.store.skills.installs import count_installs
 from vskill_platform.store.skills.skills import get_skill
-from vskill_platform.store.skills.vocabulary import read_speller
+from vskill_platform.store.skills.vocabulary import read_known_words
 from vskill_platform.store.telling.webhooks import add_webhook
 
 pytestmark = pytest.mark.anyio
@@ -112,7 +112,7 @@ async def test_jobs_go_on_without_repeats_and_without_gaps(new_store, tmp_path, 
         await run_jobs(env, clock, rounds=6)
         assert [(one.name, one.last_error) for one in await job_health() if one.last_error] == []
         assert (await get_skill("upload~tests/skills/zebra")).trust.installs == 1
-        assert (await read_speller()).weigh("zebra")["zebra"] > 0
+        assert (await read_known_words()).count_holders("zebra", "") > 0
     after = told(inbox)
     assert after == before + Counter(
         {

@@ -41,6 +41,7 @@ from vskill_core.naming import canonical_name, clash_slug, slug_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC, PUBLIC_ONLY
 from vskill_platform.domain.skills import skill_changes
+from vskill_platform.domain.skills.search import every_term
 from vskill_platform.domain.skills.skill import (
     Certification,
     PublishedSkill,
@@ -281,9 +282,9 @@ async def test_A6_counts_are_counts(env: Env) -> None:
     assert (await count_submissions(audiences=EVERYTHING)).by_state[State.RECEIVED] == count
 
     await plant_skills(env, 1_050)
-    cut = await env.kv.search(keys.skill.prefix, "planted", limit=5_000, audiences=EVERYTHING)
+    cut = await env.kv.search(keys.skill.prefix, every_term("planted"), limit=5_000, audiences=EVERYTHING)
     assert (len(cut.items), cut.truncated) == (1_000, True)
-    assert not (await env.kv.search(keys.skill.prefix, "absent", audiences=EVERYTHING)).truncated
+    assert not (await env.kv.search(keys.skill.prefix, every_term("absent"), audiences=EVERYTHING)).truncated
 
     for number in range(MOST_VIOLATIONS + 3):
         broken = make_submission(f"s{number:05}", at=env.kv.now(), next_attempt_at=None)
@@ -381,7 +382,10 @@ async def test_A12_search_follows_the_record_write(env: Env) -> None:
 
     async def search(text: str) -> list[str]:
         return [
-            entry.key for entry in (await env.kv.search(keys.skill.prefix, text, audiences=EVERYTHING)).items
+            entry.key
+            for entry in (
+                await env.kv.search(keys.skill.prefix, every_term(text), audiences=EVERYTHING)
+            ).items
         ]
 
     await submit_upload(skill_files("quokka"), namespace="tests", slug="place")

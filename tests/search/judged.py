@@ -20,6 +20,7 @@ from vskill_platform.ledger.kv.contract import KV
 from vskill_platform.ledger.kv.entries import Put
 
 FOLDER = Path(__file__).parent
+QUERIES = FOLDER / "queries.txt"
 LATER = FOLDER / "later.txt"
 LATEST = FOLDER / "latest.txt"
 _DAY_MS = 24 * 3_600_000
@@ -52,17 +53,17 @@ def load_skills(path: Path = FOLDER / "catalogue.txt") -> tuple[PublishedSkill, 
     """The registry's skills, each as a publication would have written it."""
     names: set[str] = set()
     skills = []
-    for line in _lines(path):
+    for line in content_lines(path):
         canonical, installs, tier, days, description = (part.strip() for part in line.split("|"))
         slug = canonical.rpartition("/")[2]
         held = slug if slug not in names else f"{slug}-{canonical.partition('/')[0]}"
         names.add(held)
-        skills.append(_skill(canonical, int(installs), TrustTier(tier), int(days), description, held))
+        skills.append(make_skill(canonical, int(installs), TrustTier(tier), int(days), description, held))
     return tuple(skills)
 
 
-def load_queries(path: Path = FOLDER / "queries.txt") -> tuple[JudgedQuery, ...]:
-    pairs = (line.rsplit(" = ", 1) for line in _lines(path))
+def load_queries(path: Path = QUERIES) -> tuple[JudgedQuery, ...]:
+    pairs = (line.rsplit(" = ", 1) for line in content_lines(path))
     return tuple(JudgedQuery(text, tuple(expected.split(" | "))) for text, expected in pairs)
 
 
@@ -93,12 +94,13 @@ async def judge(queries: Iterable[JudgedQuery], search: Callable[[str], Awaitabl
     return Judgement(Shares(round(100 * first / asked, 1), round(100 * first_three / asked, 1)), missed)
 
 
-def _lines(path: Path) -> list[str]:
+def content_lines(path: Path) -> list[str]:
+    """Without comments and empty ones."""
     lines = path.read_text("utf-8").splitlines()
     return [line for line in lines if line.strip() and not line.startswith("#")]
 
 
-def _skill(
+def make_skill(
     canonical: str, installs: int, tier: TrustTier, days: int, description: str, held: str
 ) -> PublishedSkill:
     owner, repo, slug = canonical.split("/")

@@ -2,16 +2,16 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from vskill_platform.domain.audience import Audiences
-from vskill_platform.domain.skills.search import Loosening
-from vskill_platform.ledger.kv.contract import KV, PAGE, SEARCH_LIMIT
+from vskill_platform.domain.skills.search import TermQuery
+from vskill_platform.ledger.kv.contract import KV, PAGE
 from vskill_platform.ledger.kv.entries import (
     Change,
     Entry,
     EntryPage,
     Found,
-    FoundValues,
     Operation,
     Page,
     Settled,
@@ -87,32 +87,9 @@ class CountingKV(KV):
         self.calls["count_all"] += 1
         return await self._inner.count_all(prefix, audiences=audiences)
 
-    async def search(
-        self,
-        prefix: str,
-        text: str,
-        *,
-        audiences: Audiences,
-        where: Mapping[str, Condition] | None = None,
-        limit: int = 100,
-        loosely: Loosening | None = None,
-    ) -> Found:
+    async def search(self, prefix: str, query: TermQuery, **options: Any) -> Found:
         self.calls["search"] += 1
-        return await self._inner.search(
-            prefix, text, audiences=audiences, where=where, limit=limit, loosely=loosely
-        )
-
-    async def search_values(
-        self,
-        prefix: str,
-        text: str,
-        fields: Sequence[str],
-        *,
-        audiences: Audiences,
-        limit: int = SEARCH_LIMIT,
-    ) -> FoundValues:
-        self.calls["search_values"] += 1
-        return await self._inner.search_values(prefix, text, fields, audiences=audiences, limit=limit)
+        return await self._inner.search(prefix, query, **options)
 
     async def commit(self, operations: Sequence[Operation], *, urgent: bool = False) -> int:
         self.calls["commit"] += 1

@@ -2,7 +2,7 @@
 moment that the test chooses. What they wrap does the real work."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -13,24 +13,22 @@ from vskill_core.errors import PlatformError, StoreUnavailable
 from vskill_core.findings import StaticReport
 from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.messages import Send
-from vskill_platform.domain.skills.search import Loosening
+from vskill_platform.domain.skills.search import TermQuery
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.blobs.contract import Blobs
 from vskill_platform.ledger.broker.contract import Broker, DeadLetterPage, Delivery, Depth, Settlement
-from vskill_platform.ledger.kv.contract import KV, PAGE, SEARCH_LIMIT
+from vskill_platform.ledger.kv.contract import KV, PAGE
 from vskill_platform.ledger.kv.entries import (
     Change,
     Entry,
     EntryPage,
     Found,
-    FoundValues,
     Operation,
     Page,
     Put,
     Settled,
 )
-from vskill_platform.ledger.kv.query import Condition
 from vskill_platform.sources.contract import Fetched
 from vskill_platform.sources.router import UploadSource
 from vskill_platform.tiers.contract import Scanner
@@ -92,32 +90,9 @@ class HookedKV(KV):
         self._maybe_fail("count_by")
         return await self.inner.count_by(prefix, field, audiences=audiences)
 
-    async def search(
-        self,
-        prefix: str,
-        text: str,
-        *,
-        audiences: Audiences,
-        where: Mapping[str, Condition] | None = None,
-        limit: int = 100,
-        loosely: Loosening | None = None,
-    ) -> Found:
+    async def search(self, prefix: str, query: TermQuery, **options: Any) -> Found:
         self._maybe_fail("search")
-        return await self.inner.search(
-            prefix, text, audiences=audiences, where=where, limit=limit, loosely=loosely
-        )
-
-    async def search_values(
-        self,
-        prefix: str,
-        text: str,
-        fields: Sequence[str],
-        *,
-        audiences: Audiences,
-        limit: int = SEARCH_LIMIT,
-    ) -> FoundValues:
-        self._maybe_fail("search_values")
-        return await self.inner.search_values(prefix, text, fields, audiences=audiences, limit=limit)
+        return await self.inner.search(prefix, query, **options)
 
     async def changes(self, prefix: str, *, after: str | None = None, limit: int = PAGE) -> Page[Change]:
         return await self.inner.changes(prefix, after=after, limit=limit)

@@ -18,8 +18,9 @@ from vskill_platform.web.app import create_app
 pytestmark = pytest.mark.anyio
 
 MOST = 4
-#: The page of one skill also names related skills, of its owner and of its topic: a question each.
-MOST_OF_PAGE = {"/skills/acme/tools/skill-1": 5}
+#: The page of one skill also names related skills, of its owner and of its topic: a question each. A search reads the
+#: words of public skills, every ten seconds, then finds candidates and reads the best.
+MOST_OF_PAGE = {"/skills/acme/tools/skill-1": 5, "/skills?q=skill": 5, "/api/v1/skills/search?q=small": 5}
 #: Who may read, the skills shown, and collections, once the first visitor has made the process choose and count.
 MOST_OF_HOME = 3
 READS = (
@@ -54,10 +55,10 @@ async def test_lists_search_and_detail_take_at_most_four_round_trips(tmp_path, e
             for path in READS:
                 kv.calls.clear()
                 assert (await client.get(path)).status_code == 200
-                assert kv.total <= MOST, (path, dict(kv.calls))
+                assert kv.total <= MOST_OF_PAGE.get(path, MOST), (path, dict(kv.calls))
                 kv.calls.clear()
                 assert (await client.get(path)).status_code == 200
-                assert kv.total <= MOST, (path, dict(kv.calls))
+                assert kv.total <= MOST_OF_PAGE.get(path, MOST), (path, dict(kv.calls))
 
 
 @pytest.mark.parametrize("engine", ["memory", "sqlite"])

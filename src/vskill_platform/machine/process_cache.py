@@ -1,7 +1,7 @@
 """What a process keeps of what it has read, so that it need not read it again.
 
-Nothing here ages. Content by its digest never changes; the blocklist is kept with its version, and whoever uses it
-asks the store for the present one first.
+Content by its digest never changes; the blocklist is kept with its version, and its users ask the store for the present
+one first. Only the words of public skills may be some seconds old.
 """
 
 import asyncio
@@ -10,8 +10,8 @@ from typing import Generic, TypeVar
 from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.people.namespace import Directory
 from vskill_platform.domain.recall.block_index import Blocklist
+from vskill_platform.domain.skills.known_words import KnownWords
 from vskill_platform.domain.skills.revocation import RevokedList
-from vskill_platform.domain.skills.spelling import Speller
 
 V = TypeVar("V")
 
@@ -58,8 +58,8 @@ class KeptReads:
         self.blocklist: Blocklist | None = None
         #: Who may read what, with the version at which it was read.
         self.directory: tuple[int, Directory] | None = None
-        #: Words that a search may suggest, with the version of their record.
-        self.speller: tuple[int, Speller] | None = None
+        #: The words of public skills: when to look for others, the version of their record, and themselves.
+        self.known_words: tuple[int, int, KnownWords] | None = None
         #: SKILL.md by the digest of its content.
         self.texts: Kept[str] = Kept()
         #: What is revoked, for the readers of a set of audiences; one list is derived at a time.

@@ -107,10 +107,10 @@ JOB_SPECS = (
     ),
     JobSpec(
         "vocabulary",
-        "collects the words of public skills, by which a search suggests what was meant",
+        "counts the words of public skills, by which a search weighs words and suggests what was meant",
         WORDS_EVERY_MS,
         600_000,
-        "a search does not suggest words of new skills",
+        "a search takes words of new skills for rare ones, and does not suggest them",
     ),
     JobSpec(
         "answers",

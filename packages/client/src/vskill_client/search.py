@@ -15,7 +15,7 @@ from vskill_core.plural import counted
 def search(*, words: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Search published skills by words.
 
-    Names and descriptions are searched, for words in any form and for synonyms; the last word may be the beginning of
+    Names and descriptions are searched, for any of the words in any form; the last word may be the beginning of
     one. Blocked and withdrawn skills come last.
     """
     asked = SearchSkills(q=" ".join(words), limit=limit)

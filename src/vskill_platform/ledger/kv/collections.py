@@ -11,7 +11,7 @@ import msgspec
 
 from vskill_core.errors import UnindexedQuery
 from vskill_platform.domain.audience import PUBLIC
-from vskill_platform.domain.skills.search import field_terms
+from vskill_platform.domain.skills.terms import field_terms
 
 Value = str | int | None
 
@@ -138,7 +138,7 @@ class RecordKind(msgspec.Struct, frozen=True):
         record = parse(value)
         texts = (self.fields[name].of(record) for name in self.searched)
         return tuple(
-            " ".join(field_terms(found, is_name=place < _NAMES)) if isinstance(found, str) else ""
+            field_terms(found, is_name=place < _NAMES) if isinstance(found, str) else ""
             for place, found in enumerate(texts)
         )
 

@@ -9,13 +9,12 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from itertools import chain
 
 import msgspec
 
 from vskill_core.errors import PlatformError, StoreUnavailable, Unsupported
 from vskill_platform.domain.audience import Audiences
-from vskill_platform.domain.skills.search import Loosening, plan_search, step_of
+from vskill_platform.domain.skills.search import TermQuery
 from vskill_platform.ledger.broker.contract import DeadLetter
 from vskill_platform.ledger.kv.collections import RecordKind, Value, collection_of
 from vskill_platform.ledger.kv.entries import (
@@ -25,12 +24,12 @@ from vskill_platform.ledger.kv.entries import (
     Entry,
     EntryPage,
     Found,
-    FoundValues,
     JoinedPage,
     Operation,
     Overlap,
     Page,
     Put,
+    SearchCandidate,
     Settled,
     StoredRecord,
 )
@@ -211,63 +210,37 @@ class KV(ABC):
     async def search(
         self,
         prefix: str,
-        text: str,
+        query: TermQuery,
         *,
         audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
-        limit: int = 100,
-        loosely: Loosening | None = None,
+        fields: Sequence[str] = (),
+        limit: int = SEARCH_LIMIT,
     ) -> Found:
-        """Entries of these audiences whose searched fields hold every word of the text, the last one as a beginning, or
-        its stem or a synonym, light words aside; loosely, some words may be missing
-        (`domain.skills.search.plan_search`).
-
-        Those of an earlier step come first, in a step the greatest weight, then the key: the same on every engine.
-        """
+        """Entries of these audiences whose searched fields hold any term of the query, or every one, with these fields,
+        which have a column. The order is the same on every engine."""
         collection = collection_of(prefix)
         check_audiences(collection, audiences)
-        steps = plan_search(text, loosely=loosely)
         conditions = check_filters(collection, where or {})
-        if not steps:
-            return Found(())
         entries, failed = await self._read_all(collection)
         if failed:
             raise next(iter(failed.values()))
-
-        def by_weight(entry: Entry) -> tuple[bool, int, str]:
-            weight = collection.weight_of(entry.value)
-            return weight is None, -(weight or 0), entry.key
-
-        readable = sorted(
-            (entry for entry in entries if is_readable(collection, entry, audiences)), key=by_weight
-        )
-        hits: list[tuple[int, int, Entry]] = []
-        for rank, entry in enumerate(readable):
-            texts = [text.split() for text in collection.search_texts(entry.value)]
-            place = step_of(steps, texts[0], frozenset(chain.from_iterable(texts)), rank)
-            fields = collection.fields
-            if place is not None and all(
-                one.holds(fields[name].read(entry.value)) for name, one in conditions
+        declared = collection.fields
+        hits: list[tuple[int, bool, int, SearchCandidate]] = []
+        for entry in entries:
+            texts = collection.search_texts(entry.value)
+            points = query.points(texts) if is_readable(collection, entry, audiences) else None
+            if points is not None and all(
+                one.holds(declared[name].read(entry.value)) for name, one in conditions
             ):
-                hits.append((place, rank, entry))
-        hits.sort(key=lambda hit: hit[:2])
+                values = tuple(declared[name].read(entry.value) for name in fields)
+                weight = collection.weight_of(entry.value)
+                hits.append(
+                    (-points, weight is None, -(weight or 0), SearchCandidate(entry.key, texts, values))
+                )
+        hits.sort(key=lambda hit: (*hit[:3], hit[3].key))
         limit = min(limit, SEARCH_LIMIT)
-        return Found(tuple(entry for *_, entry in hits[:limit]), truncated=len(hits) > limit)
-
-    async def search_values(
-        self,
-        prefix: str,
-        text: str,
-        fields: Sequence[str],
-        *,
-        audiences: Audiences,
-        limit: int = SEARCH_LIMIT,
-    ) -> FoundValues:
-        """These fields, which have indexes or counts, of the entries that `search` finds."""
-        found = await self.search(prefix, text, audiences=audiences, limit=limit)
-        declared = [collection_of(prefix).fields[name] for name in fields]
-        rows = tuple(tuple(field.read(entry.value) for field in declared) for entry in found.items)
-        return FoundValues(rows, found.truncated)
+        return Found(tuple(hit for *_, hit in hits[:limit]), truncated=len(hits) > limit)
 
     async def overlap(
         self,

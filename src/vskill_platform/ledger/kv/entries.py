@@ -126,10 +126,21 @@ class JoinedPage(msgspec.Struct, frozen=True):
     failed: dict[str, PlatformError] = {}
 
 
-class Found(msgspec.Struct, frozen=True):
-    """What a search found: in the order of its steps, then the greatest weight first, then by key."""
+class SearchCandidate(msgspec.Struct, frozen=True):
+    """A record that a search found."""
 
-    items: tuple[Entry, ...]
+    key: str
+    #: The terms of its searched fields, as `domain.skills.terms.field_terms` writes them, in any order.
+    texts: tuple[str, ...]
+    #: Of the fields that were asked for.
+    values: tuple[Value, ...] = ()
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What a search found: those with the most points first (`domain.skills.search`), then the greatest weight, then by
+    key."""
+
+    items: tuple[SearchCandidate, ...]
     truncated: bool = False
 
 
@@ -139,13 +150,6 @@ class Overlap(msgspec.Struct, frozen=True):
     key: str
     #: How many, without those that too many records hold.
     shared: int
-
-
-class FoundValues(msgspec.Struct, frozen=True):
-    """Some declared fields of what a search found, in the same order."""
-
-    rows: tuple[tuple[Value, ...], ...]
-    truncated: bool = False
 
 
 class Change(msgspec.Struct, frozen=True):

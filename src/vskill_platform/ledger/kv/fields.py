@@ -20,7 +20,7 @@ from vskill_platform.ledger.kv.collections import (
 )
 
 #: How texts are cut into terms. Another number for another way, so that a record is cut anew when it is next written.
-_FORM = 2
+_FORM = 3
 
 #: The searched texts' hash, the collection's name, then one value per field column of any collection.
 Columns = tuple[Value, ...]

@@ -12,9 +12,9 @@ from typing import Any
 from vskill_core.errors import (
     CursorGone,
 )
-from vskill_platform.domain.audience import Audiences, Everything
+from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.messages import Send
-from vskill_platform.domain.skills.search import Loosening, plan_search
+from vskill_platform.domain.skills.search import TermQuery
 from vskill_platform.ledger.broker.contract import Broker
 from vskill_platform.ledger.broker.postgres import PostgresBroker
 from vskill_platform.ledger.database.postgres import PostgresDatabase
@@ -25,20 +25,18 @@ from vskill_platform.ledger.kv.entries import (
     Change,
     Entry,
     Found,
-    FoundValues,
     Operation,
     Overlap,
     Page,
+    SearchCandidate,
 )
-from vskill_platform.ledger.kv.fields import column, end_of
+from vskill_platform.ledger.kv.fields import end_of
 from vskill_platform.ledger.kv.overlaps import OverlapQuery, postgres_overlaps
 from vskill_platform.ledger.kv.postgres_commit import commit
-from vskill_platform.ledger.kv.postgres_fields import count, fold_counts, read_audiences
+from vskill_platform.ledger.kv.postgres_fields import count, fold_counts
 from vskill_platform.ledger.kv.postgres_query import (
     ENTRY,
-    FEW_AUDIENCES,
     Arguments,
-    Matches,
     key_ranges,
     search,
     select,
@@ -50,11 +48,6 @@ from vskill_platform.ledger.kv.sql import SqlKV
 CHANGES = "vskill_changes"
 _GET = f"SELECT {ENTRY} FROM records WHERE key = $1 AND (expires_at IS NULL OR expires_at > $2)"  # noqa: S608
 _GET_MANY = f"SELECT {ENTRY} FROM records WHERE key = ANY ($1) AND (expires_at IS NULL OR expires_at > $2)"  # noqa: S608
-#: Of a few audiences with up to this many records, a search takes what may be read from its index. Of more, that would
-#: cost more than to test each match.
-_FEW_RECORDS = 10_000
-#: How old the counts may be by which that is decided.
-_SIZES_MS = 60_000
 #: Above these bits, a change's number says which store gave it.
 _STORE_BITS = 40
 #: Below this transaction everything has ended, so nothing can appear there any more.
@@ -83,8 +76,6 @@ class PostgresKV(SqlKV[PostgresDatabase]):
     def __init__(self, database: PostgresDatabase, outbox: Broker | None = None) -> None:
         own = isinstance(outbox, PostgresBroker) and outbox.database is database
         super().__init__(database, outbox, sends_inside=own)
-        #: By collection: how many records each audience had, and when that was read.
-        self._sizes: dict[str, tuple[int, dict[str, int]]] = {}
 
     async def _commit(self, operations: Sequence[Operation], sends: Sequence[Send], *, urgent: bool) -> int:
         return await commit(self._db, operations, sends)
@@ -131,74 +122,28 @@ class PostgresKV(SqlKV[PostgresDatabase]):
     async def search(
         self,
         prefix: str,
-        text: str,
+        query: TermQuery,
         *,
         audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
-        limit: int = 100,
-        loosely: Loosening | None = None,
+        fields: Sequence[str] = (),
+        limit: int = SEARCH_LIMIT,
     ) -> Found:
         collection = collection_of(prefix)
         check_audiences(collection, audiences)
         conditions = check_filters(collection, where or {})
-        steps = plan_search(text, loosely=loosely)
-        if not steps or audiences == frozenset():
+        if not query.terms or audiences == frozenset():
             return Found(())
-        limit = min(limit, SEARCH_LIMIT)
-        few = await self._are_few(collection, audiences)
-        matches = search(
-            collection, steps, audiences, conditions, self.now(), limit, few=few, loosely=loosely is not None
-        )
-        hits = [Entry(*row) for row in await self._fetch_found(matches, ENTRY, few=few)]
-        if matches.rest:
-            fields = collection.fields
-            hits = [
-                one
-                for one in hits
-                if all(wanted.holds(fields[name].read(one.value)) for name, wanted in matches.rest)
-            ]
-        return Found(tuple(hits[:limit]), truncated=len(hits) > limit)
-
-    async def search_values(
-        self,
-        prefix: str,
-        text: str,
-        fields: Sequence[str],
-        *,
-        audiences: Audiences,
-        limit: int = SEARCH_LIMIT,
-    ) -> FoundValues:
-        collection = collection_of(prefix)
-        check_audiences(collection, audiences)
-        steps = plan_search(text)
-        if not steps or audiences == frozenset():
-            return FoundValues(())
-        few = await self._are_few(collection, audiences)
-        matches = search(collection, steps, audiences, (), self.now(), limit, few=few)
-        what = ", ".join(column(collection, name) for name in fields)
-        rows = [tuple(row) for row in await self._fetch_found(matches, what, few=few)]
-        return FoundValues(tuple(rows[:limit]), truncated=len(rows) > limit)
+        limit, last = min(limit, SEARCH_LIMIT), len(collection.searched) + 1
+        statement, arguments = search(collection, query, audiences, conditions, fields, self.now(), limit)
+        # A common word needs another plan than a rare one.
+        rows = await self._db.fetch_once(statement, *arguments)
+        hits = tuple(SearchCandidate(row[0], tuple(row[1:last]), tuple(row[last:])) for row in rows[:limit])
+        return Found(hits, truncated=len(rows) > limit)
 
     async def _overlap(self, query: OverlapQuery) -> tuple[Overlap, ...]:
         statement, arguments = postgres_overlaps(query, self.now())
         return tuple(Overlap(*row) for row in await self._db.fetch(statement, *arguments))
-
-    async def _fetch_found(self, matches: Matches, what: str, *, few: bool) -> Sequence[Any]:
-        # A common word needs another plan than a rare one, except where the audience bounds both.
-        fetch = self._db.fetch if few else self._db.fetch_once
-        return await fetch(matches.select(what), *matches.arguments)
-
-    async def _are_few(self, collection: RecordKind, audiences: Audiences) -> bool:
-        """Whether these audiences have few records, by counts of a while ago: only the plan depends on it. In a small
-        store everybody has few, and the server needs no statistics, which a new one lacks."""
-        now = self.now()
-        read_at, sizes = self._sizes.get(collection.name, (None, {}))
-        if read_at is None or now - read_at > _SIZES_MS:
-            sizes = await read_audiences(self._db, collection)
-            self._sizes[collection.name] = (now, sizes)
-        if isinstance(audiences, Everything) or len(audiences) > FEW_AUDIENCES:
-            return sum(sizes.values()) <= _FEW_RECORDS
-        return sum(sizes.get(audience, 0) for audience in audiences) <= _FEW_RECORDS
 
     # Following what changes.
 

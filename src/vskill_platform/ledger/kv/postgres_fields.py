@@ -123,12 +123,6 @@ async def _count_many(connection: Any, kind: str, fields: Sequence[str], audienc
     return _sum(fields, [*totals, *((field, value, known, -n) for field, value, known, n in others)])
 
 
-async def read_audiences(database: PostgresDatabase, collection: RecordKind) -> dict[str, int]:
-    """How many records each audience has."""
-    rows = await database.fetch(_TOTALS, collection.name, (AUDIENCE,))
-    return {value: n for _, value, known, n in rows if known}
-
-
 async def fold_counts(database: PostgresDatabase) -> None:
     """All of them: a busy queue adds more in a minute than one step holds, and every count reads what is left."""
     while await database.fetchval(_FOLD, FOLD_STEP) >= FOLD_STEP:

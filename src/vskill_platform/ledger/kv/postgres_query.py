@@ -3,22 +3,18 @@ stand in the text."""
 
 from collections.abc import Iterable, Sequence
 
-import msgspec
-
 from vskill_core.errors import InvalidInput
 from vskill_platform.domain.audience import Audiences, Everything
-from vskill_platform.domain.skills.search import Lexeme, SearchStep
+from vskill_platform.domain.skills.search import TermQuery, WantedTerm
 from vskill_platform.ledger.kv.collections import AUDIENCE, RecordKind, Value, collection_holding
-from vskill_platform.ledger.kv.fields import DERIVED_COLUMNS, column, derive, end_of, kept_fields
+from vskill_platform.ledger.kv.fields import DERIVED_COLUMNS, column, derive, end_of
 from vskill_platform.ledger.kv.query import FIRST_PAGE, Between, Condition, In, Is, Query
 
 ENTRY = "key, convert_to(value, 'UTF8'), version"
 _LEAST = -(2**63)
 _MOST = 2**63 - 1
-#: Of the searched fields' words, in their order; those of the first are looked for by themselves.
+#: Of the searched fields' words, in their order.
 _LABELS = "ABCD"
-#: Searched words as the indexes have them: those of the first field by themselves, and all of them.
-_TELLING, _ALL = "ts_filter(terms, '{a}')", "terms"
 #: Readers of more audiences than this are asked for in other words, which cost less the more there are.
 FEW_AUDIENCES = 10
 #: Up to this many runs along an index are merged as they are read; of more, the heads are compared first.
@@ -315,128 +311,57 @@ def _storable(collection: RecordKind, name: str, value: Value) -> bool:
 # Searched terms.
 
 
-class Matches(msgspec.Struct, frozen=True):
-    """The statement of a search up to what it selects: `found` has the keys in order."""
-
-    text: str
-    arguments: list[object]
-    #: Conditions that must be looked at in the value.
-    rest: list[tuple[str, Condition]]
-
-    def select(self, what: str) -> str:
-        return (
-            f"{self.text} SELECT {what} FROM found JOIN records USING (key) "  # noqa: S608 - declared names only
-            "ORDER BY found.place, found.weight DESC NULLS LAST, found.key"
-        )
-
-
 def search(
     collection: RecordKind,
-    steps: Sequence[SearchStep],
+    query: TermQuery,
     audiences: Audiences,
-    conditions: Iterable[tuple[str, Condition]],
+    where: Iterable[tuple[str, Condition]],
+    fields: Sequence[str],
     now: int,
     limit: int,
-    *,
-    few: bool,
-    loosely: bool = False,
-) -> Matches:
-    """The keys of what matches, in the steps' order, one more than the limit.
+) -> tuple[str, list[object]]:
+    """The statement that gives the first candidates, one more than the limit: key, terms of each searched field, and
+    these fields.
 
-    Each step gives its heaviest ones; once there are enough, the wider steps are not looked at. Of a common word the
-    server walks along the weights until it has enough, of a rare one it sorts the matches: the statistics tell which.
-    Each match is tested for its audience. Where the audiences have `few` records, the index gives those of them that
-    match: a common word would have very many matches that may not be read. Loosely, every step has a rare word or is
-    about the heaviest records alone: the index gives the matches of the former, and the latter are read once.
-    """
+    The index of words knows the audiences. The matches are planned without the limit, with which the planner would hope
+    to meet as many early in the order, where all may be hidden."""
     arguments = Arguments()
-    kept = kept_fields(collection)
-    readable = [_alive(arguments, now)]
-    filters: list[str] = []
-    rest: list[tuple[str, Condition]] = []
-    for name, condition in conditions:
-        if name in kept:
-            filters.append(_filter(collection, name, condition, arguments))
-        else:
-            rest.append((name, condition))
+    words = f"(CASE WHEN collection = '{collection.name}' THEN terms END)"
+    sign = " & " if query.every else " | "
+    found = arguments.add(sign.join(f"({_match(term)})" for term in query.terms))
+    tested = [f"{words} @@ {found}::tsquery", _alive(arguments, now)]
     if not isinstance(audiences, Everything):
-        readable.append(_readable(column(collection, AUDIENCE), audiences, arguments, few=few))
-    # What the index of weights is made for; the words say it too, in a way that only theirs understands.
-    weighed = f"collection = '{collection.name}'"
-    most = limit + 1
+        readers = arguments.add(sorted(audiences))
+        tested.append(f"ARRAY[{column(collection, AUDIENCE)}] && {readers}::text[]")
+    tested += [_filter(collection, name, condition, arguments) for name, condition in where]
+    points = "0" if query.every else _points(query, arguments)
     weight = column(collection, collection.weighed)
-    order = "ORDER BY weight DESC NULLS LAST, key"
-    parts: list[str] = []
-    tests: list[str] = []
-    for place, step in enumerate(steps):
-        query = f"{arguments.add(_query(step))}::tsquery"
-        # As an inner question: the planner would overestimate many rare words, and not use their index.
-        match = f"{_words(collection, step)} @@ {f'(SELECT {query})' if loosely else query}"
-        if step.heaviest:
-            tests.append(f"{match} AS fits{place}")
-            found = f"SELECT key, weight FROM heavy WHERE fits{place}"  # noqa: S608 - our own names
-        else:
-            tested = [match, *([] if few or loosely else [weighed]), *readable, *filters]
-            found = f"SELECT key, {weight} AS weight FROM records WHERE {' AND '.join(tested)}"  # noqa: S608
-            if few or loosely:
-                # Planned without the limit, with which the planner would hope to meet as many early in the order, where
-                # all may be hidden.
-                parts.append(f"all{place} AS MATERIALIZED ({found})")
-                found = f"SELECT * FROM all{place} WHERE true"  # noqa: S608 - our own names
-        if not rest:
-            before = [f" AND (SELECT count(*) FROM step{one}) < {most}" for one in range(place)]  # noqa: S608
-            found += f"{''.join(before)} {order} LIMIT {most}"
-        parts.append(f"step{place} AS MATERIALIZED ({found})")
-    if tests:
-        # The index of words knows the audiences, and without them the one of weights is shorter.
-        by_audience = few and not isinstance(audiences, Everything)
-        first = " AND ".join([f"{_words(collection)} IS NOT NULL" if by_audience else weighed, *readable])
-        heavy = (
-            f"SELECT * FROM records WHERE {first} ORDER BY {weight} DESC NULLS LAST, key "  # noqa: S608
-            f"LIMIT {max(step.heaviest for step in steps)}"
-        )
-        narrowed = f" WHERE {' AND '.join(filters)}" if filters else ""
-        tested_once = (
-            f"SELECT key, {weight} AS weight, {', '.join(tests)} FROM ({heavy}) AS records{narrowed}"  # noqa: S608
-        )
-        parts.insert(0, f"heavy AS MATERIALIZED ({tested_once})")
-    every = " UNION ALL ".join(
-        f"SELECT key, weight, {place} AS place FROM step{place}"  # noqa: S608 - our own names
-        for place in range(len(steps))
+    labels = _LABELS[: len(collection.searched)].lower()
+    texts = [f"array_to_string(tsvector_to_array(ts_filter(terms, '{{{one}}}')), ' ')" for one in labels]
+    what = ", ".join(["key", *texts, *(column(collection, name) for name in fields)])
+    order = "points DESC, weight DESC NULLS LAST, key"
+    return (
+        f"WITH matched AS MATERIALIZED (SELECT key, {weight} AS weight, {points} AS points FROM records "  # noqa: S608
+        f"WHERE {' AND '.join(tested)}), "
+        f"found AS MATERIALIZED (SELECT * FROM matched ORDER BY {order} LIMIT {arguments.add(limit + 1)}) "
+        f"SELECT {what} FROM found JOIN records USING (key) ORDER BY {order}"
+    ), arguments.values
+
+
+def _points(query: TermQuery, arguments: Arguments) -> str:
+    """The points of each term that a record holds, and of any in the first field."""
+    tests = [(_match(term), term.points) for term in query.terms]
+    tests.append((" | ".join(_match(term, "A") for term in query.terms), query.name_points))
+    return " + ".join(
+        f"CASE WHEN terms @@ {arguments.add(match)}::tsquery THEN {arguments.add(points)}::int ELSE 0 END"
+        for match, points in tests
     )
-    parts.append(
-        f"found AS MATERIALIZED (SELECT key, min(weight) AS weight, min(place) AS place FROM ({every}) AS every "  # noqa: S608
-        f"GROUP BY key ORDER BY min(place), min(weight) DESC NULLS LAST, key{'' if rest else f' LIMIT {most}'})"
-    )
-    return Matches(f"WITH {', '.join(parts)}", arguments.values, rest)
 
 
-def _words(collection: RecordKind, step: SearchStep | None = None) -> str:
-    """The searched words, as the indexes have them."""
-    terms = _TELLING if step is not None and step.in_name else _ALL
-    return f"(CASE WHEN collection = '{collection.name}' THEN {terms} END)"
-
-
-def _readable(field: str, audiences: frozenset[str], arguments: Arguments, *, few: bool) -> str:
-    """That a match is of one of the audiences. With many of them the planner would read all of their records from an
-    index and then look for the words in those; an expression has no such index."""
-    readers = f"{arguments.add(sorted(audiences))}::text[]"
-    if few:
-        # As the indexes of words have it.
-        return f"ARRAY[{field}] && {readers}"
-    tested = field if len(audiences) <= FEW_AUDIENCES else f"({field} || '')"
-    return f"{tested} = ANY ({readers})"
-
-
-def _query(step: SearchStep) -> str:
+def _match(term: WantedTerm, label: str = "") -> str:
     """Each term quoted. Terms are letters, digits and marks, so a quote cannot end early."""
-    ways = (" & ".join(f"({' | '.join(_quote(one) for one in part)})" for part in way) for way in step.ways)
-    return " | ".join(f"({way})" for way in ways)
-
-
-def _quote(term: Lexeme) -> str:
-    """A beginning with the whole word beside it: the planner knows how common a word is, but not a beginning."""
-    return f"'{term.text}' | '{term.text}':*" if term.is_prefix else f"'{term.text}'"
+    whole = f"'{term.text}'" + (f":{label}" if label else "")
+    return whole + (f" | '{term.beginning}':*{label}" if term.beginning else "")
 
 
 def _filter(collection: RecordKind, name: str, condition: Condition, arguments: Arguments) -> str:

@@ -4,7 +4,7 @@
 """
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +13,8 @@ from vskill_core.errors import InvalidInput, UnindexedQuery
 from vskill_platform.domain.audience import Audiences, Everything, may_read
 from vskill_platform.ledger.kv.checks import check_texts
 from vskill_platform.ledger.kv.collections import AUDIENCE, Field, RecordKind, Value
-from vskill_platform.ledger.kv.entries import Entry, EntryPage
+from vskill_platform.ledger.kv.entries import Entry, EntryPage, Settled
+from vskill_platform.ledger.kv.fields import kept_fields
 
 #: What to do about a cursor that cannot be used.
 FIRST_PAGE = "leave it out to start from the first page"
@@ -132,15 +133,24 @@ def check_audiences(collection: RecordKind, audiences: Audiences) -> None:
         raise InvalidInput("An audience cannot hold a NUL.", field="audiences", fix="leave it out")
 
 
+def in_order(
+    settled: Settled, keys: Iterable[str], collection: RecordKind, audiences: Audiences
+) -> tuple[Entry, ...]:
+    """The entries of these keys that were read and that these audiences may read: a record may have changed since it
+    was found."""
+    entries = (settled.found.get(key) for key in keys)
+    return tuple(one for one in entries if one is not None and is_readable(collection, one, audiences))
+
+
 def check_filters(
     collection: RecordKind, where: Mapping[str, Condition]
 ) -> tuple[tuple[str, Condition], ...]:
-    """Only declared fields can be asked for, and only values that every engine can compare."""
+    """Only fields that have a column can be asked for, and only values that every engine can compare."""
     if AUDIENCE in where:
         raise UnindexedQuery(f"{collection.prefix}*: the audience is no condition; give `audiences`")
-    unknown = sorted(set(where) - set(collection.fields))
+    unknown = sorted(set(where) - set(kept_fields(collection)))
     if unknown:
-        raise UnindexedQuery(f"{collection.prefix}* has no declared field {unknown[0]!r}")
+        raise UnindexedQuery(f"{collection.prefix}* has no column for {unknown[0]!r}")
     for name, condition in where.items():
         values: tuple[Value, ...] = condition.values if isinstance(condition, In) else ()
         if isinstance(condition, Is):

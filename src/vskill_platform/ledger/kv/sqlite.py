@@ -9,14 +9,14 @@ import sqlite3
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from itertools import islice, starmap
+from itertools import starmap
 
 import msgspec
 
 from vskill_core.errors import CursorGone, PlatformError
 from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.messages import Send
-from vskill_platform.domain.skills.search import Loosening, plan_search
+from vskill_platform.domain.skills.search import TermQuery
 from vskill_platform.ledger.broker.contract import Broker
 from vskill_platform.ledger.broker.sqlite import SqliteBroker
 from vskill_platform.ledger.database.sqlite import SqliteDatabase, reader
@@ -28,13 +28,13 @@ from vskill_platform.ledger.kv.entries import (
     Change,
     Entry,
     Found,
-    FoundValues,
     JoinedPage,
     Operation,
     Overlap,
     Page,
+    SearchCandidate,
 )
-from vskill_platform.ledger.kv.fields import column, end_of
+from vskill_platform.ledger.kv.fields import end_of
 from vskill_platform.ledger.kv.overlaps import OverlapQuery, sqlite_overlaps
 from vskill_platform.ledger.kv.query import Condition, Query, check_audiences, check_filters
 from vskill_platform.ledger.kv.sql import SqlKV
@@ -52,14 +52,11 @@ from vskill_platform.ledger.kv.sqlite_query import (
     Joined,
     Row,
     count,
-    holds,
     join_ranges,
     key_ranges,
-    read_found,
     read_ranges,
     search,
     select,
-    split_filters,
 )
 from vskill_platform.ledger.kv.sqlite_snapshot import open_sqlite_snapshot
 
@@ -176,56 +173,29 @@ class SqliteKV(SqlKV[SqliteDatabase]):
     async def search(
         self,
         prefix: str,
-        text: str,
+        query: TermQuery,
         *,
         audiences: Audiences,
         where: Mapping[str, Condition] | None = None,
-        limit: int = 100,
-        loosely: Loosening | None = None,
+        fields: Sequence[str] = (),
+        limit: int = SEARCH_LIMIT,
     ) -> Found:
         collection = collection_of(prefix)
         check_audiences(collection, audiences)
-        filters, rest = split_filters(collection, check_filters(collection, where or {}))
-        steps = plan_search(text, loosely=loosely)
-        if not steps or audiences == frozenset():
+        conditions = check_filters(collection, where or {})
+        if not query.terms or audiences == frozenset():
             return Found(())
         limit, now = min(limit, SEARCH_LIMIT), self.now()
 
-        def find(connection: sqlite3.Connection) -> tuple[Entry, ...]:
-            # One view of the file for all steps and for what they find.
-            connection.execute("BEGIN")
-            read = reader(connection)
-            numbers = search(read, collection, steps, audiences, filters, now, None if rest else limit + 1)
-            entries = starmap(Entry, read_found(read, ENTRY, numbers))
-            return tuple(islice((one for one in entries if holds(collection, one.value, rest)), limit + 1))
-
-        hits = await self._db.read(find)
-        return Found(hits[:limit], truncated=len(hits) > limit)
-
-    async def search_values(
-        self,
-        prefix: str,
-        text: str,
-        fields: Sequence[str],
-        *,
-        audiences: Audiences,
-        limit: int = SEARCH_LIMIT,
-    ) -> FoundValues:
-        collection = collection_of(prefix)
-        check_audiences(collection, audiences)
-        steps = plan_search(text)
-        if not steps or audiences == frozenset():
-            return FoundValues(())
-        now = self.now()
-
         def find(connection: sqlite3.Connection) -> list[Row]:
+            # One view of the file for what matches and for its records.
             connection.execute("BEGIN")
             read = reader(connection)
-            numbers = search(read, collection, steps, audiences, (), now, limit + 1)
-            return read_found(read, ", ".join(column(collection, name) for name in fields), numbers)
+            return search(read, collection, query, audiences, conditions, fields, now, limit + 1)
 
-        rows = await self._db.read(find)
-        return FoundValues(tuple(rows[:limit]), truncated=len(rows) > limit)
+        rows, last = await self._db.read(find), len(collection.searched) + 1
+        hits = tuple(SearchCandidate(row[0], row[1:last], row[last:]) for row in rows[:limit])
+        return Found(hits, truncated=len(rows) > limit)
 
     async def _overlap(self, query: OverlapQuery) -> tuple[Overlap, ...]:
         statement, parameters = sqlite_overlaps(query, self.now())

@@ -12,11 +12,11 @@ import msgspec
 
 from vskill_core.errors import InvalidInput
 from vskill_platform.domain.audience import Audiences, Everything
-from vskill_platform.domain.skills.search import Lexeme, SearchStep
+from vskill_platform.domain.skills.search import TermQuery, WantedTerm
 from vskill_platform.ledger.database.sqlite import Read
 from vskill_platform.ledger.kv.collections import AUDIENCE, RecordKind, Value
 from vskill_platform.ledger.kv.contract import Counts, sum_counts
-from vskill_platform.ledger.kv.fields import column, end_of, kept_fields
+from vskill_platform.ledger.kv.fields import column, end_of
 from vskill_platform.ledger.kv.query import FIRST_PAGE, Between, Condition, In, Is, Query
 from vskill_platform.ledger.kv.sqlite_fields import audience_term, search_table
 
@@ -384,21 +384,6 @@ def _sum_counts(fields: Sequence[str], rows: Iterable[Row]) -> Counts:
 # Searched terms.
 
 
-def split_filters(
-    collection: RecordKind, conditions: Iterable[tuple[str, Condition]]
-) -> tuple[list[Clause], dict[str, Condition]]:
-    """Conditions on fields that have a column, as SQL; and the others, to be looked at in the value."""
-    kept = kept_fields(collection)
-    clauses: list[Clause] = []
-    rest: dict[str, Condition] = {}
-    for name, condition in conditions:
-        if name in kept:
-            clauses.append(_filter(collection, name, condition))
-        else:
-            rest[name] = condition
-    return clauses, rest
-
-
 def _filter(collection: RecordKind, name: str, condition: Condition) -> Clause:
     field = column(collection, name)
     match condition:
@@ -422,90 +407,69 @@ def narrow_index(collection: RecordKind) -> str:
 def search(
     read: Read,
     collection: RecordKind,
-    steps: Sequence[SearchStep],
+    query: TermQuery,
     audiences: Audiences,
-    filters: Sequence[Clause],
+    where: Iterable[tuple[str, Condition]],
+    fields: Sequence[str],
     now: int,
-    most: int | None,
-) -> list[int]:
-    """The numbers of the records in the steps' order, up to a limit (`most`).
+    most: int,
+) -> list[Row]:
+    """The first candidates, up to a limit (`most`): key, terms of each searched field, and these fields.
 
-    Each step gives its first ones; once there are enough, the wider steps are not looked at. The audience is a term of
-    the index like any other, so what a reader may not read is skipped with its words and never looked at; each entry's
-    own column is tested beside it.
-    """
-    if NEVER in filters:
-        return []
-    readable = ""
+    The audience is a term of the index like any other, so what a reader may not read is skipped with its words and
+    never looked at; each entry's own column is tested beside it."""
     conditions = [Clause(f"collection = '{collection.name}'"), Clause(_ALIVE, (now,))]
+    conditions += [_filter(collection, name, condition) for name, condition in where]
+    readable = ""
     if not isinstance(audiences, Everything):
         named = sorted(audiences)
         readable = f" AND {AUDIENCE} : ({' OR '.join(map(audience_term, named))})"
         wanted = Clause("IN (SELECT value FROM json_each(?))", (msgspec.json.encode(named).decode(),))
         conditions.append(Clause(f"{column(collection, AUDIENCE)} {wanted.text}", wanted.parameters))
-    every = f"{{{' '.join(collection.searched)}}}"
-    found: dict[int, None] = {}
-    heavy: dict[int, str] = {}
-    for step in steps:
-        fields = collection.searched[0] if step.in_name else every
-        match = f"({fields} : ({_match(step)})){readable}"
-        tested = [*conditions, *filters]
-        if step.heaviest:
-            # Read once: it goes over all records of the collection.
-            if step.heaviest not in heavy:
-                chosen = _heaviest(collection, conditions, step.heaviest)
-                numbers = [number for (number,) in read(chosen.text, list(chosen.parameters))]
-                heavy[step.heaviest] = msgspec.json.encode(numbers).decode()
-            tested.append(Clause("records.id IN (SELECT value FROM json_each(?))", (heavy[step.heaviest],)))
-        statement = _matching(collection, match, tested, -1 if most is None else most)
-        found |= dict.fromkeys(number for (number,) in read(statement.text, list(statement.parameters)))
-        if most is not None and len(found) >= most:
-            break
-    return list(found)[:most]
-
-
-def _heaviest(collection: RecordKind, conditions: Sequence[Clause], count: int) -> Clause:
-    """The numbers of so many records that meet the conditions, the heaviest first."""
-    return Clause(
-        f"SELECT id FROM records INDEXED BY {narrow_index(collection)} "  # noqa: S608 - declared names only
+    if NEVER in conditions:
+        return []
+    matches = list(_matches(collection, query, readable))
+    points = " UNION ALL ".join(one.text for one in matches)
+    statement = (
+        f"SELECT records.id FROM (SELECT id, sum(points) AS points FROM ({points}) GROUP BY id) AS matched "  # noqa: S608
+        f"CROSS JOIN records INDEXED BY {narrow_index(collection)} ON records.id = matched.id "
         f"WHERE {' AND '.join(one.text for one in conditions)} "
-        f"ORDER BY {column(collection, collection.weighed)} DESC, key LIMIT ?",
-        (*(value for one in conditions for value in one.parameters), count),
+        f"ORDER BY matched.points DESC, {column(collection, collection.weighed)} DESC, key LIMIT ?"
     )
+    parameters = [value for one in (*matches, *conditions) for value in one.parameters]
+    numbers = [number for (number,) in read(statement, [*parameters, most])]
+    return _read_candidates(read, collection, fields, numbers)
 
 
-def _matching(collection: RecordKind, match: str, tested: Sequence[Clause], most: int) -> Clause:
-    """The numbers of the heaviest matches."""
+def _matches(collection: RecordKind, query: TermQuery, readable: str) -> Iterator[Clause]:
+    """The numbers of what holds each term with its points, and of what has any of them in the first field."""
     table = search_table(collection)
-    conditions = [Clause(f"{table} MATCH ?", (match,)), *tested]
-    return Clause(
-        f"SELECT records.id FROM {table} CROSS JOIN records INDEXED BY {narrow_index(collection)} "  # noqa: S608 - declared names only
-        f"ON records.id = {table}.rowid WHERE {' AND '.join(one.text for one in conditions)} "
-        f"ORDER BY {column(collection, collection.weighed)} DESC, key LIMIT ?",
-        (*(value for one in conditions for value in one.parameters), most),
-    )
+    every = f"{{{' '.join(collection.searched)}}}"
+    asked = f"SELECT rowid AS id, ? AS points FROM {table} WHERE {table} MATCH ?"  # noqa: S608 - declared names only
+    terms = [f"({_match(term)})" for term in query.terms]
+    if query.every:
+        yield Clause(asked, (0, f"({every} : ({' AND '.join(terms)})){readable}"))
+        return
+    for term, match in zip(query.terms, terms, strict=True):
+        yield Clause(asked, (term.points, f"({every} : {match}){readable}"))
+    yield Clause(asked, (query.name_points, f"({collection.searched[0]} : ({' OR '.join(terms)})){readable}"))
 
 
-def _match(step: SearchStep) -> str:
+def _match(term: WantedTerm) -> str:
     """Each term quoted. Terms are letters, digits and marks, so a quote cannot end early."""
-    ways = (
-        " AND ".join(f"({' OR '.join(_quote(one) for one in part)})" for part in way) for way in step.ways
-    )
-    return " OR ".join(f"({way})" for way in ways)
+    return f'"{term.text}"' + (f' OR "{term.beginning}" *' if term.beginning else "")
 
 
-def _quote(term: Lexeme) -> str:
-    return f'"{term.text}"{" *" if term.is_prefix else ""}'
-
-
-def read_found(read: Read, what: str, numbers: Sequence[int]) -> list[Row]:
+def _read_candidates(
+    read: Read, collection: RecordKind, fields: Sequence[str], numbers: Sequence[int]
+) -> list[Row]:
     """The records of these numbers, in their order."""
+    table = search_table(collection)
+    texts = [f"{table}.{name}" for name in collection.searched]
+    what = ", ".join(["records.key", *texts, *(column(collection, name) for name in fields)])
     return read(
         f"SELECT {what} FROM (SELECT key AS place, value AS number FROM json_each(?)) AS found "  # noqa: S608 - declared names only
-        "CROSS JOIN records ON records.id = found.number ORDER BY found.place",
+        f"CROSS JOIN {table} ON {table}.rowid = found.number CROSS JOIN records ON records.id = found.number "
+        "ORDER BY found.place",
         [msgspec.json.encode(numbers).decode()],
     )
-
-
-def holds(collection: RecordKind, value: bytes, conditions: Mapping[str, Condition]) -> bool:
-    return all(one.holds(collection.fields[name].read(value)) for name, one in conditions.items())

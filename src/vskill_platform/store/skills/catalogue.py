@@ -5,13 +5,10 @@ records, one round trip each, whatever their number. Every one of them says for 
 the skills of those only.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
-import structlog
 
-from vskill_core.errors import StoreTimeout
 from vskill_core.naming import hyphenate
 from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.skills.catalogue import (
@@ -23,32 +20,30 @@ from vskill_platform.domain.skills.catalogue import (
     SkillPage,
     Sort,
     count_rows,
-    counted_values,
     facets_of,
+    prefer_established,
 )
+from vskill_platform.domain.skills.known_words import KnownWords
 from vskill_platform.domain.skills.names import holder_for
-from vskill_platform.domain.skills.ranking import rank
-from vskill_platform.domain.skills.search import Loosening, telling_words, wanted_words
+from vskill_platform.domain.skills.ranking import score
+from vskill_platform.domain.skills.search import finding_query, holds_any, replace_words, wanted_terms
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.ledger.kv.collections import SKILLS
-from vskill_platform.ledger.kv.entries import Entry, Found
-from vskill_platform.ledger.kv.query import Condition, Is
+from vskill_platform.ledger.kv.entries import Entry, SearchCandidate
+from vskill_platform.ledger.kv.query import Condition, Is, in_order
 from vskill_platform.records import Skips
 from vskill_platform.store.skills.names import read_name
 from vskill_platform.store.skills.skills import read_skills
-from vskill_platform.store.skills.vocabulary import read_speller
+from vskill_platform.store.skills.vocabulary import read_known_words
 from vskill_platform.worker_context import require_env
 
-#: What a search takes from the engine to be ranked.
-MOST_CANDIDATES = 300
-#: Fewer hits than this are few: other words are tried too.
-FEW = 3
-#: As many words as say little one by one.
-PAIR = 2
-#: How long other words are tried; what is found by then is the answer.
-FURTHER_S = 2.0
+#: What a search takes from the engine to be ranked, and to be counted.
+MOST_CANDIDATES, MOST_COUNTED = 300, 1_000
+#: As many of the best are read, so that of several with one name its holder is found.
+MOST_READ = 50
+#: What ranking and counting the candidates of a search needs to know of each.
+_NEEDED = ("weight", *COUNTED_BY)
 
-_log = structlog.get_logger(__name__)
 _ORDERS = {Sort.UPDATED: "listed_at", Sort.NEWEST: "first_at", Sort.INSTALLS: "installs"}
 
 
@@ -78,83 +73,64 @@ async def list_skills(
 
 
 async def search_skills(
-    text: str,
-    filters: Filter | None = None,
-    limit: int = 30,
-    *,
-    audiences: Audiences,
-    further_s: float = FURTHER_S,
+    text: str, filters: Filter | None = None, limit: int = 30, *, audiences: Audiences
 ) -> SkillHits:
-    """What fits the words. Where little does, what fits the words that were probably meant, or most of the words,
-    stands behind it: a suggestion adds and never takes away. Where the store has no time for suggestions, the answer is
-    what fits the words, and says that there may be more."""
+    """What fits the words best, or the words that were probably meant, where nothing has those of the text."""
     env = require_env("kv")
-    skips = Skips("search_skills")
     where = _conditions(filters)
-    most = max(limit, MOST_CANDIDATES)
-    found = await _search(text, where, audiences, most)
-    items = _decode_all(found.items, skips)
-    if found.truncated and not where:
+    found = await _find(text, where, audiences, max(limit, MOST_CANDIDATES))
+    wanted = [one.key for one in found.ranked[: max(limit, MOST_READ)]]
+    settled = await env.kv.get_many(wanted)
+    skips = Skips("search_skills")
+    skips.failed(settled.failed)
+    items = _decode_all(in_order(settled, wanted, SKILLS, audiences), skips)
+    if len(found.ranked) > len(wanted) and not where:
         items = await _with_holder(text, items, audiences)
-    ranked, meant, is_cut = rank(items, text), "", False
-    if len(found.items) < FEW:
-        speller = await read_speller()
-        meant = speller.correct(text)
-        known = speller.loosen(meant or text)
-        more: list[Entry] = []
-        try:
-            async with asyncio.timeout(further_s):
-                async for entries in _search_further(text, meant, known, found, where, audiences):
-                    more += entries
-        except (StoreTimeout, TimeoutError):
-            is_cut = True
-            _log.warning("search cut short", words=len(known.weights), found=len(found.items) + len(more))
-        further = rank(_decode_all(tuple(more), skips), meant or text, known.weights)
-        ranked, meant = (*ranked, *further), meant if further else ""
     skips.report(env)
-    is_truncated = found.truncated or is_cut or len(ranked) > limit
-    return SkillHits(ranked[:limit], is_truncated, skips.count, meant)
+    is_truncated = found.truncated or len(found.ranked) > limit
+    return SkillHits(prefer_established(items)[:limit], is_truncated, skips.count, found.meant)
+
+
+class _Ranked(msgspec.Struct, frozen=True):
+    """The candidates of a search, best first."""
+
+    ranked: list[SearchCandidate]
+    truncated: bool
+    #: the text that was probably meant, where these are its candidates
+    meant: str = ""
+
+
+async def _find(
+    text: str, where: Mapping[str, Condition], audiences: Audiences, most: int = MOST_COUNTED
+) -> _Ranked:
+    known = await read_known_words()
+    found = await _search(text, known, where, audiences, most)
+    meant = known.correct(text)
+    if not meant or any(holds_any(meant, one.texts) for one in found.ranked):
+        return found
+    corrected = replace_words(text, meant)
+    again = await _search(corrected, known, where, audiences, most)
+    return msgspec.structs.replace(again, meant=corrected) if again.ranked else found
 
 
 async def _search(
-    text: str,
-    where: Mapping[str, Condition],
-    audiences: Audiences,
-    most: int = MOST_CANDIDATES,
-    *,
-    loosely: Loosening | None = None,
-) -> Found:
-    return await require_env("kv").kv.search(
-        SKILLS.prefix, text, audiences=audiences, where=where, limit=most, loosely=loosely
+    text: str, known: KnownWords, where: Mapping[str, Condition], audiences: Audiences, most: int
+) -> _Ranked:
+    terms = wanted_terms(text, known)
+    found = await require_env("kv").kv.search(
+        SKILLS.prefix,
+        finding_query(terms, known),
+        audiences=audiences,
+        where=where,
+        fields=_NEEDED,
+        limit=most,
     )
 
+    def place(one: SearchCandidate) -> tuple[bool, float, int, str]:
+        weight, category, *_ = one.values
+        return category is None, -score(one.texts, terms), -int(weight or 0), one.key
 
-async def _search_further(
-    text: str,
-    meant: str,
-    known: Loosening,
-    found: Found,
-    where: Mapping[str, Condition],
-    audiences: Audiences,
-) -> AsyncIterator[list[Entry]]:
-    """What fits a corrected text, then most of the words by their weight, without what was found already."""
-    seen = {entry.key for entry in found.items}
-    count = len(found.items)
-    if meant:
-        entries = (await _search(meant, where, audiences)).items
-        count += len(entries)
-        yield _without(entries, seen)
-    # One of two words alone says little: that is looked for only where there is nothing else.
-    is_long = len(telling_words(wanted_words(meant or text))) > PAIR
-    if not count or (is_long and count < FEW):
-        yield _without((await _search(meant or text, where, audiences, loosely=known)).items, seen)
-
-
-def _without(entries: Iterable[Entry], seen: set[str]) -> list[Entry]:
-    """Those that were not seen, which are seen now."""
-    new = [entry for entry in entries if entry.key not in seen]
-    seen.update(entry.key for entry in new)
-    return new
+    return _Ranked(sorted(found.items, key=place), found.truncated)
 
 
 async def _with_holder(
@@ -177,11 +153,9 @@ async def count_facets(*, audiences: Audiences) -> Facets:
 
 async def count_found(text: str, filters: Filter | None = None, *, audiences: Audiences) -> Facets:
     """The counts of what a search finds, up to the most that an engine gives; then it says so."""
-    found = await require_env("kv").kv.search_values(SKILLS.prefix, text, COUNTED_BY, audiences=audiences)
-    if len(found.rows) >= FEW:
-        return count_rows(found.rows, filters or Filter(), truncated=found.truncated)
-    hits = await search_skills(text, limit=MOST_CANDIDATES, audiences=audiences)
-    return count_rows(map(counted_values, hits.items), filters or Filter(), truncated=hits.truncated)
+    found = await _find(text, {}, audiences)
+    rows = (one.values[1:] for one in found.ranked)
+    return count_rows(rows, filters or Filter(), truncated=found.truncated)
 
 
 def _conditions(filters: Filter | None) -> dict[str, Condition]:

@@ -1,14 +1,12 @@
-"""The words of public skills, by which a search suggests what was meant. A job writes them; a search reads them where
-it finds little, and a process keeps them until they change."""
-
-from collections import Counter
+"""The words of public skills, by which a search weighs words and suggests what was meant. A job writes them; every
+search uses them, and a process keeps them for some seconds."""
 
 import msgspec
 
 from vskill_core.errors import CursorGone
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY
-from vskill_platform.domain.skills.spelling import Speller, Vocabulary, count_words, vocabulary_of
+from vskill_platform.domain.skills.known_words import KnownWords, Vocabulary, WordCounts
 from vskill_platform.records import decode
 from vskill_platform.submission_store import iter_published_skills
 from vskill_platform.worker_context import require_env
@@ -17,8 +15,10 @@ EVERY_MS = 60_000
 #: Making it reads every skill, so it rests the longer the more there are: a minute for 3,000, half an hour for 100,000.
 REST_MS_EACH = 18
 LONGEST_REST_MS = 1_800_000
-#: More different words than this are cut to the frequent ones on the way, so that the job needs little memory.
-_MOST_COUNTED = 200_000
+#: How long a process uses what it has read.
+KEPT_MS = 10_000
+#: What the vocabulary holds. Another number for something else, so that it is made anew at once.
+_FORM = 2
 
 
 class VocabularyProgress(msgspec.Struct, frozen=True):
@@ -28,19 +28,21 @@ class VocabularyProgress(msgspec.Struct, frozen=True):
     cursor: str | None = None
     #: Not made anew before then.
     rests_until: int = 0
+    #: What it was made as.
+    form: int = 0
 
 
 async def follow_words(progress: VocabularyProgress) -> VocabularyProgress:
     """Make the vocabulary anew where a skill has changed, unless it was made a moment ago."""
     kv = require_env("kv").kv
     # A longer rest was noted before the clock was put back.
-    if 0 < progress.rests_until - kv.now() <= LONGEST_REST_MS:
+    if progress.form == _FORM and 0 < progress.rests_until - kv.now() <= LONGEST_REST_MS:
         return progress
     cursor = await kv.change_cursor()
-    if progress.cursor is not None and not await _has_changed(progress.cursor):
+    if progress.form == _FORM and progress.cursor is not None and not await _has_changed(progress.cursor):
         return msgspec.structs.replace(progress, cursor=cursor)
     counted = await write_vocabulary()
-    return VocabularyProgress(cursor, kv.now() + min(counted * REST_MS_EACH, LONGEST_REST_MS))
+    return VocabularyProgress(cursor, kv.now() + min(counted * REST_MS_EACH, LONGEST_REST_MS), _FORM)
 
 
 async def _has_changed(since: str) -> bool:
@@ -53,28 +55,28 @@ async def _has_changed(since: str) -> bool:
 async def write_vocabulary() -> int:
     """Count the words of every public skill that can be installed, and write them where they differ; the number of
     skills."""
-    counts: Counter[str] = Counter()
-    skills = 0
+    env = require_env("kv")
+    counts = WordCounts()
     async for skill in iter_published_skills(audiences=PUBLIC_ONLY):
-        skills += 1
-        count_words(counts, (skill.canonical, skill.name, skill.description))
-        if len(counts) > _MOST_COUNTED:
-            counts = Counter(dict(counts.most_common(_MOST_COUNTED // 2)))
-    kv = require_env("kv").kv
-    value = msgspec.json.encode(vocabulary_of(counts))
-    known = await kv.get(keys.CONTROL_VOCABULARY)
+        counts.add((skill.canonical, skill.name, skill.description))
+    value = msgspec.json.encode(counts.vocabulary())
+    known = await env.kv.get(keys.CONTROL_VOCABULARY)
     if known is None or known.value != value:
-        await kv.put(keys.CONTROL_VOCABULARY, value)
-    return skills
+        await env.kv.put(keys.CONTROL_VOCABULARY, value)
+        env.kept.known_words = None
+    return counts.skills
 
 
-async def read_speller() -> Speller:
+async def read_known_words() -> KnownWords:
     """What the last vocabulary knows; nothing before the first."""
     env = require_env("kv")
-    entry = await env.kv.get(keys.CONTROL_VOCABULARY)
-    version = 0 if entry is None else entry.version
-    known = env.kept.speller
-    if known is None or known[0] != version:
-        words = Vocabulary() if entry is None else decode(entry, Vocabulary)
-        known = env.kept.speller = (version, Speller(words))
-    return known[1]
+    now, kept = env.kv.now(), env.kept.known_words
+    if kept is None or not 0 <= kept[0] - now <= KEPT_MS:
+        entry = await env.kv.get(keys.CONTROL_VOCABULARY)
+        version = 0 if entry is None else entry.version
+        if kept is not None and kept[1] == version:
+            known = kept[2]
+        else:
+            known = KnownWords(Vocabulary() if entry is None else decode(entry, Vocabulary))
+        kept = env.kept.known_words = (now + KEPT_MS, version, known)
+    return kept[2]

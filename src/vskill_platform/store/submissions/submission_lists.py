@@ -11,10 +11,11 @@ import msgspec
 
 from vskill_core.errors import InvalidInput
 from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.skills.search import every_term
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.kv.collections import SUBMISSIONS
-from vskill_platform.ledger.kv.query import Condition, In, Is
+from vskill_platform.ledger.kv.query import Condition, In, Is, in_order
 from vskill_platform.records import Skips, decode_readable, iter_selected
 from vskill_platform.worker_context import require_env
 
@@ -92,8 +93,13 @@ async def _search(
             "A search has only one page.", field="after", fix="leave it out, or refine the search"
         )
     found = await require_env("kv").kv.search(
-        SUBMISSIONS.prefix, text, audiences=audiences, where=where, limit=limit
+        SUBMISSIONS.prefix, every_term(text), audiences=audiences, where=where, limit=limit
     )
-    records = decode_readable(found.items, Submission, "find_submissions")
-    skipped = len(found.items) - len(records)
-    return FoundSubmissions(tuple(records), truncated=found.truncated, skipped=skipped)
+    keys = [one.key for one in found.items]
+    settled = await require_env("kv").kv.get_many(keys)
+    entries = in_order(settled, keys, SUBMISSIONS, audiences)
+    skips = Skips("find_submissions")
+    skips.failed(settled.failed)
+    records = skips.decode_all(entries, Submission)
+    skips.report(require_env("log"))
+    return FoundSubmissions(tuple(records), truncated=found.truncated, skipped=skips.count)

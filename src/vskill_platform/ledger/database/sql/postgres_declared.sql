@@ -26,12 +26,6 @@ CREATE INDEX IF NOT EXISTS sub_words ON records USING gin ((CASE WHEN collection
     WHERE (CASE WHEN collection = 'sub' THEN terms END) IS NOT NULL;
 CREATE STATISTICS IF NOT EXISTS sub_words_common ON (CASE WHEN collection = 'sub' THEN terms END)
     FROM records;
-CREATE INDEX IF NOT EXISTS sub_telling ON records USING gin ((CASE WHEN collection = 'sub' THEN ts_filter(terms, '{a}') END), (ARRAY[sub_audience]))
-    WHERE (CASE WHEN collection = 'sub' THEN ts_filter(terms, '{a}') END) IS NOT NULL;
-CREATE STATISTICS IF NOT EXISTS sub_telling_common ON (CASE WHEN collection = 'sub' THEN ts_filter(terms, '{a}') END)
-    FROM records;
-CREATE INDEX IF NOT EXISTS sub_weighed
-    ON records (sub_created_at DESC NULLS LAST, key) WHERE collection = 'sub';
 
 ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_owner text COLLATE "C";
 ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_certification text COLLATE "C";
@@ -71,12 +65,6 @@ CREATE INDEX IF NOT EXISTS skill_words ON records USING gin ((CASE WHEN collecti
     WHERE (CASE WHEN collection = 'skill' THEN terms END) IS NOT NULL;
 CREATE STATISTICS IF NOT EXISTS skill_words_common ON (CASE WHEN collection = 'skill' THEN terms END)
     FROM records;
-CREATE INDEX IF NOT EXISTS skill_telling ON records USING gin ((CASE WHEN collection = 'skill' THEN ts_filter(terms, '{a}') END), (ARRAY[skill_audience]))
-    WHERE (CASE WHEN collection = 'skill' THEN ts_filter(terms, '{a}') END) IS NOT NULL;
-CREATE STATISTICS IF NOT EXISTS skill_telling_common ON (CASE WHEN collection = 'skill' THEN ts_filter(terms, '{a}') END)
-    FROM records;
-CREATE INDEX IF NOT EXISTS skill_weighed
-    ON records (skill_weight DESC NULLS LAST, key) WHERE collection = 'skill';
 
 ALTER TABLE records ADD COLUMN IF NOT EXISTS task_state text COLLATE "C";
 ALTER TABLE records ADD COLUMN IF NOT EXISTS task_kind text COLLATE "C";

@@ -88,7 +88,8 @@ BEGIN
         VALUES ('sub', 'audience', ifnull(NEW.sub_audience, x''), ifnull(NEW.sub_audience, x''), 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
 END;
-CREATE VIRTUAL TABLE IF NOT EXISTS sub_search USING fts5 (skill_name, repo_url, audience, tokenize = 'ascii');
+CREATE VIRTUAL TABLE IF NOT EXISTS sub_search
+    USING fts5 (skill_name, repo_url, audience, detail = column, tokenize = 'ascii');
 CREATE INDEX IF NOT EXISTS sub_narrow ON records (id, sub_created_at, sub_audience, expires_at, key, collection)
     WHERE collection = 'sub';
 
@@ -324,7 +325,8 @@ BEGIN
         VALUES ('skill', 'audience', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_audience, x''), 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
 END;
-CREATE VIRTUAL TABLE IF NOT EXISTS skill_search USING fts5 (name, canonical, description, audience, tokenize = 'ascii');
+CREATE VIRTUAL TABLE IF NOT EXISTS skill_search
+    USING fts5 (name, canonical, description, audience, detail = column, tokenize = 'ascii');
 CREATE INDEX IF NOT EXISTS skill_narrow ON records (id, skill_weight, skill_audience, expires_at, key, collection)
     WHERE collection = 'skill';
 
