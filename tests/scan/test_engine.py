@@ -13,7 +13,8 @@ from tests.support.compiled_rules import bundled_engine
 from tests.support.scanners import InlineScanner
 from vskill_core.content import SkillFile, digest_of_files
 from vskill_core.findings import ScanStatus, Severity, StaticReport, Verdict
-from vskill_scan.engine import EXCERPT, MOST_FINDINGS, Engine
+from vskill_scan.engine import MOST_FINDINGS, Engine
+from vskill_scan.hits import EXCERPT
 from vskill_scan.limits import Limits
 from vskill_scan.reading.manifest import read_manifest
 from vskill_scan.rules.ruleset import Ruleset, read_rules

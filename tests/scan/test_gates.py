@@ -11,8 +11,9 @@ from tests.support.compiled_rules import bundled_engine
 from vskill_core.content import SkillFile
 from vskill_scan.code import parsing
 from vskill_scan.code.worth_parsing import Signs, Telling
-from vskill_scan.engine import Engine, fits
+from vskill_scan.engine import Engine
 from vskill_scan.examples import cases, skill_of
+from vskill_scan.hits import fits
 from vskill_scan.model import COMMON_FACTS, INDEXED_FROM, Fact, Layer
 from vskill_scan.reading.outline import code_spans, fence_mark
 from vskill_scan.reading.segments import segment_file

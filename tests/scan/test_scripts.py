@@ -104,7 +104,12 @@ def test_an_attack_is_found_on_its_line_and_the_honest_twin_is_not(engine, path,
 
 def commands_of(source, language="batch"):
     run = []
-    LineCode(Program(0, {}), source, lambda text, *_, **__: run.append(text) or NOTHING, language).run()
+
+    def note(text, *_, **__):
+        run.append(text)
+        return NOTHING
+
+    LineCode(Program(0, {}), source, note, language).run()
     return run[: len(run) // 2]
 
 
@@ -114,14 +119,18 @@ def test_a_line_of_a_batch_file_is_written_as_a_shell_would():
 
 
 def test_what_is_started_is_read_as_a_command():
-    assert commands_of(b'exec.Command("sh", "-c", "ls a")\n', "go") == ["ls a"]
-    assert commands_of(b"# system('ls')\nsystem('ls b')\n", "ruby") == ["ls b"]
+    assert commands_of(b'exec.Command("sh", "-c", "ls ~/a")\n', "go") == ["ls ~/a"]
+    assert commands_of(b"# system('ls')\nsystem('ls ~/b')\n", "ruby") == ["ls ~/b"]
+
+
+def test_a_script_without_words_of_both_sides_of_an_attack_is_not_read():
+    assert commands_of(b"system('ls')\n", "ruby") == []
 
 
 @pytest.mark.parametrize("source", [b"a\n" * (MOST_LINES + 1), b"a" * (LONGEST_LINE + 1)])
 def test_more_lines_or_a_longer_one_than_are_read_are_not_called_clean(source):
     program = Program(0, {})
-    LineCode(program, source, lambda *_: NOTHING, "ruby").run()
+    LineCode(program, b"system('ls ~')\n" + source, lambda *_, **__: NOTHING, "ruby").run()
     assert program.partial
 
 

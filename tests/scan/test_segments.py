@@ -4,7 +4,7 @@ import pytest
 
 from vskill_scan.code import parsing
 from vskill_scan.code.worth_parsing import Signs
-from vskill_scan.engine import polarity_at
+from vskill_scan.hits import polarity_at
 from vskill_scan.model import Layer, Polarity, TextRole
 from vskill_scan.reading.segments import segment_file
 from vskill_scan.reading.visible_text import normalise_text

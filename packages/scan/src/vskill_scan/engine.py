@@ -16,14 +16,14 @@ from vskill_core.findings import Coverage, Finding, ScanStatus, StaticReport
 from vskill_core.form import FormNote
 from vskill_scan.code import parsing
 from vskill_scan.code.worth_parsing import Signs
+from vskill_scan.hits import fits, is_excusable, make_finding, polarity_at
 from vskill_scan.limits import DEFAULT_LIMITS, SEARCHED_BYTES, Budget, Exceeded, Limits
-from vskill_scan.model import SPEAKING, Fact, Hit, Layer, Piece, Polarity, TextRole, Unit
-from vskill_scan.polarity import last_sentence, tells
+from vskill_scan.model import Fact, Hit, Layer, Unit
 from vskill_scan.reading import facts
 from vskill_scan.reading.decode import TooMuchEncoded, decoded_layers
 from vskill_scan.reading.files import Reading, ReadText
 from vskill_scan.reading.segments import hidden_layer, segment_file
-from vskill_scan.reading.visible_text import normalise_text, written_column
+from vskill_scan.reading.visible_text import normalise_text
 from vskill_scan.results.capabilities import capabilities_of, unread_capabilities
 from vskill_scan.rules import structure
 from vskill_scan.rules.checksums import CHECKS
@@ -33,14 +33,11 @@ from vskill_scan.rules.matcher import Matcher, rest_of
 from vskill_scan.rules.ruleset import Branch, Gate, Leaf, Ruleset, TextRule
 from vskill_scan.rules.structure import CheckManifest
 
-EXCERPT = 200
 #: Of one rule in one file; more would bury everything else.
 MOST_FINDINGS = 20
 
 #: Unread files that the problem of a report names.
 SHOWN_PROBLEMS = 5
-#: Of a sentence, what stands before a command in it.
-LONGEST_TOLD = 300
 FLOODED = "only partly searched: the same words stand in it too often"
 #: Files whose bytes nobody can read.
 OPAQUE_RULES = (structure.BINARY.id, structure.OPAQUE.id)
@@ -348,7 +345,7 @@ class _Scan:
             shown = sorted(lines)[:MOST_FINDINGS]
             for line in shown:
                 left = len(lines) - len(shown) if line == shown[-1] else 0
-                yield _finding(rule, self._layers[lines[line].layer], lines[line], line, left)
+                yield make_finding(rule, self._layers[lines[line].layer], lines[line], line, left)
 
     def card(self, files: Sequence[SkillFile]) -> tuple[SkillCapability, ...]:
         """What the skill can do, and what of it could not be read."""
@@ -367,73 +364,3 @@ class _Scan:
             sum(len(file.data) for file in files),
             self.reading.bytes_scanned,
         )
-
-
-def polarity_at(layer: Layer, piece: Piece, offset: int, length: int) -> Polarity:
-    """A word of warning that is itself part of the match does not turn the match into a warning."""
-    if 0 <= piece.warns_from <= offset:
-        return Polarity.WARNING
-    about = layer.about_around(piece)
-    if about is None:
-        return Polarity.NEUTRAL
-    if about.follows(layer.text, offset + length):
-        return Polarity.WARNING
-    # What a sentence tells to do, it tells in spite of a warning in front.
-    told_to = piece.start if piece.role is TextRole.COMMAND else offset
-    warned = about.precedes(layer.text, told_to) and not layer.tells_to_do(piece.about_from, told_to)
-    return Polarity.WARNING if warned else Polarity.NEUTRAL
-
-
-def is_excusable(layer: Layer, piece: Piece, offset: int) -> bool:
-    """Whether words beside it may excuse a match: a comment excuses no code, and "e.g." no command that the sentence
-    tells to run."""
-    if piece.role in SPEAKING or piece.role is TextRole.HIDDEN:
-        return True
-    if piece.role is not TextRole.COMMAND or piece.start <= layer.line_start(offset):
-        return False
-    return not tells(last_sentence(layer.flowing[max(0, piece.start - LONGEST_TOLD) : piece.start]))
-
-
-def fits(leaf: Leaf, fact: Fact) -> bool:
-    """Whether the fact is what the leaf asks for."""
-    return all(
-        any(fnmatchcase(fact.attributes.get(name, ""), pattern) for pattern in wanted)
-        for name, wanted in leaf.condition.attributes.items()
-    )
-
-
-def _finding(rule: TextRule, layer: Layer, hit: Hit, line: int, left: int) -> Finding:
-    why = f"{rule.title}. {rule.why}"
-    if left:
-        why += f" The same stands at {left} more places in this file."
-    return Finding(
-        rule_id=rule.id,
-        severity=rule.severity,
-        category=rule.category,
-        kind=rule.kind,
-        file=layer.path,
-        line=line,
-        column=_column(layer, hit.offset, line),
-        excerpt=_excerpt(layer, hit),
-        why=why,
-        remedy=rule.remedy,
-        certain=rule.certain,
-    )
-
-
-def _column(layer: Layer, offset: int, line: int) -> int:
-    if layer.decoded:
-        return 0
-    start = layer.line_start(offset)
-    if layer.written is not None:
-        return written_column(layer.written, line - layer.origin + 1, offset - start + 1)
-    return offset - start + 1
-
-
-def _excerpt(layer: Layer, hit: Hit) -> str:
-    """The match with what surrounds it on its line, on one line."""
-    start = max(layer.line_start(hit.offset), hit.offset - EXCERPT // 4)
-    stop = layer.text.find(b"\n", hit.offset)
-    stop = len(layer.text) if stop < 0 else stop
-    cut = layer.text[start : max(stop, hit.offset + hit.length)][: EXCERPT * 4].decode("utf-8", "replace")
-    return " ".join(cut.split())[:EXCERPT]

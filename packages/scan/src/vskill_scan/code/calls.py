@@ -1,13 +1,14 @@
 """What the well-known functions of Python and JavaScript do with their arguments: read, write, fetch, send, decode,
 run.
 
-Tables by full name or by last name; the languages' readers resolve names and evaluate arguments, and ask here.
+`call_names` has the tables; the languages' readers resolve names and evaluate arguments, and ask here.
 """
 
 from collections.abc import Callable, Mapping
 
 import msgspec
 
+from vskill_scan.code.call_names import FULL_NAMES, LAST_NAMES
 from vskill_scan.code.taint import (
     ASSEMBLED,
     DECODED,
@@ -261,213 +262,34 @@ _KEEPS_KEYS = frozenset(
 )
 _OF_RECEIVER = frozenset(words("read_text read_bytes open rglob glob iterdir"))
 
-_FULL: tuple[tuple[Effect, str], ...] = (
-    (
-        _fetch,
-        """
-        requests.get requests.head httpx.get httpx.stream urllib.request.urlopen
-        urllib.request.urlretrieve urllib.request.Request urlopen urlretrieve wget.download
-        aiohttp.request urllib3.request urllib.urlopen urllib2.urlopen fetch axios axios.get got got.get
-        node-fetch needle ky undici.fetch undici.request superagent.get request request.get
-        """,
-    ),
-    (
-        _begin_request,
-        """
-        http.get https.get http.request https.request http.client.HTTPSConnection http.client.HTTPConnection
-        """,
-    ),
-    (
-        _look_up_name,
-        """
-        socket.gethostbyname socket.getaddrinfo socket.gethostbyname_ex dns.lookup dns.resolve
-        dns.resolve4 dns.resolver.resolve
-        """,
-    ),
-    (
-        _connect,
-        """
-        asyncio.open_connection socket.socket socket.create_connection websocket.create_connection
-        websockets.connect
-        net.connect net.createConnection net.Socket WebSocket ws.WebSocket ws websocket.WebSocketApp
-        """,
-    ),
-    (
-        _remove_file,
-        """
-        os.remove os.unlink fs.unlinkSync fs.unlink
-        """,
-    ),
-    (
-        _send,
-        """
-        requests.post requests.put requests.patch requests.request httpx.post httpx.put httpx.patch
-        httpx.request navigator.sendBeacon axios.post axios.put axios.patch axios.request got.post
-        request.post superagent.post needle.post ky.post
-        """,
-    ),
-    (
-        _shell,
-        """
-        os.system os.popen subprocess.run subprocess.call subprocess.check_call subprocess.check_output
-        subprocess.Popen subprocess.getoutput subprocess.getstatusoutput pty.spawn
-        asyncio.create_subprocess_shell asyncio.create_subprocess_exec os.execvp os.execv os.execl
-        os.spawnl child_process.exec child_process.execSync child_process.spawn child_process.spawnSync
-        child_process.execFile child_process.execFileSync execa shelljs.exec Bun.spawn Deno.run
-        Deno.Command commands.getoutput platform.popen
-        """,
-    ),
-    (
-        _evaluate,
-        """
-        eval exec compile builtins.exec builtins.eval Function new.Function vm.runInThisContext
-        vm.runInNewContext vm.runInContext vm.Script globalThis.eval window.eval
-        """,
-    ),
-    (
-        _run_module,
-        """
-        __import__ importlib.import_module importlib.__import__ runpy.run_path runpy.run_module
-        importlib.util.spec_from_file_location
-        """,
-    ),
-    (
-        _work,
-        """
-        Worker worker_threads.Worker new.Worker vm.SourceTextModule vm.compileFunction
-        """,
-    ),
-    (
-        _decode,
-        """
-        base64.b64decode base64.b32decode base64.b85decode base64.a85decode base64.urlsafe_b64decode
-        base64.decodebytes base64.standard_b64decode base64.b16decode bytes.fromhex bytearray.fromhex
-        binascii.unhexlify binascii.a2b_base64 codecs.decode zlib.decompress gzip.decompress
-        lzma.decompress bz2.decompress atob unescape window.atob zlib.inflateSync zlib.gunzipSync
-        zlib.unzipSync
-        """,
-    ),
-    (
-        _pack,
-        """
-        json.dumps pickle.dumps yaml.dump JSON.stringify
-        """,
-    ),
-    (
-        _unpickle,
-        """
-        marshal.loads pickle.loads pickle.load dill.loads cloudpickle.loads
-        """,
-    ),
-    (
-        _assemble,
-        """
-        String.fromCharCode String.fromCodePoint chr
-        """,
-    ),
-    (
-        _open,
-        """
-        open io.open codecs.open
-        """,
-    ),
-    (
-        _read,
-        """
-        fs.readFileSync fs.readFile fs.promises.readFile fs.createReadStream fs.readdirSync fs.readdir
-        Bun.file Deno.readTextFile Deno.readFile sqlite3.connect dotenv_values dotenv.dotenv_values
-        os.listdir os.walk glob.glob os.scandir fsPromises.readFile
-        """,
-    ),
-    (
-        _write,
-        """
-        fs.writeFileSync fs.writeFile fs.appendFileSync fs.appendFile fs.promises.writeFile
-        fs.promises.appendFile Deno.writeTextFile Bun.write
-        """,
-    ),
-    (
-        _copy,
-        """
-        shutil.copy shutil.copy2 shutil.copyfile shutil.copytree shutil.move fs.copyFileSync fs.cpSync
-        fs.copyFile os.rename fs.renameSync shutil.make_archive
-        """,
-    ),
-    (
-        _remove_tree,
-        """
-        shutil.rmtree fs.rmSync fs.rm fs.rmdirSync rimraf rimraf.sync fs.promises.rm
-        """,
-    ),
-    (
-        _registry,
-        """
-        winreg.SetValueEx winreg.CreateKey _winreg.SetValueEx
-        """,
-    ),
-)
-
-#: By the last name alone, where the object before it is not known.
-_LAST: tuple[tuple[Effect, str], ...] = (
-    (_write_body, "write end"),
-    (_pipe, "pipe"),
-    (_write_stream, "createWriteStream"),
-    (_look_up_name, "resolve4 resolveTxt gethostbyname"),
-    (_encrypt, "encrypt encryptor"),
-    (_remove_file, "unlink"),
-    (
-        _send,
-        """
-        post put patch sendall sendto sendmail send_message sendBeacon storbinary upload_file
-        upload_fileobj put_object publish urlopen_post
-        """,
-    ),
-    (
-        _decode,
-        """
-        b64decode fromhex unhexlify atob
-        """,
-    ),
-    (
-        _read,
-        """
-        read_text read_bytes readFileSync createReadStream rglob iterdir glob readFile
-        """,
-    ),
-    (
-        _write,
-        """
-        write_text write_bytes writelines writeFileSync appendFileSync dump
-        """,
-    ),
-    (
-        _shell,
-        """
-        execSync spawnSync execFileSync
-        """,
-    ),
-    (
-        _remove_tree,
-        """
-        rmtree
-        """,
-    ),
-    (
-        _fetch,
-        """
-        urlopen urlretrieve
-        """,
-    ),
-    (
-        _assemble,
-        """
-        fromCharCode
-        """,
-    ),
-)
-
-FULL = {name: effect for effect, names in _FULL for name in words(names)}
-LAST = {name: effect for effect, names in _LAST for name in words(names)}
+_EFFECTS: Mapping[str, Effect] = {
+    "assemble": _assemble,
+    "begin_request": _begin_request,
+    "connect": _connect,
+    "copy": _copy,
+    "decode": _decode,
+    "encrypt": _encrypt,
+    "evaluate": _evaluate,
+    "fetch": _fetch,
+    "look_up_name": _look_up_name,
+    "open": _open,
+    "pack": _pack,
+    "pipe": _pipe,
+    "read": _read,
+    "registry": _registry,
+    "remove_file": _remove_file,
+    "remove_tree": _remove_tree,
+    "run_module": _run_module,
+    "send": _send,
+    "shell": _shell,
+    "unpickle": _unpickle,
+    "work": _work,
+    "write": _write,
+    "write_body": _write_body,
+    "write_stream": _write_stream,
+}
+FULL = {name: _EFFECTS[effect] for effect, names in FULL_NAMES.items() for name in words(names)}
+LAST = {name: _EFFECTS[effect] for effect, names in LAST_NAMES.items() for name in words(names)}
 
 
 def effect_of(call: Call) -> Effect:

@@ -22,7 +22,7 @@ from vskill_scan.code.taint import (
     base_name,
     literal,
 )
-from vskill_scan.places import KEY_NAMES, host_in, is_broad, is_foreign_host, secret_at
+from vskill_scan.places import KEY_NAMES, TELLING_PATHS, host_in, is_broad, is_foreign_host, secret_at
 
 #: Of one script, and of one line; what stands behind them is not read, and the scan is not complete.
 MOST_LINES = 20_000
@@ -110,13 +110,30 @@ class LineCode:
         self._walks_home = False
 
     def run(self) -> None:
-        for _ in range(2):
+        for _ in range(2 if self._may_harm() else 0):
             # What is read may stand below what sends it, in a function of its own.
             for start, line in self._lines():
                 if self._language == "batch":
                     self._read_batch(line, start)
                 else:
                     self._read(line, start)
+
+    def _may_harm(self) -> bool:
+        """Whether the script holds words of both sides of an attack, which few do."""
+        text = self._source.decode("utf-8", "replace")
+
+        def holds(*signs: "re2._Regexp") -> bool:
+            return any(sign.search(text) for sign in signs)
+
+        runs = holds(_STARTS, _EVALUATES) or "`" in text
+        fetches = holds(_FETCHES)
+        secret = TELLING_PATHS.search(self._source) is not None or holds(_DUMPS, _CLIPBOARD, _WALKS, _KEY)
+        return (
+            self._language == "batch"
+            or (runs and (fetches or holds(_DECODES, _CONNECTS)))
+            or (secret and (runs or fetches or self._sends))
+            or ((runs or holds(_DELETES)) and (holds(_HOMES) or "~" in text))
+        )
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         at = 0

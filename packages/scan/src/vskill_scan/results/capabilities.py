@@ -8,7 +8,6 @@ little, and the same text gives the same card whatever stands beside it.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 
 import msgspec
 
@@ -23,6 +22,16 @@ from vskill_scan.model import Layer, TextRole
 from vskill_scan.reading.files import Reading
 from vskill_scan.reading.languages import language_of
 from vskill_scan.results import capability_words as known
+from vskill_scan.results.card_names import (
+    addresses_in,
+    argument_lines,
+    host_name,
+    hosts_of,
+    installed_by,
+    path_name,
+    program_of,
+    runs_its_input,
+)
 from vskill_scan.results.command_lines import (
     CommandLine,
     blank_quoted,
@@ -34,8 +43,6 @@ from vskill_scan.results.command_lines import (
 MOST_PLACES = 20_000
 #: Of the text after a call that starts a program, how much is looked at for the program's name.
 ARGUMENT_BYTES = 400
-LONGEST_PROGRAM = 40
-LONGEST_HOST = 253
 
 #: A file, and why it was not read.
 Unread = tuple[str, str]
@@ -241,7 +248,7 @@ class _LayerReader:
                 argument = text[match.end() : min(match.end() + ARGUMENT_BYTES, end)]
                 if lists is None and argument[:1] not in b"[\"'`":
                     lists = {one.group(1): one.group(2) for one in known.LISTS.finditer(text, start, end)}
-                yield match.start(), _argument_lines(argument, lists or {})
+                yield match.start(), argument_lines(argument, lists or {})
 
     # Files, and variables that hold secrets.
 
@@ -327,7 +334,7 @@ def _ran(lines: Iterable[CommandLine], code: ActingCode, base: int, own: frozens
         elif program in known.TALKING:
             for host in hosts_of(line, program):
                 yield CapabilityKind.HOST, host, at, code.context, True
-        if piped_from is not None and program in known.SHELLS and _runs_its_input(line):
+        if piped_from is not None and program in known.SHELLS and runs_its_input(line):
             source = next(iter(addresses_in(piped_from)), known.CHOSEN_AT_RUN_TIME)
             yield CapabilityKind.INSTALL, f"a script from {source} (run at once)", at, code.context, True
         piped_from = line if line.piped and program in known.DOWNLOADERS else None
@@ -372,146 +379,3 @@ def _is_value(text: bytes, start: int, offset: int) -> bool:
     """Whether a text on a line of its own continues the line before it; otherwise it is a comment."""
     before = text[max(start, offset - 200) : offset].rstrip()
     return before != b"" and before[-1] in known.CONTINUING
-
-
-# Names.
-
-
-def host_name(written: str) -> str:
-    """The host as the card names it; "" for one that is no other machine."""
-    # Skills name the same hosts again and again. What is longer than a host is not worth remembering.
-    return _read_host(written) if len(written) <= LONGEST_HOST else _read_host.__wrapped__(written)
-
-
-@lru_cache(maxsize=4096)
-def _read_host(written: str) -> str:
-    host = known.UNKNOWN_PART.sub("*", written.lower()).strip(".-_")
-    if not host or host in known.LOOPBACK or host in known.NAMESPACES:
-        return ""
-    if known.IP.match(host):
-        return "" if host.startswith("127.") else host
-    if not host.strip("*.-_"):
-        return known.CHOSEN_AT_RUN_TIME
-    return host if known.HOST.match(host) else ""
-
-
-def path_name(written: bytes) -> str:
-    path = written.decode("utf-8", "replace").replace("${HOME}", "~").replace("$HOME", "~")
-    return path.rstrip("/.,\\")
-
-
-def program_of(line: CommandLine) -> str:
-    """The program that a command line starts; "" where the first word is none."""
-    word = line.words[0]
-    if word == known.CHOSEN_AT_RUN_TIME:
-        return word
-    if word.startswith("/dev/") or (word.startswith("$") and "/" not in word):
-        return ""
-    name = word.rpartition("/")[2].removesuffix(".exe")
-    is_name = name[:1].islower() and len(name) <= LONGEST_PROGRAM and not name.strip(known.PROGRAM_LETTERS)
-    return name if is_name or name in known.PROGRAMS_IN_CAPITALS else ""
-
-
-def installed_by(line: CommandLine, manager: str) -> list[str]:
-    """The packages that a command line installs, each with its installer."""
-    words = list(line.words)
-    if manager.startswith("python") and words[1:3] == ["-m", "pip"]:
-        manager, words = "pip", words[2:]
-    if manager in known.RUNNERS:
-        packages = [word for word in _plain_words(words[1:]) if word not in known.NOT_A_PACKAGE][:1]
-    elif manager in known.MANAGERS and not known.MANAGERS[manager].isdisjoint(words[1:4]):
-        verb = next(n for n, word in enumerate(words) if n and word in known.MANAGERS[manager])
-        packages = [word for word in _plain_words(words[verb + 1 :]) if word not in known.NOT_A_PACKAGE]
-        packages = packages or ["the packages of this folder"]
-    else:
-        return []
-    return [f"{name} ({manager})" for word in packages[: known.MOST_PACKAGES] if (name := _package(word))]
-
-
-def _plain_words(words: Sequence[str]) -> Iterator[str]:
-    """Those that are neither options nor what belongs to one."""
-    skip = False
-    for word in words:
-        if skip:
-            skip = False
-        elif word in known.REDIRECTS or word == "\\":
-            return
-        elif word.startswith("-"):
-            skip = word in known.TAKES_A_WORD
-        else:
-            yield word
-
-
-@lru_cache(maxsize=1024)
-def _package(word: str) -> str:
-    if word == "the packages of this folder":
-        return word
-    plain = known.VERSION.sub("", word, count=1)
-    return plain if known.PACKAGE.match(plain) else ""
-
-
-def _runs_its_input(line: CommandLine) -> bool:
-    """An interpreter without a program of its own."""
-    return all(word in known.READS_INPUT for word in line.words[1:2])
-
-
-def addresses_in(line: CommandLine) -> list[str]:
-    found = []
-    for word in line.words[1:]:
-        match = known.ADDRESS.search(word.encode())
-        if match and (host := host_name(match.group(1).decode("utf-8", "replace"))):
-            found.append(host)
-    return found or list(hosts_of(line, program_of(line)))
-
-
-def hosts_of(line: CommandLine, program: str) -> Iterator[str]:
-    """Hosts that a command line names without a scheme."""
-    if any("://" in word for word in line.words):
-        return
-    if program in known.DOWNLOADERS and any(known.UNKNOWN_ADDRESS.match(word) for word in line.words[1:]):
-        yield known.CHOSEN_AT_RUN_TIME
-        return
-    for word in _plain_words(line.words[1:]):
-        match = known.BARE_HOST.match(word.lower())
-        if match is None:
-            continue
-        host = match.group(1)
-        if host.rpartition(".")[2] not in known.FILE_ENDING or "@" in word:
-            if name := host_name(host):
-                yield name
-            return
-
-
-def _argument_lines(argument: bytes, lists: dict[bytes, bytes]) -> list[CommandLine]:
-    """The command line that a call is given, as far as it is a literal."""
-    if (text := known.LITERAL.match(argument)) is not None:
-        written = next(group for group in text.groups() if group is not None)
-        rest = known.NEXT_LIST.match(argument, text.end())
-        given = written.split() if rest is None else [written, *_literal_words(rest.group(1))]
-        if rest is None and len(given) > 1:
-            return list(command_lines(written))
-        words = [word.decode("utf-8", "replace") for word in given]
-        return [CommandLine(0, tuple(words), piped=False)] if words else []
-    if argument[:1] in {b"[", b"("}:
-        words = [word.decode("utf-8", "replace") for word in _literal_words(argument[1:])]
-        return [CommandLine(0, tuple(words), piped=False)] if words else [_UNKNOWN]
-    name = known.NAME.match(argument)
-    program = lists.get(name.group()) if name is not None else None
-    return [CommandLine(0, (program.decode("utf-8", "replace"),), piped=False)] if program else [_UNKNOWN]
-
-
-_UNKNOWN = CommandLine(0, (known.CHOSEN_AT_RUN_TIME,), piped=False)
-
-
-def _literal_words(written: bytes) -> list[bytes]:
-    """The words of a list up to the first that is none."""
-    words = []
-    for item in written.partition(b"]")[0].split(b",")[: known.MOST_PACKAGES]:
-        plain = item.strip()
-        if plain == b"sys.executable":
-            words.append(b"python")
-        elif plain[:1] in {b'"', b"'", b"`"} and plain[-1:] == plain[:1]:
-            words.append(plain[1:-1])
-        else:
-            break
-    return [word for word in words if word]
