@@ -10,11 +10,10 @@ from vskill_client.wire.base import iso_time
 from vskill_client.wire.submissions import SUBMISSIONS, SubmissionRequest, SubmissionView
 from vskill_core.errors import LowerVersion, NotFound, NotPermitted, TransitionError
 from vskill_platform.actions.action import Allowance, Services, action
-from vskill_platform.actions.changes import change_submission
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.submissions.submissions import object_of, view_of
+from vskill_platform.actions.submissions.submissions import object_of, show_changed
 from vskill_platform.domain.messages import Send
 from vskill_platform.domain.submissions import submission
 from vskill_platform.domain.submissions.states import State
@@ -78,10 +77,7 @@ async def appeal(services: Services, actor: Principal, request: AppealSubmission
         kept = tuple(operation for operation in begun.operations if not isinstance(operation, Send))
         return RecordChange(waiting, kept)
 
-    changed = await change_submission(
-        services, actor, request.submission_id, "appeal", request.reason, decide
-    )
-    return await view_of(services, actor, changed)
+    return await show_changed(services, actor, request.submission_id, "appeal", request.reason, decide)
 
 
 async def _decided_by(record: Submission) -> str | None:

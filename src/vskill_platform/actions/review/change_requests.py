@@ -9,14 +9,13 @@ import msgspec
 from vskill_client.wire.submissions import SUBMISSIONS, SubmissionRequest, SubmissionView
 from vskill_core.errors import NotFound, NotPermitted, TransitionError
 from vskill_platform.actions.action import Allowance, Services, action
-from vskill_platform.actions.changes import change_submission
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.review.appeals import require_other_reviewer
 from vskill_platform.actions.review.review import DecideSubmission, require_same, require_waiting
 from vskill_platform.actions.review.review_queue import REVIEW
 from vskill_platform.actions.rights import Right
-from vskill_platform.actions.submissions.submissions import object_of, view_of
+from vskill_platform.actions.submissions.submissions import object_of, show_changed
 from vskill_platform.domain.submissions import submission
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Step, Submission
@@ -49,10 +48,9 @@ async def request_change(services: Services, actor: Principal, request: DecideSu
             raise TransitionError(message, submission=record.id)
         return RecordChange(submission.request_change(record, step))
 
-    changed = await change_submission(
+    return await show_changed(
         services, actor, request.submission_id, "request change", request.reason, decide
     )
-    return await view_of(services, actor, changed)
 
 
 async def withdraw_request(services: Services, actor: Principal, request: WithdrawRequest) -> SubmissionView:
@@ -74,8 +72,7 @@ async def _close(
         told = msgspec.structs.replace(step, reason=f"{said}: {step.reason}")
         return RecordChange(submission.close_request(record, told))
 
-    changed = await change_submission(services, actor, request.submission_id, verb, request.reason, decide)
-    return await view_of(services, actor, changed)
+    return await show_changed(services, actor, request.submission_id, verb, request.reason, decide)
 
 
 REQUEST_CHANGE = action(

@@ -17,7 +17,6 @@ from vskill_core.errors import (
     TransitionError,
 )
 from vskill_platform.actions.action import Services, action
-from vskill_platform.actions.changes import change_submission
 from vskill_platform.actions.checks import Digest, Reason
 from vskill_platform.actions.four_eyes import is_own, mark_own, require_other_eyes
 from vskill_platform.actions.principal import Principal
@@ -27,7 +26,7 @@ from vskill_platform.actions.review.live_reviews import LiveReview, decide_live_
 from vskill_platform.actions.review.review_queue import REVIEW
 from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions.findings import ordered_findings, report_of
-from vskill_platform.actions.submissions.submissions import rerun, view_of
+from vskill_platform.actions.submissions.submissions import rerun, show_changed, view_of
 from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain.skills.skill import Certification
 from vskill_platform.domain.submissions import submission
@@ -82,10 +81,7 @@ async def approve(services: Services, actor: Principal, request: DecideSubmissio
         send = record.message
         return RecordChange(approved, (send, *remembered, *counted))
 
-    changed = await change_submission(
-        services, actor, request.submission_id, "approve", request.reason, decide
-    )
-    return await view_of(services, actor, changed)
+    return await show_changed(services, actor, request.submission_id, "approve", request.reason, decide)
 
 
 async def reject(services: Services, actor: Principal, request: DecideSubmission) -> SubmissionView:
@@ -107,10 +103,7 @@ async def reject(services: Services, actor: Principal, request: DecideSubmission
         counted = count_decided(rules_that_held(record), agreed=True)
         return RecordChange(rejected, (*remembered, *counted))
 
-    changed = await change_submission(
-        services, actor, request.submission_id, "reject", request.reason, decide
-    )
-    return await view_of(services, actor, changed)
+    return await show_changed(services, actor, request.submission_id, "reject", request.reason, decide)
 
 
 async def _live_review(actor: Principal, request: DecideSubmission) -> LiveReview | None:

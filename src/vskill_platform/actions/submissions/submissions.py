@@ -17,7 +17,7 @@ from vskill_client.wire.submissions import (
 )
 from vskill_core.errors import Blocked, NotFound, TransitionError
 from vskill_platform.actions.action import Allowance, Services, action, action_for
-from vskill_platform.actions.changes import change_submission
+from vskill_platform.actions.changes import Decide, change_submission
 from vskill_platform.actions.checks import Reason
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.rights import ActionObject, Right
@@ -93,6 +93,14 @@ async def view_of(services: Services, viewer: Principal, record: Submission) -> 
     return submission_view(shown, viewer_for(viewer), now, position)
 
 
+async def show_changed(
+    services: Services, actor: Principal, submission_id: str, verb: str, reason: str, decide: Decide
+) -> SubmissionView:
+    """Change a submission, and show it as it is then."""
+    changed = await change_submission(services, actor, submission_id, verb, reason, decide)
+    return await view_of(services, actor, changed)
+
+
 async def read_run(
     reader: Principal, submission_id: str, run: int | None = None
 ) -> tuple[Submission, Submission]:
@@ -123,10 +131,7 @@ async def cancel(services: Services, actor: Principal, request: CancelSubmission
             raise TransitionError(message, submission=record.id)
         return RecordChange(submission.move(submission.cancel_rerun(record), State.DEQUEUED, step))
 
-    changed = await change_submission(
-        services, actor, request.submission_id, "cancel", request.reason, decide
-    )
-    return await view_of(services, actor, changed)
+    return await show_changed(services, actor, request.submission_id, "cancel", request.reason, decide)
 
 
 async def rerun(services: Services, actor: Principal, request: RerunSubmission) -> SubmissionView:
@@ -142,10 +147,7 @@ async def rerun(services: Services, actor: Principal, request: RerunSubmission) 
         change = _run_again(record, step)
         return RecordChange(change.record, (*change.operations, asserted))
 
-    changed = await change_submission(
-        services, actor, request.submission_id, "run again", request.reason, decide
-    )
-    return await view_of(services, actor, changed)
+    return await show_changed(services, actor, request.submission_id, "run again", request.reason, decide)
 
 
 def _run_again(record: Submission, step: Step) -> RecordChange:
