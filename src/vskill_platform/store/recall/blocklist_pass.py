@@ -305,8 +305,7 @@ async def _agree(env: Env, canonical: str, judge_again: JudgeAgain | None) -> No
         hits = await find_hits(_targets_of_skill(published))
         changed = _as_blocked(published, hits, env.kv.now())
         if changed != published:
-            # A step of its own for each try: one that was applied unseen may have been followed by another run.
-            step = Step(env.clock.new_id(), env.kv.now(), "system", "")
+            step = Step("", env.kv.now(), "system", "")
             planned = await plan_commit(published, version, changed, step, _block_publisher)
             await env.kv.commit([asserted, *planned.operations])
             planned.count_steps()
@@ -322,7 +321,9 @@ def _block_publisher(record: Submission, ref: VersionRef | None, step: Step) -> 
     is_down = ref is not None and ref.status is VersionStatus.TAKEN_DOWN
     if ref is None or not is_down or record.state is not State.PUBLISHED:
         return None
-    return RecordChange(_block(record, msgspec.structs.replace(step, reason=ref.reason)))
+    # A step of its own for each try: one that was applied unseen may have been followed by another run.
+    event_id = require_env("clock").clock.new_id()
+    return RecordChange(_block(record, msgspec.structs.replace(step, event_id=event_id, reason=ref.reason)))
 
 
 def _as_blocked(published: PublishedSkill, hits: Sequence[BlockEntry], now: int) -> PublishedSkill:

@@ -1,6 +1,8 @@
 """What a rescan's decision does: unchanged content was judged again, and the skill's record, the submission and the
 blocklist follow in one commit. The submission is touched only where it is PUBLISHED with these very bytes."""
 
+import msgspec
+
 from vskill_core.errors import StoreUnavailable, TransitionError
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.skills import skill_changes
@@ -45,7 +47,7 @@ async def apply_rescan(
             raise _outdated_error(why, published, digest)
         await _require_grounds(published, digest, decision)
         changed = _judged_again(published, digest, decision, evidence)
-        step = Step(env.clock.new_id(), env.kv.now(), "system", f"rescan: {decision.reason}")
+        step = Step("", env.kv.now(), "system", f"rescan: {decision.reason}")
         planned = await plan_commit(published, version, changed, step, _follow(decision, digest))
         blocks = await decided_block_writes(decision, _blocked_by(published, digest))
         if planned.operations or blocks:
@@ -68,6 +70,7 @@ def _follow(decision: RescanDecision, digest: str) -> Follow:
     def follow(record: Submission, _: VersionRef | None, step: Step) -> RecordChange | None:
         if decision.next_state is None or record.state is not State.PUBLISHED or record.digest != digest:
             return None
+        step = msgspec.structs.replace(step, event_id=require_env("clock").clock.new_id())
         recorded = RecordedDecision(step.reason, decision.rule_ids, score=decision.score)
         return RecordChange(submission.move(record, decision.next_state, step, decision=recorded))
 

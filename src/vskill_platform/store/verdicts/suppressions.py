@@ -9,10 +9,11 @@ import msgspec
 
 from vskill_core.errors import NotFound
 from vskill_platform.domain import keys
-from vskill_platform.ledger.kv.entries import Operation, Put
-from vskill_platform.records import decode, decode_readable, entries_of, iter_entries, read_record
-from vskill_platform.store.people.audit import AuditNote, commit_audited
+from vskill_platform.ledger.kv.entries import Put
+from vskill_platform.records import decode, decode_readable, entries_of, iter_entries, persist, read_record
+from vskill_platform.store.people.audit import record_audit
 from vskill_platform.store.verdicts.rule_figures import count_decided
+from vskill_platform.submission_store import require_reason
 from vskill_platform.worker_context import require_env
 
 
@@ -79,20 +80,23 @@ async def suppressed_rules(digest: str) -> frozenset[str]:
 
 async def _change(digest: str, rule_id: str, *, active: bool, by: str, reason: str) -> Suppression:
     key = keys.suppress(digest, rule_id)
+    require_reason(reason)
 
-    async def write() -> tuple[Suppression, list[Operation]]:
+    async def write() -> Suppression:
         known, version = await read_record(key, Suppression)
         if known is None and not active:
             raise NotFound(f"Rule {rule_id} is not suppressed for {digest}.", digest=digest, rule=rule_id)
         if known is not None and known.active is active:
-            return known, []
+            return known
         now = require_env("kv").kv.now()
         step = SuppressionStep("added" if active else "removed", by, now, reason)
         changed = Suppression(digest, rule_id, active, (*(known.history if known else ()), step))
 
+        action = "suppress" if active else "unsuppress"
+        audit = record_audit(action, rule_id, by=by, reason=reason, details={"digest": digest})
         # A suppression says that the rule was wrong here; removing it takes that back.
         counted = count_decided([rule_id], agreed=False, n=1 if active else -1)
-        return changed, [Put(key, msgspec.json.encode(changed), version), *counted]
+        await require_env("kv").kv.commit([Put(key, msgspec.json.encode(changed), version), audit, *counted])
+        return changed
 
-    action = "suppress" if active else "unsuppress"
-    return await commit_audited(AuditNote(action, rule_id, by, reason, {"digest": digest}), write)
+    return await persist(write)
