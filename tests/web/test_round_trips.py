@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 MOST = 4
 #: The page of one skill also names related skills, of its owner and of its topic: a question each. A search reads the
 #: words of public skills, every ten seconds, then finds candidates and reads the best.
-MOST_OF_PAGE = {"/skills/acme/tools/skill-1": 5, "/skills?q=skill": 5, "/api/v1/skills/search?q=small": 5}
+MOST_OF_PAGE = {"/skills/acme/tools/skill-1": 5, "/skills?q=skill": 6, "/api/v1/skills/search?q=small": 6}
 #: Who may read, the skills shown, and collections, once the first visitor has made the process choose and count.
 MOST_OF_HOME = 3
 READS = (

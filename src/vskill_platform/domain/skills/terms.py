@@ -71,8 +71,8 @@ def _fold(text: str) -> str:
 def _cut(folded: str) -> list[str]:
     if folded.isascii():
         return folded.translate(_ASCII_TO_SPACES).split()
-    spaced = "".join(f" {c} " if _stands_alone(c) else c if c.isalnum() else " " for c in folded)
-    return spaced.split()
+    spaced = (" " if not c.isalnum() else f" {c} " if _stands_alone(c) else c for c in folded)
+    return "".join(spaced).split()
 
 
 def _stands_alone(character: str) -> bool:

@@ -147,17 +147,15 @@ async def _credential_of(request: Request, reader: Principal) -> Credential | No
     return Credential(session_key(cookie_of(request, SESSION_COOKIE) or ""), reader.account)
 
 
-async def sealed_cursor(request: Request, position: str) -> str:
-    """The store's cursor of a page's first paint, as its script gives it back to a stream."""
-    return (await hub_of(request).cursors()).of_now(position)
-
-
-async def page_cursor(request: Request) -> str:
-    """The sealed cursor of now; empty where the store's changes cannot be followed."""
+async def page_position(request: Request) -> str:
+    """Where the store's changes are before a page reads; empty where they cannot be followed."""
     kv = services_of(request).kv
-    if Capability.CHANGES not in kv.capabilities:
-        return ""
-    return await sealed_cursor(request, await kv.change_cursor())
+    return await kv.change_cursor() if Capability.CHANGES in kv.capabilities else ""
+
+
+async def sealed_cursor(request: Request, position: str) -> str:
+    """The position of a page's first paint, as its script gives it back to a stream."""
+    return (await hub_of(request).cursors()).of_now(position) if position else ""
 
 
 async def submissions(request: Request) -> Channel:

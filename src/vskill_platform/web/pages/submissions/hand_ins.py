@@ -17,7 +17,7 @@ from vskill_platform.web.pages.submissions.submissions import MOVING_MS, RESTING
 from vskill_platform.web.principal import principal_of, services_of, viewer_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page
-from vskill_platform.web.streams.live import Submissions, page_cursor, stream
+from vskill_platform.web.streams.live import Submissions, page_position, sealed_cursor, stream
 
 #: What was refused at the door belongs to no category of the queue.
 REFUSED = "refused"
@@ -34,7 +34,7 @@ KINDS = {
 
 
 async def show_page(request: Request) -> Response:
-    cursor = await page_cursor(request)
+    read_from = await page_position(request)
     view = await _read_view(request)
     kinds = [REFUSED if one.submission is None else one.submission.category for one in view.skills]
     total = len(view.skills)
@@ -48,7 +48,7 @@ async def show_page(request: Request) -> Response:
         title=title,
         counts=[(kinds.count(kind), *words) for kind, words in KINDS.items() if kind in kinds],
         address=f"{public_address(request)}{PAGES}/{view.id}",
-        cursor=cursor,
+        cursor=await sealed_cursor(request, read_from),
         refresh_ms=RESTING_MS if view.ended else MOVING_MS,
     )
 

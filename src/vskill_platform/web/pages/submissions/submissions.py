@@ -42,7 +42,7 @@ from vskill_platform.web.pages.submissions.queue import recent_activity
 from vskill_platform.web.pages.submissions.submit import MOST_UPLOAD, archive_of
 from vskill_platform.web.principal import principal_of, services_of, viewer_of
 from vskill_platform.web.routing import page, query_of
-from vskill_platform.web.streams.live import Submissions, page_cursor, stream
+from vskill_platform.web.streams.live import Submissions, page_position, sealed_cursor, stream
 
 #: Findings that a page shows; the security report has all.
 MOST_FINDINGS = 30
@@ -74,7 +74,8 @@ class Offers(msgspec.Struct, frozen=True):
 
 async def submission(request: Request) -> Response:
     """One run: the one that is asked for, or the one that is the submission's present."""
-    reader, cursor = principal_of(request), await page_cursor(request)
+    # Changes are followed from before the first read; what one may not read writes no key to seal with.
+    reader, read_from = principal_of(request), await page_position(request)
     submission_id = request.path_params["submission_id"]
     current, record = await read_run(reader, submission_id, query_of(request, RunQuery).run)
     position, offers, now = None, Offers(), services_of(request).kv.now()
@@ -97,7 +98,7 @@ async def submission(request: Request) -> Response:
         "offers": offers,
         "viewer": viewer_of(request),
         "skill": published_name(current),
-        "cursor": cursor,
+        "cursor": await sealed_cursor(request, read_from),
         "now": now,
         "refresh_ms": MOVING_MS if record.state.active and is_current else RESTING_MS,
         **_findings(record, await report_of(record)),
