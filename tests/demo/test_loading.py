@@ -51,7 +51,7 @@ def test_every_example_ends_as_it_was_made_to_and_the_tour_shows_the_rest(comman
     assert "version 1.4.0 is lower than 2.0.0, which is already published" in words
     assert "give it a higher version in the front matter" in words
     assert "Correct the name." in words and "SKILL.md line 9, 10, 11" in words
-    assert "Ship the script with the skill" in words
+    assert "Ship the script" in words
     assert "There is no description; the first paragraph of SKILL.md is used." in words
     assert "submission appeal" in words
     assert "6 skills: 2 PUBLISHED" in words

@@ -171,7 +171,8 @@ async def _announce(env: "Env", roles: Roles, listener: socket.socket | None) ->
         lines.add_row(plain(name), plain(value))
     out = Console(
         file=cast("TextIO", SteadyStream(sys.stdout)),
-        width=None if sys.stdout.isatty() else PIPE_WIDTH,
+        # Somebody may have started it without a standard output.
+        width=None if sys.stdout is not None and sys.stdout.isatty() else PIPE_WIDTH,
         highlight=False,
     )
     out.print(Panel(lines, title="vskill-platform is up", subtitle="Ctrl-C stops it", expand=False))

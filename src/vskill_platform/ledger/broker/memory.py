@@ -89,10 +89,13 @@ class MemoryBroker(Broker):
             return True
         if send.first and there.deliveries:
             visible_at = min(visible_at, there.sent_at)
-        is_held = there.token != 0 and now < there.visible_at <= latest_lease_end(now)
-        if visible_at < there.visible_at and not is_held:
+        if visible_at < there.visible_at and not self._is_held(there, now):
             self._show(there, visible_at)
         return False
+
+    def _is_held(self, message: _Live, now: int) -> bool:
+        """Whether somebody works on it: a lease that ends too far ahead was given before the clock was put back."""
+        return message.token != 0 and now < message.visible_at <= latest_lease_end(now)
 
     def _show(self, message: _Live, visible_at: int) -> None:
         message.visible_at = visible_at
