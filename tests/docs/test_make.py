@@ -136,7 +136,7 @@ def test_tests_get_their_groups_by_where_they_stand_and_what_they_ask_for():
         "leaks/test_decoding.py",
         "store/test_statistics.py",
         "database/test_postgres.py",
-        "scan/test_pool.py",
+        "judge/test_judge.py",
     ]
     found = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "not slow and not machine"]
@@ -147,5 +147,5 @@ def test_tests_get_their_groups_by_where_they_stand_and_what_they_ask_for():
         text=True,
     ).stdout
     assert "store/test_statistics.py" in found and "[memory" in found and "postgresql" not in found
-    assert "scan/test_pool.py" in found and "test_the_event_loop_is_never_blocked" not in found
+    assert "judge/test_judge.py" in found and "test_the_budget_holds_for_retry_and_fallback_together" not in found
     assert "leaks/" not in found and "database/" not in found
