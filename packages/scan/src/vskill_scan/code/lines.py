@@ -90,6 +90,17 @@ _WALKS = _doing(
     r"\bglob\b|get-childitem|\bgci\b|directoryiterator|scandir|filepath\.walk|\bfind\.find|dir\.(?:each|children)"
 )
 _SHELLS = _doing(r"/bin/(?:ba|z|da)?sh\b|cmd\.exe|powershell|\bcmd\b")
+#: What a line must hold to do anything; of others only what they assign counts.
+_ANY = re2.compile(
+    "|".join(
+        f"(?:{sign.pattern})"
+        for sign in (
+            *(_READS, _DUMPS, _FETCHES, _SENDS, _DECODES, _EVALUATES, _STARTS, _DELETES, _WRITES, _CONNECTS),
+            *(_HOMES, _CLIPBOARD, _WALKS, _KEY),
+        )
+    )
+    + f"|(?:{TELLING_PATHS.pattern.decode()})"
+)
 _HOME_NAMES = frozenset({"HOME", "USERPROFILE"})
 _LOCAL = ("localhost", "127.0.0.1")
 
@@ -125,7 +136,8 @@ class LineCode:
         def holds(*signs: "re2._Regexp") -> bool:
             return any(sign.search(text) for sign in signs)
 
-        runs = holds(_STARTS, _EVALUATES) or "`" in text
+        runs = holds(_STARTS) or (self._language != "go" and holds(_EVALUATES))
+        runs = runs or ("`" in text and self._language in _BACKTICKS)
         fetches = holds(_FETCHES)
         secret = TELLING_PATHS.search(self._source) is not None or holds(_DUMPS, _CLIPBOARD, _WALKS, _KEY)
         return (
@@ -156,9 +168,19 @@ class LineCode:
             self._run_shell(text.strip().removeprefix("@"), start, len(line))
 
     def _read(self, line: str, start: int) -> None:
-        program, length = self._program, len(line)
+        acts = _ANY.search(line) is not None or ("`" in line and self._language in _BACKTICKS)
+        assigned = _ASSIGNED.match(line) if "=" in line else None
+        if not acts and assigned is None:
+            return
         texts = [next((part for part in match.groups() if part), "") for match in _TEXT.finditer(line)]
         value = self._value(line, texts)
+        content = self._do(line, texts, value, start) if acts else value
+        if assigned is not None:
+            self._program.assign(assigned.group(1), Value(content.tags, value.text, value.literal))
+
+    def _do(self, line: str, texts: list[str], value: Value, start: int) -> Value:
+        """What a line that acts makes of what stands on it."""
+        program, length = self._program, len(line)
         content = value
         if _DUMPS.search(line):
             content = content | program.dump_environment(start, length)
@@ -173,8 +195,7 @@ class LineCode:
             content = content | self._exchange(line, content, start)
         # `irm … | iex` is how programs are installed, as `curl … | sh` is; another rule knows both.
         self._act(line, texts, value if _INSTALLS.search(line) else content, start, starts=starts)
-        if assigned := _ASSIGNED.match(line):
-            program.assign(assigned.group(1), Value(content.tags, value.text, value.literal))
+        return content
 
     def _find_secrets(self, line: str, value: Value) -> None:
         if (what := secret_at(value.text)) and what != "dotenv":
@@ -220,7 +241,8 @@ class LineCode:
     def _act(self, line: str, texts: list[str], content: Value, start: int, *, starts: bool) -> None:
         """What the line runs, writes and deletes."""
         program, length = self._program, len(line)
-        evaluates = _EVALUATES.search(line) is not None
+        # Go has no function that runs a text.
+        evaluates = self._language != "go" and _EVALUATES.search(line) is not None
         if evaluates and self._connected and not texts:
             program.fact("reverse.shell", start, length, how="socket")
         runs = starts and (self._language != "awk" or "system(" in line)
