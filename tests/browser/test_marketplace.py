@@ -21,9 +21,9 @@ def test_a_skill_is_found_while_typing_and_opened_with_the_keyboard(opened):
     open_skills(page)
     page.evaluate("window.stayed = true")
     page.keyboard.press("/")
-    page.keyboard.type("csv-cl")
+    page.keyboard.type("csv-cleaner")
     expect(page.locator("[data-item]")).to_have_count(1)
-    expect(page).to_have_url(re.compile(r"/skills\?q=csv-cl"))
+    expect(page).to_have_url(re.compile(r"/skills\?q=csv-cleaner"))
     page.keyboard.press("ArrowDown")
     expect(page.locator("[data-item]")).to_be_focused()
     assert page.evaluate("window.stayed") is True
@@ -52,7 +52,7 @@ def test_enter_in_the_palette_follows_only_what_was_found_for_the_words_in_it(op
 
 def test_the_list_comes_back_when_the_search_is_emptied(opened):
     page = opened()
-    open_skills(page, "/skills?q=csv-cl")
+    open_skills(page, "/skills?q=csv-cleaner")
     expect(page.locator("[data-item]")).to_have_count(1)
     page.get_by_role("searchbox").fill("")
     expect(page.locator("[data-item]").nth(5)).to_be_visible()
