@@ -147,5 +147,8 @@ def test_tests_get_their_groups_by_where_they_stand_and_what_they_ask_for():
         text=True,
     ).stdout
     assert "store/test_statistics.py" in found and "[memory" in found and "postgresql" not in found
-    assert "judge/test_judge.py" in found and "test_the_budget_holds_for_retry_and_fallback_together" not in found
+    assert (
+        "judge/test_judge.py" in found
+        and "test_the_budget_holds_for_retry_and_fallback_together" not in found
+    )
     assert "leaks/" not in found and "database/" not in found
