@@ -36,7 +36,8 @@ build() {
     cp deploy/Containerfile deploy/engines.lock deploy/compose.yaml deploy/nats.conf requirements.lock \
         "$dist/vskill_platform-$version-py3-none-any.whl" "$image"
     tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw --mtime="@$SOURCE_DATE_EPOCH" \
-        -cf - "${image##*/}" | gzip -n >"$dist/${image##*/}.tar.gz"
+        -cf "$work/image.tar" "${image##*/}"
+    gzip -n <"$work/image.tar" >"$dist/${image##*/}.tar.gz"
 
     "$python" -m tools.sbom >/dev/null
     cp build/sbom.cdx.json "$dist/vskill-platform-$version.cdx.json"
@@ -48,7 +49,6 @@ build() {
     (cd "$dist" && wc -c -- * | sed 's/^/release:   /')
 }
 
-
 install() {
     into=$work/$1/bin/python
     shift
@@ -56,7 +56,8 @@ install() {
 }
 
 check() {
-    (cd "$dist" && sha256sum --quiet --check SHA256SUMS) && say "every checksum is right"
+    (cd "$dist" && sha256sum --quiet --check SHA256SUMS)
+    say "every checksum is right"
     printf -- '---\nname: tidy\ndescription: Sorts files.\n---\n# Tidy\n' >"$work/SKILL.md"
     for name in client scan platform; do
         "$python" -m venv --without-pip "$work/$name"
@@ -71,12 +72,12 @@ check() {
         say "$name: $count packages, $(du -sm "$work/$name/lib" | cut -f1) MB"
     done
     (
-        cd "$work"
-        client/bin/vskill-client --version
-        mkdir tidy && mv SKILL.md tidy && scan/bin/vskill-scan tidy
-        VSKILL_DATA_DIR=$work/data platform/bin/vskill-platform doctor
-        platform/bin/python -I -c "from vskill_platform.web.documents import DOCUMENTS; assert 'docs/quickstart.md' in DOCUMENTS"
-    ) | sed 's/^/release:   /'
+        cd "$work" && client/bin/vskill-client --version \
+            && mkdir tidy && mv SKILL.md tidy && scan/bin/vskill-scan tidy \
+            && VSKILL_DATA_DIR=$work/data platform/bin/vskill-platform doctor \
+            && platform/bin/python -I -c "from vskill_platform.web.documents import DOCUMENTS; assert 'docs/quickstart.md' in DOCUMENTS"
+    ) >"$work/told" || { cat "$work/told"; say "a part does not run"; exit 1; }
+    sed 's/^/release:   /' "$work/told"
     say "$version is ready: tag it v$version, and give people what is in $dist"
 }
 

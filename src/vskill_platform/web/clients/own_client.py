@@ -4,6 +4,7 @@ It is made from the installed package, so that client and registry are of one re
 of ours. Its members are not compressed: one release gives the same bytes on every machine.
 """
 
+import asyncio
 import base64
 import hashlib
 import io
@@ -97,8 +98,10 @@ def _record(members: dict[str, bytes], own_name: str) -> str:
 async def client_file(request: Request) -> Response:
     """The wheel, or the envelope that signs its digest."""
     asked = request.path_params["file"]
+    # Files are read the first time.
+    wheel = await asyncio.to_thread(client_wheel)
     if asked == WHEEL:
-        return attachment(answer_with_tag(request, client_wheel(), WHEEL_TYPE), WHEEL)
+        return attachment(answer_with_tag(request, wheel, WHEEL_TYPE), WHEEL)
     if asked == f"{WHEEL}.dsse.json":
         return answer_with_tag(request, await sign(services_of(request), _statement()), ENVELOPE_TYPE)
     raise NotFound(
