@@ -26,6 +26,8 @@ PATIENCE_MS = PATIENCE_S * 1000
 expect.set_options(timeout=PATIENCE_MS)
 #: A browser that loses its server says so in the console, whatever the page does about it.
 LOST_CONNECTION = "net::ERR_"
+#: So does one that leaves a page while that asks for something.
+LEFT_WHILE_ASKING = "AbortError"
 #: Adds up what moves without a click or a key, and names it.
 WATCH_SHIFTS = """
     window.shifts = 0;
@@ -153,7 +155,7 @@ def opened(chromium, server):
 
 
 def _note_console(complaints, message, expected):
-    if message.type not in ("error", "warning"):
+    if message.type not in ("error", "warning") or LEFT_WHILE_ASKING in message.text:
         return
     if any(
         one in message.text if isinstance(one, str) else f"status of {one}" in message.text
