@@ -43,9 +43,9 @@ def test_every_card_filters_and_counts_what_it_lists(opened, server):
 
     def agree() -> bool:
         page.reload()
-        count = server.json("/api/v1/submissions/stats")["byCategory"][name]
+        count: int = server.json("/api/v1/submissions/stats")["byCategory"][name]
         listed = page.locator(ROWS).evaluate_all("rows => rows.map(row => row.dataset.category)")
-        return count_on(page, name) == count and listed == [name] * min(count, 30)
+        return bool(count_on(page, name) == count and listed == [name] * min(count, 30))
 
     page.goto("/queue")
     assert set(server.json("/api/v1/submissions/stats")["byCategory"]) == set(CATEGORIES)
