@@ -24,9 +24,9 @@ from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion
 from vskill_platform.domain.skills.skill_changes import Publication, publish_version
 from vskill_platform.domain.skills.terms import cut_words
 from vskill_platform.domain.skills.trust import TrustFacts
-from vskill_platform.env import Env
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.ledger.kv.entries import Put
+from vskill_platform.worker_context import Env
 
 #: The first so many skills have the record of their version, which a detail reads and no list.
 DETAILED = 200

@@ -9,9 +9,9 @@ from bench.measure import PATIENCE_S
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.env import Env
 from vskill_platform.queue.consumer import Handler, handle_submission_queue, run_consumer
 from vskill_platform.submission_store import count_submissions
+from vskill_platform.worker_context import Env
 
 _FILL = 1_000
 

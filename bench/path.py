@@ -18,11 +18,10 @@ from bench.results import Figure, Report, at_least
 from bench.workshop import Workshop
 from tests.support.git_server import Repo, skill_md
 from vskill_platform.bootstrap import env_for
-from vskill_platform.env import Env
 from vskill_platform.intake.discover import submit_skills
 from vskill_platform.queue.health import queue_health
 from vskill_platform.settings import Settings
-from vskill_platform.worker_context import run_with_worker_env
+from vskill_platform.worker_context import Env, run_with_worker_env
 
 CHILD = Path(__file__).parent / "path_child.py"
 PATIENCE_S = 1800

@@ -17,7 +17,6 @@ from bench.processes import resident_bytes
 from bench.results import Figure, Goal, Report, at_least, at_most
 from bench.workshop import Workshop, open_env
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.env import Env
 from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.records import decode
@@ -25,7 +24,7 @@ from vskill_platform.submission_store import (
     enumerate_published_skills,
     get_stuck_submissions,
 )
-from vskill_platform.worker_context import run_with_worker_env
+from vskill_platform.worker_context import Env, run_with_worker_env
 
 ENUMERATE = "enumerate_published_skills"
 RAW_MSGSPEC = "raw SQLite range scan, msgspec into dicts"

@@ -34,10 +34,10 @@ from tests.support.worker_process import worker_of
 from vskill_core.content import SkillFile
 from vskill_platform.bootstrap import env_for
 from vskill_platform.cli.process import run_async
-from vskill_platform.env import Env
 from vskill_platform.intake.submit import IntakeOutcome, submit_upload
 from vskill_platform.queue.control import pause_queue, resume_queue
 from vskill_platform.settings import Settings
+from vskill_platform.worker_context import Env
 
 WHOLE = ("-m", "vskill_platform", "serve")
 REAL_WEB = ("-m", "vskill_platform", "serve", "--web-only")

@@ -14,12 +14,11 @@ from bench.workshop import Workshop, fill
 from vskill_platform.bootstrap import env_for
 from vskill_platform.cli.process import run_async
 from vskill_platform.domain.audience import PUBLIC_ONLY
-from vskill_platform.env import Env
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.settings import Settings
 from vskill_platform.store.skills.catalogue import search_skills
 from vskill_platform.store.skills.vocabulary import write_vocabulary
-from vskill_platform.worker_context import run_with_worker_env
+from vskill_platform.worker_context import Env, run_with_worker_env
 
 SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
 _MS = 1000

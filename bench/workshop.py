@@ -17,11 +17,11 @@ from bench.records import submission_puts
 from bench.scale import Scale
 from vskill_platform.bootstrap import env_for
 from vskill_platform.cli.process import run_async
-from vskill_platform.env import Env
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.observing.logs import configure_logging
 from vskill_platform.settings import Settings
+from vskill_platform.worker_context import Env
 
 T = TypeVar("T")
 

@@ -19,14 +19,19 @@ from vskill_core.findings import Severity
 from vskill_core.identity import parse_place
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.people.namespace_policy import CHANGE_VISIBILITY, ChangeVisibility
-from vskill_platform.actions.principal import ANYBODY, Principal
+from vskill_platform.actions.principal import ANYBODY, Principal, resolve
 from vskill_platform.actions.recall.takedowns import RESTORE, TAKE_DOWN, RestoreSkill, TakeDownSkill
-from vskill_platform.actions.review.change_requests import ANSWER, REQUEST_CHANGE, AnswerRequest
-from vskill_platform.actions.review.review import APPROVE, REJECT, DecideSubmission
+from vskill_platform.actions.review.review import (
+    ANSWER,
+    APPROVE,
+    REJECT,
+    REQUEST_CHANGE,
+    AnswerRequest,
+    DecideSubmission,
+)
 from vskill_platform.actions.skills.catalogue import list_catalogue, search_catalogue
 from vskill_platform.actions.submissions.submission_lists import LIST, ListSubmissions
 from vskill_platform.actions.submissions.submissions import CANCEL, RERUN, CancelSubmission, RerunSubmission
-from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import (

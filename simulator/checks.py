@@ -15,12 +15,14 @@ from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.blocklist import targets_of
 from vskill_platform.domain.operation.task import Task
 from vskill_platform.domain.people.namespace import Namespace, Visibility, audience_for, namespace_of
-from vskill_platform.domain.skills.revocation import Revocation, revoked_versions, status_of
 from vskill_platform.domain.skills.skill import (
     PublishedSkill,
+    Revocation,
     VersionStatus,
     listed_version,
     newest_under_review,
+    revoked_versions,
+    status_of,
 )
 from vskill_platform.domain.submissions.attempts import (
     CLAIM_MS,

@@ -15,8 +15,14 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, targets_of
 from vskill_platform.domain.operation.task import Task, TaskState, task_key
 from vskill_platform.domain.people.namespace import namespace_of
-from vskill_platform.domain.skills.revocation import Revocation, revoked_versions, steps_by_kind
-from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion, VersionStatus
+from vskill_platform.domain.skills.skill import (
+    PublishedSkill,
+    Revocation,
+    SkillVersion,
+    VersionStatus,
+    revoked_versions,
+    steps_by_kind,
+)
 from vskill_platform.domain.submissions.attempts import MAX_INTERRUPTED, exhaustion
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Event, Submission

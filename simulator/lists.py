@@ -9,15 +9,13 @@ from simulator.checks import require
 from simulator.faults import Process
 from simulator.world import World
 from vskill_core.content import SkillFile
-from vskill_platform.actions.principal import ANYBODY
+from vskill_platform.actions.principal import ANYBODY, resolve
 from vskill_platform.actions.skills.git_lists import current_git_list, public_scope, read_git_list
-from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.skills.git_list import BASE, MANIFEST, WITHDRAWN, ServedList
 from vskill_platform.domain.skills.numbering import parse_semver
-from vskill_platform.env import Env
 from vskill_platform.ledger.blobs.memory import MemoryBlobs
-from vskill_platform.worker_context import run_with_worker_env
+from vskill_platform.worker_context import Env, run_with_worker_env
 
 #: Digits of a number that holds a time.
 _DIGITS = 18

@@ -16,7 +16,6 @@ from vskill_platform.domain.people.namespace import Directory
 from vskill_platform.domain.submissions.attempts import claim, claimable
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.env import Env
 from vskill_platform.ledger.blobs.memory import MemoryBlobs
 from vskill_platform.ledger.broker.contract import Batch
 from vskill_platform.ledger.broker.memory import MemoryBroker, _Live
@@ -30,7 +29,7 @@ from vskill_platform.queue.recovery import recover_stuck_submissions, recover_ta
 from vskill_platform.records import decode
 from vskill_platform.store.claims import HeldClaim
 from vskill_platform.submission_store import read_submission
-from vskill_platform.worker_context import require_env, run_with_worker_env
+from vskill_platform.worker_context import Env, require_env, run_with_worker_env
 
 
 class Bug(enum.StrEnum):

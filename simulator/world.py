@@ -26,11 +26,11 @@ from vskill_platform.domain.operation.task import Task
 from vskill_platform.domain.people.namespace import Namespace
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.domain.submissions.submission import Event, Submission
-from vskill_platform.env import Env, Pace
 from vskill_platform.ledger.kv.collections import SKILLS, TASKS
 from vskill_platform.machine.process_cache import KeptReads
 from vskill_platform.observing.metrics import Metrics
 from vskill_platform.settings import Settings
+from vskill_platform.worker_context import Env, Pace
 
 #: The analyser elsewhere, which some histories have.
 ANALYSER = "peer"

@@ -34,7 +34,6 @@ from vskill_platform.bootstrap import env_for
 from vskill_platform.domain.submissions.attempts import CLAIM_MS, MAX_INTERRUPTED, UNAVAILABLE_END_MS
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.env import Env, Pace
 from vskill_platform.intake.submit import submit_repository, submit_upload
 from vskill_platform.queue import consumer
 from vskill_platform.queue.consumer import handle_submission_queue, run_consumer
@@ -45,7 +44,7 @@ from vskill_platform.sources.contract import Fetched
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.submission_store import enumerate_published_skills
 from vskill_platform.tiers.pool import PooledScanner
-from vskill_platform.worker_context import get_worker_env, run_with_worker_env
+from vskill_platform.worker_context import Env, Pace, get_worker_env, run_with_worker_env
 from vskill_scan.limits import Limits
 from vskill_scan.reading.manifest import read_manifest
 

@@ -29,7 +29,6 @@ from vskill_core.errors import (
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.submissions.states import STUCK_STATES, State
 from vskill_platform.domain.submissions.submission import STUCK_THRESHOLD_MS
-from vskill_platform.env import Env
 from vskill_platform.ledger.database.sqlite import SqliteDatabase
 from vskill_platform.ledger.kv.contract import KV, READS_AT_ONCE
 from vskill_platform.ledger.kv.memory import MemoryKV
@@ -43,7 +42,7 @@ from vskill_platform.submission_store import (
     iter_published_skills,
     require_reason,
 )
-from vskill_platform.worker_context import run_with_worker_env
+from vskill_platform.worker_context import Env, run_with_worker_env
 
 pytestmark = pytest.mark.anyio
 

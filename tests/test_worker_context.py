@@ -14,8 +14,8 @@ import pytest
 from tests.support.memory_env import named_env
 from vskill_core.errors import NoEnvironment
 from vskill_platform import worker_context
-from vskill_platform.env import Env
 from vskill_platform.worker_context import (
+    Env,
     get_worker_env,
     require_env,
     run_with_worker_env,

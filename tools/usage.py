@@ -19,8 +19,8 @@ from tools.problem import Problem
 
 STRUCT = "msgspec.Struct"
 ANSWER = "vskill_client.wire.base.Wire"
-#: Fills an answer, and those inside it, from fields of a record that have the same names.
-DERIVE = "vskill_platform.actions.wire.derive"
+#: The method that fills an answer, and those inside it, from fields of a record that have the same names.
+DERIVE = ".of"
 SETTINGS = "vskill_platform.settings.Settings"
 #: Where stored records are declared.
 RECORDS = "vskill_platform.domain."
@@ -200,8 +200,8 @@ def _look_at_calls(seen: Seen, module: Module) -> None:
         called = qualified_name(node.func, module.names)
         if called == "msgspec.structs.replace":
             seen.replaced.update(word.arg for word in node.keywords if word.arg)
-        elif called == DERIVE:
-            _derive(seen, qualified_name(node.args[0], module.names), {word.arg for word in node.keywords})
+        elif called and called.removesuffix(DERIVE) in seen.structs and called.endswith(DERIVE):
+            _derive(seen, called.removesuffix(DERIVE), {word.arg for word in node.keywords})
         elif called in seen.structs:
             _fill(seen, called, node)
 

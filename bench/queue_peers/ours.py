@@ -8,10 +8,10 @@ from bench.consuming import fill as fill_queue
 from bench.queue_peers.protocol import Order, Work
 from vskill_platform.bootstrap import env_for
 from vskill_platform.cli.process import run_async
-from vskill_platform.env import Env
 from vskill_platform.ledger.broker.contract import Batch
 from vskill_platform.observing.logs import configure_logging
 from vskill_platform.settings import Settings
+from vskill_platform.worker_context import Env
 
 
 def fill(order: Order) -> None:

@@ -16,7 +16,6 @@ import msgspec
 from structlog.typing import FilteringBoundLogger
 
 from vskill_core.errors import InvalidSettings, StoreUnavailable, Unsupported
-from vskill_platform.env import Env
 from vskill_platform.ledger.blobs.contract import Blobs
 from vskill_platform.ledger.blobs.files import FilesBlobs
 from vskill_platform.ledger.blobs.memory import MemoryBlobs
@@ -46,6 +45,7 @@ from vskill_platform.store.verdicts.scans import CachedJudge
 from vskill_platform.tiers.contract import Scanner
 from vskill_platform.tiers.judge import HttpJudge, JudgeAddress, make_client
 from vskill_platform.tiers.pool import PooledScanner
+from vskill_platform.worker_context import Env
 from vskill_scan.reading.manifest import read_manifest
 from vskill_scan.rules.indicators import Indicators, read_indicators
 

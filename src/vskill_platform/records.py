@@ -9,12 +9,11 @@ import msgspec
 
 from vskill_core.errors import Conflict, PlatformError, RecordMalformed, StoreUnavailable
 from vskill_platform.domain.audience import PUBLIC, Audiences, may_read
-from vskill_platform.env import Env
 from vskill_platform.ledger.kv.collections import RecordKind
 from vskill_platform.ledger.kv.contract import PAGE, iterate_pages
 from vskill_platform.ledger.kv.entries import ABSENT, Entry, EntryPage
 from vskill_platform.ledger.kv.query import Condition
-from vskill_platform.worker_context import require_env
+from vskill_platform.worker_context import Env, require_env
 
 T = TypeVar("T")
 

@@ -21,13 +21,12 @@ from vskill_platform.domain.skills.skill import PublishedSkillSummary
 from vskill_platform.domain.submissions import submission
 from vskill_platform.domain.submissions.states import STUCK_STATES, State
 from vskill_platform.domain.submissions.submission import STUCK_THRESHOLD_MS, Step, Submission
-from vskill_platform.env import Env
 from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS, parse
 from vskill_platform.ledger.kv.contract import PAGE, iterate_pages
 from vskill_platform.ledger.kv.entries import ABSENT, Capability, EntryPage, JoinedPage, Operation, Put
 from vskill_platform.ledger.kv.query import Between, Condition, In, Is
 from vskill_platform.records import Skips, decode, persist, readable
-from vskill_platform.worker_context import require_env
+from vskill_platform.worker_context import Env, require_env
 
 # What the requirements name.
 

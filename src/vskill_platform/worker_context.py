@@ -1,15 +1,105 @@
-"""The environment of the running batch, scheduled job or web request, carried by a context variable so that
-concurrent ones in one process never see each other's (US-003)."""
+"""The environment of the running batch, scheduled job or web request: one documented field per resource, carried by a
+context variable so that concurrent ones in one process never see each other's (US-003).
+
+`bootstrap.open_env` builds it. Views, commands, the consumer and jobs take what they need from it and pass that on.
+"""
 
 import inspect
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any, TypeVar, overload
 
+import msgspec
+from structlog.typing import FilteringBoundLogger
+
 from vskill_core.errors import NoEnvironment
-from vskill_platform.env import Env
+from vskill_platform.domain.people.token import ActingToken
+from vskill_platform.domain.submissions.attempts import RENEW_EVERY_MS
+from vskill_platform.ledger.blobs.contract import Blobs
+from vskill_platform.ledger.broker.contract import Broker
+from vskill_platform.ledger.clock import Clock
+from vskill_platform.ledger.kv.contract import KV
+from vskill_platform.machine.process_cache import KeptReads
+from vskill_platform.machine.shortages import ShortagesMet
+from vskill_platform.machine.slots import Turns, WorkGate
+from vskill_platform.observing.metrics import Metrics
+from vskill_platform.observing.telemetry import NoTracing, Tracing
+from vskill_platform.settings import Settings
+from vskill_platform.signing.key_ring import KeyRing
+from vskill_platform.sources.contract import Sources
+from vskill_platform.tiers.contract import Judge, Scanner
 
 T = TypeVar("T")
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """How often a process looks and renews, and how long it waits. No settings: they fit the length of a claim."""
+
+    #: How often a worker renews the claim and the lease of what it works on.
+    renew_every_ms: int = RENEW_EVERY_MS
+    #: After an error of the broker or the store, before the consumer tries again.
+    pause_after_error_s: float = 1.0
+    #: How often the schedule looks for due ticks.
+    look_every_s: float = 1.0
+    #: How often a worker says that it is there.
+    sign_every_s: float = 10.0
+    #: A store that takes longer to answer is not ready (E9).
+    ready_within_s: float = 3.0
+    #: A probe of store and content serves everybody who asks within this time: it costs a write.
+    ready_every_s: float = 2.0
+    #: A page gives up on a store that takes longer, and says so.
+    page_within_s: float = 4.0
+
+
+class HashCost(msgspec.Struct, frozen=True):
+    """What it costs to compute the hash of a password (argon2id): as the authors of argon2 recommend."""
+
+    passes: int = 3
+    memory_kib: int = 65_536
+    lanes: int = 4
+
+
+class Env(msgspec.Struct, frozen=True):
+    """Everything that a unit of work may use, and nothing that it may change."""
+
+    #: Records by key; its clock sets every deadline.
+    kv: KV
+    #: The queue of messages that say which record to look at.
+    broker: Broker
+    #: Content by digest.
+    blobs: Blobs
+    #: Where a submission's files come from.
+    sources: Sources
+    #: Tier 1, static.
+    scanner: Scanner
+    #: Tier 2; None is the named degraded mode "no judge configured".
+    judge: Judge | None
+    #: Time for display and durations, and fresh ids.
+    clock: Clock
+    settings: Settings
+    log: FilteringBoundLogger
+    metrics: Metrics
+    #: This process's name in claims and history.
+    worker_id: str = "local"
+    #: Lets a submission that workers died over run alone in this process.
+    gate: WorkGate = msgspec.field(default_factory=WorkGate)
+    #: Lets the same content be scanned and judged once, however many submissions bring it at the same time.
+    turns: Turns = msgspec.field(default_factory=Turns)
+    #: What this process keeps of what it has read.
+    kept: KeptReads = msgspec.field(default_factory=KeptReads)
+    #: What this process has lately lacked.
+    shortages: ShortagesMet = msgspec.field(default_factory=ShortagesMet)
+    pace: Pace = Pace()
+    hash_cost: HashCost = HashCost()
+    #: Spans for whoever collects traces; by default none.
+    tracing: Tracing = msgspec.field(default_factory=NoTracing)
+    #: Another judge of tier 2; None where at most one is configured.
+    second_judge: Judge | None = None
+    #: The registry's keys; None only where nothing is signed, as in the simulator.
+    signing: KeyRing | None = None
+    #: The token of the request that runs here; every audit entry that it writes names it.
+    acting_token: ActingToken | None = None
+
 
 worker_env_storage: ContextVar[Env | None] = ContextVar("worker_env_storage", default=None)
 

@@ -31,7 +31,6 @@ from vskill_platform.domain.people.namespace import Member, Namespace, Namespace
 from vskill_platform.domain.people.token import SCOPES, SCOPES_OF
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import EntryPoint, RecordedDecision, Submission
-from vskill_platform.env import Env
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.people.github_accounts import account_of_github
@@ -42,6 +41,7 @@ from vskill_platform.store.skills.collections import create_collection
 from vskill_platform.store.submissions.hand_ins import HandedIn, keep_hand_in
 from vskill_platform.store.telling.webhooks import add_webhook
 from vskill_platform.store.verdicts.suppressions import add_suppression
+from vskill_platform.worker_context import Env
 
 REPO = "https://github.com/acme/tools"
 #: Accounts by the column that they stand for. `carl` has what the others act on, and belongs to no column.

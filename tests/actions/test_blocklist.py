@@ -16,7 +16,7 @@ from vskill_platform.actions.recall.blocklist import (
     BlockSomething,
     LiftBlock,
 )
-from vskill_platform.actions.skills.blocked_skills import current_blocklist
+from vskill_platform.actions.skills.skill_names import current_blocklist
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.blocklist import TargetKind
 from vskill_platform.domain.skills import skill_changes

@@ -9,7 +9,6 @@ from vskill_client.wire.skills import SearchSkills, SkillRequest
 from vskill_core.errors import Blocked, InvalidInput, NotFound
 from vskill_core.findings import Severity
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
-from vskill_platform.actions.skills.blocked_skills import current_blocklist, leave_out_blocked
 from vskill_platform.actions.skills.catalogue import (
     COUNT_SKILLS,
     LIST_SKILLS,
@@ -20,7 +19,7 @@ from vskill_platform.actions.skills.catalogue import (
     list_unblocked,
 )
 from vskill_platform.actions.skills.skill_contents import LIST_FILES, LIST_VERSIONS, ReadVersion
-from vskill_platform.actions.skills.skill_names import find_skill
+from vskill_platform.actions.skills.skill_names import current_blocklist, find_skill, leave_out_blocked
 from vskill_platform.actions.verdicts.skill_security import SECURITY
 from vskill_platform.domain.blocklist import BlockEntry, place_target
 from vskill_platform.domain.skills.catalogue import Sort

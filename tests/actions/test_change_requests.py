@@ -12,14 +12,15 @@ from tests.support.system_reads import get_submission
 from vskill_client.wire.submissions import SubmissionRequest
 from vskill_core.errors import NotPermitted, TransitionError
 from vskill_core.findings import Severity
-from vskill_platform.actions.review.change_requests import (
+from vskill_platform.actions.review.review import (
     ANSWER,
+    REJECT,
     REQUEST_CHANGE,
     WITHDRAW_REQUEST,
     AnswerRequest,
+    DecideSubmission,
     WithdrawRequest,
 )
-from vskill_platform.actions.review.review import REJECT, DecideSubmission
 from vskill_platform.actions.review.review_queue import WAITING, ListWaiting
 from vskill_platform.actions.submissions.submissions import (
     CANCEL,

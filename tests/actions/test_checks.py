@@ -3,7 +3,7 @@
 import pytest
 
 from vskill_core.errors import InvalidInput
-from vskill_platform.actions.checks import check_request
+from vskill_platform.actions.action import check_request
 from vskill_platform.actions.skills.collections import ChangeCollection
 
 

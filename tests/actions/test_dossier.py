@@ -8,9 +8,8 @@ from tests.support.envs import active_env, open_test_env, run_until_quiet, submi
 from tests.support.faults import TroubledScanner
 from tests.support.system_reads import get_submission
 from vskill_core.errors import NotFound
-from vskill_platform.actions.principal import ANYBODY
+from vskill_platform.actions.principal import ANYBODY, resolve
 from vskill_platform.actions.verdicts.dossier import read_dossier
-from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import Member, Namespace, NamespaceRole
 from vskill_platform.store.people.audit import AuditNote

@@ -15,8 +15,7 @@ from vskill_core.findings import Finding, FindingCategory, FindingKind, Severity
 from vskill_core.identity import normalise
 from vskill_platform.actions.people.namespace_policy import CHANGE_VISIBILITY, ChangeVisibility
 from vskill_platform.actions.people.namespaces import ADD_MEMBER, AddMember
-from vskill_platform.actions.review.change_requests import REQUEST_CHANGE
-from vskill_platform.actions.review.review import DecideSubmission
+from vskill_platform.actions.review.review import REQUEST_CHANGE, DecideSubmission
 from vskill_platform.actions.skills.narrowing import NARROW_SKILL, NarrowSkill, SkillVisibility
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY
@@ -24,12 +23,12 @@ from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind
 from vskill_platform.domain.people.namespace import NamespaceRole, Visibility
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import RecordedDecision
-from vskill_platform.env import Env
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.owners import Owner
 from vskill_platform.store.recall.blocklist import add_block
 from vskill_platform.store.review.reports import file_report
 from vskill_platform.store.verdicts.suppressions import add_suppression
+from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
 

@@ -35,9 +35,9 @@ from vskill_platform.actions.submissions.findings import FINDINGS, SARIF
 from vskill_platform.actions.submissions.intake import UPLOAD
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import RecordedDecision
-from vskill_platform.env import Env
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.web.app import create_app
+from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
 

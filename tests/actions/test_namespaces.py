@@ -48,7 +48,7 @@ from vskill_platform.actions.people.teams import (
     ChangeTeam,
     ExplainedTeam,
 )
-from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
+from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal, audiences_of, resolve
 from vskill_platform.actions.skills.narrowing import (
     NARROW_SKILL,
     WIDEN_SKILL,
@@ -56,7 +56,6 @@ from vskill_platform.actions.skills.narrowing import (
     SkillVisibility,
     WidenSkill,
 )
-from vskill_platform.actions.visibility import audiences_of, resolve
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import may_read
 from vskill_platform.domain.people.namespace import Namespace, NamespaceRole, RegistryMode, Visibility

@@ -12,7 +12,7 @@ from vskill_core.errors import InvalidInput, NotFound, SourceGone
 from vskill_core.findings import Severity
 from vskill_core.identity import normalise
 from vskill_platform.actions.action import NoParameters
-from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
+from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal, resolve
 from vskill_platform.actions.recall.blocklist import (
     BLOCK,
     BLOCKS,
@@ -37,19 +37,18 @@ from vskill_platform.actions.skills.collections import (
     CreateCollection,
     read_collection,
 )
-from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC, SEVERAL
 from vskill_platform.domain.blocklist import BlockEntry, TargetKind, digest_target, name_target
 from vskill_platform.domain.people.namespace import RegistryMode, Visibility
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.env import Env
 from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.store.people.accounts import Role, create_user
 from vskill_platform.store.recall.blocklist import add_block, find_hits, list_blocks
 from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.web.app import create_app
+from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
 

@@ -27,8 +27,8 @@ from vskill_platform.actions.people.namespaces import (
     RemoveMember,
 )
 from vskill_platform.actions.people.owners import LIST, ListOwned
+from vskill_platform.actions.principal import resolve
 from vskill_platform.actions.skills.versions import SHOW_SKILL
-from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import Member, Namespace, NamespaceRole, Visibility
 from vskill_platform.store.people.accounts import Role

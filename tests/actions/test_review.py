@@ -22,14 +22,13 @@ from vskill_core.findings import (
     Verdict,
 )
 from vskill_platform.actions.action import NoParameters
-from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.principal import Principal, resolve
 from vskill_platform.actions.review.bulk import BULK, BulkVerb, DecideMany, SeenSubmission
 from vskill_platform.actions.review.review import APPROVE, REJECT, DecideSubmission
 from vskill_platform.actions.review.review_preview import preview_decision
 from vskill_platform.actions.review.review_queue import WAITING, ListWaiting, order_queue
 from vskill_platform.actions.verdicts.rule_figures import RULE_FIGURES
 from vskill_platform.actions.verdicts.suppressions import SUPPRESS, UNSUPPRESS, SuppressRule
-from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain.evidence import evidence_of
 from vskill_platform.domain.signals import Signal, SignalKind
 from vskill_platform.domain.submissions.attempts import EXHAUSTED

@@ -13,7 +13,7 @@ from click.testing import Result
 
 from tests.actions.rights_world import PEOPLE, REPO, RULE, RightsWorld, open_rights_world
 from vskill_platform.actions.action import Action
-from vskill_platform.actions.rights import Right
+from vskill_platform.actions.principal import Right
 from vskill_platform.actions.table import ACTIONS
 from vskill_platform.domain.people.token import SCOPES, TokenScope
 from vskill_platform.ledger.kv.contract import iterate_pages

@@ -10,7 +10,7 @@ from tests.support.envs import make_submission, open_test_env, put_record, submi
 from tests.support.people import make_account, token_of
 from tests.support.streams import serving
 from vskill_core.errors import InvalidInput, NotSignedIn
-from vskill_platform.actions.principal import ANYBODY, Principal
+from vskill_platform.actions.principal import ANYBODY, Principal, resolve
 from vskill_platform.actions.submissions.submission_lists import (
     LIST,
     MOST_IDS,
@@ -20,7 +20,6 @@ from vskill_platform.actions.submissions.submission_lists import (
     ListSubmissions,
     own_submissions,
 )
-from vskill_platform.actions.visibility import resolve
 from vskill_platform.cli import cli
 from vskill_platform.domain.submissions.states import State, StateCategory
 from vskill_platform.store.people.accounts import Role

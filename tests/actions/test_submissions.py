@@ -27,12 +27,12 @@ from vskill_platform.actions.submissions.submissions import CANCEL, RERUN, Cance
 from vskill_platform.domain.blocklist import BlockEntry, place_target
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import RecordedDecision, Submission
-from vskill_platform.env import Env
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.store.people.accounts import Role, create_user
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.recall.blocklist import add_block, remove_block
 from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
+from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
 

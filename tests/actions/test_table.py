@@ -11,8 +11,7 @@ import pytest
 import vskill_platform.actions
 from tools.tables import page_of
 from vskill_platform.actions.action import Action, NoParameters, Services, action
-from vskill_platform.actions.principal import ANYBODY, Principal
-from vskill_platform.actions.rights import Right
+from vskill_platform.actions.principal import ANYBODY, Principal, Right
 from vskill_platform.actions.table import ACTIONS
 from vskill_platform.cli import cli
 from vskill_platform.domain.people.token import TokenScope

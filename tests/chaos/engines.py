@@ -19,8 +19,8 @@ from tests.processes.workers import workers_on
 from tests.support import nats, postgres
 from tests.support.envs import active_env
 from vskill_platform.bootstrap import env_for
-from vskill_platform.env import Env
 from vskill_platform.settings import Settings
+from vskill_platform.worker_context import Env
 
 POSTGRES_FULL = "disk full for PostgreSQL"
 CLOCKS = f"clocks of workers {SKEW_S} s ahead and behind"

@@ -12,8 +12,8 @@ from tests.chaos.world import Plan, World
 from tests.processes.workers import workers_on
 from tests.support.envs import active_env
 from vskill_platform.bootstrap import env_for
-from vskill_platform.env import Env
 from vskill_platform.settings import Settings
+from vskill_platform.worker_context import Env
 
 LOCKED = "file locked by another program"
 

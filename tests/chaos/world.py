@@ -29,10 +29,10 @@ from vskill_core.errors import PlatformError
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.env import Env
 from vskill_platform.store.damage import list_damage, read_damage
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.submissions.submission_lists import find_submissions
+from vskill_platform.worker_context import Env
 
 T = TypeVar("T")
 

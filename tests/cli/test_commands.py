@@ -25,10 +25,9 @@ from vskill_platform.cli import cli
 from vskill_platform.cli.operation.doctor import Check, check
 from vskill_platform.cli.output import Duration, show_duration
 from vskill_platform.domain.messages import submission_send
-from vskill_platform.env import Env
 from vskill_platform.settings import process_settings
 from vskill_platform.store.skills.collections import create_collection
-from vskill_platform.worker_context import run_with_worker_env
+from vskill_platform.worker_context import Env, run_with_worker_env
 
 T = TypeVar("T")
 

@@ -17,12 +17,11 @@ from vskill_core.errors import InvalidInput
 from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import STUCK_THRESHOLD_MS
-from vskill_platform.env import Env
 from vskill_platform.ledger.kv.contract import KV, PAGE
 from vskill_platform.ledger.kv.entries import Capability, EntryPage, JoinedPage
 from vskill_platform.ledger.kv.query import Condition
 from vskill_platform.submission_store import enumerate_published_skills, get_stuck_submissions
-from vskill_platform.worker_context import run_with_worker_env
+from vskill_platform.worker_context import Env, run_with_worker_env
 
 pytestmark = pytest.mark.anyio
 

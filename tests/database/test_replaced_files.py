@@ -10,7 +10,6 @@ import pytest
 from tests.support.envs import open_product_env, submit_skill
 from tests.support.html import Page
 from vskill_core.errors import StoreReplaced
-from vskill_platform.env import Pace
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.ledger.database.sqlite import SqliteDatabase
 from vskill_platform.ledger.kv.sqlite import SqliteKV
@@ -18,7 +17,7 @@ from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.health import queue_health
 from vskill_platform.settings import Settings
 from vskill_platform.web.app import create_app
-from vskill_platform.worker_context import run_with_worker_env
+from vskill_platform.worker_context import Pace, run_with_worker_env
 
 pytestmark = pytest.mark.anyio
 

@@ -90,17 +90,17 @@ def test_a_field_that_every_answer_leaves_the_same_is_reported(calls, faults):
 
 
 DERIVED = (
-    IMPORTS + "from vskill_platform.actions.wire import derive\n"
-    "class Inner(Wire):\n    count: int\nclass Outer(Wire):\n    name: str\n    inner: Inner | None\n"
+    IMPORTS
+    + "class Inner(Wire):\n    count: int\nclass Outer(Wire):\n    name: str\n    inner: Inner | None\n"
 )
 
 
 @pytest.mark.parametrize(
     ("call", "faults"),
     [
-        ("derive(Outer, n)", []),
-        ("derive(Outer, n, name=n)", []),
-        ("derive(Outer, n, inner=n)", ["Thing.count", "Inner.count"]),
+        ("Outer.of(n)", []),
+        ("Outer.of(n, name=n)", []),
+        ("Outer.of(n, inner=n)", ["Thing.count", "Inner.count"]),
     ],
 )
 def test_what_an_answer_is_derived_from_is_read_and_fills_it(call, faults):

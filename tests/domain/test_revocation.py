@@ -8,20 +8,21 @@ from vskill_core.content import content_hash
 from vskill_core.findings import Severity
 from vskill_core.revocation_list import RevokedStatus
 from vskill_platform.domain.blocklist import BLOCK_REASON
-from vskill_platform.domain.skills.revocation import (
+from vskill_platform.domain.skills.skill import (
+    PublishedSkill,
     Replacement,
     Revocation,
     RevocationKind,
     RevocationStep,
     RevokedList,
     RevokedVersion,
+    StatusRole,
     revocation_steps,
     revoked_versions,
     revokes_content,
     status_of,
     steps_by_kind,
 )
-from vskill_platform.domain.skills.skill import PublishedSkill, StatusRole
 from vskill_platform.domain.skills.skill_changes import (
     StatusChange,
     delete,

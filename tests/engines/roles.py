@@ -17,10 +17,10 @@ from tests.support.envs import active_env, skill_files
 from tests.support.patience import PATIENCE_S
 from tests.support.people import make_account, token_of
 from vskill_platform.bootstrap import env_for
-from vskill_platform.env import Env
 from vskill_platform.settings import Settings
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.web.clients.clawhub import API
+from vskill_platform.worker_context import Env
 
 ACCOUNT = "ada"
 

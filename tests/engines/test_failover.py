@@ -17,11 +17,10 @@ from tests.support.postgres import Server, new_database
 from vskill_core.errors import PlatformError, StoreError
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.env import Env
 from vskill_platform.intake.submit import Submitted
 from vskill_platform.settings import Settings
 from vskill_platform.submission_store import get_submission
-from vskill_platform.worker_context import run_with_worker_env
+from vskill_platform.worker_context import Env, run_with_worker_env
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -33,7 +33,6 @@ from vskill_core.errors import (
     StoreUnavailable,
 )
 from vskill_platform.bootstrap import env_for
-from vskill_platform.env import Env, Pace
 from vskill_platform.ledger.database.sqlite import SqliteDatabase
 from vskill_platform.ledger.database.writer import Tx, WriteKind
 from vskill_platform.ledger.kv.sqlite import SqliteKV
@@ -41,7 +40,7 @@ from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.settings import Settings
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.web.clients.clawhub import API
-from vskill_platform.worker_context import run_with_worker_env
+from vskill_platform.worker_context import Env, Pace, run_with_worker_env
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

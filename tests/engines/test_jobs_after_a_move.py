@@ -14,7 +14,6 @@ from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.manual_clock import ManualClock
 from tests.support.receiver import Receiver, receiver
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.env import Env
 from vskill_platform.installation.backup import back_up, restore
 from vskill_platform.installation.migrate import migrate
 from vskill_platform.intake.admission import SubmittedBy
@@ -30,6 +29,7 @@ from vskill_platform.store.skills.installs import count_installs
 from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.store.skills.vocabulary import read_known_words
 from vskill_platform.store.telling.webhooks import add_webhook
+from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
 

@@ -17,7 +17,6 @@ from vskill_platform.bootstrap import env_for, open_snapshot
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.operation.damage import DamageKind
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.env import Env
 from vskill_platform.installation import migrate as moving
 from vskill_platform.installation.backup import FORMAT, MANIFEST, RECORDS, back_up, restore, verify
 from vskill_platform.installation.migrate import migrate
@@ -28,7 +27,7 @@ from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.settings import Settings, keys_folder
 from vskill_platform.submission_store import count_submissions
-from vskill_platform.worker_context import run_with_worker_env
+from vskill_platform.worker_context import Env, run_with_worker_env
 
 pytestmark = pytest.mark.anyio
 

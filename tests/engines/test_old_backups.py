@@ -18,7 +18,6 @@ from tests.support.scanners import structure_scanner
 from tests.support.system_reads import get_submission
 from vskill_platform.bootstrap import env_for
 from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.env import Env
 from vskill_platform.installation.backup import restore
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.recovery import recover_stuck_submissions
@@ -31,6 +30,7 @@ from vskill_platform.store.telling.webhooks import list_webhooks
 from vskill_platform.store.verdicts.suppressions import suppressed_rules
 from vskill_platform.submission_store import count_submissions
 from vskill_platform.web.app import create_app
+from vskill_platform.worker_context import Env
 from vskill_scan.reading.manifest import read_manifest
 
 pytestmark = pytest.mark.anyio

@@ -19,13 +19,12 @@ from tests.support.system_reads import get_submission
 from vskill_core.errors import InvalidSettings, QueueUnavailable, StoreUnavailable
 from vskill_platform.bootstrap import env_for, report_start, schema_version
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.env import Env
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.queue.consumer import run_consumer
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.settings import Settings
-from vskill_platform.worker_context import run_with_worker_env
+from vskill_platform.worker_context import Env, run_with_worker_env
 from vskill_scan.reading.manifest import read_manifest
 
 pytestmark = pytest.mark.anyio

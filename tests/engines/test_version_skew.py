@@ -18,8 +18,8 @@ from vskill_platform.domain.operation.task import Task, create
 from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.env import Env
 from vskill_platform.queue.health import queue_health
+from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
 

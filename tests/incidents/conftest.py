@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.envs import ENGINES, open_test_env
 from tests.support.manual_clock import ManualClock
-from vskill_platform.env import Env
+from vskill_platform.worker_context import Env
 
 Opener = Callable[..., AbstractAsyncContextManager[Env]]
 

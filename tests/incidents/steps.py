@@ -16,9 +16,9 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.env import Env
 from vskill_platform.intake.submit import Submitted, submit_repository
 from vskill_platform.store.skills.skills import get_skill
+from vskill_platform.worker_context import Env
 
 
 class UnfinishedScanner:

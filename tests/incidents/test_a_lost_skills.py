@@ -52,7 +52,6 @@ from vskill_platform.domain.skills.skill import (
 from vskill_platform.domain.skills.skill_changes import Publication
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import EntryPoint, Submission
-from vskill_platform.env import Env
 from vskill_platform.intake.submit import IntakeOutcome, Request, submit, submit_repository, submit_upload
 from vskill_platform.ledger.kv.collections import SKILLS
 from vskill_platform.ledger.kv.contract import PAGE
@@ -67,6 +66,7 @@ from vskill_platform.submission_store import (
     get_stuck_submissions,
     iter_published_skills,
 )
+from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
 

@@ -38,7 +38,6 @@ from vskill_platform.domain.submissions.attempts import (
 )
 from vskill_platform.domain.submissions.states import STUCK_STATES, State
 from vskill_platform.domain.submissions.submission import Claim, Submission
-from vskill_platform.env import Env, Pace
 from vskill_platform.intake.submit import IntakeOutcome, submit_repository
 from vskill_platform.ledger.broker.contract import LEASE_MS
 from vskill_platform.ledger.clock import SystemClock
@@ -56,6 +55,7 @@ from vskill_platform.sources.router import UploadSource
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.submission_store import enumerate_published_skills, get_stuck_submissions
 from vskill_platform.tiers.contract import Scanner
+from vskill_platform.worker_context import Env, Pace
 from vskill_scan.reading.manifest import read_manifest
 
 pytestmark = pytest.mark.anyio

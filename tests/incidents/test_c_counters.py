@@ -36,7 +36,6 @@ from vskill_platform.domain.submissions.states import (
     states_in,
 )
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.env import Env
 from vskill_platform.ledger.kv.collections import SUBMISSIONS
 from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.queue.health import queue_health
@@ -51,6 +50,7 @@ from vskill_platform.submission_store import (
     get_submissions_fresh,
 )
 from vskill_platform.web.app import create_app
+from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
 

@@ -48,7 +48,6 @@ from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.submissions.attempts import CLAIM_MS
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.env import Env, Pace
 from vskill_platform.intake.submit import IntakeOutcome, submit_repository, submit_upload
 from vskill_platform.ledger.kv.entries import Operation
 from vskill_platform.queue.jobs import JOBS
@@ -61,7 +60,7 @@ from vskill_platform.submission_store import (
     enumerate_published_skills,
     get_submissions_fresh,
 )
-from vskill_platform.worker_context import get_worker_env, run_with_worker_env
+from vskill_platform.worker_context import Env, Pace, get_worker_env, run_with_worker_env
 
 pytestmark = pytest.mark.anyio
 

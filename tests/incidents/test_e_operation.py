@@ -44,7 +44,7 @@ from vskill_core.findings import (
     Verdict,
 )
 from vskill_core.identity import normalise
-from vskill_platform.actions.rights import OPEN_RIGHTS
+from vskill_platform.actions.principal import OPEN_RIGHTS
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import BlockEntry, place_target
 from vskill_platform.domain.submissions.attempts import FAILED_DELAYS_MS
@@ -56,7 +56,6 @@ from vskill_platform.domain.submissions.states import (
     states_in,
 )
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.env import Env
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.ledger.blobs.contract import Blobs
 from vskill_platform.ledger.clock import SystemClock
@@ -69,6 +68,7 @@ from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.submissions.submission_lists import find_submissions
 from vskill_platform.submission_store import count_submissions
 from vskill_platform.web.app import ENDPOINTS, create_app
+from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
 

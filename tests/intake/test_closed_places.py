@@ -12,8 +12,7 @@ from tests.support.system_reads import get_submission
 from vskill_core.errors import NotFound, PlatformError, SourceGone, SourceUnavailable
 from vskill_core.identity import Identity, normalise, submission_id
 from vskill_platform.actions.people.owners import CHECK, CLAIM, RepositoryRequest
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.visibility import resolve
+from vskill_platform.actions.principal import Principal, resolve
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.people.namespace import Visibility, namespace_of
 from vskill_platform.domain.submissions.states import State

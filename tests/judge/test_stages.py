@@ -29,7 +29,6 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.skills.skill import Certification
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.env import Env
 from vskill_platform.ledger.kv.contract import KV
 from vskill_platform.store.verdicts.scans import get_scan
 from vskill_platform.store.verdicts.suppressions import (
@@ -39,6 +38,7 @@ from vskill_platform.store.verdicts.suppressions import (
     suppressed_rules,
 )
 from vskill_platform.tiers.rubric import RUBRIC
+from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
 

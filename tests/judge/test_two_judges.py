@@ -13,14 +13,14 @@ from tests.judge.server import JudgeServer, Reply, judge_server, replies, says
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.system_reads import get_submission
 from vskill_core.findings import JudgeStatus
+from vskill_platform.actions.principal import Viewer
 from vskill_platform.actions.submissions.submission_views import submission_view
 from vskill_platform.actions.verdicts.skill_security import read_reports
-from vskill_platform.actions.visibility import Viewer
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.env import Env
 from vskill_platform.store.submissions.statistics import latest_ends
+from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
 

@@ -36,7 +36,6 @@ from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import BlockEntry, TargetKind, name_target
 from vskill_platform.domain.people.namespace import Member, Namespace, NamespaceRole, Visibility
 from vskill_platform.domain.skills.skill import PublishedSkill
-from vskill_platform.env import Env
 from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.sources.contract import FilesAtHead, Place, RepositoryHead, Survey, no_repository
@@ -49,6 +48,7 @@ from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.web.app import ENDPOINTS, create_app
 from vskill_platform.web.browser import SESSION_COOKIE, VISITOR_COOKIE, Browser
 from vskill_platform.web.routing import Endpoint
+from vskill_platform.worker_context import Env
 
 #: Names of the same length, so that nothing but the name itself can differ.
 HIDDEN_OWNER, ABSENT_OWNER = "canaryhouse", "nobodyhouse"

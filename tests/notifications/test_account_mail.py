@@ -21,7 +21,7 @@ from tests.support.faults import HookedKV
 from tests.support.namespaces import manage
 from tests.support.smtp_server import smtp_server
 from vskill_core.errors import InvalidInput, RateLimited
-from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.principal import Principal, resolve
 from vskill_platform.actions.telling.notifications import (
     CONFIRM_MAIL,
     LIST_NOTIFICATIONS,
@@ -30,7 +30,6 @@ from vskill_platform.actions.telling.notifications import (
     ListNotifications,
     SetAddress,
 )
-from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.operation.task import Task, TaskState

@@ -19,11 +19,11 @@ from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.submissions.attempts import CLAIM_MS, MAX_INTERRUPTED, SUSPECT_INTERRUPTED
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.env import Env
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.queue.health import queue_health
 from vskill_platform.store.skills.skills import get_skill, get_version
 from vskill_platform.submission_store import count_submissions
+from vskill_platform.worker_context import Env
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -9,16 +9,15 @@ from tests.processes.workers import until, workers_on
 from tests.support.envs import make_submission, open_test_env
 from tests.support.patience import PATIENCE_S
 from vskill_core.identity import upload_identity
-from vskill_platform.actions.principal import ANYBODY
-from vskill_platform.actions.visibility import audiences_of, resolve
+from vskill_platform.actions.principal import ANYBODY, audiences_of, resolve
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.people.namespace import Visibility
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.env import Env
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.ledger.kv.collections import SUBMISSIONS
 from vskill_platform.ledger.kv.entries import ABSENT, Put
 from vskill_platform.store.people.namespaces import read_namespace
+from vskill_platform.worker_context import Env
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -22,7 +22,6 @@ from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.messages import Send, submission_send, task_send
 from vskill_platform.domain.people.namespace import Namespace, Visibility
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.env import Env
 from vskill_platform.ledger.broker.contract import DeliveryEnd, Settlement
 from vskill_platform.notifications.notices import AlertData, NoticeType, alert_notice
 from vskill_platform.queue.alerts import (
@@ -39,7 +38,7 @@ from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.store.operation.workers import give_sign
 from vskill_platform.web.app import create_app
-from vskill_platform.worker_context import run_with_worker_env
+from vskill_platform.worker_context import Env, run_with_worker_env
 
 pytestmark = pytest.mark.anyio
 

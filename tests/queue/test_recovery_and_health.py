@@ -18,7 +18,6 @@ from vskill_platform.domain.messages import submission_send
 from vskill_platform.domain.submissions.attempts import CLAIM_MS, UNAVAILABLE_MOST_MS
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Attempts, Claim
-from vskill_platform.env import Pace
 from vskill_platform.machine.slots import WorkGate
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.consumer import run_consumer
@@ -32,7 +31,7 @@ from vskill_platform.store.operation.jobs import LEASE_MS, finish_tick, read_job
 from vskill_platform.store.operation.workers import give_sign, look_at_workers
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.tasks import ask_for, claim_task
-from vskill_platform.worker_context import get_worker_env, run_with_worker_env
+from vskill_platform.worker_context import Pace, get_worker_env, run_with_worker_env
 
 pytestmark = pytest.mark.anyio
 

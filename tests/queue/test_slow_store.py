@@ -12,7 +12,6 @@ from tests.support.faults import HookedKV
 from tests.support.manual_clock import ManualClock
 from tests.support.patience import PATIENCE_S
 from vskill_platform.domain import keys
-from vskill_platform.env import Pace
 from vskill_platform.ledger.blobs.files import WRITERS, FilesBlobs
 from vskill_platform.ledger.broker.contract import Message
 from vskill_platform.ledger.kv.entries import Put
@@ -20,6 +19,7 @@ from vskill_platform.queue.consumer import run_consumer
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.keeper import kept_alive
 from vskill_platform.store.operation.workers import look_at_workers
+from vskill_platform.worker_context import Pace
 
 pytestmark = pytest.mark.anyio
 

@@ -15,11 +15,11 @@ from tests.support.system_reads import get_submission
 from vskill_core.errors import StoreCorrupt, StoreUnavailable
 from vskill_platform.domain.submissions.attempts import CLAIM_MS
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.env import Env, Pace
 from vskill_platform.ledger.database.failures import translate
 from vskill_platform.ledger.kv.entries import Operation
 from vskill_platform.stages.rescan import RESCAN
 from vskill_platform.store.tasks import ask_for, claim_task, read_task
+from vskill_platform.worker_context import Env, Pace
 
 pytestmark = pytest.mark.anyio
 

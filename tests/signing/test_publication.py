@@ -25,13 +25,13 @@ from vskill_platform.domain.skills import skill_changes
 from vskill_platform.domain.skills.skill import StatusRole
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.env import Env
 from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.signing.key_ring import MemoryKeys
 from vskill_platform.store.recall.attestations import get_attestation, public_keys
 from vskill_platform.store.recall.blocklist import add_block
 from vskill_platform.store.skills.skills import get_skill, update_skill
 from vskill_platform.web.app import create_app
+from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from vskill_core.findings import Severity
 from vskill_core.revocation_list import DAY_MS, PAYLOAD_TYPE, RevokedStatus
 from vskill_core.signing_keys import PublicKey, SigningKey
 from vskill_core.verification import open_revocation_list
-from vskill_platform.domain.skills.revocation import Replacement, RevokedList, RevokedVersion
+from vskill_platform.domain.skills.skill import Replacement, RevokedList, RevokedVersion
 from vskill_platform.signing.from_records import encode_document, make_document
 
 NOW = 20_000 * DAY_MS + 5_000

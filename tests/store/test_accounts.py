@@ -26,7 +26,6 @@ from vskill_core.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
 from vskill_core.identity import normalise
 from vskill_platform.actions.people.tokens import DAY_MS
 from vskill_platform.domain import keys
-from vskill_platform.env import HashCost
 from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.store.people import attempts, passwords
 from vskill_platform.store.people.accounts import (
@@ -58,6 +57,7 @@ from vskill_platform.store.people.setup import (
     new_setup_token,
 )
 from vskill_platform.store.people.tokens import USED_EVERY_MS, find_token, list_all_tokens, list_tokens
+from vskill_platform.worker_context import HashCost
 
 pytestmark = pytest.mark.anyio
 

@@ -19,7 +19,7 @@ from vskill_core.content import SkillFile, digest_of_files
 from vskill_platform.domain.skills.skill import Certification
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.env import Env
+from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
 

@@ -13,11 +13,10 @@ from tests.support.system_reads import get_submission
 from vskill_client.wire.submissions import SubmissionRequest, SubmissionRuns
 from vskill_core.content import SkillFile
 from vskill_core.identity import upload_identity
-from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
+from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal, audiences_of, resolve
 from vskill_platform.actions.review.evidence import read_run as read_evidence_run
 from vskill_platform.actions.skills.narrowing import NARROW_SKILL, NarrowSkill, SkillVisibility
 from vskill_platform.actions.submissions.submissions import RUNS, SHOW, read_run
-from vskill_platform.actions.visibility import audiences_of, resolve
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.people.namespace import Visibility

@@ -21,22 +21,27 @@ from vskill_core.findings import Severity
 from vskill_core.identity import Identity, normalise
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.people.namespace_policy import ChangeVisibility, change_visibility
-from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
-from vskill_platform.actions.skills.blocked_skills import current_blocklist
+from vskill_platform.actions.principal import (
+    ANYBODY,
+    OPERATOR,
+    Principal,
+    Viewer,
+    audiences_of,
+    document_reader,
+    namespace_reader,
+    resolve,
+)
 from vskill_platform.actions.skills.narrowing import NarrowSkill, SkillVisibility, narrow
 from vskill_platform.actions.skills.scopes import ListedSkill, iterate_scope
-from vskill_platform.actions.skills.skill_names import find_skill
+from vskill_platform.actions.skills.skill_names import current_blocklist, find_skill
 from vskill_platform.actions.skills.versions import DELETE, UNYANK, YANK, DeleteSkill, WithdrawVersion
 from vskill_platform.actions.submissions.intake import outcome_view
 from vskill_platform.actions.submissions.submission_views import submission_view
-from vskill_platform.actions.visibility import OPERATOR as OPERATOR_VIEW
-from vskill_platform.actions.visibility import audiences_of, document_reader, namespace_reader, resolve
 from vskill_platform.domain.audience import PUBLIC_ONLY, may_read
 from vskill_platform.domain.blocklist import BlockEntry, place_target
 from vskill_platform.domain.people.namespace import Namespace, NamespaceRole, Visibility
 from vskill_platform.domain.skills.names import listed_name
 from vskill_platform.domain.skills.skill import PublishedSkill
-from vskill_platform.env import Env
 from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.sources.contract import Place
@@ -49,6 +54,7 @@ from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.skills.catalogue import search_skills
 from vskill_platform.store.skills.names import name_shown_skills, read_name
 from vskill_platform.store.skills.skills import get_skill, iter_skills
+from vskill_platform.worker_context import Env
 
 REPOSITORIES = ("acme/tools", "acme/extra", "beta/tools")
 #: The second is what the first becomes for a newcomer, the others are a route and no plain name.
@@ -265,7 +271,7 @@ async def test_a_declared_name_leads_to_its_skill_only_while_nobody_holds_it(tmp
         await run_until_quiet(world.env)
         assert done.submission is not None
         record = await get_submission(done.submission.id)
-        assert submission_view(record, OPERATOR_VIEW).name_note == note
+        assert submission_view(record, Viewer(reviewer=True)).name_note == note
         assert (await find_skill(reader, "night")).canonical == "acme/tools/p0"
         assert (await read_name("night")).holders == {}
         await world.publish("beta/tools", "night")

@@ -10,9 +10,8 @@ from tests.support.envs import open_test_env, run_until_quiet, skill_files
 from vskill_core.errors import InvalidInput
 from vskill_platform.actions.people.namespaces import ADD_MEMBER, AddMember
 from vskill_platform.actions.people.teams import CREATE_TEAM, ExplainedTeam
-from vskill_platform.actions.principal import OPERATOR
+from vskill_platform.actions.principal import OPERATOR, resolve
 from vskill_platform.actions.submissions.intake import upload_files
-from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain.people.namespace import NamespaceRole
 from vskill_platform.domain.submissions.submission import EntryPoint
 from vskill_platform.intake.submit import submit_upload

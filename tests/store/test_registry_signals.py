@@ -14,8 +14,7 @@ from tests.support.system_reads import get_submission
 from vskill_core.content import SkillFile
 from vskill_core.findings import Severity
 from vskill_core.identity import normalise, upload_identity
-from vskill_platform.actions.principal import OPERATOR
-from vskill_platform.actions.visibility import audiences_of, resolve
+from vskill_platform.actions.principal import OPERATOR, audiences_of, resolve
 from vskill_platform.domain.blocklist import BlockEntry, place_target, repository_target
 from vskill_platform.domain.people.namespace import Visibility
 from vskill_platform.domain.signals import Signal, SignalKind

@@ -23,8 +23,13 @@ from vskill_platform.actions.skills.narrowing import NARROW_SKILL, NarrowSkill, 
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import TargetKind
 from vskill_platform.domain.people.namespace import Visibility
-from vskill_platform.domain.skills.revocation import Revocation, revoked_versions, status_of
-from vskill_platform.domain.skills.skill import PublishedSkill, VersionStatus
+from vskill_platform.domain.skills.skill import (
+    PublishedSkill,
+    Revocation,
+    VersionStatus,
+    revoked_versions,
+    status_of,
+)
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.verdicts.rescan_decision import RescanDecision, RescanOutcome
 from vskill_platform.ledger.kv.entries import Add, Put

@@ -16,10 +16,10 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.signals import SignalKind
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.env import Env
 from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.store.verdicts.registry_signals import BURST, BURST_MS, FEWEST_SKILLS, reviewer_signals
+from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
 

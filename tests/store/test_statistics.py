@@ -15,7 +15,6 @@ from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Step, move
 from vskill_platform.domain.submissions.timeline import stays, time_by_state
-from vskill_platform.env import Env
 from vskill_platform.queue.control import Pause
 from vskill_platform.queue.outlook import Outlook
 from vskill_platform.store.submissions.statistics import (
@@ -32,6 +31,7 @@ from vskill_platform.store.submissions.statistics import (
 )
 from vskill_platform.web.charts import ceiling, installs_chart, latency_chart, queue_chart
 from vskill_platform.web.render import UNKNOWN
+from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
 

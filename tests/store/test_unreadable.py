@@ -21,7 +21,6 @@ from vskill_platform.actions.verdicts.dossier import read_dossier
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.env import Env
 from vskill_platform.store.external_scans import list_external_scans
 from vskill_platform.store.operation.jobs import read_jobs, take_tick
 from vskill_platform.store.people.accounts import Role, create_user, find_admins, list_users
@@ -38,7 +37,7 @@ from vskill_platform.store.submissions.statistics import (
     waiting_line,
 )
 from vskill_platform.store.verdicts.suppressions import add_suppression, list_suppressions, suppressed_rules
-from vskill_platform.worker_context import require_env
+from vskill_platform.worker_context import Env, require_env
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ from tests.support.system_reads import get_submission
 from vskill_client.wire.account import OwnAccount
 from vskill_client.wire.skills import SkillState
 from vskill_core.identity import Identity
-from vskill_platform.actions.checks import check_request
+from vskill_platform.actions.action import check_request
 from vskill_platform.actions.people.account import SIGN_OUT_EVERYWHERE
 from vskill_platform.actions.people.accounts import (
     CHANGE_ROLE,
@@ -37,14 +37,13 @@ from vskill_platform.actions.people.tokens import (
     RevokeOwnToken,
     issue_token,
 )
-from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
+from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal, resolve
 from vskill_platform.actions.recall.takedowns import RESTORE, TAKE_DOWN, RestoreSkill, TakeDownSkill
 from vskill_platform.actions.review.appeals import APPEAL, AppealSubmission
 from vskill_platform.actions.review.review import APPROVE, REJECT, DecideSubmission
 from vskill_platform.actions.skills.collections import ADD_SKILLS, ChangeCollection, CollectionView
 from vskill_platform.actions.skills.versions import DELETE, UNYANK, YANK, DeleteSkill, WithdrawVersion
 from vskill_platform.actions.submissions.submissions import CANCEL, RERUN, CancelSubmission, RerunSubmission
-from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.people.namespace import NamespaceRole
 from vskill_platform.domain.people.token import Token, TokenScope

@@ -18,10 +18,10 @@ from tests.support.streams import serving
 from vskill_client.registries import TOKEN_VARIABLE
 from vskill_platform.cli import cli
 from vskill_platform.domain.people.token import SCOPES_OF
-from vskill_platform.env import Env
 from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.web.app import create_app
+from vskill_platform.worker_context import Env
 
 #: Fills a store; what it answers with may stand in braces in paths, fields and arguments.
 Prepare = Callable[[Env], Awaitable[dict[str, str]]]

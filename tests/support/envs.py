@@ -23,7 +23,6 @@ from vskill_platform.bootstrap import env_for, open_env
 from vskill_platform.domain.submissions import submission
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Claim, Step, Submission
-from vskill_platform.env import Env, HashCost
 from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.intake.submit import Submitted, submit_upload
 from vskill_platform.ledger.broker.contract import Batch
@@ -31,7 +30,7 @@ from vskill_platform.ledger.clock import Clock
 from vskill_platform.queue.consumer import handle_submission_queue
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.settings import Settings
-from vskill_platform.worker_context import run_with_worker_env, worker_env_storage
+from vskill_platform.worker_context import Env, HashCost, run_with_worker_env, worker_env_storage
 from vskill_scan.reading.manifest import read_manifest
 
 #: Engines that a test of the whole may be run on.

@@ -5,7 +5,6 @@ from typing import Any
 import msgspec
 
 from tests.support.scanners import structure_scanner
-from vskill_platform.env import Env
 from vskill_platform.ledger.blobs.memory import MemoryBlobs
 from vskill_platform.ledger.broker.memory import MemoryBroker
 from vskill_platform.ledger.clock import Clock, SystemClock
@@ -14,6 +13,7 @@ from vskill_platform.observing.logs import logger
 from vskill_platform.observing.metrics import Metrics
 from vskill_platform.settings import load_settings
 from vskill_platform.sources.router import UploadSource
+from vskill_platform.worker_context import Env
 from vskill_scan.reading.manifest import read_manifest
 
 

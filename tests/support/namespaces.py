@@ -12,10 +12,10 @@ from vskill_platform.domain.people.namespace import (
     RegistryMode,
     Visibility,
 )
-from vskill_platform.env import Env
 from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.people.namespaces import NamespaceChange, change_access, change_namespace
 from vskill_platform.store.skills.names import name_namespace
+from vskill_platform.worker_context import Env
 
 
 async def manage(

@@ -4,8 +4,8 @@ import msgspec
 
 from tests.support.envs import active_env
 from vskill_core.identity import Identity
-from vskill_platform.env import Env
 from vskill_platform.store.people.owners import Owner, Ownership, change_ownership
+from vskill_platform.worker_context import Env
 
 
 async def set_owners(env: Env, repo: Identity, *owners: Owner) -> Ownership:

@@ -7,8 +7,8 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Step, Submission, create
-from vskill_platform.env import Env
 from vskill_platform.ledger.kv.entries import Put
+from vskill_platform.worker_context import Env
 
 
 def identity(slug: str = "demo") -> Identity:

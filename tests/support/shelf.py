@@ -20,7 +20,6 @@ from vskill_platform.domain.audience import PUBLIC_ONLY, Audiences
 from vskill_platform.domain.people.token import SCOPES_OF
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.env import Env
 from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.ledger.clock import SystemClock
@@ -28,6 +27,7 @@ from vskill_platform.sources.contract import Fetched, Place, Survey
 from vskill_platform.store.people.accounts import Role, create_user
 from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.web.app import create_app
+from vskill_platform.worker_context import Env
 
 
 class ListedRepositories(ListedSources):

@@ -14,13 +14,13 @@ from tests.support.envs import open_test_env, run_until_quiet, skill_files
 from tests.support.html import Page
 from vskill_core.content import SkillFile
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.env import Env
 from vskill_platform.intake.submit import submit_upload
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.settings import Settings
 from vskill_platform.sources.examples import bundled_repositories, examples_folder, write_commit
 from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.web.app import create_app
+from vskill_platform.worker_context import Env
 
 BROWSER = {"accept": "text/html,application/xhtml+xml"}
 

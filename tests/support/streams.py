@@ -9,13 +9,12 @@ import httpx2
 import msgspec
 
 from tests.support.patience import PATIENCE_S
-from vskill_platform.env import Env
 from vskill_platform.store.people.stream_key import read_stream_key
 from vskill_platform.web.app import create_app
 from vskill_platform.web.door.server import address_of, bind, serve
 from vskill_platform.web.streams.follower import Hub
 from vskill_platform.web.streams.stream import DEFAULT_LIMITS, Cursors, StreamLimits
-from vskill_platform.worker_context import run_with_worker_env
+from vskill_platform.worker_context import Env, run_with_worker_env
 
 
 async def sealed_cursor(env: Env, position: str) -> str:

@@ -11,10 +11,9 @@ from tests.support.faults import HookedKV, UnreadableKV
 from tests.support.system_reads import get_submission
 from tests.upkeep.steps import published_upload, uploaded
 from vskill_core.errors import BlobUnavailable, ContentDamaged, StoreUnavailable
-from vskill_platform.actions.principal import ANYBODY
+from vskill_platform.actions.principal import ANYBODY, resolve
 from vskill_platform.actions.skills.skill_contents import read_files
 from vskill_platform.actions.verdicts.dossier import read_dossier, read_dossier_files
-from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain import keys
 from vskill_platform.domain.operation.damage import DamageKind
 from vskill_platform.domain.submissions.states import State

@@ -9,11 +9,11 @@ from tests.support.manual_clock import ManualClock
 from tests.support.patience import PATIENCE_S
 from vskill_core.errors import Shortage
 from vskill_core.findings import ScanStatus, StaticReport
-from vskill_platform.env import Pace
 from vskill_platform.queue.consumer import run_consumer
 from vskill_platform.store.operation.workers import WorkersSeen, look_at_workers
 from vskill_platform.tiers.pool import SCANNER
 from vskill_platform.upkeep.work_needs import find_lack, find_scanner_lack
+from vskill_platform.worker_context import Pace
 
 pytestmark = pytest.mark.anyio
 

@@ -8,13 +8,12 @@ from tests.support.people import make_account, token_of
 from vskill_core.content import SkillFile
 from vskill_core.errors import StoreUnavailable
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.env import Env
 from vskill_platform.intake.submit import submit_upload
 from vskill_platform.queue.control import pause_queue
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.web.app import create_app
-from vskill_platform.worker_context import run_with_worker_env
+from vskill_platform.worker_context import Env, run_with_worker_env
 
 pytestmark = pytest.mark.anyio
 

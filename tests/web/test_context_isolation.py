@@ -15,13 +15,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from vskill_platform.env import Env
 from vskill_platform.settings import Settings
 from vskill_platform.web import routing as declare
 from vskill_platform.web.app import create_app
 from vskill_platform.web.door import server
 from vskill_platform.web.door.front_door import FrontDoor, door_limits, raise_descriptor_limit
-from vskill_platform.worker_context import get_worker_env
+from vskill_platform.worker_context import Env, get_worker_env
 
 pytestmark = pytest.mark.anyio
 

@@ -17,7 +17,6 @@ from tests.support.site import Site, open_site
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import Visibility, namespace_audiences
 from vskill_platform.domain.skills.git_list import GitList
-from vskill_platform.env import Env
 from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.ledger.blobs.memory import MemoryBlobs
 from vskill_platform.ledger.kv.entries import Operation, Put
@@ -25,6 +24,7 @@ from vskill_platform.records import decode
 from vskill_platform.store.damage import list_damage
 from vskill_platform.upkeep.scrub import ScrubProgress, scrub
 from vskill_platform.web.app import create_app
+from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
 

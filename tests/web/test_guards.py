@@ -10,8 +10,7 @@ from tests.support.envs import open_product_env
 from tests.support.people import ADDRESS, browser, make_account, session_of, signed_in, token_of
 from tests.support.walking import name_of, walk
 from vskill_platform.actions.people.namespace_policy import MAKE_PUBLIC
-from vskill_platform.actions.principal import ANYBODY, Principal
-from vskill_platform.actions.rights import Right
+from vskill_platform.actions.principal import ANYBODY, Principal, Right
 from vskill_platform.settings import Settings
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.web.app import ENDPOINTS, create_app

@@ -26,15 +26,14 @@ from tests.support.lifetimes import running
 from tests.support.patience import NEVER_MS, PATIENCE_S
 from tests.support.streams import Events, listening, sealed_cursor, serving, store_cursor
 from vskill_core.errors import RateLimited, StoreUnavailable
-from vskill_platform.actions.principal import ANYBODY as NOBODY
-from vskill_platform.actions.visibility import ANYBODY, Viewer
+from vskill_platform.actions.principal import ANYBODY, Viewer
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.env import Env
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.ledger.kv.entries import Put, Settled
 from vskill_platform.web.streams.follower import Hub
 from vskill_platform.web.streams.live import Skills, Submissions, submission_event
 from vskill_platform.web.streams.stream import DEFAULT_LIMITS, StreamLimits, Subscription
+from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
 
@@ -247,17 +246,17 @@ async def test_E6_nobody_else_learns_who_submitted(env: Env):
 
 def test_E6_the_submitter_and_reviewers_may_know():
     record = make_submission("private", submitter="ann@example.org")
-    assert "submitter" not in submission_event(record, ANYBODY)
+    assert "submitter" not in submission_event(record, Viewer())
     assert "submitter" not in submission_event(record, Viewer("bob"))
     assert submission_event(record, Viewer("ann@example.org"))["submitter"] == "ann@example.org"
     assert submission_event(record, Viewer("eve", reviewer=True))["submitter"] == "ann@example.org"
 
 
 def test_actors_are_named_only_to_those_who_may_know():
-    assert ANYBODY.actor("user:ann@example.org") == "its submitter"
-    assert ANYBODY.actor("admin:eve") == "a reviewer"
-    assert ANYBODY.actor("worker:host-1-ab") == "a worker"
-    assert ANYBODY.actor("system") == "system"
+    assert Viewer().actor("user:ann@example.org") == "its submitter"
+    assert Viewer().actor("admin:eve") == "a reviewer"
+    assert Viewer().actor("worker:host-1-ab") == "a worker"
+    assert Viewer().actor("system") == "system"
     assert Viewer("ann").actor("user:ann") == "user:ann"
     assert Viewer("ann").actor("user:bob") == "its submitter"
     assert Viewer("eve", reviewer=True).actor("worker:host-1-ab") == "worker:host-1-ab"
@@ -378,7 +377,7 @@ async def test_C4_a_stream_cannot_be_opened_without_the_store(env: Env):
 
 
 async def test_what_waits_for_a_slow_client_is_bounded():
-    stream = Subscription("here", NOBODY, Submissions(ANYBODY))
+    stream = Subscription("here", ANYBODY, Submissions(Viewer()))
     chunk = b"x" * 1000
     pushed = 0
     while stream.push(chunk):
@@ -421,7 +420,7 @@ async def _read(events: Events, ids: set[str]) -> None:
 
 async def test_the_follower_runs_only_while_somebody_watches(env: Env):
     hub = Hub(env)
-    stream = await hub.join("here", NOBODY, Skills(ANYBODY), None)
+    stream = await hub.join("here", ANYBODY, Skills(Viewer()), None)
     assert (len(hub._streams), len(hub._tasks)) == (1, 2)
     hub.leave(stream)
     assert (len(hub._streams), hub._tasks) == (0, ())
@@ -432,17 +431,17 @@ async def test_a_join_that_fails_leaves_nothing_behind(env: Env):
     kv.failing = {"change_cursor"}
     hub = Hub(msgspec.structs.replace(env, kv=kv))
     with pytest.raises(StoreUnavailable):
-        await hub.join("here", NOBODY, Skills(ANYBODY), None)
+        await hub.join("here", ANYBODY, Skills(Viewer()), None)
     kv.failing = set()
     limited = Hub(
         msgspec.structs.replace(
             env, settings=msgspec.structs.replace(env.settings, max_streams_per_address=1)
         )
     )
-    stream = await limited.join("here", NOBODY, Skills(ANYBODY), None)
+    stream = await limited.join("here", ANYBODY, Skills(Viewer()), None)
     with pytest.raises(RateLimited):
-        await limited.join("here", NOBODY, Skills(ANYBODY), None)
-    other = await limited.join("elsewhere", NOBODY, Skills(ANYBODY), None)
+        await limited.join("here", ANYBODY, Skills(Viewer()), None)
+    other = await limited.join("elsewhere", ANYBODY, Skills(Viewer()), None)
     limited.close()
     assert [await one.next() is not None for one in (stream, other)] == [True, True]
     assert [await one.next() for one in (stream, other)] == [None, None]

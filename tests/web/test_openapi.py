@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from jsonschema_rs import meta
 
-from vskill_platform.actions.rights import OPEN_RIGHTS
+from vskill_platform.actions.principal import OPEN_RIGHTS
 from vskill_platform.actions.wire import field_texts
 from vskill_platform.web.app import ENDPOINTS
 from vskill_platform.web.openapi import (

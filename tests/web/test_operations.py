@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from vskill_core.errors import StoreReadOnly, StoreUnavailable
-from vskill_platform.env import Env, Pace
 from vskill_platform.web.app import create_app
+from vskill_platform.worker_context import Env, Pace
 
 pytestmark = pytest.mark.anyio
 

@@ -13,18 +13,16 @@ from tests.support.namespaces import manage
 from tests.support.streams import Events, listening, sealed_cursor, serving, store_cursor
 from vskill_core.errors import InvalidInput
 from vskill_core.identity import normalise
-from vskill_platform.actions.principal import ANYBODY as NOBODY
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.visibility import ANYBODY
+from vskill_platform.actions.principal import ANYBODY, Principal, Viewer
 from vskill_platform.domain.people.namespace import Visibility
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.env import Env
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.store.people.accounts import Role, create_user
 from vskill_platform.web.streams.follower import Hub
 from vskill_platform.web.streams.live import Submissions
 from vskill_platform.web.streams.stream import MOST_CURSOR, Cursors
+from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
 
@@ -221,7 +219,7 @@ class CountedChannel(msgspec.Struct, frozen=True):
 async def test_equal_channels_of_readers_with_equal_audiences_share_their_bytes(env: Env):
     hub, channel = Hub(env), CountedChannel()
     await manage(env, "inner", Visibility.INTERNAL)
-    readers = [NOBODY, NOBODY, Principal("bob", Role.AUTHOR), Principal("ann", Role.AUTHOR)]
+    readers = [ANYBODY, ANYBODY, Principal("bob", Role.AUTHOR), Principal("ann", Role.AUTHOR)]
     streams = [await hub.join(str(number), who, channel, None) for number, who in enumerate(readers)]
     for stream in streams:
         assert b"connected" in (await stream.next() or b"")
@@ -261,6 +259,6 @@ async def test_a_store_that_cannot_be_written_is_followed_all_the_same(env: Env)
     kv = HookedKV(env.kv)
     kv.failing = {"commit"}
     hub = Hub(msgspec.structs.replace(env, kv=kv))
-    stream = await hub.join("here", NOBODY, Submissions(ANYBODY), None)
+    stream = await hub.join("here", ANYBODY, Submissions(Viewer()), None)
     assert b"connected" in (await stream.next() or b"")
     hub.close()

@@ -18,7 +18,6 @@ from tests.support.streams import listening, serving
 from vskill_core.identity import normalise
 from vskill_platform.domain.submissions.states import State, StateCategory, states_in
 from vskill_platform.domain.submissions.submission import Step, move
-from vskill_platform.env import Env, Pace
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.ledger.kv.entries import EntryPage
 from vskill_platform.queue.alerts import Alert, AlertCode
@@ -30,6 +29,7 @@ from vskill_platform.store.people.accounts import Role
 from vskill_platform.web.app import create_app
 from vskill_platform.web.pages.submissions.queue import LABELS
 from vskill_platform.web.render import UNKNOWN
+from vskill_platform.worker_context import Env, Pace
 
 pytestmark = pytest.mark.anyio
 

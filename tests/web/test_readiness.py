@@ -15,14 +15,13 @@ from tests.support.envs import open_product_env, open_test_env, submit_skill
 from tests.support.lifetimes import start_async
 from tests.support.small_disk import can_mount, fill_disk, small_disk
 from vskill_core.errors import BlobUnavailable, StoreUnavailable
-from vskill_platform.env import Pace
 from vskill_platform.machine.disk_space import DiskSpace, filling, look_at_disks
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.health import queue_health
 from vskill_platform.settings import Settings
 from vskill_platform.store.operation.workers import give_sign
 from vskill_platform.web.app import create_app
-from vskill_platform.worker_context import run_with_worker_env
+from vskill_platform.worker_context import Pace, run_with_worker_env
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -14,7 +14,6 @@ from tests.web.test_auth_github import HTML, come_back, leave
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.people.namespace import RegistryMode
 from vskill_platform.domain.people.token import TokenScope
-from vskill_platform.env import Env
 from vskill_platform.settings import Settings
 from vskill_platform.store.people.accounts import Role, read_user
 from vskill_platform.store.people.credentials import Credential, read_roles
@@ -23,6 +22,7 @@ from vskill_platform.store.people.sessions import session_key
 from vskill_platform.store.people.setup import first_admin_link
 from vskill_platform.web.app import create_app
 from vskill_platform.web.browser import SESSION_COOKIE
+from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
 

@@ -12,9 +12,8 @@ from tests.support.envs import active_env
 from tests.support.shelf import open_shelf
 from vskill_core.errors import NotFound
 from vskill_core.findings import Severity
-from vskill_platform.actions.principal import ANYBODY
+from vskill_platform.actions.principal import ANYBODY, resolve
 from vskill_platform.actions.skills.catalogue import iterate_catalogue
-from vskill_platform.actions.visibility import resolve
 from vskill_platform.domain.blocklist import BlockEntry, parse_target
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.store.recall.blocklist import add_block

@@ -31,13 +31,13 @@ from vskill_core.findings import (
 from vskill_core.identity import normalise
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Claim, RecordedDecision, Step, Submission, move
-from vskill_platform.env import Env
 from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.intake.submit import submit_repository
 from vskill_platform.queue.control import pause_queue, resume_queue
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.web.render import when
+from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
 

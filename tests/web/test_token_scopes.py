@@ -15,7 +15,7 @@ from tests.support.people import make_account, signed_in, token_of
 from tests.support.shelf import Shelf, open_shelf
 from vskill_core.identity import submission_id
 from vskill_platform.actions.people.account import WHO_AM_I
-from vskill_platform.actions.rights import Right
+from vskill_platform.actions.principal import Right
 from vskill_platform.domain.people.token import SCOPES
 from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.intake.submit import submit_upload

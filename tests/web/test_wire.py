@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from vskill_client.wire.base import Wire, camel, camel_name, iso_time
-from vskill_platform.actions.wire import Sent, as_written, derive, wire_names
+from vskill_client.wire.base import Sent, Wire, camel, camel_name, iso_time
+from vskill_platform.actions.wire import as_written, wire_names
 from vskill_platform.domain.submissions.states import State
 
 
@@ -56,7 +56,7 @@ class OuterAnswer(Wire, frozen=True):
 
 def test_an_answer_is_derived_from_a_record():
     record = Outer({}, (Inner("github.com", 1_700_000_000_123), Inner("")), 5, 0, None)
-    assert derive(OuterAnswer, record, state="given", at="now") == OuterAnswer(
+    assert OuterAnswer.of(record, state="given", at="now") == OuterAnswer(
         (InnerAnswer("github.com", "2023-11-14T22:13:20.123Z"), InnerAnswer("", None)),
         "now",
         None,
@@ -73,7 +73,7 @@ def test_an_answer_has_times_and_members_of_enums_as_text():
         duration_ms: int = 7
         state: State = State.TIER1_SCANNING
 
-    derived = derive(OuterAnswer, Record())
+    derived = OuterAnswer.of(Record())
     assert derived == OuterAnswer(
         (), "1970-01-01T00:00:00.000Z", "2023-11-14T22:13:20.123Z", 7, "TIER1_SCANNING"
     )

@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.four_eyes import is_own
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.actions.principal import Principal, audiences_of
 from vskill_platform.domain.submissions.submission import Step, Submission
 from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.store.people.audit import record_audit

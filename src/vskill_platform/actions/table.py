@@ -15,7 +15,7 @@ from vskill_platform.actions.people import (
     tokens,
 )
 from vskill_platform.actions.recall import blocklist, blocklist_reads, revocations, takedowns
-from vskill_platform.actions.review import appeals, bulk, change_requests, reports, review, review_queue
+from vskill_platform.actions.review import appeals, bulk, reports, review, review_queue
 from vskill_platform.actions.skills import (
     catalogue,
     collections,
@@ -54,7 +54,6 @@ ACTIONS: tuple[Action[Any, Any], ...] = (
     *locks.ACTIONS,
     *repositories.ACTIONS,
     *review.ACTIONS,
-    *change_requests.ACTIONS,
     *review_queue.ACTIONS,
     *rule_figures.ACTIONS,
     *bulk.ACTIONS,

@@ -1,68 +1,16 @@
-"""How values travel over HTTP, the registry's half: what is sent to it, and how its fields are described. The other
-half is what clients know too (`vskill_client.wire.base`)."""
+"""How values travel over HTTP, the registry's half: how answers are encoded, and how fields are named and described.
+The other half is what clients know too (`vskill_client.wire.base`)."""
 
-import enum
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from itertools import dropwhile, takewhile
-from types import NoneType
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from typing import Any
 
 import msgspec
 
-from vskill_client.wire.base import Wire, iso_time
-
-Ans = TypeVar("Ans", bound=Wire)
-
-
-class Asked(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """The query parameters of an address: another one is refused, not ignored (E4)."""
-
-
-class Sent(msgspec.Struct, frozen=True, rename="camel"):
-    """A JSON body that clients send; what they send beside it is none of our business."""
-
-
 encode = msgspec.json.Encoder().encode
-
-
-def derive(kind: type[Ans], record: object, /, **given: Any) -> Ans:
-    """An answer of the fields that a record has under the same names: times and members of enums as text, and structs
-    inside as the answers that the fields declare. `given` are those that the record lacks or has in another form."""
-    derived = {
-        name: convert(getattr(record, name))
-        for name, convert in _conversions(kind).items()
-        if name not in given
-    }
-    return kind(**derived, **given)
-
-
-@cache
-def _conversions(kind: type[Wire]) -> dict[str, Callable[[Any], Any]]:
-    return {field.name: _conversion_to(field.type) for field in msgspec.structs.fields(kind)}
-
-
-def _conversion_to(hint: Any) -> Callable[[Any], Any]:
-    """From what a record holds to a value of the type that an answer declares."""
-    if get_origin(hint) is Annotated:
-        return _conversion_to(get_args(hint)[0])
-    if NoneType in get_args(hint):
-        (inner,) = (_conversion_to(one) for one in get_args(hint) if one is not NoneType)
-        return lambda value: None if value is None else inner(value)
-    if get_origin(hint) is tuple:
-        each = _conversion_to(get_args(hint)[0])
-        return lambda values: tuple(map(each, values))
-    if isinstance(hint, type) and issubclass(hint, Wire):
-        return lambda value: derive(hint, value)
-    return _as_text if hint is str else lambda value: value
-
-
-def _as_text(value: str | int | enum.Enum) -> str:
-    if isinstance(value, enum.Enum):
-        return str(value.value)
-    return iso_time(value) if isinstance(value, int) else value
 
 
 #: What stands around a text that is repeated.
@@ -127,7 +75,3 @@ def _comments_of(kind: type) -> dict[str, str]:
 
 def _indentation(line: str) -> int:
     return len(line) - len(line.lstrip())
-
-
-def maybe_time(ms: int | None) -> str | None:
-    return None if ms is None else iso_time(ms)

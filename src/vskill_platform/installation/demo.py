@@ -17,7 +17,6 @@ from vskill_core.identity import normalise, submission_id
 from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import EntryPoint, Submission
-from vskill_platform.env import Env
 from vskill_platform.intake.discover import Wanted, submit_many
 from vskill_platform.sources.examples import (
     Example,
@@ -27,7 +26,7 @@ from vskill_platform.sources.examples import (
     write_commit,
 )
 from vskill_platform.submission_store import count_submissions, read_submission
-from vskill_platform.worker_context import require_env, run_with_worker_env
+from vskill_platform.worker_context import Env, require_env, run_with_worker_env
 
 #: What newcomers are invited to submit themselves.
 TOUR_URL = "https://github.com/vskill-examples/tour"

@@ -22,7 +22,6 @@ from vskill_platform.domain.people.namespace import Namespace, Quotas
 from vskill_platform.domain.submissions import attempts, submission
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import EntryPoint, Rerun, Step, Submission
-from vskill_platform.env import Env
 from vskill_platform.intake.admission import NOBODY, SubmittedBy, is_closed, refuse_closed, require_open
 from vskill_platform.intake.moves import settled_place
 from vskill_platform.ledger.kv.entries import Operation, Put
@@ -40,7 +39,7 @@ from vskill_platform.submission_store import (
     read_submission,
     update_submission,
 )
-from vskill_platform.worker_context import require_env
+from vskill_platform.worker_context import Env, require_env
 from vskill_scan.reading.manifest import admit_skill, read_manifest
 
 

@@ -11,7 +11,7 @@ from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.people.namespace import Directory
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.known_words import KnownWords
-from vskill_platform.domain.skills.revocation import RevokedList
+from vskill_platform.domain.skills.skill import RevokedList
 
 V = TypeVar("V")
 

@@ -16,7 +16,7 @@ from vskill_core.errors import InvalidInput, NotFound
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.operation.task import Task
-from vskill_platform.domain.skills.revocation import Revocation, steps_by_kind
+from vskill_platform.domain.skills.skill import Revocation, steps_by_kind
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.kv.collections import SUBMISSIONS

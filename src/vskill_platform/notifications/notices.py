@@ -11,8 +11,7 @@ import msgspec
 
 from vskill_core.findings import Severity
 from vskill_core.revocation_list import RevokedStatus
-from vskill_platform.domain.skills.revocation import Revocation, RevocationKind, steps_by_kind
-from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.skills.skill import PublishedSkill, Revocation, RevocationKind, steps_by_kind
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import ASKED, Event, Submission
 from vskill_platform.store.review.reports import Report

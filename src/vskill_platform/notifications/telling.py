@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 import msgspec
 
 from vskill_core.errors import Conflict, NotFound, StoreUnavailable
-from vskill_platform.domain.skills.revocation import Revocation, RevocationKind, steps_by_kind
+from vskill_platform.domain.skills.skill import Revocation, RevocationKind, steps_by_kind
 from vskill_platform.domain.submissions.submission import ASKED, Submission
 from vskill_platform.domain.telling.notification import KEPT_MS, Notification, Topic
 from vskill_platform.notifications.notices import (

@@ -25,7 +25,6 @@ from vskill_core.errors import (
 )
 from vskill_platform.domain.messages import SubmissionMessage, TaskMessage, decode_body
 from vskill_platform.domain.submissions.attempts import due_at, exhaustion, is_suspect
-from vskill_platform.env import Env
 from vskill_platform.ledger.broker.contract import Batch, Message
 from vskill_platform.machine.shortages import shortage_of
 from vskill_platform.pipeline import process_submission
@@ -37,7 +36,7 @@ from vskill_platform.store.operation.workers import give_sign
 from vskill_platform.submission_store import read_submission
 from vskill_platform.tiers.pool import SCANNER
 from vskill_platform.upkeep.work_needs import find_lack, find_scanner_lack
-from vskill_platform.worker_context import require_env, run_with_worker_env
+from vskill_platform.worker_context import Env, require_env, run_with_worker_env
 
 #: What a batch is given to; it settles the messages that it wants settled in a way of its own.
 Handler = Callable[[Batch, Env], Awaitable[None]]

@@ -6,11 +6,10 @@ import msgspec
 from vskill_core.errors import Conflict, InvalidInput, StoreUnavailable
 from vskill_platform.domain.keys import CONTROL_QUEUE
 from vskill_platform.domain.submissions.attempts import CLOCK_SLACK_MS
-from vskill_platform.env import Env
 from vskill_platform.ledger.kv.entries import Delete, Put
 from vskill_platform.records import Skips, persist
 from vskill_platform.store.people.audit import record_audit
-from vskill_platform.worker_context import require_env
+from vskill_platform.worker_context import Env, require_env
 
 LONGEST_PAUSE_MS = 7 * 24 * 3_600_000
 

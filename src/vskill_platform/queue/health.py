@@ -21,7 +21,6 @@ from vskill_platform.domain.operation.task import Task, TaskState
 from vskill_platform.domain.submissions.attempts import CLAIM_MS, owed_violation, violation
 from vskill_platform.domain.submissions.states import ACTIVE_STATES, State
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.env import Env
 from vskill_platform.ledger.kv.collections import SUBMISSIONS, TASKS, RecordKind
 from vskill_platform.ledger.kv.entries import Entry
 from vskill_platform.ledger.kv.query import Between, Condition, In, Is
@@ -43,7 +42,7 @@ from vskill_platform.store.recall.first_management import longest_preparing_ms
 from vskill_platform.store.submissions.statistics import last_end_at, latest_ends
 from vskill_platform.store.verdicts.brake import read_brake
 from vskill_platform.submission_store import SubmissionCounts, count_submissions, iter_unreadable_pages
-from vskill_platform.worker_context import require_env
+from vskill_platform.worker_context import Env, require_env
 
 #: An expired claim is taken up within a recovery interval and a receive; longer than this is a violation.
 EXPIRED_GRACE_MS = 2 * CLAIM_MS

@@ -10,11 +10,10 @@ import msgspec
 import structlog
 
 from vskill_core.errors import PlatformError
-from vskill_platform.env import Env
 from vskill_platform.ledger.clock import TimeLimit
 from vskill_platform.queue.jobs import JOBS, Job
 from vskill_platform.store.operation.jobs import JobRecord, finish_tick, renew_tick, take_tick
-from vskill_platform.worker_context import require_env, run_with_worker_env
+from vskill_platform.worker_context import Env, require_env, run_with_worker_env
 
 #: How often a running job renews its tick.
 RENEW_EVERY_S = 5.0

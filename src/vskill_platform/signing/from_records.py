@@ -31,8 +31,7 @@ from vskill_core.statement import (
     Subject,
 )
 from vskill_platform.domain.evidence import Evidence, JudgeWord
-from vskill_platform.domain.skills.revocation import RevokedList, RevokedVersion
-from vskill_platform.domain.skills.skill import VersionRef
+from vskill_platform.domain.skills.skill import RevokedList, RevokedVersion, VersionRef
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
 

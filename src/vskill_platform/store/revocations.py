@@ -8,8 +8,7 @@ Two that are made at once meet at the same key: one of them is refused, and trie
 import msgspec
 
 from vskill_platform.domain import keys
-from vskill_platform.domain.skills.revocation import Revocation, RevocationStep, revocation_steps
-from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.skills.skill import PublishedSkill, Revocation, RevocationStep, revocation_steps
 from vskill_platform.ledger.kv.entries import ABSENT, Add, Operation, Put
 from vskill_platform.records import decode, entries_of, read_record
 from vskill_platform.worker_context import require_env

@@ -13,11 +13,10 @@ import tempfile
 from vskill_core.content import SkillFile
 from vskill_core.errors import Shortage
 from vskill_core.findings import ScanStatus
-from vskill_platform.env import Env
 from vskill_platform.machine.shortages import MACHINE
 from vskill_platform.store.operation.workers import WorkersSeen, look_at_workers
 from vskill_platform.tiers.pool import SCANNER
-from vskill_platform.worker_context import run_with_worker_env
+from vskill_platform.worker_context import Env, run_with_worker_env
 
 _SKILL = SkillFile(
     "SKILL.md", "100644", b"---\nname: probe\ndescription: A probe of the scanner.\n---\n# Probe\n"

@@ -8,13 +8,13 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_client.wire.base import Asked, Sent
 from vskill_client.wire.skills import SKILLS
 from vskill_platform.actions.action import Action, Keep
-from vskill_platform.actions.wire import Asked, Sent, encode
+from vskill_platform.actions.wire import encode
 from vskill_platform.web.api.names import ANY_NAME, CANONICAL, asked_name
+from vskill_platform.web.exchange import answer_with_tag, json_response, principal_of, services_of
 from vskill_platform.web.kept import answer_until_change
-from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.responses import answer_with_tag, json_response
 from vskill_platform.web.routing import (
     MOST_BODY,
     Endpoint,

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from starlette.types import ASGIApp
 
 from vskill_platform.actions.table import ACTIONS
-from vskill_platform.env import Env
 from vskill_platform.web import operations
 from vskill_platform.web.action_routes import endpoints_of
 from vskill_platform.web.api import (
@@ -42,6 +41,7 @@ from vskill_platform.web.pages import table as pages
 from vskill_platform.web.routing import Endpoint
 from vskill_platform.web.streams import live
 from vskill_platform.web.streams.follower import Hub
+from vskill_platform.worker_context import Env
 
 #: Area by area. A fixed part of a path goes before one that matches anything, whatever the order here.
 ENDPOINTS: tuple[Endpoint, ...] = (

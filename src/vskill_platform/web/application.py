@@ -13,18 +13,17 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from vskill_core.errors import PlatformError
-from vskill_platform.env import Env
 from vskill_platform.machine.shortages import shortage_of
 from vskill_platform.web.door.compression import Compression
 from vskill_platform.web.door.limits import Limiter
+from vskill_platform.web.exchange import services_of
 from vskill_platform.web.kept import KeptThings
 from vskill_platform.web.paths import PathTree, drop_extra_slashes, segments_of
-from vskill_platform.web.principal import services_of
 from vskill_platform.web.problems import problem_of
 from vskill_platform.web.readiness import ReadinessProbe
 from vskill_platform.web.routing import Endpoint, answer, answer_unknown, limit_body
 from vskill_platform.web.streams.follower import Hub
-from vskill_platform.worker_context import require_env
+from vskill_platform.worker_context import Env, require_env
 
 _READING = frozenset({"GET", "HEAD"})
 

@@ -27,7 +27,7 @@ from vskill_platform.web.browser import (
     cookie_of,
     set_cookie,
 )
-from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.exchange import principal_of, services_of
 
 #: The platform's own forms have far fewer.
 MOST_FIELDS = 1_000

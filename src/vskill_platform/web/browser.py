@@ -12,7 +12,7 @@ import secrets
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.web.principal import services_of
+from vskill_platform.web.exchange import services_of
 
 SESSION_COOKIE = "vskill_session"
 VISITOR_COOKIE = "vskill_visitor"

@@ -13,9 +13,8 @@ from prometheus_client import Counter, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars, reset_contextvars
 
-from vskill_platform.env import Env
 from vskill_platform.settings import Settings
-from vskill_platform.worker_context import run_with_worker_env
+from vskill_platform.worker_context import Env, run_with_worker_env
 
 REQUEST_ID_HEADER = b"x-request-id"
 MAX_REQUEST_ID = 64

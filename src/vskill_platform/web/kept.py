@@ -16,19 +16,23 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_core.errors import CursorGone, Unsupported
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.skills.blocked_skills import current_blocklist
-from vskill_platform.actions.visibility import audiences_of, document_reader, shares_form
+from vskill_platform.actions.principal import Principal, audiences_of, document_reader, shares_form
+from vskill_platform.actions.skills.skill_names import current_blocklist
 from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.ledger.clock import Clock
 from vskill_platform.ledger.kv.collections import SKILLS
 from vskill_platform.machine.process_cache import MOST_BYTES, Kept
-from vskill_platform.web.addresses import public_address
 from vskill_platform.web.drawing.diffs import FileChangeView
 from vskill_platform.web.drawing.highlight import Highlighter
-from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.responses import JSON_TYPE, cache_for, tag_of
+from vskill_platform.web.exchange import (
+    JSON_TYPE,
+    cache_for,
+    principal_of,
+    public_address,
+    services_of,
+    tag_of,
+)
 from vskill_platform.worker_context import require_env
 
 V = TypeVar("V")

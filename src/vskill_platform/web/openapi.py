@@ -12,7 +12,7 @@ import msgspec
 
 from vskill_client.wire.base import PLAIN
 from vskill_platform import __version__
-from vskill_platform.actions.rights import OPEN_RIGHTS
+from vskill_platform.actions.principal import OPEN_RIGHTS
 from vskill_platform.actions.wire import field_texts
 from vskill_platform.web.browser import SESSION_COOKIE
 from vskill_platform.web.problems import PROBLEM_TYPE, Problem

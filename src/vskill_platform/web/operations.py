@@ -17,16 +17,15 @@ from vskill_core.errors import (
     StoreUnavailable,
 )
 from vskill_platform import __version__
-from vskill_platform.actions.visibility import require_entry, resolve
+from vskill_platform.actions.principal import require_entry, resolve
 from vskill_platform.ledger.broker.contract import Depth
 from vskill_platform.machine.disk_space import look_at_disks
 from vskill_platform.observing.metrics import METRICS_TYPE, QueueFigures
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.health import QueueHealth, queue_health
 from vskill_platform.web.door.limits import is_loopback
-from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.exchange import json_response, principal_of, services_of
 from vskill_platform.web.readiness import ReadinessProbe
-from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import Endpoint, View, get
 from vskill_platform.worker_context import require_env
 

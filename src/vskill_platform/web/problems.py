@@ -24,7 +24,7 @@ from vskill_core.errors import (
 )
 from vskill_platform.actions.wire import as_written, wire_names
 from vskill_platform.web.auth import BAD_TOKEN
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.exchange import principal_of
 from vskill_platform.web.render import render
 from vskill_platform.worker_context import get_worker_env
 

@@ -5,9 +5,9 @@ the same answer, so that asking often costs nothing."""
 import asyncio
 
 from vskill_core.errors import BlobUnavailable, Shortage, StoreTimeout
-from vskill_platform.env import Env
 from vskill_platform.machine.shortages import MACHINE
 from vskill_platform.upkeep.work_needs import find_lack, look_at_running
+from vskill_platform.worker_context import Env
 
 
 class ReadinessProbe:

@@ -23,7 +23,7 @@ from vskill_platform.domain.submissions.states import State, category_of
 from vskill_platform.web.assets import static_address
 from vskill_platform.web.browser import browser_of
 from vskill_platform.web.drawing.avatars import avatar_of
-from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.exchange import principal_of, services_of
 
 FOLDER = Path(__file__).parent / "templates"
 #: The file viewer shows a long file in parts.

@@ -16,18 +16,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive
 
+from vskill_client.wire.base import Asked
 from vskill_core.errors import InvalidInput, LimitExceeded, NotSignedIn, StoreUnavailable
 from vskill_core.identity import has_control_characters
-from vskill_platform.actions.action import Action, Allowance
-from vskill_platform.actions.checks import FORMS, explain_complaint, split_complaint, values_at
-from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.action import (
+    FORMS,
+    Action,
+    Allowance,
+    explain_complaint,
+    split_complaint,
+    values_at,
+)
+from vskill_platform.actions.principal import Principal, require_entry, resolve
 from vskill_platform.actions.telling.notifications import count_for_header
-from vskill_platform.actions.visibility import require_entry, resolve
-from vskill_platform.actions.wire import DECLARED_AS, Asked
+from vskill_platform.actions.wire import DECLARED_AS
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.web import auth
 from vskill_platform.web.door.limits import client_of, take
-from vskill_platform.web.principal import services_of
+from vskill_platform.web.exchange import services_of
 from vskill_platform.web.problems import wants_page
 from vskill_platform.worker_context import run_with_worker_env
 

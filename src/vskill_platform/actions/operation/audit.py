@@ -5,10 +5,8 @@ from typing import Annotated
 import msgspec
 
 from vskill_client.wire.base import ActionRequest, Wire
-from vskill_platform.actions.action import action
-from vskill_platform.actions.checks import PageSize
-from vskill_platform.actions.rights import Right
-from vskill_platform.actions.wire import derive
+from vskill_platform.actions.action import PageSize, action
+from vskill_platform.actions.principal import Right
 from vskill_platform.store.people.audit import list_audit
 
 
@@ -61,7 +59,7 @@ class AuditAnswer(Wire, frozen=True):
 
 
 async def read_audit(request: ReadAudit) -> AuditAnswer:
-    return derive(AuditAnswer, await list_audit(before=request.before, limit=request.limit))
+    return AuditAnswer.of(await list_audit(before=request.before, limit=request.limit))
 
 
 READ_AUDIT = action(

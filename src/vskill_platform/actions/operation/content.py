@@ -3,13 +3,10 @@ deleting what no record names."""
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire
+from vskill_client.wire.base import ActionRequest, Wire, maybe_time
 from vskill_core.errors import NotFound, Unsupported
-from vskill_platform.actions.action import NoParameters, action
-from vskill_platform.actions.checks import Digest
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
-from vskill_platform.actions.wire import derive, maybe_time
+from vskill_platform.actions.action import Digest, NoParameters, action
+from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.domain.operation.damage import Damage
 from vskill_platform.store.damage import REPAIR, ask_for_repair, list_damage, read_damage
 from vskill_platform.store.operation.jobs import read_job
@@ -104,7 +101,7 @@ async def show(_request: NoParameters) -> ContentAnswer:
 async def _view(damage: Damage) -> DamageView:
     task, _ = await read_task(REPAIR, damage.digest)
     next_attempt_at = maybe_time(task.next_attempt_at if task else None)
-    return derive(DamageView, damage, repair=task.outcome if task else "", next_attempt_at=next_attempt_at)
+    return DamageView.of(damage, repair=task.outcome if task else "", next_attempt_at=next_attempt_at)
 
 
 async def repair(actor: Principal, request: RepairContent) -> DamageView:
@@ -121,7 +118,7 @@ async def repair(actor: Principal, request: RepairContent) -> DamageView:
 async def collect_unnamed(actor: Principal, request: CollectContent) -> CollectedView:
     if not request.dry_run:
         await note("content collected", "content", by=actor.actor, reason="asked for it")
-    return derive(CollectedView, await collect(dry_run=request.dry_run))
+    return CollectedView.of(await collect(dry_run=request.dry_run))
 
 
 SHOW_CONTENT = action(

@@ -9,10 +9,8 @@ from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import Blocked, InvalidInput, NotFound, QueueUnavailable, TransitionError
 from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.operation.queue import ADMIN_QUEUE
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
+from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.actions.submissions.submissions import RERUN, RerunSubmission
-from vskill_platform.actions.wire import derive
 from vskill_platform.domain.messages import TaskMessage, decode_body
 from vskill_platform.queue.dead_letters import get_dead_letter, remove_dead_letter
 from vskill_platform.store.tasks import ask_for, read_task
@@ -72,7 +70,7 @@ class LetterReplayed(Wire, frozen=True):
 
 async def list_letters(services: Services, request: ListLetters) -> LetterList:
     page = await services.broker.dead_letters(after=request.after, limit=request.limit)
-    letters = (derive(LetterView, one, body=one.body.decode("utf-8", "replace")) for one in page.items)
+    letters = (LetterView.of(one, body=one.body.decode("utf-8", "replace")) for one in page.items)
     return LetterList(tuple(letters), page.after, await services.broker.dead_letter_count())
 
 

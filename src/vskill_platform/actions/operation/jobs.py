@@ -8,9 +8,7 @@ from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import JobFailed, NotFound
 from vskill_platform.actions.action import NoParameters, action
 from vskill_platform.actions.operation.queue import ADMIN_QUEUE, JobView
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
-from vskill_platform.actions.wire import derive
+from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.queue.job_health import job_health
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
@@ -41,7 +39,7 @@ class JobRun(Wire, frozen=True):
 
 
 async def list_jobs(_request: NoParameters) -> JobList:
-    return JobList(tuple(derive(JobView, job) for job in await job_health()))
+    return JobList(tuple(JobView.of(job) for job in await job_health()))
 
 
 async def run(actor: Principal, request: RunJob) -> JobRun:
@@ -56,7 +54,7 @@ async def run(actor: Principal, request: RunJob) -> JobRun:
     if outcome is not None and outcome.error is not None:
         raise JobFailed(f"The job {job.name} failed: {outcome.error}", job=job.name)
     (health,) = await job_health((job,))
-    return JobRun(outcome is not None, derive(JobView, health))
+    return JobRun(outcome is not None, JobView.of(health))
 
 
 LIST_JOBS = action(

@@ -5,16 +5,12 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire, iso_time
+from vskill_client.wire.base import ActionRequest, Wire, iso_time, maybe_time
 from vskill_client.wire.submissions import StatsView
 from vskill_core.errors import QueueUnavailable
-from vskill_platform.actions.action import NoParameters, Services, action
-from vskill_platform.actions.checks import Reason
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
+from vskill_platform.actions.action import NoParameters, Reason, Services, action
+from vskill_platform.actions.principal import Principal, Right, Viewer, audiences_of, viewer_for
 from vskill_platform.actions.submissions.submission_views import stats_view
-from vskill_platform.actions.visibility import Viewer, audiences_of, viewer_for
-from vskill_platform.actions.wire import derive, maybe_time
 from vskill_platform.domain.audience import may_read
 from vskill_platform.queue.control import Pause, current_pause, pause_queue, resume_queue
 from vskill_platform.queue.health import QueueHealth, queue_health_for
@@ -212,7 +208,7 @@ async def show_stats(actor: Principal, _request: NoParameters) -> QueueStats:
 
 
 async def show_status(services: Services, actor: Principal, _request: NoParameters) -> QueueStatus:
-    depth = derive(DepthView, await services.broker.depth())
+    depth = DepthView.of(await services.broker.depth())
     return QueueStatus(depth, pause_view(await current_pause(), viewer_for(actor)))
 
 
@@ -221,13 +217,12 @@ async def list_stuck(services: Services, actor: Principal, request: ListStuck) -
     audiences = audiences_of(actor)
     stuck = await get_stuck_submissions(threshold_ms=threshold_ms)
     found = [one for one in stuck if may_read(one.audience, audiences)]
-    shown = tuple(derive(StuckView, one) for one in found[: request.limit])
+    shown = tuple(StuckView.of(one) for one in found[: request.limit])
     return StuckList(shown, len(found), threshold_ms)
 
 
 def health_view(found: QueueHealth, viewer: Viewer) -> HealthAnswer:
-    return derive(
-        HealthAnswer,
+    return HealthAnswer.of(
         found,
         counts=stats_view(found.counts),
         pause=pause_view(found.pause, viewer),
@@ -238,7 +233,7 @@ def health_view(found: QueueHealth, viewer: Viewer) -> HealthAnswer:
 
 
 def pause_view(found: Pause | None, viewer: Viewer) -> PauseView | None:
-    return None if found is None else derive(PauseView, found, by=viewer.actor(found.by))
+    return None if found is None else PauseView.of(found, by=viewer.actor(found.by))
 
 
 # Changing.
@@ -260,7 +255,7 @@ async def recover(actor: Principal, _request: NoParameters) -> QueueRecovered:
     done = await recover_everything()
     if not done.paused:
         await note("requeue all", "queue", by=actor.actor, reason="asked for it")
-    return derive(QueueRecovered, done)
+    return QueueRecovered.of(done)
 
 
 HEALTH = action(

@@ -8,10 +8,9 @@ import msgspec
 from vskill_client.wire.submissions import PositionView, StatsView
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.operation.queue import HealthAnswer
-from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.principal import Principal, audiences_of
 from vskill_platform.actions.submissions.submission_lists import ListSubmissions, states_asked
 from vskill_platform.actions.submissions.submission_views import position_view, stats_view
-from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain.submissions.states import StateCategory, category_of
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.queue.outlook import Outlook, look_ahead

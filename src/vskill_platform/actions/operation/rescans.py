@@ -6,12 +6,9 @@ import msgspec
 
 from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import TransitionError
-from vskill_platform.actions.action import NoParameters, action
-from vskill_platform.actions.checks import Reason
+from vskill_platform.actions.action import NoParameters, Reason, action
 from vskill_platform.actions.operation.queue import ADMIN_QUEUE
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
-from vskill_platform.actions.wire import derive
+from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.domain.verdicts.brake import Brake
 from vskill_platform.store.verdicts.brake import continue_rescans, list_take_downs, read_brake
 
@@ -70,8 +67,8 @@ async def _view(brake: Brake | None) -> BrakeView:
     if brake is None:
         return BrakeView(False, None, 0, 0, None, None, ())
     held = (await list_take_downs(brake.ruleset))[:MOST_LISTED]
-    take_downs = tuple(derive(HeldView, one, skill=one.canonical, version=one.number) for one in held)
-    return derive(BrakeView, brake, stopped=brake.holds, take_downs=take_downs)
+    take_downs = tuple(HeldView.of(one, skill=one.canonical, version=one.number) for one in held)
+    return BrakeView.of(brake, stopped=brake.holds, take_downs=take_downs)
 
 
 SHOW_RESCANS = action(

@@ -9,7 +9,7 @@ from vskill_client.wire.base import Wire
 from vskill_core.errors import PlatformError
 from vskill_platform import __version__
 from vskill_platform.actions.action import NoParameters, Services, action
-from vskill_platform.actions.rights import Right
+from vskill_platform.actions.principal import Right
 from vskill_platform.bootstrap import schema_version
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.queue.health import QueueHealth, queue_health

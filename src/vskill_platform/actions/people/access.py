@@ -4,11 +4,9 @@ everybody may submit to it, until an admin says otherwise."""
 import msgspec
 
 from vskill_client.wire.base import ActionRequest, Wire
-from vskill_platform.actions.action import NoParameters, Services, action
-from vskill_platform.actions.checks import Reason
+from vskill_platform.actions.action import NoParameters, Reason, Services, action
 from vskill_platform.actions.people.visibility_preview import ReachPreview, preview_directory
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
+from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.domain.people.namespace import Access, RegistryMode, Submitters
 from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.people.namespaces import change_access, read_access, read_directory

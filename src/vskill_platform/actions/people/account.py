@@ -8,8 +8,7 @@ from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import InvalidInput, RateLimited
 from vskill_platform.actions.action import Services, action, action_for
 from vskill_platform.actions.people.accounts import ManagedAccount, account_view, end_all, set_password
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
+from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.store.people.accounts import get_user
 from vskill_platform.store.people.attempts import count_attempt

@@ -11,11 +11,8 @@ import msgspec
 
 from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import NotFound, NotPermitted
-from vskill_platform.actions.action import Services, action
-from vskill_platform.actions.checks import AccountName, PageSize, Reason
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
-from vskill_platform.actions.wire import derive
+from vskill_platform.actions.action import AccountName, PageSize, Reason, Services, action
+from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.token import SCOPES_OF, Token
 from vskill_platform.ledger.kv.entries import Assert
@@ -246,8 +243,7 @@ async def _keeping_an_admin(before: User, after: User) -> UserChange:
 
 
 def account_view(user: User) -> ManagedAccount:
-    return derive(
-        ManagedAccount,
+    return ManagedAccount.of(
         user,
         has_password=user.password is not None,
         github_login=user.github.login if user.github else None,

@@ -10,8 +10,7 @@ import msgspec
 
 from vskill_client.wire.base import Wire
 from vskill_core.errors import InvalidInput, NotPermitted
-from vskill_platform.actions.action import Services, action
-from vskill_platform.actions.checks import Reason
+from vskill_platform.actions.action import Reason, Services, action
 from vskill_platform.actions.people.namespaces import (
     NAMESPACE,
     NamespaceRequest,
@@ -26,8 +25,7 @@ from vskill_platform.actions.people.visibility_preview import (
     preview_directory,
     preview_managing,
 )
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
+from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.domain.people.namespace import Namespace, Quotas, Visibility, with_namespace
 from vskill_platform.stages.rescan import request_rescan
 from vskill_platform.store.people.audit import AuditNote

@@ -9,14 +9,11 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire
+from vskill_client.wire.base import ActionRequest, Wire, maybe_time
 from vskill_core.errors import InvalidInput, NotFound
-from vskill_platform.actions.action import NoParameters, Services, action
-from vskill_platform.actions.checks import Reason
+from vskill_platform.actions.action import NoParameters, Reason, Services, action
 from vskill_platform.actions.people.teams import find_team
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import ActionObject, Right
-from vskill_platform.actions.wire import derive, maybe_time
+from vskill_platform.actions.principal import ActionObject, Principal, Right
 from vskill_platform.domain.people.namespace import (
     Member,
     Namespace,
@@ -268,14 +265,13 @@ async def _require_existing(actor: Principal, principal: str) -> None:
 async def view_namespace(actor: Principal, namespace: Namespace) -> NamespaceView:
     """A namespace as this actor sees it."""
     usage = await read_usage(namespace.name) if namespace.managed else None
-    return derive(
-        NamespaceView,
+    return NamespaceView.of(
         namespace,
         preparing_since=maybe_time(namespace.preparing_since) if namespace.preparing else None,
         your_role=None if actor.account is None else await role_in(actor.account, namespace.name),
         owner_by_name=await find_owner_by_name(namespace),
         members=tuple(map(_member_view, sorted(namespace.members, key=_order))),
-        usage=None if usage is None else derive(UsageView, usage),
+        usage=None if usage is None else UsageView.of(usage),
     )
 
 
@@ -286,7 +282,7 @@ def _order(member: Member) -> tuple[bool, int, str]:
 
 def _member_view(member: Member) -> MemberView:
     shown = member.principal.removeprefix("user:")
-    return derive(MemberView, member, member=shown, repo=member.repo or None)
+    return MemberView.of(member, member=shown, repo=member.repo or None)
 
 
 LIST_NAMESPACES = action(

@@ -21,12 +21,8 @@ from vskill_core.errors import (
     Unsupported,
 )
 from vskill_core.identity import MAX_URL, Identity, parse_place
-from vskill_platform.actions.action import Allowance, Services, action
-from vskill_platform.actions.checks import AccountName, Reason
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import ActionObject, Right
-from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import derive
+from vskill_platform.actions.action import AccountName, Allowance, Reason, Services, action
+from vskill_platform.actions.principal import ActionObject, Principal, Right, audiences_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import may_read
 from vskill_platform.domain.people.namespace import NamespaceRole
@@ -163,7 +159,7 @@ async def check(services: Services, actor: Principal, request: RepositoryRequest
     if proof is None:
         known = await ownership_of(repo)
         if known.has(account):
-            return derive(OwnedRepository, known)
+            return OwnedRepository.of(known)
         message = f"{account} has no claim on {repo.url}, or it has expired."
         raise NotPermitted(message, account=account, repo=repo.repo_key, fix="claim the repository first")
     commit = await _find_token(services, actor, repo, proof)
@@ -177,7 +173,7 @@ async def check(services: Services, actor: Principal, request: RepositoryRequest
         details={"account": account, "commit": commit},
         operations=(Delete(keys.owner_proof(repo.repo_key, account), version),),
     )
-    return derive(OwnedRepository, changed)
+    return OwnedRepository.of(changed)
 
 
 async def _find_token(services: Services, actor: Principal, repo: Identity, proof: Proof) -> str:
@@ -239,7 +235,7 @@ async def transfer(services: Services, actor: Principal, request: TransferReposi
         reason=request.reason,
         details={"from": account, "to": user.name},
     )
-    return derive(OwnedRepository, changed)
+    return OwnedRepository.of(changed)
 
 
 def _owner_to_leave(actor: Principal, request: TransferRepository) -> str:
@@ -289,7 +285,7 @@ async def list_owned(services: Services, actor: Principal, request: ListOwned) -
     if account != actor.account and not actor.is_admin:
         raise NotPermitted("Only admins may list what another account controls.", account=account)
     owned = await read_owned(services, account)
-    return derive(OwnedAnswer, owned)
+    return OwnedAnswer.of(owned)
 
 
 async def read_owned(services: Services, account: str | None) -> Owned:

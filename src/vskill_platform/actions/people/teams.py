@@ -7,11 +7,8 @@ import msgspec
 
 from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import Conflict, InvalidInput, NotFound
-from vskill_platform.actions.action import NoParameters, Services, action
-from vskill_platform.actions.checks import AccountName, Reason
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
-from vskill_platform.actions.wire import derive
+from vskill_platform.actions.action import AccountName, NoParameters, Reason, Services, action
+from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.domain.people.namespace import MOST_TEAM, Team
 from vskill_platform.store.people.accounts import check_name, find_enabled, read_user
 from vskill_platform.store.people.audit import AuditNote
@@ -185,7 +182,7 @@ async def _changed(team: Team | None) -> TeamView:
 
 
 async def _view(team: Team) -> TeamView:
-    return derive(TeamView, team, namespaces=await _namespaces_of(team.name))
+    return TeamView.of(team, namespaces=await _namespaces_of(team.name))
 
 
 async def _namespaces_of(team: str) -> tuple[str, ...]:

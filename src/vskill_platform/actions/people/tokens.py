@@ -11,12 +11,9 @@ import msgspec
 from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import InvalidInput, NotFound, NotPermitted
 from vskill_core.identity import has_control_characters
-from vskill_platform.actions.action import NoParameters, Services, action
-from vskill_platform.actions.checks import AccountName, NamespaceName, Reason
+from vskill_platform.actions.action import AccountName, NamespaceName, NoParameters, Reason, Services, action
 from vskill_platform.actions.people.account import own_name
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
-from vskill_platform.actions.wire import derive
+from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.token import (
     SCOPES,
@@ -147,7 +144,7 @@ class RevokeTokenOf(ActionRequest, frozen=True, kw_only=True):
 
 
 async def list_own(actor: Principal, _request: NoParameters) -> TokenList:
-    return TokenList(tuple(derive(TokenView, token) for token in await list_tokens(own_name(actor))))
+    return TokenList(tuple(TokenView.of(token) for token in await list_tokens(own_name(actor))))
 
 
 async def create_own(services: Services, actor: Principal, request: CreateOwnToken) -> CreatedToken:
@@ -162,7 +159,7 @@ async def revoke_own(actor: Principal, request: RevokeOwnToken) -> RevokedToken:
 async def list_all(request: ListAllTokens) -> AllTokens:
     account = request.account
     found = await list_all_tokens() if account is None else await list_tokens(account)
-    return AllTokens(tuple(AccountToken(token.account, derive(TokenView, token)) for token in found))
+    return AllTokens(tuple(AccountToken(token.account, TokenView.of(token)) for token in found))
 
 
 async def create_for(services: Services, actor: Principal, request: CreateTokenFor) -> CreatedToken:
@@ -171,7 +168,7 @@ async def create_for(services: Services, actor: Principal, request: CreateTokenF
 
 async def revoke_of(actor: Principal, request: RevokeTokenOf) -> AccountToken:
     token = await _revoke(request.account, request.token_id, by=actor.actor, reason=request.reason)
-    return AccountToken(request.account, derive(TokenView, token))
+    return AccountToken(request.account, TokenView.of(token))
 
 
 async def _create(
@@ -228,7 +225,7 @@ async def issue_token(
     if namespace is not None:
         details["namespace"] = namespace
     await change_user(account, decide, action="token created", by=by, reason=ASKED_FOR_IT, details=details)
-    return CreatedToken(secret, derive(TokenView, token))
+    return CreatedToken(secret, TokenView.of(token))
 
 
 def _require_allowed(user: User, token: Token) -> None:

@@ -9,12 +9,9 @@ import msgspec
 from vskill_client.wire.base import ActionRequest, Wire, iso_time
 from vskill_core.errors import InvalidInput, NotFound
 from vskill_core.findings import Severity
-from vskill_platform.actions.action import NoParameters, Services, action
-from vskill_platform.actions.checks import Reason
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
+from vskill_platform.actions.action import NoParameters, Reason, Services, action
+from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.actions.skills.skill_names import find_skill
-from vskill_platform.actions.wire import derive
 from vskill_platform.domain.blocklist import (
     BlockEntry,
     BlockTarget,
@@ -145,7 +142,7 @@ async def block(services: Services, actor: Principal, request: BlockSomething) -
 
 
 def block_added(entry: BlockEntry, hits: BlockHits) -> BlockAdded:
-    return derive(BlockAdded, hits, entry=_entry_view(entry))
+    return BlockAdded.of(hits, entry=_entry_view(entry))
 
 
 async def reached_target(
@@ -238,7 +235,7 @@ async def list_entries(_request: NoParameters) -> BlockEntryList:
 
 def _entry_view(entry: BlockEntry) -> BlockEntryView:
     kind, target, since = entry.target.kind.value, entry.target.value, iso_time(entry.discovered_at)
-    return derive(BlockEntryView, entry, kind=kind, target=target, by=entry.discovered_by, since=since)
+    return BlockEntryView.of(entry, kind=kind, target=target, by=entry.discovered_by, since=since)
 
 
 BLOCK = action(

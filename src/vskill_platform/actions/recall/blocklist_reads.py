@@ -11,7 +11,7 @@ from vskill_core.findings import Severity
 from vskill_core.identity import Identity, normalise
 from vskill_core.naming import slug_of, slugify
 from vskill_platform.actions.action import Keep, Services, action
-from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.principal import Principal, Right, audiences_of, document_reader
 from vskill_platform.actions.recall.revocations import (
     RecallView,
     find_revoked,
@@ -20,15 +20,10 @@ from vskill_platform.actions.recall.revocations import (
     recall_by_block,
     recall_by_record,
 )
-from vskill_platform.actions.rights import Right
-from vskill_platform.actions.skills.blocked_skills import current_blocklist
-from vskill_platform.actions.skills.skill_names import find_skill
-from vskill_platform.actions.visibility import audiences_of, document_reader
-from vskill_platform.actions.wire import derive
+from vskill_platform.actions.skills.skill_names import current_blocklist, find_skill
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind, name_target
 from vskill_platform.domain.recall.block_index import Blocklist, all_targets
-from vskill_platform.domain.skills.revocation import RevokedVersion
-from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef
+from vskill_platform.domain.skills.skill import PublishedSkill, RevokedVersion, VersionRef
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.store.skills.skills import list_flat
@@ -133,8 +128,7 @@ def _is_about(view: BlockView, words: str) -> bool:
 
 def block_view(entry: BlockEntry) -> BlockView:
     by_digest = entry.target.kind is TargetKind.DIGEST
-    return derive(
-        BlockView,
+    return BlockView.of(
         entry,
         skill_name=entry.skill_name or _shown_name(entry.target),
         digest=entry.target.value if by_digest else entry.digest,
@@ -148,8 +142,7 @@ def block_view(entry: BlockEntry) -> BlockView:
 
 def _view_of_revoked(one: RevokedVersion) -> BlockView:
     """A version that was taken down without an entry, as clients that only know entries read it."""
-    return derive(
-        BlockView,
+    return BlockView.of(
         one,
         skill_name=one.skill,
         source_url="",
@@ -280,8 +273,7 @@ async def _refusal(reader: Principal, name: str | None, place: Identity | None) 
 
 def _rejection(record: Submission) -> RejectionView:
     decision = record.decision
-    return derive(
-        RejectionView,
+    return RejectionView.of(
         record,
         reason=decision.reason if decision else record.history[-1].reason,
         score=decision.score if decision else None,

@@ -16,23 +16,27 @@ from vskill_core.dsse import ENVELOPE_TYPE, seal
 from vskill_core.errors import NotFound
 from vskill_core.revocation_list import DAY_MS, PAYLOAD_TYPE, RevokedStatus
 from vskill_platform.actions.action import Keep, Services, action, action_for
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
-from vskill_platform.actions.visibility import audiences_of, document_reader, namespace_reader
-from vskill_platform.actions.wire import derive
+from vskill_platform.actions.principal import (
+    Principal,
+    Right,
+    audiences_of,
+    document_reader,
+    namespace_reader,
+)
 from vskill_platform.domain.audience import Everything
 from vskill_platform.domain.blocklist import BlockEntry
 from vskill_platform.domain.people.namespace import namespace_audiences
 from vskill_platform.domain.recall.block_index import Blocklist
-from vskill_platform.domain.skills.revocation import (
+from vskill_platform.domain.skills.skill import (
+    PublishedSkill,
     Revocation,
     RevokedList,
     RevokedVersion,
+    VersionRef,
     revoked_versions,
     revokes_content,
     steps_by_kind,
 )
-from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef
 from vskill_platform.signing.from_records import encode_document, make_document
 from vskill_platform.store.recall.attestations import remember_signer
 from vskill_platform.store.recall.revoked import read_archive_digests, read_revoked, read_revoked_in
@@ -190,7 +194,7 @@ def recall_by_block(entry: BlockEntry, instead: str | None) -> RecallView:
 
 def recall_by_record(one: RevokedVersion, instead: str | None) -> RecallView:
     since, threat_type = iso_time(one.since) if one.since else None, one.threat_type or None
-    return derive(RecallView, one, since=since, replacement=instead, threat_type=threat_type)
+    return RecallView.of(one, since=since, replacement=instead, threat_type=threat_type)
 
 
 async def find_revoked_content(reader: Principal, content: str) -> RevokedVersion | None:
@@ -238,13 +242,12 @@ async def _readable(reader: Principal, events: Sequence[Revocation]) -> list[Rev
 def event_views(event: Revocation) -> tuple[RevocationEventView, ...]:
     """One for each kind of what happened in the commit."""
     return tuple(
-        derive(
-            RevocationEventView,
+        RevocationEventView.of(
             event,
             serial=event.at,
             type=kind.value,
             versions=tuple(
-                derive(RevocationStepView, step, threat_type=step.threat_type or None) for step in steps
+                RevocationStepView.of(step, threat_type=step.threat_type or None) for step in steps
             ),
         )
         for kind, steps in steps_by_kind(event).items()

@@ -6,12 +6,10 @@ from vskill_client.wire.base import VersionNumber
 from vskill_client.wire.skills import SkillRequest, SkillState
 from vskill_core.errors import Ambiguous, Blocked, NotFound, NotPermitted, VersionStatusError
 from vskill_core.findings import Severity
-from vskill_platform.actions.action import Services, action
-from vskill_platform.actions.checks import Reason
+from vskill_platform.actions.action import Reason, Services, action
 from vskill_platform.actions.four_eyes import is_own, mark_own, require_other_eyes
-from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.actions.recall.blocklist import DEFAULT_SEVERITY, BlockReach, ThreatType, reached_target
-from vskill_platform.actions.rights import Right
 from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.actions.skills.versions import state_of
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget

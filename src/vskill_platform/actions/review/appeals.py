@@ -9,10 +9,8 @@ import msgspec
 from vskill_client.wire.base import iso_time
 from vskill_client.wire.submissions import SUBMISSIONS, SubmissionRequest, SubmissionView
 from vskill_core.errors import LowerVersion, NotFound, NotPermitted, TransitionError
-from vskill_platform.actions.action import Allowance, Services, action
-from vskill_platform.actions.checks import Reason
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
+from vskill_platform.actions.action import Allowance, Reason, Services, action
+from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.actions.submissions.submissions import object_of, show_changed
 from vskill_platform.domain.messages import Send
 from vskill_platform.domain.submissions import submission

@@ -9,14 +9,11 @@ import msgspec
 
 from vskill_client.wire.base import ActionRequest, SubmissionId, Wire
 from vskill_core.errors import PlatformError
-from vskill_platform.actions.action import Services, action
-from vskill_platform.actions.checks import Digest, Reason
-from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.action import Digest, Reason, Services, action
+from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.actions.review.review import APPROVE, LOOK_AGAIN, REJECT, DecideSubmission, require_same
 from vskill_platform.actions.review.review_queue import REVIEW
-from vskill_platform.actions.rights import Right
 from vskill_platform.actions.submissions.submissions import CANCEL, CancelSubmission, RerunSubmission
-from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain.submissions.states import State, may_move
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.store.people.audit import note

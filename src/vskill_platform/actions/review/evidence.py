@@ -8,10 +8,9 @@ from vskill_core.errors import InvalidManifest, PlatformError
 from vskill_core.findings import Finding, FindingKind, JudgeReport, StaticReport
 from vskill_core.identity import SKILL_FILE
 from vskill_platform.actions.action import Services
-from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.principal import Principal, audiences_of
 from vskill_platform.actions.review.live_reviews import find_live_review
 from vskill_platform.actions.skills.capabilities import CardDifference, compare_cards
-from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import may_read
 from vskill_platform.domain.signals import Signal

@@ -7,8 +7,7 @@ import msgspec
 from vskill_core.errors import TransitionError
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.four_eyes import mark_own, require_other_eyes
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.actions.principal import Principal, audiences_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.skills import skill, skill_changes

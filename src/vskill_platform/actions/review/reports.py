@@ -9,13 +9,9 @@ import msgspec
 from vskill_client.wire.base import ActionRequest, SkillName, Wire
 from vskill_core.errors import NotFound, TransitionError
 from vskill_core.findings import Severity
-from vskill_platform.actions.action import Allowance, action
-from vskill_platform.actions.checks import Cursor, PageSize, Reason
-from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.action import Allowance, Cursor, PageSize, Reason, action
+from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.actions.recall.blocklist import DEFAULT_SEVERITY, BlockReach, reached_target
-from vskill_platform.actions.rights import Right
-from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import derive
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.stages.rescan import request_rescan
 from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
@@ -151,7 +147,7 @@ async def file(actor: Principal, request: FileReport) -> FiledReport:
         version=request.version,
         audiences=audiences_of(actor),
     )
-    return derive(FiledReport, filed.report, new=filed.new)
+    return FiledReport.of(filed.report, new=filed.new)
 
 
 def _status_of(filed: FiledReport) -> int:
@@ -161,7 +157,7 @@ def _status_of(filed: FiledReport) -> int:
 async def show_reports(request: ListReports) -> ReportList:
     status = None if request.status is WhichReports.ALL else ReportStatus(request.status.value)
     page = await list_reports(status, skill=request.skill, cursor=request.after, limit=request.limit)
-    return ReportList(tuple(derive(ReportView, report) for report in page.items), page.cursor, page.skipped)
+    return ReportList(tuple(ReportView.of(report) for report in page.items), page.cursor, page.skipped)
 
 
 async def uphold(actor: Principal, request: UpholdReport) -> ReportView:
@@ -181,14 +177,14 @@ async def uphold(actor: Principal, request: UpholdReport) -> ReportView:
     )
     if target is not None:
         await reapply_blocklist(judge_again=request_rescan)
-    return derive(ReportView, decided)
+    return ReportView.of(decided)
 
 
 async def dismiss(actor: Principal, request: DismissReport) -> ReportView:
     decided = await decide_report(
         request.report_id, ReportStatus.DISMISSED, by=actor.actor, reason=request.reason
     )
-    return derive(ReportView, decided)
+    return ReportView.of(decided)
 
 
 FILE = action(

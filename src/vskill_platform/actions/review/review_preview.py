@@ -14,9 +14,8 @@ from vskill_core.errors import (
     NoSkillFound,
     SourceGone,
 )
-from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.principal import Principal, audiences_of
 from vskill_platform.actions.review.live_reviews import LiveReview, find_live_review
-from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionStatus
 from vskill_platform.domain.submissions.states import State

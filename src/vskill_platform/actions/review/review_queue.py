@@ -13,13 +13,9 @@ import msgspec
 from vskill_client.wire.base import ActionRequest, Wire, iso_time
 from vskill_core.errors import InvalidInput
 from vskill_core.findings import ScanStatus
-from vskill_platform.actions.action import action
-from vskill_platform.actions.checks import Cursor, PageSize
-from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.action import Cursor, PageSize, action
+from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.actions.review.live_reviews import list_live_reviews
-from vskill_platform.actions.rights import Right
-from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import derive
 from vskill_platform.domain.review.review_risk import risk_of
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
@@ -168,8 +164,7 @@ def _decode_place(cursor: str) -> Place:
 
 def _waiting(record: Submission, *, is_live: bool) -> WaitingSubmission:
     evidence, risk = record.evidence, risk_of(record)
-    return derive(
-        WaitingSubmission,
+    return WaitingSubmission.of(
         record,
         kind="live" if is_live else "submission",
         reason=record.why,

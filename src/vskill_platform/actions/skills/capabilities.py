@@ -7,7 +7,6 @@ from vskill_client.wire.base import Wire
 from vskill_client.wire.findings import CapabilityView
 from vskill_core.capability import SkillCapability, new_capabilities
 from vskill_core.findings import StaticReport
-from vskill_platform.actions.wire import derive
 
 
 class CapabilityChanges(Wire, frozen=True):
@@ -23,7 +22,7 @@ def card_view(report: StaticReport | None) -> tuple[CapabilityView, ...] | None:
     """None where nothing is known."""
     if report is None or report.capabilities is None:
         return None
-    return tuple(derive(CapabilityView, one) for one in report.capabilities)
+    return tuple(CapabilityView.of(one) for one in report.capabilities)
 
 
 class CardDifference(msgspec.Struct, frozen=True):
@@ -46,4 +45,4 @@ def compare_cards(before: StaticReport | None, after: StaticReport | None) -> Ca
 
 
 def changes_view(found: CardDifference | None) -> CapabilityChanges | None:
-    return None if found is None else derive(CapabilityChanges, found)
+    return None if found is None else CapabilityChanges.of(found)

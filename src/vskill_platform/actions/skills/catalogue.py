@@ -18,11 +18,9 @@ from vskill_client.wire.skills import (
     SkillLimit,
 )
 from vskill_platform.actions.action import Keep, Services, action, action_for
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
-from vskill_platform.actions.skills.blocked_skills import current_blocklist, leave_out_blocked
+from vskill_platform.actions.principal import Principal, Right, audiences_of
+from vskill_platform.actions.skills.skill_names import current_blocklist, leave_out_blocked
 from vskill_platform.actions.skills.skill_views import card
-from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain.skills.catalogue import Facets, Filter, SkillHits, SkillPage, Sort
 from vskill_platform.domain.skills.skill import Certification, PublishedSkill, PublishedSkillSummary
 from vskill_platform.store.skills import catalogue

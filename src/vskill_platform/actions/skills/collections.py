@@ -9,14 +9,9 @@ import msgspec
 from vskill_client.wire.base import ActionRequest, SkillName, Wire
 from vskill_client.wire.skills import CollectionName
 from vskill_core.errors import Conflict, InvalidInput, NotFound
-from vskill_platform.actions.action import NoParameters, Services, action
-from vskill_platform.actions.checks import Reason
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
-from vskill_platform.actions.skills.blocked_skills import leave_out_blocked
-from vskill_platform.actions.skills.skill_names import find_skill
-from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import derive
+from vskill_platform.actions.action import NoParameters, Reason, Services, action
+from vskill_platform.actions.principal import Principal, Right, audiences_of
+from vskill_platform.actions.skills.skill_names import find_skill, leave_out_blocked
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC, may_read
 from vskill_platform.domain.people.namespace import (
@@ -223,7 +218,7 @@ async def _as_shown(
 
 def _view(found: Collection) -> CollectionView:
     namespace = None if found.audience == PUBLIC else found.audience.removeprefix("ns:")
-    return derive(CollectionView, found, namespace=namespace)
+    return CollectionView.of(found, namespace=namespace)
 
 
 LIST_COLLECTIONS = action(

@@ -19,8 +19,7 @@ from vskill_core.archives import TAR_TYPE, tar_archive, zip_archive
 from vskill_core.dsse import ENVELOPE_TYPE, seal
 from vskill_core.errors import Ambiguous, Blocked, NotFound, Withdrawn
 from vskill_platform.actions.action import Allowance, Services, action_for
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
+from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.actions.skills.installs import count_install_of
 from vskill_platform.actions.skills.skill_contents import read_attestation, read_files
 from vskill_platform.actions.skills.skill_names import find_installable, find_skill

@@ -15,18 +15,17 @@ from vskill_core.content import SkillFile
 from vskill_core.errors import NotFound, NotSignedIn
 from vskill_core.naming import hyphenate
 from vskill_platform.actions.action import Services
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.skills.blocked_skills import current_blocklist
-from vskill_platform.actions.skills.collections import read_collection
-from vskill_platform.actions.skills.flat_names import name_skills
-from vskill_platform.actions.skills.scopes import AT_ONCE, describe_skill, has_skills
-from vskill_platform.actions.visibility import (
+from vskill_platform.actions.principal import (
+    Principal,
     audiences_of,
     common_reader,
     document_reader,
     namespace_reader,
     public_reader,
 )
+from vskill_platform.actions.skills.collections import read_collection
+from vskill_platform.actions.skills.scopes import AT_ONCE, describe_skill, has_skills
+from vskill_platform.actions.skills.skill_names import current_blocklist, name_skills
 from vskill_platform.domain.audience import INTERNAL, PUBLIC, Everything
 from vskill_platform.domain.people.namespace import common_audiences, internal_form, namespace_audiences
 from vskill_platform.domain.skills.git_list import (

@@ -7,8 +7,7 @@ from vskill_client.wire import skills as skills_calls
 from vskill_client.wire.skills import LeftOut, LockedSkill, LockFile, LockSkills
 from vskill_core.errors import Ambiguous, Blocked, InvalidInput, NotFound, Withdrawn
 from vskill_platform.actions.action import Services, action_for
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
+from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.actions.skills.collections import read_collection
 from vskill_platform.actions.skills.skill_names import find_installable, find_skill
 from vskill_platform.store.recall.attestations import get_attestation

@@ -7,12 +7,9 @@ import msgspec
 from vskill_client.wire.base import Wire
 from vskill_client.wire.skills import SkillRequest
 from vskill_core.errors import Ambiguous, NotFound
-from vskill_platform.actions.action import action
-from vskill_platform.actions.checks import Reason
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
+from vskill_platform.actions.action import Reason, action
+from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.actions.skills.skill_names import find_skill
-from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain.skills.names import listed_name
 from vskill_platform.store.skills.names import release_name
 

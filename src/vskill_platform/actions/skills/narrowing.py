@@ -9,10 +9,8 @@ import msgspec
 from vskill_client.wire.base import Wire
 from vskill_client.wire.skills import SkillRequest
 from vskill_core.errors import Ambiguous, InvalidInput, NotFound, NotPermitted
-from vskill_platform.actions.action import action
-from vskill_platform.actions.checks import Reason
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
+from vskill_platform.actions.action import Reason, action
+from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.actions.skills.versions import object_of
 from vskill_platform.domain.people.namespace import Namespace, Visibility

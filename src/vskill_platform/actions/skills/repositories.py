@@ -4,12 +4,9 @@ worker; what it finds is read here afterwards."""
 from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import NotFound
 from vskill_core.identity import normalise
-from vskill_platform.actions.action import action
-from vskill_platform.actions.checks import Cursor, PageSize
+from vskill_platform.actions.action import Cursor, PageSize, action
 from vskill_platform.actions.people.owners import RepositoryRequest
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
-from vskill_platform.actions.wire import derive
+from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.stages.repo_check import ask_for_check
 from vskill_platform.store.people.audit import note
 from vskill_platform.store.repo_health import Reach, get_health, list_health
@@ -96,13 +93,11 @@ async def list_repositories(request: ListRepositories) -> RepositoryList:
     page = await list_health(request.status, after=request.after, limit=request.limit)
     while not page.items and page.after is not None:
         page = await list_health(request.status, after=page.after, limit=request.limit)
-    return RepositoryList(
-        tuple(derive(RepositoryHealth, one) for one in page.items), page.after, page.skipped
-    )
+    return RepositoryList(tuple(RepositoryHealth.of(one) for one in page.items), page.after, page.skipped)
 
 
 async def show_repository(request: ShowRepository) -> RepositoryHealth:
-    return derive(RepositoryHealth, await get_health(normalise(request.repo_url)))
+    return RepositoryHealth.of(await get_health(normalise(request.repo_url)))
 
 
 async def check_repository(actor: Principal, request: CheckRepository) -> CheckRequested:

@@ -6,12 +6,9 @@ from contextlib import suppress
 
 from vskill_core.errors import Ambiguous, InvalidInput, NotFound
 from vskill_platform.actions.action import Services
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.skills.blocked_skills import current_blocklist
+from vskill_platform.actions.principal import Principal, audiences_of
 from vskill_platform.actions.skills.catalogue import iterate_catalogue
-from vskill_platform.actions.skills.flat_names import name_skill, name_skills
-from vskill_platform.actions.skills.skill_names import find_skill
-from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.actions.skills.skill_names import current_blocklist, find_skill, name_skill, name_skills
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.skill import PublishedSkill, PublishedSkillSummary
 from vskill_platform.store.skills.skills import list_by_prefix, read_skills

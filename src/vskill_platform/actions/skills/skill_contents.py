@@ -11,13 +11,9 @@ from vskill_client.wire.skills import SkillRequest
 from vskill_core.content import SkillFile, skill_file_of
 from vskill_core.errors import Ambiguous, Blocked, NotFound, Withdrawn
 from vskill_platform.actions.action import Keep, Services, action
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
-from vskill_platform.actions.skills.blocked_skills import current_blocklist
-from vskill_platform.actions.skills.skill_names import find_installable, find_skill
+from vskill_platform.actions.principal import Principal, Right, audiences_of
+from vskill_platform.actions.skills.skill_names import current_blocklist, find_installable, find_skill
 from vskill_platform.actions.skills.skill_views import VersionsAnswer, version_views
-from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import derive
 from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion, VersionRef
 from vskill_platform.store.recall.attestations import get_attestation
 from vskill_platform.store.skills import skills
@@ -58,7 +54,7 @@ async def list_files(services: Services, reader: Principal, request: ReadVersion
     skill = await find_skill(reader, request.skill)
     ref = await find_installable(services, skill, request.version)
     record = await read_version(skill, ref)
-    shown = tuple(derive(FileView, one) for one in record.manifest)
+    shown = tuple(FileView.of(one) for one in record.manifest)
     return FilesAnswer(skill.canonical, ref.number, ref.digest, shown)
 
 

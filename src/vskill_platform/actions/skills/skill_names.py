@@ -1,16 +1,28 @@
-"""Which skill and which version a name means, for a reader. What the reader may not read is not found."""
+"""Which skill and which version a name means, for a reader, and whether the blocklist hits it now. What the reader may
+not read is not found."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from vskill_core.errors import Blocked, InvalidInput, NotFound, Withdrawn
 from vskill_platform.actions.action import Services
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.skills.blocked_skills import current_blocklist
-from vskill_platform.actions.visibility import audiences_of
+from vskill_platform.actions.principal import Principal, audiences_of
 from vskill_platform.domain import keys
-from vskill_platform.domain.recall.block_index import Blocklist
-from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef, VersionStatus
-from vskill_platform.ledger.kv.entries import ABSENT
-from vskill_platform.records import decode, read_entries, readable
+from vskill_platform.domain.recall.block_index import Blocklist, all_targets
+from vskill_platform.domain.skills.catalogue import SkillPage
+from vskill_platform.domain.skills.names import hashed_name, holder_for, listed_name, reads_several
+from vskill_platform.domain.skills.skill import (
+    PublishedSkill,
+    PublishedSkillSummary,
+    VersionRef,
+    VersionStatus,
+)
+from vskill_platform.ledger.kv.entries import ABSENT, Entry
+from vskill_platform.records import decode, entries_of, read_entries, readable
+from vskill_platform.store.recall.blocklist import blocklist_version, read_blocklist
 from vskill_platform.store.skills import skills
+from vskill_platform.store.skills.names import read_name, read_names
+from vskill_platform.store.skills.skills import list_flat, read_skills
 
 
 async def find_skill(reader: Principal, name: str, repo_url: str | None = None) -> PublishedSkill:
@@ -76,3 +88,143 @@ def choose_version(skill: PublishedSkill, number: str | None) -> VersionRef:
     if ref is None:
         raise NotFound(f"{skill.canonical} has no version {(number or '')[:80]!r}.", skill=skill.canonical)
     return ref
+
+
+# The blocklist: an entry counts from the moment it is written, before the pass that takes versions down has come by.
+
+
+async def current_blocklist(services: Services, version: int | None = None) -> Blocklist:
+    """The blocklist as it is now: one small read, or none where its present version is known, and all of it only where
+    it has changed."""
+    version = await blocklist_version() if version is None else version
+    known = services.kept.blocklist
+    if known is None or known.version != version:
+        known = services.kept.blocklist = await read_blocklist(version)
+    return known
+
+
+async def leave_out_blocked(
+    services: Services, skills: Sequence[PublishedSkill]
+) -> tuple[PublishedSkill, ...]:
+    """Those that no entry hits now. A process that has not read the whole blocklist yet asks for the entries that could
+    hit these, so that its first answer costs no more round trips than any other."""
+    if services.kept.blocklist is not None:
+        blocklist = await current_blocklist(services)
+        return tuple(one for one in skills if not blocklist.hits_skill(one))
+    wanted = block_keys(skills)
+    if not wanted:
+        return ()
+    return without_hits(skills, await read_entries(wanted))
+
+
+def block_keys(skills: Iterable[PublishedSkill]) -> frozenset[str]:
+    """The keys of the entries that would hit these skills: read together with what else is wanted of the store."""
+    return frozenset(key for one in skills for key in _keys_for(one))
+
+
+def without_hits(
+    skills: Sequence[PublishedSkill], entries: Mapping[str, Entry]
+) -> tuple[PublishedSkill, ...]:
+    """Those that none of the entries hits that were found under `block_keys`."""
+    return tuple(one for one in skills if entries.keys().isdisjoint(_keys_for(one)))
+
+
+async def look_again(
+    services: Services, reader: Principal, skills: Sequence[PublishedSkill]
+) -> dict[str, PublishedSkill]:
+    """Skills that were read a moment ago, as they are now, by canonical name: without those that were withdrawn, hidden
+    from the reader or blocked meanwhile. By one read where the blocklist is empty or the kept one is the present one;
+    the entries that could hit these are read otherwise, and never all of them for a page of a few skills."""
+    if not skills:
+        return {}
+    records = {keys.skill(one.canonical) for one in skills}
+    stored = await read_entries({*records, keys.CONTROL_BLOCKLIST})
+    control, known = stored.get(keys.CONTROL_BLOCKLIST), services.kept.blocklist
+    entries = (readable(stored.get(key), audiences_of(reader)) for key in records)
+    found = [decode(entry, PublishedSkill) for entry in entries if entry is not None]
+    shown: Sequence[PublishedSkill] = [one for one in found if one.listing is not None]
+    # Each entry raises the version, so without one there was never an entry.
+    if control is not None and known is not None and known.version == control.version:
+        shown = [one for one in shown if not known.hits_skill(one)]
+    elif control is not None:
+        shown = without_hits(shown, await read_entries(block_keys(shown)))
+    return {one.canonical: one for one in shown}
+
+
+def _keys_for(skill: PublishedSkill) -> list[str]:
+    return [target.key for target in all_targets(skill.identity, (skill.name,), skill.current_digest)]
+
+
+# Short names, which some clients have alone: those in marketplaces, indexes, plugin repositories and addresses. The
+# name that a skill has there stands in its record, by the readers who know it so (`domain.skills.names`). It never
+# changes by what others publish, and it tells a reader nothing of skills that the reader may not read.
+
+S = TypeVar("S", bound=PublishedSkill | PublishedSkillSummary)
+
+
+async def name_skills(
+    reader: Principal,
+    skills: Iterable[S],
+    *,
+    in_repo: bool = False,
+) -> dict[str, S]:
+    """Skills by the short names that they have in a list for this reader, in their order: the one way to name a skill
+    in a marketplace, an index, a plugin's repository or a short address. A skill is missing until it has a name, and
+    where its name means another one to a reader of several namespaces.
+
+    In a list of one skill or of one repository (`in_repo`) every skill is shown under its name.
+    """
+    audiences = audiences_of(reader)
+    found = [
+        (name, skill) for skill in skills if (name := listed_name(skill.listed_as, audiences)) is not None
+    ]
+    if reads_several(audiences) and not in_repo:
+        held = (await read_names(name for name, _ in found)).held
+        meant = {name: holder_for(one, audiences) for name, one in held.items()}
+        found = [
+            one for one in found if (holder := meant.get(one[0])) and holder.canonical == one[1].canonical
+        ]
+    named: dict[str, S] = {}
+    for name, skill in found:
+        named.setdefault(name, skill)
+    return named
+
+
+async def name_skill(reader: Principal, skill: PublishedSkill, *, in_repo: bool = False) -> str:
+    """The short name of one skill; see `name_skills`. Without one yet it goes by the name that nobody else can have."""
+    named = await name_skills(reader, [skill], in_repo=in_repo)
+    return next(iter(named), hashed_name(skill.canonical))
+
+
+async def leads_to(reader: Principal, flat: str, skill: PublishedSkill) -> bool:
+    """Whether a name means this skill to the reader."""
+    holder = holder_for(await read_name(flat), audiences_of(reader))
+    return holder is not None and holder.canonical == skill.canonical
+
+
+async def list_holders(reader: Principal, flat: str) -> tuple[str, ...]:
+    """The canonical names of the skills that a flat name may mean to the reader."""
+    return await list_flat(flat, audiences=audiences_of(reader))
+
+
+async def list_beginning_with(
+    services: Services, reader: Principal, beginning: str, after: str | None, limit: int
+) -> SkillPage:
+    """A page of the skills whose flat names begin so, in the order of those names. It ends with one that the reader may
+    read, and so does its cursor."""
+    audiences = audiences_of(reader)
+    names_begin = keys.alias_key.under(beginning.lower()).removesuffix(":")
+    aliases: list[str] = []
+    at = after
+    while len(aliases) <= limit:
+        page = await services.kv.scan(names_begin, after=at)
+        aliases += [entry.key for entry in entries_of(page) if readable(entry, audiences)]
+        at = page.after
+        if at is None:
+            break
+    shown = aliases[:limit]
+    names = dict.fromkeys(keys.parse(key).parts[1] for key in shown)
+    found = await read_skills(names, audiences=audiences)
+    return SkillPage(
+        tuple(found[name] for name in sorted(found)), shown[-1] if len(aliases) > limit else None
+    )

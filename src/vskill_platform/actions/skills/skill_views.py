@@ -10,7 +10,6 @@ import msgspec
 from vskill_client.wire.base import Wire, iso_time
 from vskill_client.wire.skills import SkillCard
 from vskill_core.content import FileEntry
-from vskill_platform.actions.wire import derive
 from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.blocklist import BlockEntry
 from vskill_platform.domain.recall.block_index import Blocklist
@@ -140,7 +139,7 @@ def detail(skill: PublishedSkill, blocklist: Blocklist, content: str, audiences:
     reasons = () if hits or skill.listing is None else trust_reasons(skill.trust)
     return SkillDetail(
         **msgspec.structs.asdict(card(skill, blocklist)),
-        trust_reasons=tuple(derive(TrustPart, one) for one in reasons),
+        trust_reasons=tuple(TrustPart.of(one) for one in reasons),
         skill_path=skill.identity.path,
         provenance_verified=skill.trust.provenance is Provenance.VERIFIED,
         sha=skill.content_hash or "",
@@ -190,8 +189,7 @@ def version_views(
 
 def _version(skill: PublishedSkill, ref: VersionRef, summary: str, *, blocked: bool) -> VersionView:
     withheld = blocked or ref.status is VersionStatus.TAKEN_DOWN
-    return derive(
-        VersionView,
+    return VersionView.of(
         ref,
         version=ref.number,
         cert_tier=BLOCKED if withheld else ref.certification,

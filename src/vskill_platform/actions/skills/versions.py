@@ -9,13 +9,9 @@ from vskill_client.wire import skills as skills_calls
 from vskill_client.wire.base import VersionNumber
 from vskill_client.wire.skills import SkillRequest, SkillState, VersionState
 from vskill_core.errors import Ambiguous, Blocked, NotFound, VersionStatusError
-from vskill_platform.actions.action import action, action_for
-from vskill_platform.actions.checks import Reason
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import ActionObject, Right
+from vskill_platform.actions.action import Reason, action, action_for
+from vskill_platform.actions.principal import ActionObject, Principal, Right, audiences_of
 from vskill_platform.actions.skills.skill_names import find_skill
-from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import derive
 from vskill_platform.domain.skills import skill_changes
 from vskill_platform.domain.skills.skill import PublishedSkill, StatusRole, VersionRef
 from vskill_platform.domain.submissions import submission
@@ -109,8 +105,8 @@ def _change(actor: Principal, now: int, reason: str) -> skill_changes.StatusChan
 
 
 def state_of(found: PublishedSkill) -> SkillState:
-    versions = (derive(VersionState, ref, version=ref.number) for ref in reversed(found.versions))
-    return derive(SkillState, found, skill=found.canonical, versions=tuple(versions))
+    versions = (VersionState.of(ref, version=ref.number) for ref in reversed(found.versions))
+    return SkillState.of(found, skill=found.canonical, versions=tuple(versions))
 
 
 _SKILL = "/api/v1/skills/{skill}"

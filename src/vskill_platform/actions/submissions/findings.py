@@ -12,12 +12,9 @@ from vskill_client.wire.submissions import SUBMISSIONS
 from vskill_core.errors import NotFound
 from vskill_core.findings import Finding, ScanStatus, StaticReport
 from vskill_platform.actions.action import action, action_for
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
+from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.actions.skills.capabilities import card_view
 from vskill_platform.actions.submissions.submissions import object_of
-from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import derive
 from vskill_platform.domain.submissions.attempts import EXHAUSTED
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
@@ -55,7 +52,7 @@ async def findings(actor: Principal, request: RunFindings) -> FindingsAnswer:
         ruleset=report.ruleset if report else None,
         verdict=result.verdict.value if result else None,
         score=result.score if result else None,
-        findings=tuple(derive(FindingView, one) for one in ordered_findings(record, report)),
+        findings=tuple(FindingView.of(one) for one in ordered_findings(record, report)),
         notes=note_views(report),
         capabilities=card_view(report),
     )
@@ -102,7 +99,7 @@ def remedies_of(record: Submission) -> tuple[str, ...]:
 
 
 def note_views(report: StaticReport | None) -> tuple[FormNoteView, ...]:
-    return tuple(derive(FormNoteView, note) for note in report.notes) if report is not None else ()
+    return tuple(FormNoteView.of(note) for note in report.notes) if report is not None else ()
 
 
 FINDINGS = action_for(

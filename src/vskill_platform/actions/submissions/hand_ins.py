@@ -14,11 +14,9 @@ from vskill_client.wire.base import ActionRequest, Wire, iso_time
 from vskill_client.wire.submissions import SubmissionCard
 from vskill_core.errors import NotFound
 from vskill_platform.actions.action import action
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
+from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.actions.submissions.findings import remedies_of
 from vskill_platform.actions.submissions.submission_views import submission_card
-from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain.submissions.submission import EntryPoint, Submission
 from vskill_platform.store.submissions.hand_ins import (
     HandedIn,

@@ -36,11 +36,9 @@ from vskill_core.errors import (
 from vskill_core.identity import Identity, upload_identity
 from vskill_core.naming import name_note, slugify
 from vskill_platform.actions.action import Allowance, action, action_for
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
+from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.actions.submissions.hand_ins import page_for
-from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import as_written, derive, wire_names
+from vskill_platform.actions.wire import as_written, wire_names
 from vskill_platform.domain.people.namespace import Namespace, NamespaceRole, upload_namespace
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.skills import numbering
@@ -157,8 +155,8 @@ async def submit_many(actor: Principal, request: SubmitPlaces) -> PlaceOutcomes:
 
 async def discover(actor: Principal, request: DiscoverSkills) -> DiscoveredSkills:
     found = await discovery.discover(request.repo_url, request.skill_path, by=submitted_by(actor))
-    skills = (derive(DiscoveredSkill, skill, repo_url=skill.place.identity.url) for skill in found.skills)
-    return derive(DiscoveredSkills, found, repo_url=request.repo_url, skills=tuple(skills))
+    skills = (DiscoveredSkill.of(skill, repo_url=skill.place.identity.url) for skill in found.skills)
+    return DiscoveredSkills.of(found, repo_url=request.repo_url, skills=tuple(skills))
 
 
 async def upload(actor: Principal, request: UploadSkill) -> PlaceOutcome:

@@ -8,10 +8,8 @@ from vskill_client.wire.base import PLAIN, ActionRequest, Wire
 from vskill_client.wire.submissions import SUBMISSIONS, PositionView, SubmissionCard
 from vskill_core.errors import InvalidInput, NotSignedIn
 from vskill_platform.actions.action import action
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
+from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.actions.submissions.submission_views import position_view, submission_card
-from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain.submissions.states import State, StateCategory, states_in
 from vskill_platform.queue.outlook import look_ahead
 from vskill_platform.store.submissions.statistics import recent_activity, waiting_line

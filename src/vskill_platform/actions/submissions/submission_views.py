@@ -19,8 +19,7 @@ from vskill_client.wire.submissions import (
 )
 from vskill_core.findings import JudgeStatus, ScanStatus
 from vskill_core.naming import name_note
-from vskill_platform.actions.visibility import Viewer
-from vskill_platform.actions.wire import derive
+from vskill_platform.actions.principal import Viewer
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.submissions.states import State, StateCategory, category_of
 from vskill_platform.domain.submissions.submission import Submission
@@ -46,8 +45,7 @@ def stats_view(counts: SubmissionCounts) -> StatsView:
 
 def submission_card(record: Submission) -> SubmissionCard:
     category = category_of(record.state).value
-    return derive(
-        SubmissionCard,
+    return SubmissionCard.of(
         record,
         category=category,
         reason=record.why,
@@ -68,21 +66,19 @@ def submission_view(
         worker=viewer.worker(record),
         claimed_until=iso_time(claim.until) if claim else None,
         rerun_requested=record.rerun_requested is not None,
-        attempts=derive(AttemptsView, record.attempts),
+        attempts=AttemptsView.of(record.attempts),
         decision=_decision(record),
         scan=_scan(record.evidence, is_blocked=record.state is State.BLOCKED),
         commit=record.commit,
         digest=record.digest,
         timings={state.value: ms for state, ms in time_by_state(record, until).items()},
         position=position,
-        history=tuple(
-            derive(HistoryEvent, event, actor=viewer.actor(event.actor)) for event in record.history
-        ),
+        history=tuple(HistoryEvent.of(event, actor=viewer.actor(event.actor)) for event in record.history),
         signals=_signals(record.evidence),
         name_note=name_note(record.skill_name, record.declared_name),
         version_note=record.version_note or None,
         approved_by_submitter=record.approval is not None and record.approval.own,
-        change_request=derive(ChangeRequestView, request) if request is not None else None,
+        change_request=ChangeRequestView.of(request) if request is not None else None,
     )
 
 
@@ -107,11 +103,11 @@ def _decision(record: Submission) -> DecisionView | None:
         return None
     ended = record.evidence is None or record.evidence.status is ScanStatus.COMPLETE
     score = found.score if ended and record.state is not State.BLOCKED else None
-    return derive(DecisionView, found, score=score)
+    return DecisionView.of(found, score=score)
 
 
 def _signals(found: Evidence | None) -> tuple[SignalView, ...]:
-    return () if found is None else tuple(derive(SignalView, signal) for signal in found.noticed)
+    return () if found is None else tuple(SignalView.of(signal) for signal in found.noticed)
 
 
 def _scan(found: Evidence | None, *, is_blocked: bool) -> ScanSummary | None:

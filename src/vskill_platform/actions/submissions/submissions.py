@@ -16,13 +16,10 @@ from vskill_client.wire.submissions import (
     SubmissionView,
 )
 from vskill_core.errors import Blocked, NotFound, TransitionError
-from vskill_platform.actions.action import Allowance, Services, action, action_for
+from vskill_platform.actions.action import Allowance, Reason, Services, action, action_for
 from vskill_platform.actions.changes import Decide, change_submission
-from vskill_platform.actions.checks import Reason
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import ActionObject, Right
+from vskill_platform.actions.principal import ActionObject, Principal, Right, audiences_of, viewer_for
 from vskill_platform.actions.submissions.submission_views import position_view, stats_view, submission_view
-from vskill_platform.actions.visibility import audiences_of, viewer_for
 from vskill_platform.domain.submissions import submission
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Rerun, Step, Submission

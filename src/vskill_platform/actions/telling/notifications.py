@@ -7,13 +7,9 @@ import msgspec
 
 from vskill_client.wire.base import ActionRequest, SkillName, Wire
 from vskill_core.errors import InvalidInput, NotFound, PlatformError, RateLimited
-from vskill_platform.actions.action import NoParameters, Services, action
-from vskill_platform.actions.checks import Cursor, PageSize
+from vskill_platform.actions.action import Cursor, NoParameters, PageSize, Services, action
 from vskill_platform.actions.people.account import own_name
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
-from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import derive
+from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.domain.telling.notification import AccountChoices, Notification, Topic, topics_heard
 from vskill_platform.store.people.accounts import get_user
 from vskill_platform.store.skills.skills import find_by_name
@@ -139,7 +135,7 @@ async def count_for_header(reader: Principal) -> int | None:
 def _view(one: Notification, seen_at: int) -> NotificationView:
     skill, submission_id = one.skill or None, one.submission or None
     unread = one.is_unread(seen_at)
-    return derive(NotificationView, one, unread=unread, skill=skill, submission_id=submission_id)
+    return NotificationView.of(one, unread=unread, skill=skill, submission_id=submission_id)
 
 
 async def read_all(actor: Principal, _request: NoParameters) -> None:

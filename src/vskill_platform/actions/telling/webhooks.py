@@ -7,9 +7,7 @@ import msgspec
 from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import NotFound
 from vskill_platform.actions.action import NoParameters, action
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
-from vskill_platform.actions.wire import derive
+from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.notifications.notices import NoticeType
 from vskill_platform.notifications.subscriptions import subscribe
 from vskill_platform.store.telling.webhooks import list_webhooks, remove_webhook
@@ -58,12 +56,12 @@ class RemoveWebhook(ActionRequest, frozen=True, kw_only=True):
 
 
 async def list_all(_request: NoParameters) -> WebhooksAnswer:
-    return WebhooksAnswer(tuple(derive(WebhookView, hook) for hook in await list_webhooks()))
+    return WebhooksAnswer(tuple(WebhookView.of(hook) for hook in await list_webhooks()))
 
 
 async def add(actor: Principal, request: AddWebhook) -> NewWebhook:
     hook = await subscribe(request.url, (event.value for event in request.events), by=actor.actor)
-    return NewWebhook(derive(WebhookView, hook), hook.secret)
+    return NewWebhook(WebhookView.of(hook), hook.secret)
 
 
 async def remove(actor: Principal, request: RemoveWebhook) -> None:

@@ -14,9 +14,8 @@ from vskill_core.content import SkillFile
 from vskill_core.errors import NotFound
 from vskill_core.findings import StaticReport
 from vskill_platform.actions.action import Services
-from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.principal import Principal, audiences_of
 from vskill_platform.actions.skills.skill_names import find_skill
-from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry
 from vskill_platform.domain.recall.block_index import all_targets

@@ -6,12 +6,8 @@ import msgspec
 
 from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import NotFound
-from vskill_platform.actions.action import action
-from vskill_platform.actions.checks import Digest
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
-from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import derive
+from vskill_platform.actions.action import Digest, action
+from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.external_scan.dispatch import provider_names
 from vskill_platform.store.contents import may_read_content
 from vskill_platform.store.external_scans import (
@@ -101,7 +97,7 @@ async def list_scans(reader: Principal, request: ListExternalScans) -> ExternalS
         task = None if name in known else await read_external_task(request.digest, name)
         if task is not None:
             waiting.append(WaitingAnalyser(name, task.state.value, task.outcome))
-    reports = tuple(derive(ExternalReportView, report) for report in found)
+    reports = tuple(ExternalReportView.of(report) for report in found)
     return ExternalScans(request.digest, reports, tuple(waiting))
 
 
@@ -111,7 +107,7 @@ async def read_scan(reader: Principal, request: ReadExternalScan) -> ExternalRep
     found = await get_external_scan(digest, provider) if is_readable else None
     if found is None:
         raise NotFound(f"{provider} has not reported about {digest}", digest=digest, provider=provider)
-    return derive(ExternalReportView, found)
+    return ExternalReportView.of(found)
 
 
 async def list_external_reports(digest: str) -> tuple[ExternalReport, ...]:

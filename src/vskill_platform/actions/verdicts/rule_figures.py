@@ -3,7 +3,7 @@ they name no skill, and reviewers alone read them."""
 
 from vskill_client.wire.base import Wire
 from vskill_platform.actions.action import NoParameters, action
-from vskill_platform.actions.rights import Right
+from vskill_platform.actions.principal import Right
 from vskill_platform.store.verdicts.rule_figures import RuleFigures, read_rule_figures
 from vskill_scan.rules import structure
 from vskill_scan.rules.ruleset import bundled_rules

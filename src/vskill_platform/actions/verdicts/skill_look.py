@@ -5,9 +5,8 @@ import msgspec
 from vskill_core.errors import RecordMalformed
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.skills.blocked_skills import block_keys, without_hits
 from vskill_platform.actions.skills.catalogue import list_related
-from vskill_platform.actions.skills.skill_names import find_skill
+from vskill_platform.actions.skills.skill_names import block_keys, find_skill, without_hits
 from vskill_platform.actions.verdicts.dossier import Dossier, read_dossier_of
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.domain.skills.skill_changes import with_installs

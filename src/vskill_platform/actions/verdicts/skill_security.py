@@ -15,14 +15,11 @@ from vskill_core.findings import (
     Verdict,
 )
 from vskill_platform.actions.action import Keep, Services, action
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
-from vskill_platform.actions.skills.blocked_skills import current_blocklist
+from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.actions.skills.capabilities import card_view
 from vskill_platform.actions.skills.skill_contents import ReadVersion
-from vskill_platform.actions.skills.skill_names import choose_version, find_skill
+from vskill_platform.actions.skills.skill_names import choose_version, current_blocklist, find_skill
 from vskill_platform.actions.submissions.findings import note_views
-from vskill_platform.actions.wire import derive
 from vskill_platform.domain import keys
 from vskill_platform.domain.evidence import JudgeWords, words_of
 from vskill_platform.domain.judges import rank_judges
@@ -179,7 +176,7 @@ def security_of(
         score=known.static.score if known.static and ended and not withheld else None,
         ruleset=known.static.ruleset if known.static else None,
         providers=_refusing(providers, reason or "") if withheld else providers,
-        findings=tuple(derive(FindingView, finding) for finding in findings),
+        findings=tuple(FindingView.of(finding) for finding in findings),
         notes=note_views(known.static),
         capabilities=card_view(known.static),
     )

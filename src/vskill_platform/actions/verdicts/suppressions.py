@@ -8,14 +8,10 @@ import msgspec
 from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import InvalidInput, NotFound
 from vskill_core.findings import FindingKind, StaticReport
-from vskill_platform.actions.action import Services, action
+from vskill_platform.actions.action import Cursor, Digest, PageSize, Reason, Services, action
 from vskill_platform.actions.changes import change_submission
-from vskill_platform.actions.checks import Cursor, Digest, PageSize, Reason
 from vskill_platform.actions.four_eyes import require_other_eyes
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import Right
-from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import derive
+from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.skills.skill import VersionStatus
 from vskill_platform.domain.submissions.attempts import EXHAUSTED
@@ -135,7 +131,7 @@ async def show_all(request: ListSuppressions) -> SuppressionList:
 
 
 def suppression_view(found: Suppression) -> SuppressionView:
-    return derive(SuppressionView, found, rule=found.rule_id)
+    return SuppressionView.of(found, rule=found.rule_id)
 
 
 async def _require_rule(request: SuppressRule, found: list[Submission]) -> None:

@@ -1,8 +1,7 @@
 """The commands of `audit`."""
 
 from vskill_platform.actions.operation import audit
-from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.answers import table
+from vskill_platform.cli.action_commands import command_for, table
 
 _ENTRIES = table(
     "{#items:entry/entries}",

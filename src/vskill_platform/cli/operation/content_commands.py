@@ -1,8 +1,7 @@
 """The commands about stored content."""
 
 from vskill_platform.actions.operation import content
-from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.answers import details, known, table, when
+from vskill_platform.cli.action_commands import command_for, details, known, table, when
 
 _DAMAGED = table(
     "{total} pieces of content are missing or damaged",

@@ -15,8 +15,8 @@ from vskill_platform.setting_values import shown_location
 from vskill_platform.settings import Settings, process_settings
 
 if TYPE_CHECKING:
-    from vskill_platform.env import Env
     from vskill_platform.upkeep.scrub import CheckedPiece
+    from vskill_platform.worker_context import Env
 
 #: How long one check may take.
 CHECK_WITHIN_S = 10.0

@@ -4,8 +4,7 @@ import click
 
 from vskill_client.output import print_table
 from vskill_platform.actions.operation import dead_letters, jobs, queue, rescans
-from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.answers import Part, details, each, table, when
+from vskill_platform.cli.action_commands import Part, command_for, details, each, table, when
 from vskill_platform.cli.output import Duration
 
 

@@ -18,7 +18,7 @@ from vskill_platform.setting_values import shown_location
 from vskill_platform.settings import Settings, keep_temporary_files_in, process_settings
 
 if TYPE_CHECKING:
-    from vskill_platform.env import Env
+    from vskill_platform.worker_context import Env
 
 #: Of what goes to a file or a pipe: wider than any line, so that nothing is folded.
 PIPE_WIDTH = 100_000

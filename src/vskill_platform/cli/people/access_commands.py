@@ -2,8 +2,7 @@
 
 from vskill_client.destination import Caller
 from vskill_platform.actions.people import access
-from vskill_platform.cli.action_commands import CommandQuestion, Given, command_for
-from vskill_platform.cli.answers import Part, show_answer, when
+from vskill_platform.cli.action_commands import CommandQuestion, Given, Part, command_for, show_answer, when
 from vskill_platform.cli.people.namespace_commands import show_reach
 from vskill_platform.domain.people.namespace import RegistryMode
 

@@ -3,8 +3,7 @@
 import click
 
 from vskill_platform.actions.people import account, tokens
-from vskill_platform.cli.action_commands import CommandQuestion, command_for
-from vskill_platform.cli.answers import table
+from vskill_platform.cli.action_commands import CommandQuestion, command_for, table
 from vskill_platform.cli.people.token_commands import CREATED
 
 _OLD = click.Option(["--old"], prompt="Current password", hide_input=True, hidden=True)

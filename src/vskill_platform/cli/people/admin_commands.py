@@ -6,8 +6,7 @@ import click
 
 from vskill_client.destination import Caller
 from vskill_platform.actions.people import accounts
-from vskill_platform.cli.action_commands import Given, command_for
-from vskill_platform.cli.answers import table, when
+from vskill_platform.cli.action_commands import Given, command_for, table, when
 
 #: What the audit says of an operator who gives no reason.
 OPERATORS_REASON = "by an operator"

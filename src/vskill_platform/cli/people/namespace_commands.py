@@ -7,8 +7,16 @@ from vskill_core.plural import counted
 from vskill_platform.actions.people import namespace_policy, namespaces
 from vskill_platform.actions.people.access import AccessPreview
 from vskill_platform.actions.people.visibility_preview import ReachChange
-from vskill_platform.cli.action_commands import CommandQuestion, Given, command_for
-from vskill_platform.cli.answers import Part, known, show_answer, table, when
+from vskill_platform.cli.action_commands import (
+    CommandQuestion,
+    Given,
+    Part,
+    command_for,
+    known,
+    show_answer,
+    table,
+    when,
+)
 from vskill_platform.domain.people.namespace import Visibility
 
 #: How many names a preview prints.

@@ -5,8 +5,7 @@ import click
 from vskill_client.destination import current_destination
 from vskill_client.output import show_text_time
 from vskill_platform.actions.people import owners
-from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.answers import each, table, when
+from vskill_platform.cli.action_commands import command_for, each, table, when
 
 
 def show_next_step(claim: owners.ClaimStarted) -> None:

@@ -1,8 +1,7 @@
 """The commands of `team`."""
 
 from vskill_platform.actions.people import teams
-from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.answers import Part, table, when
+from vskill_platform.cli.action_commands import Part, command_for, table, when
 
 _TEAM: Part = (
     when("members", "{name}: {members}", "{name}: no members"),

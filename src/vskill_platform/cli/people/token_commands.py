@@ -1,8 +1,7 @@
 """The commands of `token`, and how a new token is printed."""
 
 from vskill_platform.actions.people import tokens
-from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.answers import Part, table, when
+from vskill_platform.cli.action_commands import Part, command_for, table, when
 from vskill_platform.cli.people.admin_commands import REASON
 
 CREATED: Part = (

@@ -1,8 +1,7 @@
 """The commands of the blocklist: block, lift a block, and list what is blocked."""
 
 from vskill_platform.actions.recall import blocklist
-from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.answers import each, table, when
+from vskill_platform.cli.action_commands import command_for, each, table, when
 
 COMMANDS = (
     command_for(

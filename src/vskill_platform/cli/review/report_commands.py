@@ -1,8 +1,7 @@
 """The commands of reports: file one, list them, uphold one, dismiss one."""
 
 from vskill_platform.actions.review import reports
-from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.answers import table, when
+from vskill_platform.cli.action_commands import command_for, table, when
 
 _DECISION = when(
     lambda report: report.decision and report.decision.blocked,

@@ -10,11 +10,18 @@ from vskill_client.output import plain, print_table, show_text_time
 from vskill_client.wire.findings import FINDINGS, RunFindings
 from vskill_client.wire.submissions import SHOW, SubmissionRequest
 from vskill_core.errors import InvalidInput
-from vskill_platform.actions.review import change_requests, review, review_queue
+from vskill_platform.actions.review import review, review_queue
 from vskill_platform.actions.submissions.submissions import CANCEL
 from vskill_platform.actions.verdicts import rule_figures, suppressions
-from vskill_platform.cli.action_commands import CommandQuestion, Given, command_for
-from vskill_platform.cli.answers import Part, show_answer, table, when
+from vskill_platform.cli.action_commands import (
+    CommandQuestion,
+    Given,
+    Part,
+    command_for,
+    show_answer,
+    table,
+    when,
+)
 from vskill_platform.cli.submissions.submission_commands import RERUN, SHOWN_FINDINGS, STATE
 
 
@@ -121,8 +128,8 @@ COMMANDS = (
     command_for(rule_figures.RULE_FIGURES, show_rules),
     command_for(review.APPROVE, STATE, **_DECISION),
     command_for(review.REJECT, STATE, **_DECISION),
-    command_for(change_requests.REQUEST_CHANGE, STATE, **_DECISION),
-    command_for(change_requests.WITHDRAW_REQUEST, STATE),
+    command_for(review.REQUEST_CHANGE, STATE, **_DECISION),
+    command_for(review.WITHDRAW_REQUEST, STATE),
     command_for(CANCEL, STATE),
     command_for(review.LOOK_AGAIN, RERUN),
     command_for(

@@ -1,8 +1,7 @@
 """The commands of `collection`."""
 
 from vskill_platform.actions.skills import collections
-from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.answers import table
+from vskill_platform.cli.action_commands import command_for, table
 
 _SIZE = "{name} has {#skills:skill}."
 

@@ -4,8 +4,7 @@ from typing import Any
 
 from vskill_client.output import UNKNOWN
 from vskill_platform.actions.skills import repositories
-from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.answers import details, known, table
+from vskill_platform.cli.action_commands import command_for, details, known, table
 
 _REPOSITORIES = table(
     "{#repositories} repositories",

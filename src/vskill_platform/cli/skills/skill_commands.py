@@ -10,8 +10,7 @@ from vskill_core.capability import CapabilityContext
 from vskill_platform.actions.recall import takedowns
 from vskill_platform.actions.skills import catalogue, names, narrowing, skill_contents, versions
 from vskill_platform.actions.verdicts import skill_security
-from vskill_platform.cli.action_commands import CommandQuestion, command_for
-from vskill_platform.cli.answers import Part, table, when
+from vskill_platform.cli.action_commands import CommandQuestion, Part, command_for, table, when
 from vskill_platform.cli.process import run_in_env
 
 
@@ -92,8 +91,7 @@ _SECURITY: Part = (
 def export() -> None:
     """Print every published skill as a line of JSON, sorted by name."""
     from vskill_client.wire.base import camel
-    from vskill_platform.actions.principal import OPERATOR
-    from vskill_platform.actions.visibility import resolve
+    from vskill_platform.actions.principal import OPERATOR, resolve
     from vskill_platform.domain.skills.skill import PublishedSkillSummary
 
     async def enumerate_all() -> list[PublishedSkillSummary]:

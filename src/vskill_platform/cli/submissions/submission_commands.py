@@ -3,10 +3,9 @@ reviewer, read what was found."""
 
 from vskill_client.output import print_json, print_table
 from vskill_platform.actions.review.appeals import APPEAL
-from vskill_platform.actions.review.change_requests import ANSWER
+from vskill_platform.actions.review.review import ANSWER
 from vskill_platform.actions.submissions import findings, hand_ins, submission_lists, submissions
-from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.answers import Part, each, table, when
+from vskill_platform.cli.action_commands import Part, command_for, each, table, when
 
 STATE = "{id}: {state} ({meaning})"
 RERUN = when(

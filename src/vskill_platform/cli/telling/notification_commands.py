@@ -1,8 +1,7 @@
 """The commands of `notification`."""
 
 from vskill_platform.actions.telling import notifications
-from vskill_platform.cli.action_commands import command_for
-from vskill_platform.cli.answers import Part, table, when
+from vskill_platform.cli.action_commands import Part, command_for, table, when
 
 _NOTIFICATIONS = table(
     "{unread} unread notifications",

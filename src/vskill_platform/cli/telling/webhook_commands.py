@@ -2,8 +2,7 @@
 
 from vskill_client.destination import Caller
 from vskill_platform.actions.telling import webhooks
-from vskill_platform.cli.action_commands import Given, command_for
-from vskill_platform.cli.answers import table
+from vskill_platform.cli.action_commands import Given, command_for, table
 from vskill_platform.notifications.notices import NoticeType
 
 

@@ -9,7 +9,7 @@ import msgspec
 from vskill_client.group import PlatformGroup
 from vskill_client.output import print_json, print_table
 from vskill_core.errors import InvalidInput, InvalidSettings
-from vskill_platform.cli.answers import show_answer, table
+from vskill_platform.cli.action_commands import show_answer, table
 from vskill_platform.cli.process import run_async
 from vskill_platform.cli.verdicts.labelled_skills import Label, labelled_skills
 from vskill_platform.settings import Settings, process_settings

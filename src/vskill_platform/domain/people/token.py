@@ -1,5 +1,5 @@
 """API tokens: their record, what their scopes allow, and how an audit entry names one. `store.people.tokens` keeps
-them; routes and MCP tools declare the scope that they need, and `web.principal` compares."""
+them; routes and MCP tools declare the scope that they need, and `actions.principal` compares."""
 
 import enum
 from collections.abc import Iterable

@@ -9,8 +9,7 @@ import msgspec
 
 from vskill_core.content import SkillFile
 from vskill_core.revocation_list import RevokedStatus
-from vskill_platform.domain.skills.revocation import revoked_versions
-from vskill_platform.domain.skills.skill import PublishedSkill, listed_version
+from vskill_platform.domain.skills.skill import PublishedSkill, listed_version, revoked_versions
 
 #: Stands for the registry's address in a stored list; no JSON text holds this byte.
 BASE = b"\0"

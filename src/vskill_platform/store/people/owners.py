@@ -1,6 +1,6 @@
 """Who controls a repository: members of its namespace whose role holds for that repository; and claims that are not
 proved yet, at `owner_proof:{repository}:{account}`. What it takes to become one is decided in
-`actions.people.owners`, what they may do in `actions.rights`.
+`actions.people.owners`, what they may do in `actions.principal`.
 
 Of a claim's token only the hash is kept, bound to the account and the repository: the token itself stands in public.
 """

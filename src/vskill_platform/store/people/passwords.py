@@ -9,8 +9,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from vskill_core.errors import InvalidInput
-from vskill_platform.env import HashCost
-from vskill_platform.worker_context import require_env
+from vskill_platform.worker_context import HashCost, require_env
 
 LEAST_PASSWORD = 12
 MOST_PASSWORD = 200

@@ -12,10 +12,9 @@ import msgspec
 
 from vskill_core.errors import NotFound
 from vskill_platform.domain import keys
-from vskill_platform.env import Env
 from vskill_platform.records import decode, persist
 from vskill_platform.store.people.accounts import Role, User, create_user, find_admins
-from vskill_platform.worker_context import require_env, run_with_worker_env
+from vskill_platform.worker_context import Env, require_env, run_with_worker_env
 
 LINK_MS = 24 * 3_600_000
 

@@ -25,7 +25,6 @@ from vskill_platform.domain.skills.skill import PublishedSkill, StatusRole, Vers
 from vskill_platform.domain.submissions import submission
 from vskill_platform.domain.submissions.states import State, may_move
 from vskill_platform.domain.submissions.submission import Step, Submission
-from vskill_platform.env import Env
 from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS, RecordKind
 from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.ledger.kv.entries import Add, Put
@@ -49,7 +48,7 @@ from vskill_platform.submission_store import (
     next_run,
     update_submission,
 )
-from vskill_platform.worker_context import require_env
+from vskill_platform.worker_context import Env, require_env
 
 T = TypeVar("T")
 

@@ -13,10 +13,9 @@ import msgspec
 from vskill_core.content import SkillFile, digest_of_files
 from vskill_core.findings import JudgeReport, JudgeStatus, ScanStatus, StaticReport
 from vskill_platform.domain import keys
-from vskill_platform.env import Env
 from vskill_platform.records import decode_readable, persist
 from vskill_platform.tiers.contract import Judge
-from vskill_platform.worker_context import require_env
+from vskill_platform.worker_context import Env, require_env
 
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -6,17 +6,15 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_client.wire.base import Wire
+from vskill_client.wire.base import Sent, Wire
 from vskill_platform.actions.people.account import WHO_AM_I
 from vskill_platform.actions.people.tokens import CREATE_OWN_TOKEN, CreateOwnToken
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.wire import Sent
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.store.people.attempts import count_attempt
 from vskill_platform.web.door.limits import client_of
+from vskill_platform.web.exchange import json_response, principal_of, services_of
 from vskill_platform.web.github import require_github, sign_in_with_token
-from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.responses import json_response
 from vskill_platform.web.routing import body_of, get, post
 
 #: What the token of a client may do.

@@ -13,7 +13,7 @@ from vskill_platform.external_scan.callback import (
     receive_report,
 )
 from vskill_platform.ledger.blobs.contract import check_address
-from vskill_platform.web.responses import json_response
+from vskill_platform.web.exchange import json_response
 from vskill_platform.web.routing import post, read_body
 
 

@@ -6,13 +6,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_client.wire.base import iso_time
+from vskill_platform.actions.principal import document_reader
 from vskill_platform.actions.skills.catalogue import list_unblocked
-from vskill_platform.actions.visibility import document_reader
 from vskill_platform.domain.skills.catalogue import Sort
 from vskill_platform.domain.skills.skill import PublishedSkill
-from vskill_platform.web.addresses import public_address
-from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.responses import answer_with_tag
+from vskill_platform.web.exchange import answer_with_tag, principal_of, public_address, services_of
 from vskill_platform.web.routing import get
 
 ATOM_TYPE = "application/atom+xml; charset=utf-8"

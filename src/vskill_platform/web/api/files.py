@@ -11,29 +11,33 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_client.wire.base import Wire
+from vskill_client.wire.base import Asked, Wire
 from vskill_core.archives import TAR_TYPE, ZIP_TYPE, tar_archive, zip_archive
 from vskill_core.content import SkillFile
 from vskill_core.errors import InvalidInput
 from vskill_core.identity import SKILL_FILE
-from vskill_platform.actions.skills.blocked_skills import current_blocklist
 from vskill_platform.actions.skills.capabilities import CapabilityChanges, changes_view, compare_cards
 from vskill_platform.actions.skills.skill_contents import read_file, read_files, read_version
-from vskill_platform.actions.skills.skill_names import find_installable, refuse_blocked, require_version
+from vskill_platform.actions.skills.skill_names import (
+    current_blocklist,
+    find_installable,
+    refuse_blocked,
+    require_version,
+)
 from vskill_platform.actions.skills.skill_views import summary_of
 from vskill_platform.actions.verdicts.skill_security import read_reports
-from vskill_platform.actions.wire import Asked, encode
+from vskill_platform.actions.wire import encode
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef
 from vskill_platform.web.api.names import asked_skill, both
 from vskill_platform.web.drawing import diffs
-from vskill_platform.web.kept import kept_of
-from vskill_platform.web.principal import services_of
-from vskill_platform.web.responses import (
+from vskill_platform.web.exchange import (
     answer_with_tag,
     attachment,
     foreign_file,
+    services_of,
     with_tag,
 )
+from vskill_platform.web.kept import kept_of
 from vskill_platform.web.routing import query_of
 
 T = TypeVar("T")

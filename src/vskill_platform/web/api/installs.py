@@ -9,23 +9,20 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_client.wire.base import PLAIN, Wire
+from vskill_client.wire.base import PLAIN, Sent, Wire
 from vskill_client.wire.skills import SKILLS, InstallAnswer
 from vskill_core.errors import Ambiguous, InvalidInput, NotFound
 from vskill_platform.actions.action import Allowance
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.recall.revocations import RecallView, find_version, recall_by_block, recall_of
-from vskill_platform.actions.skills.blocked_skills import current_blocklist
 from vskill_platform.actions.skills.installs import AT_ONCE, count_install_of, count_installs_of
-from vskill_platform.actions.skills.skill_names import find_skill
-from vskill_platform.actions.wire import Sent
+from vskill_platform.actions.skills.skill_names import current_blocklist, find_skill
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.numbering import parse_semver
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.machine.slots import some_at_a_time
 from vskill_platform.web.api.names import ANY_NAME, CANONICAL, asked_name
-from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.responses import json_response
+from vskill_platform.web.exchange import json_response, principal_of, services_of
 from vskill_platform.web.routing import body_of, decode_body, post, read_body
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]

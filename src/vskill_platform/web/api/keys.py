@@ -8,7 +8,7 @@ from vskill_core.dsse import ENVELOPE_TYPE
 from vskill_core.signing_keys import public_from_jwk
 from vskill_platform.actions.skills.downloads import ATTESTATION, KEYS
 from vskill_platform.actions.wire import encode
-from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.routing import get
 
 JWKS_TYPE = "application/jwk-set+json"

@@ -8,11 +8,10 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.web.addresses import public_address
+from vskill_platform.web.exchange import answer_with_tag, public_address
 from vskill_platform.web.kept import kept_of
 from vskill_platform.web.openapi import TAGS, Document, document
 from vskill_platform.web.render import render
-from vskill_platform.web.responses import answer_with_tag
 from vskill_platform.web.routing import get, page
 
 OPENAPI_TYPE = "application/json"

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from vskill_client.wire.skills import SKILLS
 from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.domain.skills.skill import PublishedSkill
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.exchange import principal_of
 from vskill_platform.web.routing import Endpoint, View, get
 
 CANONICAL = f"{SKILLS}/{{owner}}/{{repo}}/{{slug}}"

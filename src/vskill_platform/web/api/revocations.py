@@ -6,7 +6,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_client.wire.base import iso_time
+from vskill_client.wire.base import Asked, iso_time
 from vskill_client.wire.skills import ReadRevocationList
 from vskill_core.dsse import ENVELOPE_TYPE
 from vskill_platform.actions.recall.revocations import (
@@ -17,11 +17,8 @@ from vskill_platform.actions.recall.revocations import (
     Serial,
     recent_events,
 )
-from vskill_platform.actions.wire import Asked
-from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.feed import ATOM_TYPE, atom_feed, xml_text
-from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.responses import answer_with_tag
+from vskill_platform.web.exchange import answer_with_tag, principal_of, public_address, services_of
 from vskill_platform.web.routing import get, part_of, query_of
 
 #: What each kind of event is called in the feed.

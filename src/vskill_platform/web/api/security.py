@@ -6,14 +6,13 @@ from html import escape
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.skills.blocked_skills import current_blocklist
+from vskill_platform.actions.skills.skill_names import current_blocklist
 from vskill_platform.actions.submissions.findings import SARIF_TYPE
 from vskill_platform.actions.verdicts.skill_security import read_static_report
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.web.api.files import VersionQuery
 from vskill_platform.web.api.names import asked_name, asked_skill, both
-from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.responses import answer_with_tag
+from vskill_platform.web.exchange import answer_with_tag, principal_of, services_of
 from vskill_platform.web.routing import query_of
 from vskill_scan.results.report import Scanned, as_sarif
 from vskill_scan.rules.ruleset import bundled_rules

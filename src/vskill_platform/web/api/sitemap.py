@@ -15,18 +15,15 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_client.wire.base import iso_time
+from vskill_client.wire.base import Asked, iso_time
 from vskill_core.errors import NotFound
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.skills.catalogue import iterate_catalogue
-from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.skill import PublishedSkillSummary
-from vskill_platform.web.addresses import public_address
 from vskill_platform.web.assets import FILES
+from vskill_platform.web.exchange import answer_with_tag, public_address, services_of
 from vskill_platform.web.kept import answer_document
-from vskill_platform.web.principal import services_of
-from vskill_platform.web.responses import answer_with_tag
 from vskill_platform.web.routing import get, query_of
 
 XML_TYPE = "application/xml; charset=utf-8"

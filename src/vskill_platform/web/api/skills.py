@@ -3,15 +3,15 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.principal import audiences_of
 from vskill_platform.actions.skills.installs import with_current_installs
 from vskill_platform.actions.skills.skill_contents import read_skill_text
 from vskill_platform.actions.skills.skill_names import find_skill, find_skill_version
 from vskill_platform.actions.skills.skill_views import SkillAnswer, detail
-from vskill_platform.actions.visibility import audiences_of
 from vskill_platform.actions.wire import encode
 from vskill_platform.web.api.names import asked_name, both
+from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.kept import Again, Answer, form_key, kept_of, last_change
-from vskill_platform.web.principal import principal_of, services_of
 
 
 async def detail_view(request: Request) -> Response:

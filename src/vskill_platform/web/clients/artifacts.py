@@ -5,14 +5,13 @@ from starlette.requests import Request
 
 from vskill_core.errors import RateLimited
 from vskill_platform.actions.action import Allowance
-from vskill_platform.actions.skills.flat_names import name_skill
+from vskill_platform.actions.principal import needs_token
 from vskill_platform.actions.skills.installs import count_download
-from vskill_platform.actions.visibility import needs_token
+from vskill_platform.actions.skills.skill_names import name_skill
 from vskill_platform.domain.skills.skill import PublishedSkill
-from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.commands import Way, install_commands
 from vskill_platform.web.door.limits import take
-from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.exchange import principal_of, public_address, services_of
 
 
 async def count_install(request: Request, skill: PublishedSkill) -> None:

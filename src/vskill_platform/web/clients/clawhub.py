@@ -14,27 +14,37 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_client.wire.account import OwnAccount
+from vskill_client.wire.base import Asked
 from vskill_core.archives import ZIP_TYPE, zip_archive
 from vskill_core.errors import Blocked, InvalidInput, NotFound, Withdrawn
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.people.account import WHO_AM_I
-from vskill_platform.actions.skills.blocked_skills import current_blocklist, leave_out_blocked
 from vskill_platform.actions.skills.catalogue import list_catalogue, search_catalogue
-from vskill_platform.actions.skills.flat_names import list_beginning_with
 from vskill_platform.actions.skills.installs import with_current_installs
 from vskill_platform.actions.skills.skill_contents import read_file, read_files, read_version, read_versions
-from vskill_platform.actions.skills.skill_names import find_installable, require_version
-from vskill_platform.actions.wire import Asked
+from vskill_platform.actions.skills.skill_names import (
+    current_blocklist,
+    find_installable,
+    leave_out_blocked,
+    list_beginning_with,
+    require_version,
+)
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.catalogue import Sort
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef, VersionStatus
-from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.files import BYTES_TYPE, made_of
 from vskill_platform.web.clients.artifacts import count_install
 from vskill_platform.web.clients.clawhub_fingerprints import fingerprints
 from vskill_platform.web.clients.clawhub_names import JOIN, asked_skill, flat_slugs, handle_of
-from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.responses import attachment, foreign_file, json_response, with_tag
+from vskill_platform.web.exchange import (
+    attachment,
+    foreign_file,
+    json_response,
+    principal_of,
+    public_address,
+    services_of,
+    with_tag,
+)
 from vskill_platform.web.routing import Endpoint, View, get, post, query_of
 from vskill_platform.worker_context import require_env
 

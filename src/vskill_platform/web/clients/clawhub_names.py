@@ -16,13 +16,10 @@ from starlette.responses import Response
 from vskill_core.errors import Ambiguous, InvalidInput, NotFound
 from vskill_core.naming import is_plain_name
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.skills.flat_names import leads_to, list_holders, name_skills
-from vskill_platform.actions.skills.skill_names import find_skill
+from vskill_platform.actions.skills.skill_names import find_skill, leads_to, list_holders, name_skills
 from vskill_platform.domain.skills.names import hashed_name
 from vskill_platform.domain.skills.skill import PublishedSkill
-from vskill_platform.web.addresses import public_address
-from vskill_platform.web.principal import principal_of
-from vskill_platform.web.responses import json_response
+from vskill_platform.web.exchange import json_response, principal_of, public_address
 
 #: Between the parts of a name that is written flat.
 JOIN = "--"

@@ -14,22 +14,20 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_client.wire.base import Sent
 from vskill_core.content import DEFAULT_LIMITS, SkillFile, digest_of_files, skill_file_of
 from vskill_core.errors import Blocked, InvalidInput, NotFound, NotPermitted
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.actions.submissions.intake import UPLOAD, upload_files
 from vskill_platform.actions.submissions.staged_files import read_staged, stage_file, ticket_for
-from vskill_platform.actions.wire import Sent
 from vskill_platform.domain.skills.skill import VersionRef, VersionStatus
 from vskill_platform.domain.skills.skill_changes import number_after
 from vskill_platform.domain.submissions.submission import EntryPoint
 from vskill_platform.intake.submit import IntakeOutcome, Submitted
-from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.clawhub import API
 from vskill_platform.web.clients.clawhub_names import UPLOADS
-from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.responses import json_response
+from vskill_platform.web.exchange import json_response, principal_of, public_address, services_of
 from vskill_platform.web.routing import body_of, decode_body, post, read_body
 from vskill_scan.reading.manifest import read_manifest
 

@@ -19,12 +19,11 @@ from vskill_platform.actions.skills.git_lists import (
     read_git_list,
 )
 from vskill_platform.domain.skills.git_list import BASE, MANIFEST, ServedList
-from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.files import made_of
 from vskill_platform.web.clients.git_objects import pack_of, repository_of
 from vskill_platform.web.clients.git_protocol import ServedRepository, git_endpoints
+from vskill_platform.web.exchange import principal_of, public_address, services_of
 from vskill_platform.web.kept import PackedList, kept_of
-from vskill_platform.web.principal import principal_of, services_of
 
 NO_SCOPE = "reads only, as its address without a token does"
 INTERNAL = "/internal/marketplace.git"

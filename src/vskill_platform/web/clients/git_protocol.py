@@ -14,8 +14,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from vskill_client.wire.base import Asked
 from vskill_core.errors import InvalidInput, NotPermitted
-from vskill_platform.actions.wire import Asked
 from vskill_platform.web.routing import Endpoint, get, post, query_of, read_body
 
 BRANCH = "refs/heads/main"

@@ -17,7 +17,7 @@ from vskill_platform.actions.skills.scopes import ListedSkill, describe_skill
 from vskill_platform.domain.skills.skill import PublishedSkillSummary, listed_version
 from vskill_platform.web.clients.commands import marketplace_name
 from vskill_platform.web.clients.wellknown import answer_entries, prefix_of
-from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.routing import get
 
 FILE = "marketplace.json"

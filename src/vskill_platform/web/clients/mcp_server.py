@@ -42,7 +42,7 @@ from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef
 from vskill_platform.settings import Settings
 from vskill_platform.web.clients import mcp_skills
 from vskill_platform.web.clients.mcp_tools import Context, Paging, asking, call_tool, list_tools
-from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.problems import cut_text
 from vskill_platform.worker_context import require_env
 

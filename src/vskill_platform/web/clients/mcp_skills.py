@@ -15,9 +15,8 @@ from vskill_core.errors import BlobUnavailable
 from vskill_core.identity import SKILL_FILE
 from vskill_core.naming import is_plain_name
 from vskill_platform.actions.action import Services
-from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.principal import Principal, reads_as_public
 from vskill_platform.actions.skills.skill_contents import read_current_versions, read_fields
-from vskill_platform.actions.visibility import reads_as_public
 from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion
 
 EXTENSION = "io.modelcontextprotocol/skills"

@@ -25,21 +25,19 @@ from starlette.requests import Request
 from vskill_client.wire.submissions import SubmitSkill
 from vskill_core.errors import NotSignedIn, PlatformError
 from vskill_platform.actions.action import Action, Allowance
-from vskill_platform.actions.skills.blocked_skills import current_blocklist
+from vskill_platform.actions.principal import audiences_of
 from vskill_platform.actions.skills.capabilities import card_view
 from vskill_platform.actions.skills.catalogue import list_catalogue, search_catalogue
 from vskill_platform.actions.skills.installs import with_current_installs
 from vskill_platform.actions.skills.skill_contents import ReadVersion, read_files, read_skill_text
-from vskill_platform.actions.skills.skill_names import find_installable, find_skill
+from vskill_platform.actions.skills.skill_names import current_blocklist, find_installable, find_skill
 from vskill_platform.actions.skills.skill_views import card, detail
 from vskill_platform.actions.submissions.intake import SUBMIT
 from vskill_platform.actions.verdicts.skill_security import SECURITY, read_reports
-from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.web.addresses import public_address
 from vskill_platform.web.auth import BAD_TOKEN, has_bad_token
 from vskill_platform.web.clients.artifacts import ways_to_install
 from vskill_platform.web.door.limits import take
-from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.exchange import principal_of, public_address, services_of
 from vskill_platform.web.problems import cut_text
 from vskill_platform.worker_context import run_with_worker_env
 

@@ -11,15 +11,14 @@ from starlette.requests import Request
 
 from vskill_core.content import SkillFile
 from vskill_core.errors import NotFound
-from vskill_platform.actions.skills.flat_names import name_skill
 from vskill_platform.actions.skills.skill_contents import read_files
-from vskill_platform.actions.skills.skill_names import find_installable, find_skill
+from vskill_platform.actions.skills.skill_names import find_installable, find_skill, name_skill
 from vskill_platform.domain.skills.skill import PublishedSkill, listed_version
 from vskill_platform.web.api.files import made_of
 from vskill_platform.web.clients.artifacts import count_install
 from vskill_platform.web.clients.git_objects import Repository, pack_of, repository_of
 from vskill_platform.web.clients.git_protocol import ServedRepository, git_endpoints
-from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.exchange import principal_of, services_of
 
 PLACE = "/marketplace/{owner}/{repo}/{name}"
 #: By which clients know a plugin, and Gemini CLI an extension; they read the same fields.

@@ -15,14 +15,13 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_client.wire.base import Asked
 from vskill_core.archives import ZIP_TYPE, Artifact, zip_archive
 from vskill_core.content import skill_file_of
 from vskill_core.errors import NotFound
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.skills.blocked_skills import current_blocklist
+from vskill_platform.actions.principal import Principal, common_reader, document_reader, namespace_reader
 from vskill_platform.actions.skills.catalogue import search_catalogue
 from vskill_platform.actions.skills.collections import read_collection
-from vskill_platform.actions.skills.flat_names import name_skills
 from vskill_platform.actions.skills.scopes import (
     ListedSkill,
     describe_skill,
@@ -31,25 +30,29 @@ from vskill_platform.actions.skills.scopes import (
     read_installable,
 )
 from vskill_platform.actions.skills.skill_contents import read_current_versions, read_files, read_version
-from vskill_platform.actions.skills.skill_names import find_installable, find_skill
-from vskill_platform.actions.visibility import common_reader, document_reader, namespace_reader
-from vskill_platform.actions.wire import Asked
+from vskill_platform.actions.skills.skill_names import (
+    current_blocklist,
+    find_installable,
+    find_skill,
+    name_skills,
+)
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.skill import PublishedSkill
-from vskill_platform.web.addresses import public_address
 from vskill_platform.web.api.files import BYTES_TYPE, made_of
 from vskill_platform.web.api.names import asked_skill
 from vskill_platform.web.clients.artifacts import count_install
-from vskill_platform.web.kept import MakeDocument, answer_document
-from vskill_platform.web.principal import principal_of, services_of
-from vskill_platform.web.responses import (
+from vskill_platform.web.exchange import (
     JSON_TYPE,
     answer_with_tag,
     attachment,
     foreign_file,
     json_response,
+    principal_of,
+    public_address,
+    services_of,
     with_tag,
 )
+from vskill_platform.web.kept import MakeDocument, answer_document
 from vskill_platform.web.routing import Endpoint, get, query_of
 
 SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"

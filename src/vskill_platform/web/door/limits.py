@@ -15,9 +15,9 @@ from starlette.requests import Request
 
 from vskill_core.errors import RateLimited
 from vskill_platform.actions.action import Allowance
-from vskill_platform.actions.rights import is_unlimited
+from vskill_platform.actions.principal import is_unlimited
 from vskill_platform.settings import Settings
-from vskill_platform.web.principal import principal_of
+from vskill_platform.web.exchange import principal_of
 from vskill_platform.worker_context import require_env
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -11,18 +11,16 @@ from msgspec import inspect
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_client.wire.base import iso_time
+from vskill_client.wire.base import Asked, iso_time
 from vskill_core.errors import CrossSite, InvalidInput, NotSignedIn, PlatformError
-from vskill_platform.actions.action import Action
-from vskill_platform.actions.checks import check_request, invalid_request
+from vskill_platform.actions.action import Action, check_request, invalid_request
 from vskill_platform.actions.people.teams import split_names
-from vskill_platform.actions.wire import Asked
 from vskill_platform.web import routing
 from vskill_platform.web.api.names import asked_name
 from vskill_platform.web.auth import form_of, safe_next, text_of, values_of
+from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.flash import clear_flash, flash_of, see_other
 from vskill_platform.web.pages.admin_areas import areas_for
-from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import Endpoint, View, page, part_of, query_of
 

@@ -3,17 +3,16 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_platform.actions.principal import common_reader
 from vskill_platform.actions.skills.catalogue import list_unblocked
 from vskill_platform.actions.skills.collections import read_collections
-from vskill_platform.actions.skills.flat_names import name_skill
-from vskill_platform.actions.visibility import common_reader
+from vskill_platform.actions.skills.skill_names import name_skill
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.skills.catalogue import Sort
-from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients import mcp
 from vskill_platform.web.clients.commands import flat_name, marketplace_name
 from vskill_platform.web.clients.own_client import WHEEL, client_command
-from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.exchange import principal_of, public_address, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page
 

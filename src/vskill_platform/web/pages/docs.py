@@ -8,7 +8,7 @@ from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.verdicts.rule_figures import RULE_FIGURES
 from vskill_platform.web.documents import DOCUMENTS, sections
 from vskill_platform.web.drawing.markdown import Style, render_aside
-from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page
 

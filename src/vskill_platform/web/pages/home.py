@@ -9,21 +9,20 @@ from vskill_core.errors import PlatformError
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.operation.queue import HealthAnswer
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.skills.blocked_skills import look_again
 from vskill_platform.actions.skills.catalogue import list_front_page
 from vskill_platform.actions.skills.collections import (
     read_collected_skills,
     read_collection,
     read_collections,
 )
+from vskill_platform.actions.skills.skill_names import look_again
 from vskill_platform.domain.skills.listing import OTHER
 from vskill_platform.domain.skills.skill import PublishedSkill
-from vskill_platform.web.addresses import public_address
 from vskill_platform.web.clients.commands import install_address
+from vskill_platform.web.exchange import principal_of, public_address, services_of
 from vskill_platform.web.kept import answer_recently
 from vskill_platform.web.pages.skills.skills import recent_facets
 from vskill_platform.web.pages.submissions.queue import recent_health
-from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page
 

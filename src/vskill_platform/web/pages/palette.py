@@ -10,12 +10,12 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_platform.actions.skills.blocked_skills import leave_out_blocked
+from vskill_client.wire.base import Asked
 from vskill_platform.actions.skills.catalogue import search_catalogue
-from vskill_platform.actions.wire import Asked
+from vskill_platform.actions.skills.skill_names import leave_out_blocked
 from vskill_platform.web.documents import find_documents
+from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.pages.admin_areas import SitePlace, areas_for
-from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page, query_of
 

@@ -23,14 +23,11 @@ from contextvars import Context
 import msgspec
 
 from vskill_core.errors import CursorGone, InvalidInput, PlatformError, RateLimited
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.visibility import audiences_in
+from vskill_platform.actions.principal import Principal, audiences_in
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import Audiences, may_read
-from vskill_platform.domain.skills.revocation import Revocation
-from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.skills.skill import PublishedSkill, Revocation
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.env import Env
 from vskill_platform.ledger.kv.collections import SUBMISSIONS
 from vskill_platform.ledger.kv.entries import Change
 from vskill_platform.records import Skips
@@ -52,7 +49,7 @@ from vskill_platform.web.streams.stream import (
     frame,
     read_changes,
 )
-from vskill_platform.worker_context import run_with_worker_env
+from vskill_platform.worker_context import Env, run_with_worker_env
 
 #: Changes of one batch.
 MOST_CHANGES = 200

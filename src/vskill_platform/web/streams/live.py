@@ -16,17 +16,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from vskill_client.wire.base import iso_time
+from vskill_client.wire.base import Asked, iso_time
 from vskill_core.errors import InvalidInput, NotSignedIn
 from vskill_core.naming import canonical_name
-from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.principal import Principal, Viewer
 from vskill_platform.actions.recall.revocations import RevocationEventView, event_views
 from vskill_platform.actions.submissions.submission_views import published_name, submission_card
-from vskill_platform.actions.visibility import Viewer
-from vskill_platform.actions.wire import Asked
 from vskill_platform.domain import keys
-from vskill_platform.domain.skills.revocation import Revocation, RevocationKind
-from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.skills.skill import PublishedSkill, Revocation, RevocationKind
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.kv.entries import Capability
 from vskill_platform.store.people.credentials import Credential
@@ -34,7 +31,7 @@ from vskill_platform.store.people.sessions import session_key
 from vskill_platform.store.people.tokens import find_token_hash
 from vskill_platform.web.browser import SESSION_COOKIE, cookie_of
 from vskill_platform.web.door.limits import client_of
-from vskill_platform.web.principal import principal_of, services_of, viewer_of
+from vskill_platform.web.exchange import principal_of, services_of, viewer_of
 from vskill_platform.web.routing import Endpoint, get, query_of
 from vskill_platform.web.streams.follower import Hub
 from vskill_platform.web.streams.stream import MOST_CURSOR, Channel, EventBatch, Subscription, Update, frame

@@ -21,8 +21,7 @@ from vskill_core.errors import InvalidInput
 from vskill_platform.actions.principal import Principal
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import Audiences
-from vskill_platform.domain.skills.revocation import Revocation
-from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.skills.skill import PublishedSkill, Revocation
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.ledger.kv.contract import KV

@@ -4,9 +4,11 @@ Inside, a time is a number of milliseconds in a field whose name says so; a dura
 """
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from functools import cache
+from types import NoneType
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -26,6 +28,26 @@ VersionNumber = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 
 class Wire(msgspec.Struct, frozen=True, rename="camel"):
     """What the API answers with: ready to be encoded in one step. Times are text already (`iso_time`)."""
+
+    @classmethod
+    def of(cls, record: object, /, **given: Any) -> Self:
+        """An answer of the fields that a record has under the same names: times and members of enums as text, and
+        structs inside as the answers that the fields declare. `given` are those that the record lacks or has in another
+        form."""
+        derived = {
+            name: convert(getattr(record, name))
+            for name, convert in _conversions(cls).items()
+            if name not in given
+        }
+        return cls(**derived, **given)
+
+
+class Asked(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """The query parameters of an address: another one is refused, not ignored (E4)."""
+
+
+class Sent(msgspec.Struct, frozen=True, rename="camel"):
+    """A JSON body that clients send; what they send beside it is none of our business."""
 
 
 class ActionRequest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -99,6 +121,36 @@ def iso_time(ms: int) -> str:
     """Milliseconds since the epoch as text, in UTC."""
     text = datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
+
+
+@cache
+def _conversions(kind: type[Wire]) -> dict[str, Callable[[Any], Any]]:
+    return {field.name: _conversion_to(field.type) for field in msgspec.structs.fields(kind)}
+
+
+def _conversion_to(hint: Any) -> Callable[[Any], Any]:
+    """From what a record holds to a value of the type that an answer declares."""
+    if get_origin(hint) is Annotated:
+        return _conversion_to(get_args(hint)[0])
+    if NoneType in get_args(hint):
+        (inner,) = (_conversion_to(one) for one in get_args(hint) if one is not NoneType)
+        return lambda value: None if value is None else inner(value)
+    if get_origin(hint) is tuple:
+        each = _conversion_to(get_args(hint)[0])
+        return lambda values: tuple(map(each, values))
+    if isinstance(hint, type) and issubclass(hint, Wire):
+        return hint.of
+    return _as_text if hint is str else lambda value: value
+
+
+def _as_text(value: str | int | enum.Enum) -> str:
+    if isinstance(value, enum.Enum):
+        return str(value.value)
+    return iso_time(value) if isinstance(value, int) else value
+
+
+def maybe_time(ms: int | None) -> str | None:
+    return None if ms is None else iso_time(ms)
 
 
 def _key(key: object) -> str:

@@ -6,13 +6,13 @@ from starlette.responses import Response
 
 from vskill_platform.actions.operation.queue import STATUS
 from vskill_platform.actions.operation.system import SHOW_OVERVIEW, read_overview
+from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.pages.acting import admin_page
 from vskill_platform.web.pages.operation import admin_queue, admin_system
 from vskill_platform.web.pages.people import admin_access, admin_accounts
 from vskill_platform.web.pages.recall import admin_blocklist
-from vskill_platform.web.pages.review import admin_bulk, admin_reports, admin_review, admin_rules
+from vskill_platform.web.pages.review import admin_reports, admin_review, admin_rules
 from vskill_platform.web.pages.skills import admin_collections, admin_skills
-from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import page
 
 
@@ -37,7 +37,6 @@ ENDPOINTS = (
     *admin_skills.ENDPOINTS,
     *admin_collections.ENDPOINTS,
     *admin_queue.ENDPOINTS,
-    *admin_bulk.ENDPOINTS,
     *admin_accounts.ENDPOINTS,
     *admin_access.ENDPOINTS,
     *admin_system.ENDPOINTS,

@@ -7,7 +7,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_client.wire.base import iso_time
+from vskill_client.wire.base import Asked, iso_time
 from vskill_core.identity import MAX_URL
 from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.people.account import (
@@ -24,12 +24,11 @@ from vskill_platform.actions.people.tokens import (
     REVOKE_OWN_TOKEN,
 )
 from vskill_platform.actions.submissions.submission_lists import own_submissions
-from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.people.token import SCOPES_OF
 from vskill_platform.web.auth import form_of
+from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.pages.acting import act_by_form, form, private_page
 from vskill_platform.web.pages.people.signin import same, sign_in_again
-from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import page, query_of
 
 ACCOUNT = "/account"

@@ -3,6 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_client.wire.base import Asked
 from vskill_core.plural import counted
 from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.people.access import (
@@ -18,10 +19,9 @@ from vskill_platform.actions.people.teams import (
     LIST_TEAMS,
     REMOVE_FROM_TEAM,
 )
-from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.people.namespace import RegistryMode, Submitters
+from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.pages.acting import admin_page, answer_page, form
-from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import page, query_of
 
 ACCESS = "/admin/access"

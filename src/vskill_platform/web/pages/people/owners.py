@@ -9,16 +9,15 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_client.wire.base import Asked
 from vskill_core.errors import NotFound
 from vskill_core.identity import normalise
-from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.rights import ActionObject, Right, may
+from vskill_platform.actions.principal import ActionObject, Principal, Right, may
 from vskill_platform.actions.skills.catalogue import list_unblocked
-from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.skills.catalogue import Filter, Sort
 from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.pages.skills.skills import SORTS
-from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page, query_of
 

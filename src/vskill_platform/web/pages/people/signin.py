@@ -9,8 +9,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from vskill_client.wire.base import Asked
 from vskill_core.errors import InvalidInput, NotSignedIn, PlatformError, RateLimited
-from vskill_platform.actions.wire import Asked
 from vskill_platform.settings import Settings
 from vskill_platform.store.people.accounts import User, get_user
 from vskill_platform.store.people.sessions import LONGEST_MS, close_session, open_session, sign_in
@@ -19,6 +19,7 @@ from vskill_platform.store.people.sign_in_rule import read_rule
 from vskill_platform.web.auth import form_of, safe_next, text_of
 from vskill_platform.web.browser import SESSION_COOKIE, cookie_of, drop_cookie, set_cookie
 from vskill_platform.web.door.limits import client_of
+from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.flash import FLASH_COOKIE, see_other
 from vskill_platform.web.github import (
     CALLBACK,
@@ -27,7 +28,6 @@ from vskill_platform.web.github import (
     sign_in_with_token,
     token_of_code,
 )
-from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
 

@@ -1,9 +1,9 @@
 """Admin pages for the blocklist: what must not be published."""
 
+from vskill_client.wire.base import Asked
 from vskill_core.findings import Severity
 from vskill_core.plural import counted
 from vskill_platform.actions.recall.blocklist import BLOCK, BLOCKS, LIFT, BlockAdded, BlockLifted
-from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.blocklist import TargetKind
 from vskill_platform.web.pages.acting import answer_page, form
 

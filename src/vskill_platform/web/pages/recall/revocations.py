@@ -7,12 +7,11 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_client.wire.base import PLAIN
+from vskill_client.wire.base import PLAIN, Asked
 from vskill_platform.actions.recall.blocklist_reads import READ_BLOCKLIST, BlockView, ReadBlocklist
 from vskill_platform.actions.recall.revocations import FOLLOW, revoked_for
-from vskill_platform.actions.wire import Asked
-from vskill_platform.domain.skills.revocation import RevokedVersion
-from vskill_platform.web.principal import principal_of, services_of
+from vskill_platform.domain.skills.skill import RevokedVersion
+from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page, query_of
 

@@ -12,9 +12,8 @@ from vskill_platform.actions.skills.collections import (
     measure_contexts,
     read_collections,
 )
-from vskill_platform.web.addresses import public_address
+from vskill_platform.web.exchange import principal_of, public_address, services_of
 from vskill_platform.web.pages.acting import admin_page, form
-from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import page
 
 LIST = "/admin/collections"

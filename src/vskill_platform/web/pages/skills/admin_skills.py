@@ -3,13 +3,13 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_client.wire.base import Asked
 from vskill_client.wire.skills import SkillState
 from vskill_platform.actions.recall.takedowns import RESTORE, TAKE_DOWN
 from vskill_platform.actions.skills.catalogue import list_catalogue, search_catalogue
 from vskill_platform.actions.skills.names import RELEASE_NAME
-from vskill_platform.actions.wire import Asked
+from vskill_platform.web.exchange import principal_of
 from vskill_platform.web.pages.acting import admin_page, form
-from vskill_platform.web.principal import principal_of
 from vskill_platform.web.routing import page, query_of
 
 LIST = "/admin/skills"

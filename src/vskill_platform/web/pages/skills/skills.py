@@ -11,16 +11,16 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_client.wire.base import Asked
 from vskill_platform.actions.recall.blocklist_reads import BlockView
-from vskill_platform.actions.skills.blocked_skills import leave_out_blocked
 from vskill_platform.actions.skills.catalogue import count_catalogue, list_unblocked, search_catalogue
-from vskill_platform.actions.wire import Asked
+from vskill_platform.actions.skills.skill_names import leave_out_blocked
 from vskill_platform.domain.skills.catalogue import Facets, Filter, Sort, count_rows, counted_values
 from vskill_platform.domain.skills.listing import OTHER
 from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.kept import answer_recently
 from vskill_platform.web.pages.recall.revocations import find_unpublished
-from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page, query_of
 

@@ -12,9 +12,8 @@ from vskill_platform.actions.submissions.hand_ins import (
     HandInView,
 )
 from vskill_platform.domain.submissions.states import StateCategory
-from vskill_platform.web.addresses import public_address
+from vskill_platform.web.exchange import principal_of, public_address, services_of, viewer_of
 from vskill_platform.web.pages.submissions.submissions import MOVING_MS, RESTING_MS
-from vskill_platform.web.principal import principal_of, services_of, viewer_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page
 from vskill_platform.web.streams.live import Submissions, page_position, sealed_cursor, stream

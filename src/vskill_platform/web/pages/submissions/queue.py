@@ -12,6 +12,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_client.wire.base import Asked
 from vskill_client.wire.submissions import StatsView
 from vskill_core.errors import PlatformError, StoreTimeout, StoreUnavailable
 from vskill_platform.actions.action import NoParameters
@@ -23,16 +24,14 @@ from vskill_platform.actions.operation.queue_look import (
     queue_row,
     read_activity,
 )
-from vskill_platform.actions.principal import ANYBODY
+from vskill_platform.actions.principal import ANYBODY, audiences_of
 from vskill_platform.actions.submissions.submission_lists import LIST, ListSubmissions
 from vskill_platform.actions.submissions.submission_views import stats_view
-from vskill_platform.actions.visibility import audiences_of
-from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.submissions.states import State, StateCategory, category_of
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.web.charts import latency_chart, queue_chart
+from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.kept import answer_recently
-from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.problems import RETRY_AFTER_S
 from vskill_platform.web.render import environment, render
 from vskill_platform.web.routing import page, query_of

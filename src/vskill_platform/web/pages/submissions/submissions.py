@@ -11,13 +11,14 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_client.wire.base import Asked
 from vskill_client.wire.submissions import SubmitSkill, UploadSkill
 from vskill_core.errors import InvalidInput
 from vskill_core.findings import Finding, FindingKind, ScanStatus, StaticReport
 from vskill_core.naming import name_note
+from vskill_platform.actions.principal import Right, may
 from vskill_platform.actions.review.appeals import APPEAL, why_no_appeal
-from vskill_platform.actions.review.change_requests import ANSWER
-from vskill_platform.actions.rights import Right, may
+from vskill_platform.actions.review.review import ANSWER
 from vskill_platform.actions.submissions.findings import ordered_findings, remedies_of, report_of
 from vskill_platform.actions.submissions.intake import SUBMIT, UPLOAD
 from vskill_platform.actions.submissions.submission_views import published_name
@@ -29,18 +30,17 @@ from vskill_platform.actions.submissions.submissions import (
     read_run,
     rights_object,
 )
-from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.submissions.attempts import EXHAUSTED
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import EntryPoint, Submission
 from vskill_platform.domain.submissions.timeline import stays, time_by_state
 from vskill_platform.domain.verdicts.verdict_words import VerdictWords, words_for_scan
 from vskill_platform.intake.submit import IntakeOutcome
+from vskill_platform.web.exchange import principal_of, services_of, viewer_of
 from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import act_by_form, form, page_with_flash
 from vskill_platform.web.pages.submissions.queue import recent_activity
 from vskill_platform.web.pages.submissions.submit import MOST_UPLOAD, archive_of
-from vskill_platform.web.principal import principal_of, services_of, viewer_of
 from vskill_platform.web.routing import page, query_of
 from vskill_platform.web.streams.live import Submissions, page_position, sealed_cursor, stream
 

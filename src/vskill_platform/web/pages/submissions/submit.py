@@ -10,6 +10,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_client.wire.base import Asked
 from vskill_client.wire.submissions import UploadSkill
 from vskill_core.content import DEFAULT_LIMITS
 from vskill_core.errors import PlatformError
@@ -23,11 +24,10 @@ from vskill_platform.actions.submissions.intake import (
     PlaceToSubmit,
     SubmitPlaces,
 )
-from vskill_platform.actions.wire import Asked
 from vskill_platform.domain.submissions.submission import EntryPoint
 from vskill_platform.web.auth import form_of, text_of, values_of
+from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.flash import see_other
-from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
 

@@ -3,6 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_client.wire.base import Asked
 from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.telling.notifications import (
     ADD_WATCH,
@@ -17,9 +18,8 @@ from vskill_platform.actions.telling.notifications import (
     ListNotifications,
     MailSettings,
 )
-from vskill_platform.actions.wire import Asked
+from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.pages.acting import form, private_page
-from vskill_platform.web.principal import principal_of, services_of
 from vskill_platform.web.routing import page, query_of
 
 

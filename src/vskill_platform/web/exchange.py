@@ -1,4 +1,8 @@
-"""Answers: JSON that is true now, public bytes that may be kept with their tag, and files that browsers never run."""
+"""What a view is given of a request, and what it answers with.
+
+`web.auth` finds out who makes the request; what they may do is decided by `actions.principal`. An answer is JSON that
+is true now, public bytes that may be kept with their tag, or a file that browsers never run.
+"""
 
 import hashlib
 from urllib.parse import quote
@@ -8,10 +12,50 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_client.wire.base import Wire, camel
-from vskill_platform.actions.visibility import reads_as_public
+from vskill_platform.actions.action import Services
+from vskill_platform.actions.principal import ANYBODY, Principal, Viewer, reads_as_public, viewer_for
 from vskill_platform.actions.wire import encode
-from vskill_platform.web.addresses import NAMED_BY_CLIENT
-from vskill_platform.web.principal import principal_of, services_of
+
+#: Where a request notes that its answer holds an address that the client itself named.
+NAMED_BY_CLIENT = "address_named_by_client"
+
+_HOST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:-[]")
+
+
+# The request.
+
+
+def principal_of(request: Request) -> Principal:
+    """Who makes this request."""
+    found: Principal = request.scope.get("principal", ANYBODY)
+    return found
+
+
+def viewer_of(request: Request) -> Viewer:
+    return viewer_for(principal_of(request))
+
+
+def services_of(request: Request) -> Services:
+    """What the request's view may use."""
+    found: Services = request.scope["services"]
+    return found
+
+
+def public_address(request: Request) -> str:
+    """Where people reach this registry: the address that the operator set, or else the one that the request came to,
+    without a slash at its end. A `Host` that could not be one is not repeated, and an answer with one that the
+    client named is kept by nobody else (`cache_for`)."""
+    settings = services_of(request).settings
+    if settings.public_url:
+        return settings.public_url.rstrip("/")
+    request.scope[NAMED_BY_CLIENT] = True
+    host = request.headers.get("host", "")
+    if not host or not _HOST.issuperset(host):
+        host = f"{settings.host}:{settings.port}"
+    return f"{request.scope.get('scheme', 'http')}://{host}"
+
+
+# The answer.
 
 JSON_TYPE = "application/json"
 #: What is public may be kept, and is asked about again by its tag.
