@@ -97,8 +97,7 @@ test-slow: $(READY) $(ANALYSERS_READY) $(TOOLS_READY) nginx ## Run what starts s
 	@$(PYTEST) -m "$(SLOW)" $(ARGS)
 
 test-clients: node browser ## Run the published npm clients and a Chromium against us
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "node" $(ARGS)
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "browser" $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "node or browser" $(ARGS)
 
 test-machine: $(READY) ## Run what compares times, alone; what fails is tried twice more
 	@$(BIN)/python -m pytest -m "machine" $(ARGS) || $(BIN)/python -m pytest -m "machine" --last-failed $(ARGS) \
