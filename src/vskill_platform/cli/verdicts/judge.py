@@ -9,22 +9,12 @@ import msgspec
 from vskill_client.group import PlatformGroup
 from vskill_client.output import print_json, print_table
 from vskill_core.errors import InvalidInput, InvalidSettings
-from vskill_platform.cli.action_commands import show_answer, table
 from vskill_platform.cli.process import run_async
 from vskill_platform.cli.verdicts.labelled_skills import Label, labelled_skills
 from vskill_platform.settings import Settings, process_settings
 
 if TYPE_CHECKING:
     from vskill_platform.cli.verdicts.judge_figures import EvaluationFigures, JudgeFigures
-
-_LABELS = table(
-    "Judge: {judge}, {model}",
-    "labels",
-    *("part", "label", "skills", "approved", "unsure", "rejected", "refused", ("not judged", "not_judged")),
-    *(("published without", "published_unjudged"), ("published with", "published")),
-    *(("tokens read", "prompt_tokens"), ("written", "answer_tokens")),
-    *(("median s", lambda one: f"{one.median_s:.1f}"), ("95 % s", lambda one: f"{one.p95_s:.1f}")),
-)
 
 
 @click.group(cls=PlatformGroup)
@@ -120,8 +110,27 @@ def _find_skills(folder: Path) -> dict[Path, Label]:
 
 
 def _print_figures(figures: "EvaluationFigures") -> None:
+    from vskill_platform.cli.action_commands import show_answer, table
+
+    labels = table(
+        "Judge: {judge}, {model}",
+        "labels",
+        *(
+            "part",
+            "label",
+            "skills",
+            "approved",
+            "unsure",
+            "rejected",
+            "refused",
+            ("not judged", "not_judged"),
+        ),
+        *(("published without", "published_unjudged"), ("published with", "published")),
+        *(("tokens read", "prompt_tokens"), ("written", "answer_tokens")),
+        *(("median s", lambda one: f"{one.median_s:.1f}"), ("95 % s", lambda one: f"{one.p95_s:.1f}")),
+    )
     for judge_figures in figures.judges:
-        show_answer(judge_figures, _LABELS)
+        show_answer(judge_figures, labels)
         print_table("", ("", ""), _summary(judge_figures))
     missing = [
         (path, place, why) for path, reasons in figures.not_judged.items() for place, why in reasons.items()
