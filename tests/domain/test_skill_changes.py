@@ -59,6 +59,7 @@ from vskill_platform.domain.skills.skill_changes import (
     unblock,
     unyank,
     with_installs,
+    with_lacks,
     with_trust,
     yank,
 )
@@ -927,3 +928,21 @@ def test_taking_down_ends_a_review_and_yanking_does_not() -> None:
 def test_a_version_names_the_rules_that_judged_it() -> None:
     skill, _ = publish_version(None, publication(ruleset="rules-1"))
     assert skill.versions[0].ruleset == "rules-1"
+
+
+def test_a_list_says_what_the_current_version_is_without_and_not_the_one_that_was_published_last():
+    skill, _ = publish_version(None, publication("A", 1, without="network"))
+    skill, _ = publish_version(skill, publication("B", 2, without="network,secrets"))
+    assert skill.listing is not None and skill.listing.without == "network,secrets"
+    skill = yank(skill, by(StatusRole.OWNER), number=skill.versions[-1].number)
+    assert skill.listing is not None and skill.listing.without == "network"
+
+
+def test_new_rules_can_say_what_these_bytes_are_without_and_take_it_back():
+    skill = published("A", "B")
+    assert skill.listing is not None and skill.listing.without is None
+    known = with_lacks(skill, digest("B"), "files")
+    assert [ref.without for ref in known.versions] == [None, "files"]
+    assert known.listing is not None and known.listing.without == "files"
+    assert known.updated_at == skill.updated_at
+    assert with_lacks(known, digest("B"), None) == skill

@@ -88,6 +88,10 @@ PLAIN: dict[str, Any] = {
     "trust": None,
     "agent": None,
     "licence": None,
+    "without": "network",
+    "provenance": "verified",
+    "minInstalls": "1",
+    "minAge": "18",
     "ruleset": "6-rules",
     "version": "1.0.0",
     "status": None,
@@ -123,6 +127,8 @@ PLAIN: dict[str, Any] = {
     "verb": None,
     "submitters": "members",
 }
+#: Filters, with each of which a list is asked for.
+FILTERS = frozenset({"without", "provenance", "minInstalls", "minAge"})
 #: Fields of bodies that name nothing.
 PLAIN_FIELDS: dict[str, Any] = {
     "reason": "a test",
@@ -238,6 +244,8 @@ def queries_for(endpoint: Endpoint, facts: Facts) -> Iterator[dict[str, str]]:
         yield {**base, name: value_of(facts, NAMED[name])}
     if "collection" in names:
         yield {**base, "collection": COLLECTION}
+    for name in FILTERS.intersection(names):
+        yield {**base, name: str(PLAIN[name])}
     if len(carrying) > 1:
         yield {**base, **{name: value_of(facts, NAMED[name]) for name in carrying}}
 

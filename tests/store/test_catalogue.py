@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import msgspec
 import pytest
 
 from tests.support.acting import restore, take_down
@@ -9,12 +10,15 @@ from tests.support.envs import active_env, open_test_env, run_until_quiet, submi
 from tests.support.faults import HookedKV
 from tests.support.owners import set_owners
 from tests.support.shelf import open_shelf
+from vskill_core.capability import Lack
+from vskill_core.content import SkillFile
 from vskill_core.errors import Conflict, NotFound, RecordMalformed
 from vskill_platform.domain import keys
 from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.skills.catalogue import Filter, SkillHits, SkillPage, Sort
 from vskill_platform.domain.skills.trust import Provenance, TrustTier
 from vskill_platform.ledger.kv.entries import Put
+from vskill_platform.stages.rescan import request_rescan
 from vskill_platform.store.people.owners import Owner
 from vskill_platform.store.review.reports import file_report
 from vskill_platform.store.skills import catalogue
@@ -166,3 +170,78 @@ async def test_trust_is_computed_when_a_version_is_published(env, three):
     (skill, *_) = (await list_skills()).items
     assert skill.listing is not None
     assert (skill.listing.trust_tier, skill.listing.trust_score) == (TrustTier.T2, 40)
+
+
+# Choosing.
+
+SCRIPT = SkillFile("run.sh", "100644", b"#!/bin/sh\ncurl https://api.example.dev/x\n")
+UNREAD = SkillFile("run.rb", "100644", b"puts 1\n")
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+async def kinds(request, tmp_path):
+    """Prose alone, a script that asks a host, and a file that nobody can read."""
+    async with open_test_env(request.param, tmp_path) as opened:
+        await submit_skill("prose")
+        await submit_skill("online", extra=(SCRIPT,))
+        await submit_skill("opaque", extra=(UNREAD,))
+        await run_until_quiet(opened)
+        yield opened
+
+
+async def test_lists_searches_and_counts_are_narrowed_by_what_the_card_is_without(kinds):
+    assert names(await list_skills(Filter(without="network"))) == ["prose"]
+    assert names(await search_skills("online", Filter(without="network"))) == []
+    assert sorted(names(await list_skills(Filter(without="secrets,files")))) == ["online", "prose"]
+    assert names(await list_skills(Filter(without="secrets", category="other"), sort=Sort.INSTALLS)) != []
+    everything = {"network": 1, "secrets": 2, "installs": 2, "scripts": 1, "files": 2}
+    counted = await count_facets()
+    assert (counted.total, counted.without) == (3, everything)
+    narrowed = await catalogue.count_listed(Filter(without="scripts"), audiences=PUBLIC_ONLY)
+    assert (narrowed.total, narrowed.without) == (1, dict.fromkeys(everything, 1))
+    found = await catalogue.count_found("skill", Filter(without="network"), audiences=PUBLIC_ONLY)
+    assert found.total == len((await search_skills("skill", Filter(without="network"))).items)
+
+
+async def test_what_was_not_read_whole_is_in_no_such_list(kinds):
+    opaque = await get_skill("upload~tests/skills/opaque")
+    assert opaque.listing is not None and opaque.listing.without is None
+    for lack in Lack:
+        assert "opaque" not in names(await list_skills(Filter(without=lack)))
+
+
+async def test_a_record_from_before_says_nothing_until_it_is_judged_again(kinds):
+    key = keys.skill("upload~tests/skills/prose")
+    entry = await kinds.kv.get(key)
+    assert entry is not None
+    record = msgspec.json.decode(entry.value)
+    for name in ("without", "provenance", "min_installs", "min_age"):
+        del record["listing"][name]
+    for ref in record["versions"]:
+        del ref["without"]
+    await kinds.kv.put(key, msgspec.json.encode(record))
+    assert names(await list_skills(Filter(without="network"))) == []
+    assert (await count_facets()).without == {"secrets": 1, "installs": 1, "files": 1}
+    skill = await get_skill("upload~tests/skills/prose")
+    await request_rescan(skill, skill.versions[-1])
+    await run_until_quiet(kinds)
+    assert names(await list_skills(Filter(without="network"))) == ["prose"]
+    assert (await count_facets()).without["network"] == 1
+
+
+async def test_installs_and_a_verified_owner_narrow_a_list(tmp_path):
+    async with open_shelf(tmp_path) as shelf:
+        repo = "https://github.com/ann/tools"
+        mine = await shelf.publish("mine", repo=repo, submitter="ann")
+        await shelf.publish("theirs", repo=repo, submitter="bob")
+        await set_owners(shelf.env, mine.identity, Owner("ann", 1, "file"))
+        with active_env(shelf.env):
+            for _ in range(10):
+                await count_installs([mine.canonical])
+            await refresh_standing()
+            assert names(await list_skills(Filter(provenance="verified"))) == ["mine"]
+            assert names(await list_skills(Filter(min_installs="10"))) == ["mine"]
+            assert names(await list_skills(Filter(min_installs="50"))) == []
+            counted = await count_facets()
+            assert (counted.provenance, counted.min_installs) == ({"verified": 1}, {"1": 1, "10": 1})
+            assert counted.min_age == {}

@@ -11,6 +11,7 @@ import pytest
 from tests.support.envs import active_env
 from tests.support.shelf import open_shelf
 from vskill_core.archives import archive_digests
+from vskill_core.capability import Lack
 from vskill_core.content import SkillFile, content_hash
 from vskill_core.findings import Severity
 from vskill_platform.domain import keys
@@ -330,8 +331,26 @@ async def test_the_list_is_filtered_sorted_and_paged_to_its_end(shelf):
     assert (facets["total"], facets["certification"]) == (5, {"SCANNED": 5})
 
 
+async def test_lists_searches_and_counts_take_the_same_filters(shelf):
+    script = SkillFile("run.sh", "100644", b"#!/bin/sh\ncurl https://api.example.dev/x\n")
+    await shelf.publish("prose", "Tidies.")
+    await shelf.publish("online", "Tidies.", extra=(script,))
+    for path, field in (("", "skills"), ("/search?q=tools", "results")):
+        sign = "&" if "?" in path else "?"
+        found = (await shelf.client.get(f"/api/v1/skills{path}{sign}without=network,scripts")).json()[field]
+        assert [(one["skillSlug"], one["without"]) for one in found] == [("prose", list(Lack))]
+    counts = (await shelf.client.get("/api/v1/skills/facets?without=secrets")).json()
+    assert (counts["total"], counts["without"]["network"]) == (2, 1)
+    refused = (await shelf.client.get("/api/v1/skills?without=sleep")).json()
+    assert "network, secrets, installs, scripts, files" in refused["fix"]
+
+
 @pytest.mark.parametrize(
-    "query", ["limit=0", "limit=101", "limit=x", "sort=best", "after=%00", "trust=T9", "state=x"]
+    "query",
+    [
+        *("limit=0", "limit=101", "limit=x", "sort=best", "after=%00", "trust=T9", "state=x"),
+        *("without=sleep", "without=network%20secrets", "provenance=unknown", "minInstalls=2", "minAge=-1"),
+    ],
 )
 async def test_a_list_refuses_what_it_does_not_understand_by_name(shelf, query):
     answer = await shelf.client.get(f"/api/v1/skills?{query}")

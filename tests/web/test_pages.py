@@ -156,6 +156,47 @@ async def test_the_list_has_facets_with_counts_that_are_links(site):
     assert "/skills" in narrowed.links
 
 
+async def test_a_list_is_narrowed_by_what_a_skill_does_without_one_choice_after_the_other(site):
+    await site.publish("prose-only")
+    await site.publish("with-script", SCRIPT)
+    page = await site.page("/skills")
+    assert "/skills?without=network" in page.links
+    narrowed = await site.page("/skills?without=network,scripts")
+    assert [link.rpartition("/")[2] for link in _cards(narrowed)] == ["prose-only"]
+    assert "1 skill" in narrowed.text
+    # Each can be taken away alone, and the others stay.
+    assert {
+        "/skills?without=scripts",
+        "/skills?without=network",
+        "/skills?without=network,scripts,files",
+    } <= set(narrowed.links)
+    kept = {one["name"]: one["value"] for one in narrowed.all("input") if one.get("type") == "hidden"}
+    assert kept["without"] == "network,scripts"
+
+
+async def test_an_empty_list_names_the_filters_to_drop_and_what_is_left_then(site):
+    await site.publish("prose-only", head="license: MIT")
+    await site.publish("with-script", SCRIPT)
+    page = await site.page("/skills?without=scripts&licence=Apache-2.0&sort=newest")
+    assert "Nothing matches" in page.text and "Without “Licence: Apache-2.0”: 1 skill" in page.text
+    assert "/skills?without=scripts&sort=newest" in page.links
+    # Without the other one there is nothing either.
+    assert "Without “No scripts”" not in page.text
+    searched = await site.page("/skills?q=prose&minInstalls=10")
+    assert "Without “Installs: 10 or more”: 1 skill" in searched.text
+    neither = await site.page("/skills?licence=GPL-3.0&minInstalls=10")
+    assert "Nothing matches" in neither.text and "remove the filters" in neither.text
+
+
+async def test_counts_beside_a_narrowed_list_are_those_of_the_list(site):
+    await site.publish("csv-cleaner", head="license: MIT")
+    await site.publish("csv-script", SCRIPT, head="license: MIT")
+    await site.publish("sql-review", SCRIPT)
+    page = Page((await site.get("/skills?licence=MIT")).text)
+    assert "No scripts 1" in page.text and "No secrets 2" in page.text
+    assert "No secrets 3" in (await site.page("/skills")).text
+
+
 async def test_the_list_is_sorted_and_paged_by_keyset(site):
     canonical = await site.publish("one")
     names = ["one", *await put_copies(site.env, await get_skill(canonical), 2 * PAGE_SIZE)]
@@ -199,7 +240,18 @@ async def test_parameters_of_others_are_ignored_on_pages(memory_site, address):
     await memory_site.page(address)
 
 
-@pytest.mark.parametrize("query", ["sort=size", "q=a&q=b", f"q={'x' * 300}"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "sort=size",
+        "q=a&q=b",
+        f"q={'x' * 300}",
+        "without=sleep",
+        "without=network,",
+        "minInstalls=2",
+        "minAge=x",
+    ],
+)
 async def test_a_parameter_that_is_not_understood_is_said_and_not_ignored(memory_site, query):
     """E4."""
     page = await memory_site.page(f"/skills?{query}", 400)

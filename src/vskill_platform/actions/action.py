@@ -18,6 +18,7 @@ import msgspec
 from msgspec import inspect
 
 from vskill_client.wire.base import ActionRequest, Ans, RegistryCall, Req
+from vskill_core.capability import Lack
 from vskill_core.errors import InvalidInput, NotPermitted, NotSignedIn, PlatformError
 from vskill_core.identity import has_control_characters
 from vskill_platform.actions.principal import (
@@ -221,6 +222,7 @@ FORMS = {
     "digest": "64 hexadecimal digits",
     "namespace": "the first part of a skill's name, such as acme",
     "url": "an address such as https://host/path",
+    "without": f"some of {', '.join(Lack)}, separated by commas",
 }
 #: How msgspec's complaints begin, and what is said instead; `last` is the complaint's last word.
 COMPLAINTS = (

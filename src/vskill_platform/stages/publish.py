@@ -170,7 +170,7 @@ async def _make_seal(content: Content) -> _Seal | None:
 async def _find_marks(content: Content, seal: _Seal | None) -> ContentMarks:
     """Of content that was approved before. Where no report of today's rules is kept, its hosts are not counted."""
     report = seal.report if seal else await get_scan(content.digest, require_env("scanner").scanner.ruleset)
-    return marks_of(content.files, (report.capabilities if report else None) or ())
+    return marks_of(content.files, report.capabilities if report else None)
 
 
 async def _publication(
@@ -186,7 +186,7 @@ async def _publication(
         asserted = await require_unblocked(_targets(record, content))
     _, canonical, skill, version = await place_of(record.identity)
     _refuse_taken_down(skill, record, content.digest)
-    published, added = publish_version(skill, _facts(record, content, canonical, measured))
+    published, added = publish_version(skill, _facts(record, content, canonical, measured, marks.without))
     belonging = await belonging_of(record.identity, published.narrowed)
     audience = belonging.audience
     published, claims = await claim_writes(
@@ -236,7 +236,9 @@ def _refuse_taken_down(skill: PublishedSkill | None, record: Submission, digest:
         raise TakenDown(f"version {latest.number} was taken down by {latest.by}: {latest.reason}")
 
 
-def _facts(record: Submission, content: Content, canonical: str, measured: _Measured) -> Publication:
+def _facts(
+    record: Submission, content: Content, canonical: str, measured: _Measured, without: str | None = None
+) -> Publication:
     env = require_env("kv")
     decision, evidence = record.decision, _evidence_of(record, content.digest)
     certification = decision.certification if decision else None
@@ -265,6 +267,7 @@ def _facts(record: Submission, content: Content, canonical: str, measured: _Meas
         trust=_trust(record, content.digest),
         ruleset=evidence.ruleset if evidence else "",
         artifact=measured.artifact,
+        without=without,
     )
 
 

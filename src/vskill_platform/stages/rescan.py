@@ -22,7 +22,7 @@ from vskill_platform.ledger.kv.collections import TASKS
 from vskill_platform.ledger.kv.query import Between, Condition, Is
 from vskill_platform.records import decode, iter_selected
 from vskill_platform.store.recall.blocklist import why_version_blocked
-from vskill_platform.store.skills.sketches import marks_of, remember_sketch
+from vskill_platform.store.skills.sketches import marks_of, remember_marks
 from vskill_platform.store.skills.skills import iter_skills, read_skill
 from vskill_platform.store.stored_content import read_content
 from vskill_platform.store.tasks import TaskEnd, ask_for, read_task
@@ -182,7 +182,7 @@ async def rescan(task: Task) -> TaskEnd:
         held = HeldTakeDown(canonical, digest, ref.number, decision.reason, now, decision.rule_ids)
         return TaskEnd(f"held: {decision.reason}", (hold_take_down(ruleset, held),))
     await apply_rescan(canonical, digest, decision, said.evidence)
-    await remember_sketch(canonical, digest, marks_of(files, said.report.capabilities or ()))
+    await remember_marks(canonical, digest, marks_of(files, said.report.capabilities))
     settled = await settle_take_down(ruleset, canonical, digest, done=takes_down)
     return TaskEnd(f"{decision.outcome}: {decision.reason}", settled)
 

@@ -1,24 +1,54 @@
 """`search`: find published skills by words, on this machine or on a registry."""
 
+from typing import Any, get_args
+
 import click
 
 from vskill_client.destination import run_with_caller, tell_registries
 from vskill_client.output import json_option, print_json, print_table
-from vskill_client.wire.skills import SEARCH_SKILLS, SearchAnswer, SearchSkills
+from vskill_client.wire.skills import (
+    SEARCH_SKILLS,
+    AgeChoice,
+    InstallsChoice,
+    OwnerChoice,
+    SearchAnswer,
+    SearchSkills,
+)
+from vskill_core.capability import Lack
 from vskill_core.plural import counted
+
+#: The fields that narrow a search, with the values that they take, if there are only a few, and their help.
+_FILTERS = {
+    "without": ((), f"Only what is without these, separated by commas: {', '.join(Lack)}."),
+    "licence": ((), "Only this licence."),
+    "category": ((), "Only this category."),
+    "agent": ((), "Only skills for this agent."),
+    "owner": ((), "Only skills of this owner."),
+    "provenance": (get_args(OwnerChoice), "Only what the owner of its repository submitted."),
+    "min_installs": (get_args(InstallsChoice), "Only what was installed at least this often."),
+    "min_age": (get_args(AgeChoice), "Only what was first published at least this many days ago."),
+}
+
+
+def _filter_options(command: Any) -> Any:
+    for name, (values, text) in reversed(_FILTERS.items()):
+        kind = click.Choice(values) if values else None
+        command = click.option(f"--{name.replace('_', '-')}", name, type=kind, help=text)(command)
+    return command
 
 
 @click.command()
 @click.argument("words", nargs=-1, required=True)
 @click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="How many to show.")
+@_filter_options
 @json_option
-def search(*, words: tuple[str, ...], limit: int, as_json: bool) -> None:
+def search(*, words: tuple[str, ...], limit: int, as_json: bool, **filters: Any) -> None:
     """Search published skills by words.
 
     Names and descriptions are searched, for any of the words in any form; the last word may be the beginning of
     one. Blocked and withdrawn skills come last.
     """
-    asked = SearchSkills(q=" ".join(words), limit=limit)
+    asked = SearchSkills(q=" ".join(words), limit=limit, **filters)
     found = run_with_caller(lambda caller: caller.call(SEARCH_SKILLS, asked))
     if as_json:
         print_json(found)
@@ -33,7 +63,7 @@ def _show(found: SearchAnswer, words: str) -> None:
         click.echo("The search took too long. Use other words, or fewer.")
         return
     if not found.results:
-        click.echo(f"No skill fits {words!r}. Try fewer words, or the beginning of one.")
+        click.echo(f"No skill fits {words!r}. Try fewer words, the beginning of one, or fewer filters.")
         return
     if found.did_you_mean:
         click.echo(f"Did you mean: {found.did_you_mean}?")

@@ -55,6 +55,33 @@ class CapabilityClass(enum.StrEnum):
     HOST = "host"
 
 
+class Lack(enum.StrEnum):
+    """What a version can be without, as far as the scan could read it. Lists are filtered by it."""
+
+    NETWORK = "network"
+    SECRETS = "secrets"
+    #: nothing is installed
+    INSTALLS = "installs"
+    #: prose only
+    SCRIPTS = "scripts"
+    #: no path outside its own folder
+    FILES = "files"
+
+    @property
+    def words(self) -> str:
+        """As people say it."""
+        return _LACK_WORDS[self]
+
+
+_LACK_WORDS = {
+    Lack.NETWORK: "no network",
+    Lack.SECRETS: "no secrets",
+    Lack.INSTALLS: "no install step",
+    Lack.SCRIPTS: "no scripts",
+    Lack.FILES: "only its folder",
+}
+
+
 class SkillCapability(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing that a version can do, at the first place that says so."""
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from vskill_client.wire import skills as skills_calls
-from vskill_client.wire.base import ActionRequest, Wire
+from vskill_client.wire.base import Wire
 from vskill_client.wire.skills import (
     SKILLS,
     NarrowSkills,
@@ -40,8 +40,8 @@ class ListSkills(NarrowSkills, frozen=True, kw_only=True):
     limit: SkillLimit = 30
 
 
-class CountSkills(ActionRequest, frozen=True, kw_only=True):
-    """All listed skills, or those that a search finds."""
+class CountSkills(NarrowSkills, frozen=True, kw_only=True):
+    """All listed skills, or those that a search and filters leave."""
 
     #: only what a search for these words finds
     q: SearchText = ""
@@ -57,7 +57,7 @@ class SkillsAnswer(Wire, frozen=True):
 
 
 class FacetsAnswer(Wire, frozen=True):
-    """How many listed skills there are of each kind; of a search, up to 1,000 are counted."""
+    """How many listed skills each filter leaves; of a search and beside other filters, up to 1,000 are counted."""
 
     total: int
     category: dict[str, int]
@@ -65,14 +65,16 @@ class FacetsAnswer(Wire, frozen=True):
     trust: dict[str, int]
     agent: dict[str, int]
     licence: dict[str, int]
-    #: the search finds more skills than were counted
+    without: dict[str, int]
+    provenance: dict[str, int]
+    min_installs: dict[str, int]
+    min_age: dict[str, int]
+    #: more skills fit than were counted
     truncated: bool = False
 
 
 def filters_of(request: NarrowSkills) -> Filter:
-    return Filter(
-        request.category, request.certification, request.trust, request.agent, request.owner, request.licence
-    )
+    return Filter(**{name: getattr(request, name) for name in Filter.__struct_fields__})
 
 
 async def list_skills(services: Services, reader: Principal, request: ListSkills) -> SkillsAnswer:
@@ -96,7 +98,7 @@ async def search_skills(services: Services, reader: Principal, request: SearchSk
 
 
 async def count_skills(reader: Principal, request: CountSkills) -> FacetsAnswer:
-    found = await count_catalogue(reader, request.q)
+    found = await count_catalogue(reader, request.q, filters_of(request))
     return FacetsAnswer(**msgspec.structs.asdict(found))
 
 
@@ -168,9 +170,11 @@ async def search_catalogue(
 
 
 async def count_catalogue(reader: Principal, text: str = "", filters: Filter | None = None) -> Facets:
-    """The counts of all skills, or of those that a search finds; filters narrow only a search."""
+    """The counts of all skills, or of those that a search and filters leave."""
     if text.strip():
         return await catalogue.count_found(text, filters, audiences=audiences_of(reader))
+    if filters is not None and filters != Filter():
+        return await catalogue.count_listed(filters, audiences=audiences_of(reader))
     return await catalogue.count_facets(audiences=audiences_of(reader))
 
 
@@ -213,7 +217,7 @@ COUNT_SKILLS = action(
     method="GET",
     right=Right.READER,
     keep=Keep.UNTIL_CHANGE,
-    summary="Count published skills by category, certification, trust, agent and licence",
+    summary="Count published skills by what they can be filtered by",
     command="",
 )
 

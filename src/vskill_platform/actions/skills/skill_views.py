@@ -13,6 +13,7 @@ from vskill_core.content import FileEntry
 from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.blocklist import BlockEntry
 from vskill_platform.domain.recall.block_index import Blocklist
+from vskill_platform.domain.skills.listing import lacks_in
 from vskill_platform.domain.skills.names import listed_form
 from vskill_platform.domain.skills.skill import (
     PublishedSkill,
@@ -128,6 +129,7 @@ def card(skill: PublishedSkill, blocklist: Blocklist) -> SkillCard:
         category=shown.category if shown else None,
         licence=shown.licence if shown else None,
         agent=shown.agent if shown else None,
+        without=lacks_in(shown.without if shown else None),
         created_at=iso_time(skill.created_at),
         updated_at=iso_time(skill.updated_at),
     )

@@ -2,13 +2,29 @@
 
 import enum
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 
 import msgspec
 
+from vskill_core.capability import Lack
+from vskill_platform.domain.skills.listing import AGE_DAYS, join_lacks
 from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.skills.trust import INSTALL_STEPS, Provenance
 
 Value = str | int | None
+
+#: Everything that a version can be without, as `Listing.without` says it.
+_LACKING = tuple(
+    str(join_lacks(some)) for number in range(1, len(Lack) + 1) for some in combinations(Lack, number)
+)
+_STEPS = {"min_installs": INSTALL_STEPS, "min_age": AGE_DAYS}
+#: The facets that are not chosen by the values that skills have, with what can be chosen.
+OFFERED: Mapping[str, tuple[str, ...]] = {
+    "without": tuple(Lack),
+    "provenance": (Provenance.VERIFIED.value,),
+    **{name: tuple(map(str, steps)) for name, steps in _STEPS.items()},
+}
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -20,6 +36,25 @@ class Filter(msgspec.Struct, frozen=True):
     agent: str | None = None
     owner: str | None = None
     licence: str | None = None
+    #: `Lack`s, separated by commas
+    without: str | None = None
+    provenance: str | None = None
+    #: one of the steps, or more
+    min_installs: str | None = None
+    min_age: str | None = None
+
+    def values(self) -> dict[str, tuple[str, ...]]:
+        """The values that each narrowed field may have."""
+        given = msgspec.structs.asdict(self)
+        return {name: _fitting(name, value) for name, value in given.items() if value is not None}
+
+
+def _fitting(name: str, value: str) -> tuple[str, ...]:
+    if name == "without":
+        return tuple(one for one in _LACKING if set(value.split(",")) <= set(one.split(",")))
+    if name in _STEPS:
+        return tuple(str(step) for step in _STEPS[name] if step >= int(value))
+    return (value,)
 
 
 class Sort(enum.StrEnum):
@@ -64,7 +99,8 @@ def _establishment(skill: PublishedSkill) -> tuple[bool, int, str]:
 
 
 class Facets(msgspec.Struct, frozen=True):
-    """How many listed skills there are of each kind: of all exactly, of a search up to the most that it counts."""
+    """How many listed skills each choice leaves: of all exactly, of a search or a narrowed list up to the most that are
+    counted."""
 
     #: of those that every filter leaves
     total: int
@@ -73,50 +109,62 @@ class Facets(msgspec.Struct, frozen=True):
     trust: dict[str, int]
     agent: dict[str, int]
     licence: dict[str, int]
+    without: dict[str, int]
+    provenance: dict[str, int]
+    min_installs: dict[str, int]
+    min_age: dict[str, int]
     #: more skills fit than were counted
     truncated: bool = False
 
 
 #: What is counted.
-FACETS = ("category", "certification", "trust", "agent", "licence")
+FACETS = Facets.__struct_fields__[1:-1]
 #: What counting a search needs to know of each skill.
 COUNTED_BY = (*FACETS, "owner")
 
 
 def count_rows(rows: Iterable[Sequence[Value]], filters: Filter, *, truncated: bool = False) -> Facets:
-    """The counts of what a search found, given as values of `COUNTED_BY`: of each facet among what the other filters
-    leave, so that another value of it can be chosen. What cannot be installed has no category, and is not counted."""
-    chosen = {name: value for name, value in msgspec.structs.asdict(filters).items() if value is not None}
-    counts: dict[str, Counter[str]] = {name: Counter() for name in FACETS}
+    """The counts of what was found, given as values of `COUNTED_BY`: of each facet among what the other filters leave,
+    so that another value of it can be chosen. What cannot be installed has no category, and is not counted."""
+    chosen = filters.values()
+    counts: dict[str, Counter[str | None]] = {name: Counter() for name in FACETS}
     total = 0
     for row in rows:
         found = dict(zip(COUNTED_BY, row, strict=True))
         if found["category"] is None:
             continue
-        differing = {name for name, value in chosen.items() if found[name] != value}
+        differing = {name for name, values in chosen.items() if found[name] not in values}
         total += not differing
         for name in FACETS:
             if differing <= {name}:
-                counts[name][str(found[name])] += 1
-    return facets_of([dict(counts[name]) for name in FACETS], total, truncated=truncated)
+                counts[name][None if found[name] is None else str(found[name])] += 1
+    return facets_of(counts, total, filters, truncated=truncated)
 
 
 def counted_values(skill: PublishedSkill) -> tuple[str | None, ...]:
     """A skill's values of `COUNTED_BY`."""
-    if skill.listing is None:
+    shown = skill.listing
+    if shown is None:
         return (None,) * len(COUNTED_BY)
-    listing = skill.listing
-    return (
-        listing.category,
-        skill.certification,
-        listing.trust_tier,
-        listing.agent,
-        listing.licence,
-        skill.owner,
-    )
+    about = (shown.category, skill.certification, shown.trust_tier, shown.agent, shown.licence)
+    return (*about, shown.without, shown.provenance, shown.min_installs, shown.min_age, skill.owner)
 
 
-def facets_of(counts: Sequence[dict[str, int]], total: int, *, truncated: bool = False) -> Facets:
-    """Counts in the order of `FACETS`."""
-    category, certification, trust, agent, licence = counts
-    return Facets(total, category, certification, trust, agent, licence, truncated)
+def facets_of(
+    counts: Mapping[str, Mapping[str | None, int]], total: int, filters: Filter, *, truncated: bool = False
+) -> Facets:
+    """The choices of each facet, of the counts of its values."""
+    choices = {name: _choices(name, counts[name], filters) for name in FACETS}
+    return Facets(total=total, **choices, truncated=truncated)
+
+
+def _choices(name: str, counts: Mapping[str | None, int], filters: Filter) -> dict[str, int]:
+    """What may be without several things is chosen one by one, so each choice is counted with those before it."""
+    if name not in OFFERED:
+        return {value: n for value, n in counts.items() if value is not None}
+    before = f"{filters.without}," if name == "without" and filters.without else ""
+    summed = {
+        choice: sum(counts.get(value, 0) for value in _fitting(name, before + choice))
+        for choice in OFFERED[name]
+    }
+    return {choice: n for choice, n in summed.items() if n}

@@ -8,9 +8,13 @@ from collections.abc import Mapping
 
 import msgspec
 
+from vskill_core.capability import Lack
 from vskill_platform.domain.skills.trust import (
     AGE_STEP_MS,
+    DAY_MS,
     FULL_AGE_MS,
+    INSTALL_STEPS,
+    Provenance,
     TrustFacts,
     TrustTier,
     trust_score,
@@ -20,6 +24,10 @@ from vskill_platform.domain.skills.trust import (
 OTHER = "other"
 ANY_AGENT = "any"
 NO_LICENCE = "none"
+#: Instead of what a version is without: it may do all of it.
+NOTHING = "nothing"
+#: The ages by which lists are filtered; a skill's standing is kept in steps of 18 days.
+AGE_DAYS = (18, 54, 90)
 
 #: Each category and the words that speak for it, where the front matter names none.
 _SPEAKS_FOR: Mapping[str, str] = {
@@ -80,6 +88,13 @@ class Listing(msgspec.Struct, frozen=True):
     created_at: int
     #: orders what fits a search equally well, the greatest first
     weight: int = 0
+    #: what the current version's capability card is without (`join_lacks`); None where it was not read whole
+    without: str | None = None
+    #: whether the owner of its repository submitted it
+    provenance: Provenance = Provenance.UNKNOWN
+    #: the highest of the steps that its installs, and its age in days, have reached
+    min_installs: str = "0"
+    min_age: str = "0"
 
 
 def about(
@@ -99,7 +114,9 @@ def about(
     )
 
 
-def listing(facts: About, trust: TrustFacts, *, updated_at: int, created_at: int) -> Listing:
+def listing(
+    facts: About, trust: TrustFacts, *, updated_at: int, created_at: int, without: str | None = None
+) -> Listing:
     return Listing(
         category=facts.category,
         licence=facts.licence,
@@ -110,7 +127,25 @@ def listing(facts: About, trust: TrustFacts, *, updated_at: int, created_at: int
         updated_at=updated_at,
         created_at=created_at,
         weight=search_weight(trust),
+        without=without,
+        provenance=trust.provenance,
+        min_installs=_step_reached(INSTALL_STEPS, trust.installs),
+        min_age=_step_reached(AGE_DAYS, trust.age_ms // DAY_MS),
     )
+
+
+def _step_reached(steps: tuple[int, ...], value: int) -> str:
+    return str(max((step for step in steps if step <= value), default=0))
+
+
+def join_lacks(lacks: tuple[Lack, ...] | None) -> str | None:
+    """What a version is without, as one text by which lists are filtered and counted."""
+    return None if lacks is None else ",".join(lacks) or NOTHING
+
+
+def lacks_in(without: str | None) -> tuple[Lack, ...] | None:
+    """What `join_lacks` joined."""
+    return None if without is None else tuple(lack for lack in Lack if lack in without.split(","))
 
 
 def search_weight(trust: TrustFacts) -> int:

@@ -99,6 +99,8 @@ class VersionRef(msgspec.Struct, frozen=True, omit_defaults=True):
     #: what it was taken down for, and how bad that is; unknown where nobody said
     threat_type: str = ""
     severity: Severity | None = None
+    #: what its capability card is without (`listing.join_lacks`); None where it was not read whole
+    without: str | None = None
 
 
 class SkillVersion(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -48,6 +48,8 @@ class Publication(msgspec.Struct, frozen=True):
     trust: TrustFacts = TrustFacts()
     #: the rules that judged it
     ruleset: str = ""
+    #: what its capability card is without
+    without: str | None = None
 
 
 class StatusChange(msgspec.Struct, frozen=True):
@@ -188,6 +190,15 @@ def with_installs(skill: PublishedSkill, installs: int) -> PublishedSkill:
     return with_trust(skill, msgspec.structs.replace(skill.trust, installs=installs))
 
 
+def with_lacks(skill: PublishedSkill, digest: str, without: str | None) -> PublishedSkill:
+    """The same skill with what the card of these bytes is without, as today's rules made it."""
+    versions = tuple(
+        msgspec.structs.replace(ref, without=without) if ref.digest == digest else ref
+        for ref in skill.versions
+    )
+    return _derive_listing(msgspec.structs.replace(skill, versions=versions))
+
+
 def _brought_back(skill: PublishedSkill, publication: Publication) -> PublishedSkill:
     """The latest version of these bytes, if it was taken down, as it was before that."""
     latest = next((ref for ref in reversed(skill.versions) if ref.digest == publication.version.digest), None)
@@ -220,6 +231,7 @@ def _ref(version: SkillVersion, publication: Publication) -> VersionRef:
         ruleset=publication.ruleset,
         name=version.name,
         artifact=publication.artifact,
+        without=publication.without,
     )
 
 
@@ -395,5 +407,11 @@ def _derive_listing(skill: PublishedSkill) -> PublishedSkill:
     current = next((ref for ref in skill.versions if ref.number == skill.current_version), None)
     if current is None:
         return msgspec.structs.replace(skill, listing=None)
-    shown = listing(skill.about, skill.trust, updated_at=current.published_at, created_at=skill.created_at)
+    shown = listing(
+        skill.about,
+        skill.trust,
+        updated_at=current.published_at,
+        created_at=skill.created_at,
+        without=current.without,
+    )
     return msgspec.structs.replace(skill, listing=shown)

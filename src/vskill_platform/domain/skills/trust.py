@@ -11,11 +11,11 @@ import msgspec
 
 from vskill_core.findings import Verdict
 
-_DAY_MS = 24 * 3_600_000
+DAY_MS = 24 * 3_600_000
 #: For each of: no open report, never blocked.
 _STANDING = 5
 #: A point for each step of age, up to five.
-AGE_STEP_MS = 18 * _DAY_MS
+AGE_STEP_MS = 18 * DAY_MS
 FULL_AGE_MS = 5 * AGE_STEP_MS
 #: A point for each of these that the installs reach: anybody can count one, so they say little.
 INSTALL_STEPS = (1, 10, 50, 100, 1000)
@@ -92,7 +92,7 @@ def trust_reasons(facts: TrustFacts) -> tuple[TrustReason, ...]:
     """What the score is made of: its parts add up to it."""
     static = 0 if facts.static is None else STATIC_POINTS[facts.static]
     age, installs = _age_points(facts), sum(facts.installs >= step for step in INSTALL_STEPS)
-    days = facts.age_ms // _DAY_MS
+    days = facts.age_ms // DAY_MS
     return (
         TrustReason(static, STATIC_POINTS[Verdict.PASS], _static_words(facts)),
         TrustReason(_judge_points(facts), _JUDGED, _judge_words(facts)),

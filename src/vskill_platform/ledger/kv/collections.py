@@ -181,6 +181,10 @@ SUBMISSIONS = RecordKind(
     weighed="created_at",
 )
 
+_SKILL_FACETS = (
+    *("category", "licence", "agent", "trust", "certification"),
+    *("without", "provenance", "min_installs", "min_age"),
+)
 SKILLS = RecordKind(
     name="skill",
     prefix="skill:",
@@ -202,6 +206,10 @@ SKILLS = RecordKind(
         "agent": text("listing", "agent"),
         "trust": text("listing", "trust_tier"),
         "weight": integer(("listing", "weight")),
+        "without": text("listing", "without"),
+        "provenance": text("listing", "provenance"),
+        "min_installs": text("listing", "min_installs"),
+        "min_age": text("listing", "min_age"),
         AUDIENCE: _READERS,
     },
     indexes=(
@@ -215,11 +223,12 @@ SKILLS = RecordKind(
         (AUDIENCE, "agent", "listed_at"),
         (AUDIENCE, "trust", "listed_at"),
         (AUDIENCE, "certification", "listed_at"),
+        (AUDIENCE, "without", "listed_at"),
         # What only the system asks: which skills have this content.
         ("current_digest",),
     ),
-    counted=("certification", "category", "licence", "agent", "trust", AUDIENCE),
-    facets=("owner", "category", "licence", "agent", "trust", "certification"),
+    counted=(*_SKILL_FACETS, AUDIENCE),
+    facets=("owner", *_SKILL_FACETS),
     searched=("name", "canonical", "description"),
     weighed="weight",
 )

@@ -13,13 +13,13 @@ from vskill_core.naming import hyphenate
 from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.skills.catalogue import (
     COUNTED_BY,
-    FACETS,
     Facets,
     Filter,
     SkillHits,
     SkillPage,
     Sort,
     count_rows,
+    counted_values,
     facets_of,
     prefer_established,
 )
@@ -30,7 +30,7 @@ from vskill_platform.domain.skills.search import finding_query, holds_any, repla
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.ledger.kv.collections import SKILLS
 from vskill_platform.ledger.kv.entries import Entry, SearchCandidate
-from vskill_platform.ledger.kv.query import Condition, Is, in_order
+from vskill_platform.ledger.kv.query import Condition, In, Is, in_order
 from vskill_platform.records import Skips
 from vskill_platform.store.skills.names import read_name
 from vskill_platform.store.skills.skills import read_skills
@@ -147,8 +147,15 @@ async def _with_holder(
 async def count_facets(*, audiences: Audiences) -> Facets:
     """Every facet's counts. Withdrawn skills have none of these facts, so they are not counted."""
     counted = await require_env("kv").kv.count_all(SKILLS.prefix, audiences=audiences)
-    known = [{value: n for value, n in counted[name].items() if value is not None} for name in FACETS]
-    return facets_of(known, sum(known[0].values()))
+    return facets_of(
+        counted, sum(n for value, n in counted["category"].items() if value is not None), Filter()
+    )
+
+
+async def count_listed(filters: Filter, *, audiences: Audiences) -> Facets:
+    """The counts of a narrowed list, of the most recent where there are too many to count."""
+    page = await list_skills(filters, limit=MOST_COUNTED, audiences=audiences)
+    return count_rows(map(counted_values, page.items), filters, truncated=page.after is not None)
 
 
 async def count_found(text: str, filters: Filter | None = None, *, audiences: Audiences) -> Facets:
@@ -159,8 +166,8 @@ async def count_found(text: str, filters: Filter | None = None, *, audiences: Au
 
 
 def _conditions(filters: Filter | None) -> dict[str, Condition]:
-    given = msgspec.structs.asdict(filters or Filter())
-    return {name: Is(value) for name, value in given.items() if value is not None}
+    given = (filters or Filter()).values()
+    return {name: Is(values[0]) if len(values) == 1 else In(values) for name, values in given.items()}
 
 
 def _decode_all(entries: tuple[Entry, ...], skips: Skips) -> tuple[PublishedSkill, ...]:

@@ -2,7 +2,7 @@
 it names. Written in the commit that publishes; a withdrawn skill keeps it."""
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import msgspec
 
@@ -10,13 +10,16 @@ from vskill_core.capability import SkillCapability
 from vskill_core.content import SkillFile
 from vskill_core.errors import Conflict
 from vskill_platform.domain import keys
+from vskill_platform.domain.skills.listing import join_lacks
 from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.skills.skill_changes import with_lacks
 from vskill_platform.domain.verdicts.copies import sketch_of
 from vskill_platform.domain.verdicts.install_hosts import hosts_named
 from vskill_platform.ledger.kv.entries import Add, Assert, Operation, Put
 from vskill_platform.records import read_record
-from vskill_platform.store.skills.skills import require_skill
+from vskill_platform.store.skills.skills import require_skill, update_skill
 from vskill_platform.worker_context import require_env
+from vskill_scan.results.lacks import lacks_of
 
 
 class ContentMarks(msgspec.Struct, frozen=True):
@@ -24,6 +27,8 @@ class ContentMarks(msgspec.Struct, frozen=True):
 
     hashes: tuple[int, ...]
     hosts: tuple[str, ...]
+    #: as in `VersionRef.without`
+    without: str | None = None
 
 
 class Sketch(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -35,8 +40,9 @@ class Sketch(msgspec.Struct, frozen=True, omit_defaults=True):
     hosts: tuple[str, ...] = ()
 
 
-def marks_of(files: Iterable[SkillFile], card: Iterable[SkillCapability]) -> ContentMarks:
-    return ContentMarks(sketch_of(files), hosts_named(card))
+def marks_of(files: Sequence[SkillFile], card: Sequence[SkillCapability] | None) -> ContentMarks:
+    """The card is None where there is none."""
+    return ContentMarks(sketch_of(files), hosts_named(card or ()), join_lacks(lacks_of(files, card)))
 
 
 async def sketch_writes(skill: PublishedSkill, digest: str, marks: ContentMarks) -> tuple[Operation, ...]:
@@ -60,8 +66,11 @@ async def sketch_readers_writes(skill: PublishedSkill) -> tuple[Operation, ...]:
     return await sketch_writes(skill, known.digest, ContentMarks(known.hashes, known.hosts))
 
 
-async def remember_sketch(canonical: str, digest: str, marks: ContentMarks) -> None:
-    """For a skill that was published when sketches were made in another way."""
+async def remember_marks(canonical: str, digest: str, marks: ContentMarks) -> None:
+    """For a skill that was published when its marks were made in another way."""
+    # Somebody else is writing this skill again and again: the next rescan looks again.
+    with contextlib.suppress(Conflict):
+        await update_skill(canonical, lambda skill: with_lacks(skill, digest, marks.without))
     skill, version = await require_skill(canonical)
     if skill.current_digest != digest:
         return

@@ -22,6 +22,7 @@ from mcp_types import (
 )
 from starlette.requests import Request
 
+from vskill_client.wire.skills import AgeChoice, FilterText, InstallsChoice, LackNames, OwnerChoice
 from vskill_client.wire.submissions import SubmitSkill
 from vskill_core.errors import NotSignedIn, PlatformError
 from vskill_platform.actions.action import Action, Allowance
@@ -34,6 +35,7 @@ from vskill_platform.actions.skills.skill_names import current_blocklist, find_i
 from vskill_platform.actions.skills.skill_views import card, detail
 from vskill_platform.actions.submissions.intake import SUBMIT
 from vskill_platform.actions.verdicts.skill_security import SECURITY, read_reports
+from vskill_platform.domain.skills.catalogue import Filter
 from vskill_platform.web.auth import BAD_TOKEN, has_bad_token
 from vskill_platform.web.clients.artifacts import ways_to_install
 from vskill_platform.web.door.limits import take
@@ -48,6 +50,7 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=400, description="ow
 Number = Annotated[str, msgspec.Meta(max_length=80, description="a version; the current one if left out")]
 Words = Annotated[str, msgspec.Meta(max_length=400, description="every word must occur; empty lists all")]
 Count = Annotated[int, msgspec.Meta(ge=1, le=50)]
+_WITHOUT = "only skills in which our rules found none of these, such as network,secrets"
 Address = Annotated[
     str, msgspec.Meta(min_length=1, max_length=2048, description="the repository's https address")
 ]
@@ -57,10 +60,18 @@ asking: ContextVar[Request] = ContextVar("mcp_request")
 
 
 class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Find verified skills by words in their names and descriptions. Blocked ones are marked."""
+    """Find verified skills by words in their names and descriptions, and by what they need. Blocked ones are marked."""
 
     query: Words = ""
     limit: Count = 20
+    without: Annotated[LackNames, msgspec.Meta(description=_WITHOUT)] | None = None
+    category: FilterText | None = None
+    licence: FilterText | None = None
+    agent: FilterText | None = None
+    owner: FilterText | None = None
+    provenance: OwnerChoice | None = None
+    min_installs: InstallsChoice | None = None
+    min_age: Annotated[AgeChoice, msgspec.Meta(description="days since it was first published")] | None = None
 
 
 class GetSkill(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,11 +97,12 @@ class Submit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 async def search_skills(asked: Search) -> dict[str, Any]:
     services, reader = services_of(asking.get()), principal_of(asking.get())
     blocklist = await current_blocklist(services)
+    filters = Filter(**{name: getattr(asked, name, None) for name in Filter.__struct_fields__})
     if asked.query.strip():
-        found = await search_catalogue(reader, asked.query, limit=asked.limit)
+        found = await search_catalogue(reader, asked.query, filters, limit=asked.limit)
         items, more, meant = found.items, found.truncated, found.did_you_mean
     else:
-        page = await list_catalogue(reader, limit=asked.limit)
+        page = await list_catalogue(reader, filters, limit=asked.limit)
         items, more, meant = page.items, page.after is not None, ""
     results = [msgspec.to_builtins(card(one, blocklist)) for one in items]
     return {"results": results, "truncated": more, **({"didYouMean": meant} if meant else {})}

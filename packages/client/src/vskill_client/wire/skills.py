@@ -12,12 +12,18 @@ from vskill_client.wire.base import (
     Wire,
     call_for,
 )
+from vskill_core.capability import Lack
 
 SKILLS = "/api/v1/skills"
 SKILL = f"{SKILLS}/{{skill}}"
 
+_LACK = "|".join(Lack)
 FilterText = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 SearchText = Annotated[str, msgspec.Meta(max_length=400)]
+LackNames = Annotated[str, msgspec.Meta(max_length=200, pattern=f"^({_LACK})(,({_LACK}))*$")]
+OwnerChoice = Literal["verified"]
+InstallsChoice = Literal["1", "10", "50", "100", "1000"]
+AgeChoice = Literal["18", "54", "90"]
 SkillLimit = Annotated[int, msgspec.Meta(ge=1, le=100)]
 CollectionName = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 ListNamespace = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=PLAIN)]
@@ -41,6 +47,15 @@ class NarrowSkills(ActionRequest, frozen=True, kw_only=True):
     owner: FilterText | None = None
     #: only this licence
     licence: FilterText | None = None
+    #: only what is without these, as far as our rules read it, separated by commas: network, secrets, installs,
+    #: scripts, files (outside its folder)
+    without: LackNames | None = None
+    #: verified: only what the owner of its repository submitted
+    provenance: OwnerChoice | None = None
+    #: only what was installed at least this often
+    min_installs: InstallsChoice | None = None
+    #: only what was first published at least this many days ago
+    min_age: AgeChoice | None = None
 
 
 class SearchSkills(NarrowSkills, frozen=True, kw_only=True):
@@ -84,6 +99,9 @@ class SkillCard(Wire, frozen=True, kw_only=True):
     category: str | None
     licence: str | None
     agent: str | None
+    #: of network, secrets, installs, scripts and files: those that our rules found no trace of; null where it was not
+    #: read whole
+    without: tuple[str, ...] | None
     created_at: str
     updated_at: str
     alternate_repos: tuple[str, ...] = ()

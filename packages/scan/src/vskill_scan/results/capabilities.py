@@ -145,6 +145,8 @@ class _LayerReader:
         self._plain: dict[int, bytes] = {}
         #: a file that is one program, not a text with several blocks, starts other programs
         self._starts_programs = False
+        #: something that acts names a host
+        self._names_host = False
 
     def found(self) -> Iterator[Found]:
         if self._code and not self._layer.decoded:
@@ -161,6 +163,8 @@ class _LayerReader:
             yield from self._addresses()
         if any(code.language != "bash" for code in self._code):
             yield from self._connections()
+            if not self._names_host:
+                yield from self._calls()
 
     # Hosts.
 
@@ -171,8 +175,9 @@ class _LayerReader:
             if host:
                 at = match.start()
                 context = self._context_of_address(at)
-                shell = context is not CapabilityContext.LINK and self._is_shell(at)
-                yield CapabilityKind.HOST, host, at, context, shell
+                acts = context is not CapabilityContext.LINK
+                self._names_host = self._names_host or acts
+                yield CapabilityKind.HOST, host, at, context, acts and self._is_shell(at)
 
     def _connections(self) -> Iterator[Found]:
         for match in known.CONNECT.finditer(self._text):
@@ -180,7 +185,17 @@ class _LayerReader:
             host = host_name(match.group(1).decode("ascii", "replace"))
             if host and code is not None and code.language != "bash" and not self._is_comment(match.start()):
                 shell = self._is_shell(match.start())
+                self._names_host = True
                 yield CapabilityKind.HOST, host, match.start(), code.context, shell
+
+    def _calls(self) -> Iterator[Found]:
+        """The first call over the network of code that names no host: it must not look like code that needs none."""
+        for match in known.CALLS.finditer(self._text):
+            at = match.start()
+            code = self._code_at(at)
+            if code is not None and code.language != "bash" and not self._is_comment(at):
+                yield CapabilityKind.HOST, known.CHOSEN_AT_RUN_TIME, at, code.context, self._is_shell(at)
+                return
 
     def _context_of_address(self, offset: int) -> CapabilityContext:
         code = self._code_at(offset)

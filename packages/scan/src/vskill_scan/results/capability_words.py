@@ -128,6 +128,13 @@ LOOPBACK = frozenset(words("localhost 127.0.0.1 0.0.0.0 [::1] host.docker.intern
 CONNECT = re2.compile(
     rb"(?i)(?:HTTPS?Connection|create_connection|\.connect(?:_ex)?|\bhost(?:name)?[\"']?\s*[:=])\s*\(?\s*\(?\s*[\"']([a-z0-9.-]{4,120})[\"']"
 )
+#: Calls that use the network, whatever host they are given.
+CALLS = re2.compile(
+    rb"\brequests\.(?:get|post|put|patch|delete|head|request|Session)\b|\burl(?:open|retrieve)\(|\b(?:httpx|aiohttp|urllib3|"
+    rb"smtplib|imaplib|ftplib|paramiko|boto3)\.\w|\bsocket\.socket\(|\bfetch\(|\baxios\b|XMLHttpRequest|new WebSocket|"
+    rb"\bhttps?\.(?:get|request)\(|Net::HTTP|\bcurl_exec\(|Invoke-(?:WebRequest|RestMethod)|"
+    rb"\b(?:OpenAI|AsyncOpenAI|Anthropic|AsyncAnthropic)\("
+)
 TALKING = frozenset(words("nc ncat netcat telnet ssh scp sftp rsync ftp ping curl wget http https"))
 #: A line that only tells a person something.
 TELLING = tuple(

@@ -38,6 +38,10 @@ ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_licence text COLLATE "C";
 ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_agent text COLLATE "C";
 ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_trust text COLLATE "C";
 ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_weight bigint;
+ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_without text COLLATE "C";
+ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_provenance text COLLATE "C";
+ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_min_installs text COLLATE "C";
+ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_min_age text COLLATE "C";
 ALTER TABLE records ADD COLUMN IF NOT EXISTS skill_audience text COLLATE "C";
 CREATE INDEX IF NOT EXISTS skill_by_audience ON records (skill_audience, key)
     WHERE collection = 'skill';
@@ -58,6 +62,8 @@ CREATE INDEX IF NOT EXISTS skill_by_audience_agent_listed_at ON records (skill_a
 CREATE INDEX IF NOT EXISTS skill_by_audience_trust_listed_at ON records (skill_audience, skill_trust, skill_listed_at, key)
     WHERE collection = 'skill';
 CREATE INDEX IF NOT EXISTS skill_by_audience_certification_listed_at ON records (skill_audience, skill_certification, skill_listed_at, key)
+    WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_by_audience_without_listed_at ON records (skill_audience, skill_without, skill_listed_at, key)
     WHERE collection = 'skill';
 CREATE INDEX IF NOT EXISTS skill_by_current_digest ON records (skill_current_digest, key)
     WHERE collection = 'skill';
@@ -118,11 +124,15 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT counted.field, counted.value FROM (VALUES
         ('sub', 'state', one.sub_state),
         ('sub', 'audience', one.sub_audience),
-        ('skill', 'certification', one.skill_certification),
         ('skill', 'category', one.skill_category),
         ('skill', 'licence', one.skill_licence),
         ('skill', 'agent', one.skill_agent),
         ('skill', 'trust', one.skill_trust),
+        ('skill', 'certification', one.skill_certification),
+        ('skill', 'without', one.skill_without),
+        ('skill', 'provenance', one.skill_provenance),
+        ('skill', 'min_installs', one.skill_min_installs),
+        ('skill', 'min_age', one.skill_min_age),
         ('skill', 'audience', one.skill_audience),
         ('task', 'state', one.task_state),
         ('sketch', 'audience', one.sketch_audience)
@@ -168,6 +178,10 @@ BEGIN
         skill_agent = excluded.skill_agent,
         skill_trust = excluded.skill_trust,
         skill_weight = excluded.skill_weight,
+        skill_without = excluded.skill_without,
+        skill_provenance = excluded.skill_provenance,
+        skill_min_installs = excluded.skill_min_installs,
+        skill_min_age = excluded.skill_min_age,
         skill_audience = excluded.skill_audience,
         task_state = excluded.task_state,
         task_kind = excluded.task_kind,

@@ -104,6 +104,10 @@ ALTER TABLE records ADD COLUMN skill_licence;
 ALTER TABLE records ADD COLUMN skill_agent;
 ALTER TABLE records ADD COLUMN skill_trust;
 ALTER TABLE records ADD COLUMN skill_weight;
+ALTER TABLE records ADD COLUMN skill_without;
+ALTER TABLE records ADD COLUMN skill_provenance;
+ALTER TABLE records ADD COLUMN skill_min_installs;
+ALTER TABLE records ADD COLUMN skill_min_age;
 ALTER TABLE records ADD COLUMN skill_audience;
 CREATE INDEX IF NOT EXISTS skill_by_audience ON records (skill_audience, key)
     WHERE collection = 'skill';
@@ -125,41 +129,10 @@ CREATE INDEX IF NOT EXISTS skill_by_audience_trust_listed_at ON records (skill_a
     WHERE collection = 'skill';
 CREATE INDEX IF NOT EXISTS skill_by_audience_certification_listed_at ON records (skill_audience, skill_certification, skill_listed_at, key)
     WHERE collection = 'skill';
+CREATE INDEX IF NOT EXISTS skill_by_audience_without_listed_at ON records (skill_audience, skill_without, skill_listed_at, key)
+    WHERE collection = 'skill';
 CREATE INDEX IF NOT EXISTS skill_by_current_digest ON records (skill_current_digest, key)
     WHERE collection = 'skill';
-DROP TRIGGER IF EXISTS skill_certification_inserted;
-CREATE TRIGGER skill_certification_inserted AFTER INSERT ON records WHEN NEW.collection = 'skill'
-BEGIN
-    INSERT INTO counts VALUES ('skill', 'certification', ifnull(NEW.skill_certification, x''), 1)
-        ON CONFLICT DO UPDATE SET n = n + 1;
-    INSERT INTO audience_counts
-        VALUES ('skill', 'certification', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_certification, x''), 1)
-        ON CONFLICT DO UPDATE SET n = n + 1;
-END;
-DROP TRIGGER IF EXISTS skill_certification_deleted;
-CREATE TRIGGER skill_certification_deleted AFTER DELETE ON records WHEN OLD.collection = 'skill'
-BEGIN
-    UPDATE counts SET n = n - 1
-        WHERE collection = 'skill' AND field = 'certification' AND value = ifnull(OLD.skill_certification, x'');
-    UPDATE audience_counts SET n = n - 1
-        WHERE collection = 'skill' AND field = 'certification'
-            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_certification, x'');
-END;
-DROP TRIGGER IF EXISTS skill_certification_changed;
-CREATE TRIGGER skill_certification_changed AFTER UPDATE OF skill_certification, skill_audience ON records
-    WHEN NEW.collection = 'skill' AND (OLD.skill_certification IS NOT NEW.skill_certification OR OLD.skill_audience IS NOT NEW.skill_audience)
-BEGIN
-    UPDATE counts SET n = n - 1
-        WHERE collection = 'skill' AND field = 'certification' AND value = ifnull(OLD.skill_certification, x'');
-    UPDATE audience_counts SET n = n - 1
-        WHERE collection = 'skill' AND field = 'certification'
-            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_certification, x'');
-    INSERT INTO counts VALUES ('skill', 'certification', ifnull(NEW.skill_certification, x''), 1)
-        ON CONFLICT DO UPDATE SET n = n + 1;
-    INSERT INTO audience_counts
-        VALUES ('skill', 'certification', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_certification, x''), 1)
-        ON CONFLICT DO UPDATE SET n = n + 1;
-END;
 DROP TRIGGER IF EXISTS skill_category_inserted;
 CREATE TRIGGER skill_category_inserted AFTER INSERT ON records WHEN NEW.collection = 'skill'
 BEGIN
@@ -290,6 +263,171 @@ BEGIN
         ON CONFLICT DO UPDATE SET n = n + 1;
     INSERT INTO audience_counts
         VALUES ('skill', 'trust', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_trust, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS skill_certification_inserted;
+CREATE TRIGGER skill_certification_inserted AFTER INSERT ON records WHEN NEW.collection = 'skill'
+BEGIN
+    INSERT INTO counts VALUES ('skill', 'certification', ifnull(NEW.skill_certification, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('skill', 'certification', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_certification, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS skill_certification_deleted;
+CREATE TRIGGER skill_certification_deleted AFTER DELETE ON records WHEN OLD.collection = 'skill'
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'certification' AND value = ifnull(OLD.skill_certification, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'certification'
+            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_certification, x'');
+END;
+DROP TRIGGER IF EXISTS skill_certification_changed;
+CREATE TRIGGER skill_certification_changed AFTER UPDATE OF skill_certification, skill_audience ON records
+    WHEN NEW.collection = 'skill' AND (OLD.skill_certification IS NOT NEW.skill_certification OR OLD.skill_audience IS NOT NEW.skill_audience)
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'certification' AND value = ifnull(OLD.skill_certification, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'certification'
+            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_certification, x'');
+    INSERT INTO counts VALUES ('skill', 'certification', ifnull(NEW.skill_certification, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('skill', 'certification', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_certification, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS skill_without_inserted;
+CREATE TRIGGER skill_without_inserted AFTER INSERT ON records WHEN NEW.collection = 'skill'
+BEGIN
+    INSERT INTO counts VALUES ('skill', 'without', ifnull(NEW.skill_without, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('skill', 'without', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_without, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS skill_without_deleted;
+CREATE TRIGGER skill_without_deleted AFTER DELETE ON records WHEN OLD.collection = 'skill'
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'without' AND value = ifnull(OLD.skill_without, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'without'
+            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_without, x'');
+END;
+DROP TRIGGER IF EXISTS skill_without_changed;
+CREATE TRIGGER skill_without_changed AFTER UPDATE OF skill_without, skill_audience ON records
+    WHEN NEW.collection = 'skill' AND (OLD.skill_without IS NOT NEW.skill_without OR OLD.skill_audience IS NOT NEW.skill_audience)
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'without' AND value = ifnull(OLD.skill_without, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'without'
+            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_without, x'');
+    INSERT INTO counts VALUES ('skill', 'without', ifnull(NEW.skill_without, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('skill', 'without', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_without, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS skill_provenance_inserted;
+CREATE TRIGGER skill_provenance_inserted AFTER INSERT ON records WHEN NEW.collection = 'skill'
+BEGIN
+    INSERT INTO counts VALUES ('skill', 'provenance', ifnull(NEW.skill_provenance, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('skill', 'provenance', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_provenance, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS skill_provenance_deleted;
+CREATE TRIGGER skill_provenance_deleted AFTER DELETE ON records WHEN OLD.collection = 'skill'
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'provenance' AND value = ifnull(OLD.skill_provenance, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'provenance'
+            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_provenance, x'');
+END;
+DROP TRIGGER IF EXISTS skill_provenance_changed;
+CREATE TRIGGER skill_provenance_changed AFTER UPDATE OF skill_provenance, skill_audience ON records
+    WHEN NEW.collection = 'skill' AND (OLD.skill_provenance IS NOT NEW.skill_provenance OR OLD.skill_audience IS NOT NEW.skill_audience)
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'provenance' AND value = ifnull(OLD.skill_provenance, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'provenance'
+            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_provenance, x'');
+    INSERT INTO counts VALUES ('skill', 'provenance', ifnull(NEW.skill_provenance, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('skill', 'provenance', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_provenance, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS skill_min_installs_inserted;
+CREATE TRIGGER skill_min_installs_inserted AFTER INSERT ON records WHEN NEW.collection = 'skill'
+BEGIN
+    INSERT INTO counts VALUES ('skill', 'min_installs', ifnull(NEW.skill_min_installs, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('skill', 'min_installs', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_min_installs, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS skill_min_installs_deleted;
+CREATE TRIGGER skill_min_installs_deleted AFTER DELETE ON records WHEN OLD.collection = 'skill'
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'min_installs' AND value = ifnull(OLD.skill_min_installs, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'min_installs'
+            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_min_installs, x'');
+END;
+DROP TRIGGER IF EXISTS skill_min_installs_changed;
+CREATE TRIGGER skill_min_installs_changed AFTER UPDATE OF skill_min_installs, skill_audience ON records
+    WHEN NEW.collection = 'skill' AND (OLD.skill_min_installs IS NOT NEW.skill_min_installs OR OLD.skill_audience IS NOT NEW.skill_audience)
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'min_installs' AND value = ifnull(OLD.skill_min_installs, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'min_installs'
+            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_min_installs, x'');
+    INSERT INTO counts VALUES ('skill', 'min_installs', ifnull(NEW.skill_min_installs, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('skill', 'min_installs', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_min_installs, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS skill_min_age_inserted;
+CREATE TRIGGER skill_min_age_inserted AFTER INSERT ON records WHEN NEW.collection = 'skill'
+BEGIN
+    INSERT INTO counts VALUES ('skill', 'min_age', ifnull(NEW.skill_min_age, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('skill', 'min_age', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_min_age, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+DROP TRIGGER IF EXISTS skill_min_age_deleted;
+CREATE TRIGGER skill_min_age_deleted AFTER DELETE ON records WHEN OLD.collection = 'skill'
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'min_age' AND value = ifnull(OLD.skill_min_age, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'min_age'
+            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_min_age, x'');
+END;
+DROP TRIGGER IF EXISTS skill_min_age_changed;
+CREATE TRIGGER skill_min_age_changed AFTER UPDATE OF skill_min_age, skill_audience ON records
+    WHEN NEW.collection = 'skill' AND (OLD.skill_min_age IS NOT NEW.skill_min_age OR OLD.skill_audience IS NOT NEW.skill_audience)
+BEGIN
+    UPDATE counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'min_age' AND value = ifnull(OLD.skill_min_age, x'');
+    UPDATE audience_counts SET n = n - 1
+        WHERE collection = 'skill' AND field = 'min_age'
+            AND audience = ifnull(OLD.skill_audience, x'') AND value = ifnull(OLD.skill_min_age, x'');
+    INSERT INTO counts VALUES ('skill', 'min_age', ifnull(NEW.skill_min_age, x''), 1)
+        ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT INTO audience_counts
+        VALUES ('skill', 'min_age', ifnull(NEW.skill_audience, x''), ifnull(NEW.skill_min_age, x''), 1)
         ON CONFLICT DO UPDATE SET n = n + 1;
 END;
 DROP TRIGGER IF EXISTS skill_audience_inserted;

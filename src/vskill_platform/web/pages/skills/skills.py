@@ -4,6 +4,7 @@ Every view of the list is an address. Without scripts the search is a form; with
 with the header that says that only the results are wanted.
 """
 
+from collections.abc import Callable
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -12,10 +13,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_client.wire.base import Asked
+from vskill_client.wire.skills import AgeChoice, InstallsChoice, LackNames, OwnerChoice
+from vskill_core.capability import Lack
 from vskill_platform.actions.recall.blocklist_reads import BlockView
 from vskill_platform.actions.skills.catalogue import count_catalogue, list_unblocked, search_catalogue
 from vskill_platform.actions.skills.skill_names import leave_out_blocked
-from vskill_platform.domain.skills.catalogue import Facets, Filter, Sort, count_rows, counted_values
+from vskill_platform.domain.skills.catalogue import OFFERED, Facets, Filter, Sort, count_rows, counted_values
 from vskill_platform.domain.skills.listing import OTHER
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.web.exchange import principal_of, services_of
@@ -36,12 +39,17 @@ FACETS_AGE_S = 3.0
 Word = Annotated[str, msgspec.Meta(max_length=200)]
 
 SORTS = {Sort.UPDATED: "Recently updated", Sort.NEWEST: "Newest", Sort.INSTALLS: "Most installed"}
-FACETS = {
-    "category": "Category",
-    "certification": "Certification",
-    "trust": "Trust",
-    "agent": "Agent",
-    "licence": "Licence",
+#: Each facet's title, in the order of the page, and how a choice of it is said.
+FACETS: dict[str, tuple[str, Callable[[str], str]]] = {
+    "without": ("What it needs", lambda value: Lack(value).words.capitalize()),
+    "category": ("Category", str),
+    "licence": ("Licence", str),
+    "agent": ("Agent", str),
+    "provenance": ("Owner", lambda _: "Verified owner"),
+    "min_installs": ("Installs", lambda value: f"{int(value):,} or more"),
+    "min_age": ("Age", lambda value: f"{value} days or more"),
+    "certification": ("Certification", str.capitalize),
+    "trust": ("Trust", str),
 }
 
 
@@ -55,6 +63,10 @@ class SkillsQuery(Asked, frozen=True):
     agent: Word = ""
     owner: Word = ""
     licence: Word = ""
+    without: LackNames = ""
+    provenance: OwnerChoice | None = None
+    min_installs: InstallsChoice | None = None
+    min_age: AgeChoice | None = None
     sort: Sort = Sort.UPDATED
     after: Annotated[str, msgspec.Meta(max_length=2000)] = ""
 
@@ -63,13 +75,43 @@ class SkillsQuery(Asked, frozen=True):
         names = Filter.__struct_fields__
         return Filter(**{name: getattr(self, name) or None for name in names})
 
-    def address(self, **changes: object) -> str:
-        """The list with something changed; another choice begins at the first page."""
-        given = {**msgspec.structs.asdict(self), "after": "", **changes}
+    @property
+    def chosen(self) -> list[tuple[str, str]]:
+        """What narrows the list: each choice with its facet."""
+        given = [(name, getattr(self, name)) for name in (*FACETS, "owner") if getattr(self, name)]
+        return [(name, one) for name, value in given for one in _chosen_values(name, value)]
+
+    def toggle(self, name: str, value: str) -> "SkillsQuery":
+        """With this choice, or without it where it is chosen; another choice begins at the first page."""
+        now = _chosen_values(name, getattr(self, name) or "")
+        others = [one for one in now if one != value] if name == "without" else []
+        joined = ",".join(others if value in now else [*others, value])
+        return msgspec.structs.replace(self, after="", **{name: joined})
+
+    def parameters(self, **changes: object) -> dict[str, str]:
+        """What an address of the list says, with something changed."""
+        given = {**msgspec.structs.asdict(self), **changes}
         if given["sort"] == Sort.UPDATED:
             given["sort"] = ""
-        text = urlencode({name: str(value) for name, value in given.items() if value})
+        written = zip(self.__struct_fields__, self.__struct_encode_fields__, strict=True)
+        return {name: str(given[field]) for field, name in written if given[field]}
+
+    def address(self, **changes: object) -> str:
+        """The list with something changed, from its first page."""
+        text = urlencode(self.parameters(**{"after": "", **changes}), safe=",")
         return f"{PATH}?{text}" if text else PATH
+
+
+def _chosen_values(name: str, value: str) -> list[str]:
+    return (value.split(",") if name == "without" else [value]) if value else []
+
+
+class DroppedFilter(msgspec.Struct, frozen=True):
+    """A filter that leaves nothing, with what is found without it."""
+
+    name: str
+    address: str
+    count: int
 
 
 class Results(msgspec.Struct, frozen=True):
@@ -93,22 +135,20 @@ async def skills(request: Request) -> Response:
     shown = {
         "asked": asked,
         "results": results,
-        # What narrows the list, each with the address that does without it.
-        "chosen": [
-            (title, value, asked.address(**{name: ""}))
-            for name, title in {**FACETS, "owner": "Owner"}.items()
-            if (value := getattr(asked, name))
-        ],
+        # Each with the address that does without it.
+        "chosen": [(_name_choice(*one), asked.toggle(*one).address()) for one in asked.chosen],
+        "dropped": await _find_dropped(request, asked) if not results.items else (),
         "sorts": SORTS,
-        "groups": [(name, title, _choices(asked, name, counts)) for name, title in FACETS.items()],
+        "groups": [(name, title, _choices(asked, name, counts)) for name, (title, _) in FACETS.items()],
         "counts": counts,
         "is_partial": request.headers.get("hx-request-type") == "partial",
     }
     if shown["is_partial"]:
         answer = render(request, "skills_results.html", **shown)
     else:
-        # How many there are in all is not worth a question of its own beside a search.
-        answer = render(request, "skills.html", **shown, total=0 if asked.q.strip() else counts.total)
+        # How many there are in all is not worth a question of its own beside a search or filters.
+        is_whole = not asked.q.strip() and not asked.chosen
+        answer = render(request, "skills.html", **shown, total=counts.total if is_whole else 0)
     # The same address has two answers, and no cache may mix them up.
     answer.headers["vary"] = "HX-Request-Type"
     return answer
@@ -121,8 +161,8 @@ async def recent_facets(request: Request) -> Facets:
 
 
 async def _counts(request: Request, asked: SkillsQuery, results: Results) -> Facets:
-    """The counts beside the results: of what the search finds, or of all skills."""
-    if not asked.q.strip():
+    """The counts beside the results: of what the search and the filters leave, or of all skills."""
+    if asked.filters == Filter() and not asked.q.strip():
         return await recent_facets(request)
     if asked.filters == Filter() and not results.truncated:
         return count_rows(map(counted_values, results.items), Filter())
@@ -157,20 +197,38 @@ async def _results(request: Request, asked: SkillsQuery) -> Results:
     return Results(found.items, following, unreadable=found.unreadable)
 
 
+def _name_choice(name: str, value: str) -> str:
+    title, say = FACETS.get(name, ("Owner", str))
+    return say(value) if name in ("without", "provenance") else f"{title}: {say(value)}"
+
+
+async def _find_dropped(request: Request, asked: SkillsQuery) -> list[DroppedFilter]:
+    """The filters of an empty list without which there is something, what is left most first."""
+    found = []
+    for name, value in asked.chosen:
+        without = asked.toggle(name, value)
+        counts = await count_catalogue(principal_of(request), asked.q, without.filters)
+        if counts.total:
+            found.append(DroppedFilter(_name_choice(name, value), without.address(), counts.total))
+    return sorted(found, key=lambda one: -one.count)
+
+
 def _choices(asked: SkillsQuery, name: str, counts: Facets) -> list[dict[str, object]]:
     """The values of a facet, each as a link that sets it, or takes it away where it is set. The most frequent come
     first, what fits no category last; what is chosen is always among them."""
-    now = getattr(asked, name)
+    now = [value for chosen, value in asked.chosen if chosen == name]
     found: dict[str, int] = getattr(counts, name)
-    ranked = sorted(found.items(), key=lambda pair: (pair[0] != now, pair[0] == OTHER, -pair[1], pair[0]))
+    ranked = list(found.items())
+    if name not in OFFERED:
+        ranked.sort(key=lambda pair: (pair[0] not in now, pair[0] == OTHER, -pair[1], pair[0]))
     return [
         {
-            "value": value,
+            "text": FACETS[name][1](value),
             "count": count,
             # More have it than were counted.
             "is_least": counts.truncated,
-            "address": asked.address(**{name: "" if value == now else value}),
-            "chosen": value == now,
+            "address": asked.toggle(name, value).address(),
+            "chosen": value in now,
         }
         for value, count in ranked[:MOST_VALUES]
     ]

@@ -1,0 +1,2 @@
+-- Skills are filtered by what their capability card is without, and by owner, installs and age.
+-- derive: skill
