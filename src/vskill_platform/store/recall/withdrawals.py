@@ -92,7 +92,7 @@ async def plan_commit(
     change = follow(record, ref, step)
     if change is None:
         return SkillCommit(after, writes)
-    stored, following = stored_form(change, record_version, change.record.history[-1].id)
+    stored, following = stored_form(change, record_version, step.event_id)
     return SkillCommit(after, (*writes, *following), (record, stored))
 
 
