@@ -143,11 +143,11 @@ exclude-operators = {json.dumps(LEFT_OUT)}
     return found
 
 
-def _mutant(item: dict[str, list[dict[str, object]]], result: dict[str, str]) -> Mutant:
+def _mutant(item: dict[str, list[dict[str, object]]], result: dict[str, str | None]) -> Mutant:
     (change,) = item["mutations"]
-    lines = [
-        line for line in result["diff"].splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")
-    ]
+    # There is no difference to show where a change ended the process that tried it, which counts as noticed.
+    lines = (result["diff"] or "").splitlines()
+    lines = [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
     shown = " => ".join(line[1:].strip() for line in lines)
     return Mutant(
         f"{change['module_path']}: {change['definition_name']}", shown, result["test_outcome"] == "survived"
