@@ -1,1 +1,1 @@
-"""What keeps records: the store, the queue, the content, and time. It knows no skill but by its declared fields."""
+"""What keeps records: the store, the queue, the content, and time. It knows skills only by their declared fields."""

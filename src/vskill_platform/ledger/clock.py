@@ -1,5 +1,5 @@
-"""Time and ids, from one place that tests and the simulator can own, and time limits that do not count sleep.
-Deadlines are not set by this clock but by the store's (`KV.now`), which all workers share."""
+"""Time and ids, from one place that tests and the simulator can replace, and timeouts that do not count suspension.
+Deadlines use the store's clock (`KV.now`) instead, which all workers share."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ _RANDOM_LENGTH = 16
 _BLOCK = 128
 #: Clocks further apart than this make deadlines look wrong to people.
 MAX_SKEW_MS = 2_000
-#: A time limit counts in ticks of this length. A tick that is late by more than this was slept through.
+#: A time limit counts ticks of this length. If a tick is late by more than this, the process was suspended.
 TICK_S = 1.0
 
 
@@ -49,7 +49,7 @@ class SystemClock:
         return time.monotonic()
 
     def new_id(self) -> str:
-        """Random parts are drawn in blocks: asking the system costs more than everything else about an id."""
+        """Random parts are drawn in blocks: the system call costs more than all the rest."""
         with self._lock:
             if not self._random:
                 drawn = os.urandom(_BLOCK * _RANDOM_LENGTH).translate(_BY_BYTE).decode()
@@ -59,14 +59,14 @@ class SystemClock:
 
 
 class TimeLimit:
-    """As `asyncio.timeout`, but time in which this process did not run (a suspended laptop, a paused virtual machine,
-    SIGSTOP) does not count: nobody can answer a process that sleeps."""
+    """As `asyncio.timeout`, but time in which this process was suspended (a sleeping laptop, a paused virtual machine,
+    SIGSTOP) does not count: it could not have seen an answer."""
 
     def __init__(self, seconds: float) -> None:
         self._left = seconds
         self._timer = asyncio.timeout(None)
         self._tick: asyncio.TimerHandle | None = None
-        #: Whether this process did not run for a while.
+        #: Whether this process was suspended meanwhile.
         self.slept = False
 
     async def __aenter__(self) -> Self:
@@ -93,7 +93,7 @@ class TimeLimit:
         now = asyncio.get_running_loop().time()
         is_late = now - due > TICK_S
         self.slept |= is_late
-        # A late tick counts a little, so that a limit ends also where every tick is late.
+        # A late tick counts a little, so that the limit ends even if every tick is late.
         self._left -= max(length / 10, TICK_S / 100) if is_late else length
         if self._left > 0:
             self._schedule()

@@ -1,7 +1,7 @@
-"""What an operator must look at, computed from the records and the queue alone: no worker need be alive to say that
-none is (B7). `queue.health` gathers the facts; pages, metrics and the API show the answer.
+"""What an operator must look at, computed from the records and the queue alone, so the alert that no worker is alive
+needs no live worker (B7). `queue.health` gathers the facts; pages, metrics and the API show the answer.
 
-An alert is true now, and gone when its cause is; nothing is remembered between two looks.
+An alert holds while its cause does; nothing is remembered between two looks.
 """
 
 import enum
@@ -28,17 +28,17 @@ from vskill_platform.store.submissions.statistics import JudgeWatch
 from vskill_platform.store.telling.notifications import MAIL
 from vskill_platform.worker_context import require_env
 
-#: Dead letters that are younger than this are a queue that loses work now.
+#: Dead letters younger than this raise an alert: the queue is failing now.
 RECENT_MS = 3_600_000
-#: A claim is renewed by writes: those that take this share of its time put it at risk.
+#: A claim is renewed by a write, so writes that take this share of its length put it at risk.
 SLOW_MS = CLAIM_MS // 15
 #: Preparing a namespace takes seconds; the job that finishes it runs every ten.
 PREPARING_MS = 600_000
-#: Dead letters that are looked at one by one; there are never many, and beyond it the number is "at least".
+#: At most this many dead letters are read one by one; beyond it the number is "at least".
 MOST_LETTERS = 1_000
 #: Where the documents say what to do about each alert, in a section with its name.
 REMEDIES = "/docs/docs/how-to/operate-the-queue.md#"
-#: Tasks that tell of one thing each.
+#: Tasks that send notices or notifications.
 _TELLING = frozenset({DELIVERY, MAIL, TELL})
 
 
@@ -173,8 +173,8 @@ class QueueState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def count_dead_letters(audiences: Audiences) -> DeadLetters:
-    """All of them by the queue's own count, the recent ones one by one. For who may not read everything, those that are
-    about a submission that they may read."""
+    """The queue counts the total; recent ones are read one by one. Readers who may not read everything get only those
+    about submissions that they may read."""
     env = require_env("broker")
     total = await env.broker.dead_letter_count()
     if not total:
@@ -206,13 +206,13 @@ async def _readable_letters(letters: Sequence[DeadLetter], audiences: Audiences)
 
 
 def _submission_key(letter: DeadLetter) -> str | None:
-    """The record of the submission that it is about; None for everything else, whose texts can hold any name."""
+    """The key of the submission that the letter is about; None for other letters, whose texts can hold any name."""
     body = _body(letter)
     return keys.sub(body.submission_id) if isinstance(body, SubmissionMessage) else None
 
 
 def _tells_of_alert(letter: DeadLetter) -> bool:
-    """The id of a task that tells of something ends with the id of the notice."""
+    """Such a task's id ends with the id of its notice."""
     body = _body(letter)
     return isinstance(body, TaskMessage) and body.task in _TELLING and is_alert_id(body.id.rpartition(":")[2])
 
@@ -263,7 +263,7 @@ def _of_the_queue(look: QueueState) -> Iterator[Alert]:
         text = f"{letters.recent} dead letters in the last hour, {letters.total} in total; find the cause, then replay."
         yield Alert(AlertCode.DEAD_LETTERS_GROWING, text)
     waited = look.oldest_waiting_ms
-    # Where no worker can work, an alert says that, and these would say it again.
+    # Where no worker can work, another alert already says so.
     if look.pause is not None or work.idle or waited is None:
         return
     minutes = waited // 60_000
@@ -276,7 +276,7 @@ def _of_the_queue(look: QueueState) -> Iterator[Alert]:
 
 
 def _of_jobs(look: QueueState) -> Iterator[Alert]:
-    """One for each job that fails; one alone where nobody runs them, and none beside the worker that ran them too."""
+    """One alert per failing job; only one if no schedule runs, and none if no worker is alive either."""
     if look.work.schedule_stopped:
         if look.work.deserted is None:
             text = "No scheduled job has started for a minute. Start the schedule: vskill-platform schedule."
@@ -296,7 +296,7 @@ def _of_decisions(look: QueueState) -> Iterator[Alert]:
         text = f"A judge failed in {judge.failed} of the last {judge.failed + judge.answered} runs that asked one."
         yield Alert(AlertCode.JUDGE_STALE, text)
     if look.preparing_ms is not None and look.preparing_ms > PREPARING_MS:
-        # Without its name: everybody reads the alerts.
+        # Without the namespace's name: everybody may read alerts.
         minutes = look.preparing_ms // 60_000
         text = f"A namespace has been prepared for {minutes} min and is not hidden yet; look at the job namespaces."
         yield Alert(AlertCode.NAMESPACE_PREPARING, text)

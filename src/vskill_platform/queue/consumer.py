@@ -38,12 +38,12 @@ from vskill_platform.tiers.pool import SCANNER
 from vskill_platform.upkeep.work_needs import find_lack, find_scanner_lack
 from vskill_platform.worker_context import Env, require_env, run_with_worker_env
 
-#: What a batch is given to; it settles the messages that it wants settled in a way of its own.
+#: Handles a batch. Messages that it leaves unsettled are acked after it, or retried if it raises.
 Handler = Callable[[Batch, Env], Awaitable[None]]
 
 #: How long one receive waits; a pause and a stop are noticed at least this often.
 RECEIVE_WAIT_MS = 1_000
-#: A message whose handling broke off in a way that nobody foresaw.
+#: Delay after an unexpected error.
 RETRY_AFTER_ERROR_MS = 5_000
 
 
@@ -57,7 +57,7 @@ async def handle_submission_queue(batch: Batch, env: Env) -> None:
 
 
 async def _handle_settled(message: Message) -> None:
-    """Whatever goes wrong with one message stays with it: it comes again, and the record says where to go on."""
+    """Handle one message; on an error retry it, without affecting the others. The record says where to resume."""
     env = require_env("broker")
     with structlog.contextvars.bound_contextvars(message_key=message.key):
         try:
@@ -84,7 +84,7 @@ async def _retry_or_leave(message: Message, delay_ms: int) -> None:
 
 
 async def _handle(message: Message) -> str:
-    """Look at the record, claim it, work it, settle the message. What it did, for the metrics."""
+    """Read the record, claim it, work on it, settle the message. Returns the outcome, for the metrics."""
     try:
         body = decode_body(message.body)
     except msgspec.DecodeError as error:
@@ -99,7 +99,7 @@ async def _handle(message: Message) -> str:
 async def _handle_submission(message: Message, body: SubmissionMessage) -> str:
     seen = await read_submission(body.submission_id)
     gate = require_env("gate").gate
-    # Beside other work, unless workers have died over this one.
+    # Run alone if workers have died over this submission.
     place = gate.alone() if seen is not None and is_suspect(seen[0]) else gate.company()
     async with kept_alive(message) as keeper, place:
         claim = await take_claim(claim_submission(body.submission_id, body.run, seen), _hand_back)
@@ -113,7 +113,7 @@ async def _handle_submission(message: Message, body: SubmissionMessage) -> str:
 
 
 async def _work(claim: HeldClaim) -> None:
-    """One attempt: run the pipeline within its budget, and write to the record how that ended."""
+    """One attempt: run the pipeline within its budget, and write the outcome to the record."""
     env = require_env("kv")
 
     async def lacked_nothing(_: object) -> None:
@@ -158,20 +158,20 @@ def _dependency(error: PlatformError) -> str:
 
 
 async def _hand_back(claim: HeldClaim) -> None:
-    """What is over or was lost needs no giving back."""
+    """Hand the claim back, unless it is over or lost."""
     with suppress(ClaimLost):
         await claim.hand_back("its worker is stopping")
 
 
 async def _settle_worked(message: Message, claim: HeldClaim) -> str:
-    """Look again before acking: what became active once more while we worked must not lose its message."""
+    """Read the record again before acking: a submission that became active meanwhile needs its message."""
     ended = claim.record
     reason = exhaustion(ended)
     if reason is not None:
         await message.dead_letter(reason)
         return "exhausted"
     if ended.state.terminal:
-        # Only a new run can follow, and that has a message of its own.
+        # Only a new run can follow, which has its own message.
         await message.ack()
         return "done"
     found = await read_submission(ended.id)
@@ -190,7 +190,7 @@ async def run_consumer(
     env: Env, stop: asyncio.Event, handler: Handler = handle_submission_queue, *, tries_machine: bool = False
 ) -> None:
     """Receive and handle batches until `stop` is set; then let running ones finish, or hand them back. With
-    `tries_machine`, what this machine lacks is known before a submission waits for it."""
+    `tries_machine`, check what this machine lacks before a submission needs it."""
     await _Consumer(env, stop, handler, tries_machine=tries_machine).run()
 
 
@@ -204,7 +204,7 @@ class _Consumer:
         self._tries_machine = tries_machine
         self._running: set[asyncio.Task[None]] = set()
         self._slot_free = asyncio.Event()
-        #: How long the last sign of life took to be written.
+        #: How long the last sign of life took to write.
         self._write_ms = 0
 
     async def run(self) -> None:
@@ -222,7 +222,7 @@ class _Consumer:
             await asyncio.gather(*beside, return_exceptions=True)
 
     async def _give_signs(self) -> None:
-        """Say that this worker is there, until it is not, and then that it stopped."""
+        """Write signs of life until cancelled, then that this worker stopped."""
         try:
             while True:
                 await self._sign(stopped=False)
@@ -231,7 +231,7 @@ class _Consumer:
             await self._sign(stopped=True)
 
     async def _try_scanner(self) -> None:
-        """Once at the start, and again while it is what the last attempt lacked."""
+        """Try the scanner at the start, and again while the last attempt failed for lack of it."""
         shortages, tried = self._env.shortages, False
         while True:
             if not tried or (isinstance(shortages.last, Shortage) and shortages.last.host == SCANNER):
@@ -242,7 +242,8 @@ class _Consumer:
             await asyncio.sleep(self._env.pace.sign_every_s)
 
     async def _sign(self, *, stopped: bool) -> None:
-        """A store that is slow gets until the next sign is due, and the sign tells how slow; a stop waits less."""
+        """Write one sign of life, with how long the last one took. A slow store gets until the next one is due, or
+        less where the worker stops."""
         env = self._env
         within_s = env.pace.ready_within_s if stopped else max(env.pace.sign_every_s, env.pace.ready_within_s)
         tried = await self._try(find_lack(), within_s) if self._tries_machine else None
@@ -259,7 +260,7 @@ class _Consumer:
         self._write_ms = int((env.clock.monotonic() - began) * 1000)
 
     async def _try(self, need: Awaitable[Shortage | None], within_s: float | None) -> Shortage | None:
-        """What is lacking; a trial that breaks must not end the signs of life."""
+        """What is lacking. An error here must not end the signs of life."""
         try:
             async with asyncio.timeout(within_s):
                 return await need
@@ -268,7 +269,7 @@ class _Consumer:
             return shortage_of(error)
 
     async def _receive(self) -> tuple[Batch, ...]:
-        """Batches for all free slots at once, or none after a short wait: a stop is noticed soon."""
+        """Batches for all free slots at once, or none after a short wait, so that a stop is noticed soon."""
         settings = self._env.settings
         try:
             free = settings.max_concurrency - len(self._running)
@@ -305,7 +306,7 @@ class _Consumer:
         self._slot_free.set()
 
     async def _run_batch(self, batch: Batch) -> None:
-        """A clean return acks what is unsettled; a raise retries all but what was settled."""
+        """Run the handler; then ack what it left unsettled, or retry that if it raised."""
         try:
             await self._handler(batch, self._env)
         except asyncio.CancelledError:

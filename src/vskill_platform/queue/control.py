@@ -1,5 +1,5 @@
-"""Pausing the queue. A pause always carries its end, so a queue that somebody forgot goes on by itself, and who set or
-ended it stands in the audit, whichever door they came through."""
+"""Pausing the queue. A pause always has an end, so a forgotten pause ends by itself. The audit says who set or ended
+it, by page, API or command."""
 
 import msgspec
 
@@ -24,7 +24,7 @@ class Pause(msgspec.Struct, frozen=True):
 
 
 async def pause_queue(duration_ms: int, *, reason: str, by: str) -> Pause:
-    """No batch is received and nothing is sent by recovery until the end, which comes by itself."""
+    """Until the pause ends, workers receive no batch and recovery sends nothing."""
     if not 0 < duration_ms <= LONGEST_PAUSE_MS:
         raise InvalidInput(
             "A pause lasts more than 0 and at most 7 days.",
@@ -42,7 +42,7 @@ async def pause_queue(duration_ms: int, *, reason: str, by: str) -> Pause:
 
 
 async def resume_queue(*, by: str) -> bool:
-    """End a pause now; whether one was in force. A record that is over or cannot be read goes as well."""
+    """End a pause now; whether one was in force. An expired or unreadable record is removed too."""
     kv = require_env("kv").kv
     paused = False
 
@@ -59,8 +59,8 @@ async def resume_queue(*, by: str) -> bool:
 
 
 async def current_pause() -> Pause | None:
-    """The pause that is in force on the store's clock, if any. A record that cannot be read names no end, so it
-    pauses nothing; it is counted and logged."""
+    """The pause that is in force on the store's clock, if any. An unreadable record has no end, so it pauses nothing;
+    it is counted and logged."""
     env = require_env("kv")
     entry = await env.kv.get(CONTROL_QUEUE)
     if entry is None:
@@ -75,8 +75,8 @@ async def current_pause() -> Pause | None:
 
 
 async def _begun_again(env: Env, pause: Pause, version: int, now: int) -> Pause:
-    """Set on a clock that has gone back since: how much of it is over nobody knows, so it begins again now, and
-    lasts no longer than it was to last in all. Who cannot write that, or is not the first to, still waits."""
+    """The store's clock went back since this pause was set, so nobody knows how much of it is over: start it again
+    now, with its whole length. If the write fails or another process was first, the old pause still counts."""
     again = msgspec.structs.replace(pause, at=now, until=now + pause.until - pause.at)
     try:
         await env.kv.commit([Put(CONTROL_QUEUE, msgspec.json.encode(again), version)])

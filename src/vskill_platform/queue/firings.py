@@ -1,5 +1,5 @@
-"""Alerts over time. `alerts` says what is wrong now and remembers nothing; here the looks of a job are compared, so
-that an alert is told once when it begins and once when it ends.
+"""Alerts over time. `alerts` says what is wrong now and remembers nothing; here a job compares this look with the last,
+so that people are told once when an alert begins and once when it ends.
 
 An alert that passes within seconds, as while a process starts, is not told. One that comes back within minutes has not
 ended.
@@ -34,7 +34,7 @@ class Firing(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 async def look_at_alerts(known: str) -> str:
-    """Tell of alerts that began or ended since the last look; `known` and the answer are what fires, as JSON."""
+    """Tell of alerts that began or ended since the last look. `known` and the result are the firings, as JSON."""
     health = await queue_health()
     before = msgspec.json.decode(known, type=list[Firing])
     firing, notices = compare_looks(before, health.alerts, health.at)
@@ -45,8 +45,8 @@ async def look_at_alerts(known: str) -> str:
 def compare_looks(
     known: Sequence[Firing], alerts: Sequence[Alert], now: int
 ) -> tuple[list[Firing], list[AlertNotice]]:
-    """What fires after this look, and what is to be told. The same looks give the same notices, so a look whose outcome
-    was lost tells nothing twice."""
+    """The firings after this look, and the notices to send. Deterministic, so repeating a look whose result was lost
+    sends nothing twice."""
     holding = {(alert.code.value, alert.subject): alert for alert in alerts}
     firing: list[Firing] = []
     notices: list[AlertNotice] = []
@@ -72,5 +72,5 @@ def _data(firing: Firing) -> AlertData:
 
 
 def _has_passed(duration_ms: int, since: int, now: int) -> bool:
-    """Also where the clock was set back meanwhile: nothing waits for it to catch up."""
+    """True also if the clock was set back meanwhile, so that nothing waits for it to catch up."""
     return not 0 <= now - since < duration_ms

@@ -5,8 +5,8 @@ or has a next attempt time. `violations` lists what breaks that, and the list is
 it too: then nothing that waits has a next attempt. So does a store whose file was taken away under this
 process. Nothing here needs a worker: the web side computes it from the store.
 
-Whether the queue is healthy and moves is said to everybody. Every record, number and time in the answer is of what its
-reader may read, and texts that could hold a name are left out for all who may not read everything.
+Everybody may know whether the queue is healthy and moves. Records, numbers and times cover only what the reader may
+read; texts that could hold a name are left out for readers who may not read everything.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ SCHEDULE_SILENT_MS = 60_000
 #: The list is cut here, and says so.
 MOST_VIOLATIONS = 100
 
-#: What a violation is about that is none of a record.
+#: Keys of violations that are not about a record.
 STORE_FILES, WORKERS = "store", "workers"
 
 _RESTING = frozenset(State) - ACTIVE_STATES
@@ -84,17 +84,17 @@ class QueueHealth(QueueState, frozen=True, kw_only=True):
 
 
 async def queue_health() -> QueueHealth:
-    """Of the whole queue. Computed anew each time, by index; a failed read raises and is never an empty list."""
+    """Health of the whole queue, computed by index on each call. A failed read raises; it is never an empty list."""
     return await queue_health_for(EVERYTHING)
 
 
 async def queue_health_for(audiences: Audiences) -> QueueHealth:
-    """As a reader of these audiences may know it."""
+    """Queue health, limited to what a reader of these audiences may know."""
     env = require_env("kv")
     now = env.kv.now()
-    # Before everything else: where a file was replaced, others can be read only once the writer has been told.
+    # First: if a file was replaced, other reads work only after the writer knows.
     replaced = await _find_replacement(env)
-    # Side by side: one after the other, each of some twenty reads would wait for its turn in a busy process.
+    # Concurrently: in sequence, each of about twenty reads would wait for its turn in a busy process.
     (counts, broken), damage, look = await asyncio.gather(
         _find_broken(env, now), list_damage(), _look(env, audiences, replaced, now)
     )
@@ -142,7 +142,7 @@ async def _look(env: Env, audiences: Audiences, replaced: str | None, now: int) 
         preparing_ms, (brake, _) = await longest_preparing_ms(), await read_brake()
     else:
         oldest = await _oldest_due(env, audiences)
-        # What a job failed with can name a record.
+        # A job's error text can name a record.
         jobs = tuple(msgspec.structs.replace(job, last_error=None) for job in jobs)
     letters, queue_away = dead_letters
     return QueueState(
@@ -165,7 +165,7 @@ async def _look(env: Env, audiences: Audiences, replaced: str | None, now: int) 
 
 
 async def _find_replacement(env: Env) -> str | None:
-    """Why nothing that this process writes would last; None where it does."""
+    """Why this process's writes would be lost (the store's file was replaced); None if they last."""
     try:
         await env.kv.check_files()
     except StoreReplaced as error:
@@ -189,10 +189,10 @@ def _state_of_work(
     now: int,
     stuck_threshold_ms: int,
 ) -> WorkState:
-    """Where nobody ever worked, that nobody is there matters only while work waits."""
+    """In a registry that never had a worker, a missing worker matters only while work waits."""
 
     def is_still(for_ms: int) -> bool:
-        """Whether work is overdue for as long, and nothing has ended: perhaps all workers are dead."""
+        """Whether work has been overdue and nothing has ended for this long: all workers may be dead."""
         since = now - for_ms
         return oldest_due is not None and oldest_due <= since and (last_ended is None or last_ended <= since)
 
@@ -212,8 +212,8 @@ def _state_of_work(
 
 
 async def _find_broken(env: Env, now: int) -> tuple[SubmissionCounts, list[Violation]]:
-    """How many submissions there are, and what breaks the invariant. That is found by index: what is active without a
-    due time, expired, or at rest with one; and records that cannot be read."""
+    """Submission counts, and what breaks the invariant, found by index: active without a due time, expired claims, at
+    rest with a due time, and unreadable records."""
     counts = await count_submissions(audiences=EVERYTHING)
     unreadable = await _unreadable(env) if counts.unreadable else []
     lately = Between(most=now - EXPIRED_GRACE_MS)
@@ -230,7 +230,7 @@ async def _find_broken(env: Env, now: int) -> tuple[SubmissionCounts, list[Viola
             broken[entry.key] = Violation(entry.key, problem, audience_of(entry))
     for entry in (*tasks, *late_tasks):
         if (problem := _problem(entry, Task, now)) is not None:
-            # The key of a task can name a skill or a repository.
+            # No audience: a task's key can name a skill or a repository.
             broken[entry.key] = Violation(entry.key, problem)
     return counts, [broken[key] for key in sorted(broken)]
 

@@ -1,5 +1,5 @@
-"""What each scheduled job is for, how often it is due, what goes wrong without it, and how it is doing by its record.
-`jobs` holds what each does; this module knows none of that, so that one of them can look at the health of all."""
+"""What each scheduled job is for, how often it is due, what goes wrong without it, and its health by its record.
+`jobs` holds the functions; this module does not import them, so that one job can look at the health of all."""
 
 from collections.abc import Sequence
 

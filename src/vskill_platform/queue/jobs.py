@@ -1,5 +1,5 @@
-"""Every scheduled job, in one visible list. Each has its own interval, budget and record, so a slow or broken one
-keeps no other from running."""
+"""Every scheduled job, in one visible list. Each has its own interval, budget and record, so a slow or broken job does
+not block the others."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -27,7 +27,7 @@ from vskill_platform.worker_context import require_env
 
 #: How long changes can be followed back.
 CHANGES_KEPT_MS = 7 * 24 * 3_600_000
-#: A commit can be later than the times in it, by less than this. A notice that is found twice is delivered once.
+#: A commit can be later than the times in it, by less than this. A notice found twice is delivered once.
 OWED_SLACK_MS = 600_000
 #: Steps that each part of the notices takes in one run; the next run goes on.
 NOTICE_STEPS = 10
@@ -40,13 +40,13 @@ JobState = dict[str, str | int | None]
 class Job(JobSpec, frozen=True):
     """Work that is due again and again."""
 
-    #: From where the last run left off to where this one does. What it writes into the state that it was given is kept
-    #: though it fails.
+    #: Gets the state of the last run and returns the next one. Changes that it makes to the state that it was given
+    #: are kept even if it fails.
     run: Callable[[JobState], Awaitable[JobState]]
 
 
 async def recover(state: JobState) -> JobState:
-    """Page on through the waiting ones, from where the last run stopped."""
+    """Requeue the next page of waiting submissions and tasks, from where the last run stopped."""
     submissions = await recover_stuck_submissions(after=_text(state.get("after")))
     tasks = await recover_tasks(
         after=_text(state.get("tasks_after")), ahead_after=_text(state.get("tasks_ahead_after"))
@@ -70,9 +70,9 @@ async def reapply(state: JobState) -> JobState:
 
 
 async def notify(state: JobState) -> JobState:
-    """Tell of what was decided, reported, withdrawn or restored since the last look, so much at a time.
+    """Tell of what was decided, reported, withdrawn or restored since the last run, a bounded number per run.
 
-    Each part goes on by itself: neither another's error nor the end of the budget takes back what it reached.
+    Each part keeps its own progress, even if another part fails or the budget ends.
     """
     began, serial = require_env("kv").kv.now(), state.get("serial")
     parts = await asyncio.gather(
@@ -81,7 +81,7 @@ async def notify(state: JobState) -> JobState:
         _take_steps(state, "reports", _text(state.get("reports")), find_reports),
         return_exceptions=True,
     )
-    # After the others, each of which may find that its cursor is gone: what is owed is read after their new ones.
+    # After the others: a part whose cursor is gone adds to what is owed.
     ended = (*parts, *await asyncio.gather(_tell_owed(state), return_exceptions=True))
     errors = [error for error in ended if isinstance(error, BaseException)]
     for error in errors[1:]:
@@ -96,8 +96,8 @@ async def notify(state: JobState) -> JobState:
 async def _take_steps(
     state: JobState, name: str, place: Place | None, look: Callable[[Place | None], Awaitable[Place]]
 ) -> bool:
-    """Whether nothing is left. A place that the store does not know, because it is one of another store or too old,
-    begins now; what was written since the last look is owed."""
+    """Take up to NOTICE_STEPS steps; whether nothing is left. If the store does not know the cursor (another store's,
+    or too old), start from now and note what was written since the last run as owed."""
     for _ in range(NOTICE_STEPS):
         before = place
         try:
@@ -119,7 +119,7 @@ def _owe(state: JobState) -> None:
 
 
 async def _tell_owed(state: JobState) -> bool:
-    """Whether nothing is left."""
+    """Find owed notices by the records; whether nothing is left."""
     for _ in range(NOTICE_STEPS):
         since = state.get("owed_since")
         if not isinstance(since, int):
@@ -163,7 +163,7 @@ async def finish_namespaces(_: JobState) -> JobState:
 
 
 async def name_skills(_: JobState) -> JobState:
-    """Name skills that more people may read than know a name for them."""
+    """Give names to skills whose namespace was opened by a process that died before it could."""
     return {"named": await name_shown_skills()}
 
 
@@ -183,7 +183,7 @@ async def count_words(state: JobState) -> JobState:
 
 
 async def end_waiting(_: JobState) -> JobState:
-    """End what its author was asked about for too long."""
+    """End submissions whose author has not answered a reviewer's question in time."""
     return {"ended": await end_unanswered()}
 
 

@@ -20,7 +20,7 @@ async def take_claim(
     claiming: Coroutine[Any, Any, T | NotClaimed], hand_back: Callable[[T], Awaitable[None]]
 ) -> T | NotClaimed:
     """The claim, or why there is none. A worker that is stopped meanwhile waits for the write and hands the claim back:
-    to cancel a write does not undo it, and nobody else would know of the claim before it ends."""
+    cancelling a write does not undo it, and the work would wait until the claim expires."""
     task = asyncio.ensure_future(claiming)
     try:
         return await asyncio.shield(task)
@@ -43,9 +43,8 @@ async def attempt(
     failed: Callable[[str, Exception | None], Awaitable[None]],
     hand_back: Callable[[], Awaitable[None]],
 ) -> None:
-    """Work within a budget, and write how that ended: it is done, waits for something that is not its own fault, or
-    failed, with the error where nobody foresaw it. A worker that is stopped hands it back, also from the middle of
-    writing how it ended."""
+    """Work within a budget, and write the outcome: `done`, `later` (a dependency was unavailable) or `failed` (with the
+    error if it was unexpected). A worker that is stopped hands the work back, even while it writes the outcome."""
     timer = TimeLimit(budget_ms / 1000)
     try:
         try:
@@ -102,7 +101,7 @@ class Keeper:
         """Renew claim and lease until stopped; a claim that is lost stops the work."""
         while True:
             began = self._loop.time()
-            # Together: where a write takes seconds, one after the other would take up half of what a claim lasts.
+            # Concurrently: on a slow store two writes in sequence would take half of a claim's length.
             renewals = [self.message.extend(), *([self.claim.renew()] if self.claim is not None else [])]
             for error in await asyncio.gather(*renewals, return_exceptions=True):
                 if isinstance(error, ClaimLost):
@@ -113,7 +112,7 @@ class Keeper:
                     require_env("log").log.warning("lease not extended", error=str(error))
                 elif isinstance(error, BaseException):
                     raise error
-            # From one beginning to the next: what a slow store took is not waited for again.
+            # Measured from start to start, so a slow write does not delay the next renewal.
             await asyncio.sleep(max(0.0, began + self._every_s - self._loop.time()))
 
 

@@ -1,5 +1,5 @@
-"""When a submission that waits will have its turn: from how fast the line moved while there was work, from a pause, and
-from whether anybody works at all. Where one of them is unknown there is no estimate."""
+"""Estimates when a waiting submission has its turn: from how fast the line moved while there was work, from a pause,
+and from whether a worker is alive. If one of them is unknown, there is no estimate."""
 
 import msgspec
 
@@ -10,7 +10,7 @@ from vskill_platform.worker_context import require_env
 
 
 class Outlook(msgspec.Struct, frozen=True):
-    """What the line waits for, at this time."""
+    """What the line waits for now."""
 
     pause: Pause | None
     #: Workers were here, and none is alive.
@@ -18,7 +18,7 @@ class Outlook(msgspec.Struct, frozen=True):
     at: int
 
     def estimate_ms(self, position: LinePosition | None, activity: Activity | None) -> int | None:
-        """Until its turn comes, a pause included; None where that is unknown."""
+        """Milliseconds until its turn, including a pause; None where that is unknown."""
         each_ms = None if activity is None else activity.ms_each
         if position is None or each_ms is None or self.deserted:
             return None
@@ -27,6 +27,6 @@ class Outlook(msgspec.Struct, frozen=True):
 
 
 async def look_ahead() -> Outlook:
-    """The outlook of this moment."""
+    """The outlook now."""
     pause, workers = await current_pause(), await look_at_workers()
     return Outlook(pause, workers.gone, require_env("kv").kv.now())

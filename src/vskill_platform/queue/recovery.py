@@ -28,8 +28,8 @@ from vskill_platform.queue.control import current_pause
 from vskill_platform.records import Skips
 from vskill_platform.worker_context import require_env
 
-#: Waiting submissions per run; the next run continues after them, so none is left out. Few enough that whoever reads
-#: from the same process does not notice: 5,000 held it up for a quarter of a second, 1,000 for a fiftieth.
+#: Waiting submissions per run; the next run continues after them, so none is left out. Few enough not to delay other
+#: reads of the process: 5,000 blocked it for 250 ms, 1,000 for 20 ms.
 WAITING_AT_ONCE = 1_000
 #: Tasks that are not due yet, per run.
 AHEAD_AT_ONCE = 500
@@ -73,8 +73,7 @@ class _OwedTask(msgspec.Struct, frozen=True):
 async def recover_stuck_submissions(*, after: str | None = None, limit: int = WAITING_AT_ONCE) -> Recovered:
     """Send a message for each submission whose claim has expired or whose next attempt is due.
 
-    Of the waiting ones it reads one page, after `after`; what was claimed is read whole, page after page. A page
-    has `limit` records.
+    Reads one page (`limit` records) of the waiting ones, after `after`, and all pages of the claimed ones.
     """
     if await current_pause() is not None:
         return Recovered(paused=True, after=after)
@@ -86,10 +85,10 @@ async def recover_stuck_submissions(*, after: str | None = None, limit: int = WA
 async def recover_tasks(
     *, after: str | None = None, ahead_after: str | None = None, limit: int = WAITING_AT_ONCE
 ) -> Recovered:
-    """The same for every other kind of queued work, whether it was claimed or waits.
+    """The same for tasks, claimed or waiting.
 
-    A clock that went back leaves claims and attempts ahead of it, among delays that are as long as a day and
-    meant. No index tells them apart, so a page of what lies ahead is read in each run.
+    If the clock went back, claims and attempts lie in its future, among delays of up to a day that are intended. No
+    index tells them apart, so each run also reads a page of what lies ahead.
     """
     if await current_pause() is not None:
         return Recovered(paused=True, after=after, ahead_after=ahead_after)
@@ -111,7 +110,7 @@ async def recover_everything(*, limit: int = WAITING_AT_ONCE) -> Recovered:
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """Records of one kind that are in these states and due within a time, and how each becomes a message."""
+    """Records of one kind in these states and due in this range, and how each becomes a message."""
 
     kind: RecordKind
     states: tuple[str, ...]
@@ -151,8 +150,7 @@ class _Recovery:
             after = await self.send_page(part, after)
 
     async def send_page(self, part: _Part, after: str | None, limit: int | None = None) -> str | None:
-        """Requeue one page; where the next one begins. Each message comes again in a later round, for as long as it is
-        owed."""
+        """Requeue one page; where the next one begins. Later runs repeat each message while its record is due."""
         page = await self._env.kv.select(
             part.kind.prefix,
             audiences=EVERYTHING,
@@ -183,7 +181,7 @@ class _Recovery:
         return None if owed is None else task_send(owed.kind, owed.id, owed.run, first=_goes_first(owed))
 
     def _send_stray_task(self, entry: Entry) -> Send | None:
-        """Only where its time was set before the clock was set back."""
+        """Only if its due time was set before the clock went back."""
         task = self._skips.decode(entry, Task)
         return self._send_task(entry) if task is not None and is_due(task, self._now) else None
 
@@ -194,5 +192,5 @@ class _Recovery:
 
 
 def _goes_first(owed: Interruptible) -> bool:
-    """Whether it was interrupted, and not so often that it might be its own fault: then others come before it."""
+    """Whether it was interrupted, but not so often that it may be the cause itself; such work gets no priority."""
     return owed.claim is not None and not is_suspect(owed)

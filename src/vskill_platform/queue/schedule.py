@@ -27,7 +27,7 @@ class JobOutcome(msgspec.Struct, frozen=True):
 
 
 async def run_job(job: Job, *, forced: bool = False) -> JobOutcome | None:
-    """Run the job if its tick can be taken (`forced`: though it is not due yet); None where it cannot."""
+    """Run the job if its tick can be taken (`forced`: even if it is not due yet); None if it cannot."""
     env = require_env("kv")
     taken = await take_tick(job.name, every_ms=job.every_ms, now_forced=forced)
     if taken is None:
@@ -91,5 +91,5 @@ async def run_schedule(env: Env, stop: asyncio.Event, jobs: Sequence[Job] = JOBS
 async def _run_in(env: Env, job: Job) -> None:
     try:
         await run_with_worker_env(env, lambda: run_job(job))
-    except Exception as error:  # noqa: BLE001 - the store is away: the next look tries again
+    except Exception as error:  # noqa: BLE001 - the store is unavailable: the next look tries again
         env.log.warning("tick not taken", job=job.name, error=str(error))

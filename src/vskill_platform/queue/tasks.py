@@ -1,6 +1,6 @@
-"""Working a task: claim it, do what its kind does within its budget, and write what became of it.
+"""Handles a task: claim it, run its kind's function within its budget, write the outcome.
 
-Every kind of task stands in one visible list, `KINDS`, with its budget and its delays.
+One visible list, `KINDS`, holds every kind of task with its budget and its delays.
 """
 
 from vskill_core.errors import (
@@ -27,7 +27,7 @@ from vskill_platform.store.telling.notifications import DIGEST, MAIL
 from vskill_platform.upkeep.repair import repair
 from vskill_platform.worker_context import require_env
 
-#: Between deliveries that were not taken: 5 s to 10 h, as the convention for webhooks recommends.
+#: Backoff between failed deliveries: 5 s to 10 h, as the convention for webhooks recommends.
 _DELIVERY_DELAYS_MS = (5_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000)
 
 KINDS: tuple[TaskKind, ...] = (
@@ -43,7 +43,7 @@ KINDS: tuple[TaskKind, ...] = (
 
 
 async def handle_task(message: Message, body: TaskMessage, kinds: tuple[TaskKind, ...] = KINDS) -> str:
-    """One message about a task, from claim to settlement. What it did, for the metrics."""
+    """Handle one message about a task, from claim to settlement. Returns the outcome, for the metrics."""
     kind = next((one for one in kinds if one.name == body.task), None)
     if kind is None:
         await message.dead_letter(f"this version knows no task {body.task!r}")
@@ -58,7 +58,7 @@ async def handle_task(message: Message, body: TaskMessage, kinds: tuple[TaskKind
 
 
 async def settle_unclaimed(message: Message, refusal: NotClaimed) -> str:
-    """There is nothing to do now: say why, and come again if there will be."""
+    """Settle a message whose record was not claimed: dead-letter it if exhausted, retry it if due later, or ack."""
     if refusal.exhausted:
         await message.dead_letter(refusal.reason)
         return "exhausted"
@@ -70,7 +70,7 @@ async def settle_unclaimed(message: Message, refusal: NotClaimed) -> str:
 
 
 async def _work(kind: TaskKind, held: HeldTask) -> None:
-    """One attempt, and what became of it."""
+    """One attempt; writes the outcome."""
     env = require_env("kv")
 
     async def finish(result: TaskEnd) -> None:
@@ -114,7 +114,7 @@ async def _hand_back(held: HeldTask) -> None:
 
 
 async def _settle(message: Message, body: TaskMessage) -> str:
-    """Look again before acking: a task that is active once more must not lose its message."""
+    """Read the record again before acking: a task that became active meanwhile needs its message."""
     task, _ = await read_task(body.task, body.id)
     if task is not None and task.run == body.run and task.state.active:
         now = require_env("kv").kv.now()

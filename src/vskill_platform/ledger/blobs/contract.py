@@ -1,7 +1,7 @@
 """The blob contract: bytes under the hash that names them, written before any record refers to them.
 
-Which bytes hash to an address is the caller's rule (a skill's digest covers more than one file), so the store
-does not compute it. Missing and failed are different: `get` gives None for the one and raises for the other.
+The caller decides how bytes hash to an address (a skill's digest covers more than one file), so the store does not
+compute it. Missing and failed are different: `get` returns None for missing content and raises if the read failed.
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +20,7 @@ class StoredPiece(msgspec.Struct, frozen=True):
     address: str
     #: Since it was last put, or since it was set aside.
     untouched_ms: int
-    #: It is out of the way, on its way to be deleted.
+    #: It was set aside, and will be deleted.
     is_aside: bool = False
 
 
@@ -32,10 +32,10 @@ class Blobs(ABC):
 
     @abstractmethod
     async def put(self, address: str, data: bytes, *, replace: bool = False) -> None:
-        """Keep the bytes. What is there already is compared with them: it stays if it is equal and counts as written
-        now; otherwise it is damaged, and these bytes take its place at once. `replace` writes without looking.
+        """Keep the bytes. Equal content that is already there stays and counts as written now; other content is damaged
+        and is replaced at once. `replace` writes without comparing.
 
-        Raises BlobUnavailable, and then nothing half-written is left behind.
+        Raises BlobUnavailable; then nothing half-written is left behind.
         """
 
     @abstractmethod
@@ -46,28 +46,28 @@ class Blobs(ABC):
     async def has(self, address: str) -> bool:
         """Whether there is such content. Raises BlobUnavailable where the store cannot tell."""
 
-    # What the collector needs. Content that was set aside is brought back by `put` and `get`.
+    # What the collector needs. `put` and `get` bring back content that was set aside.
 
     async def check(self) -> None:
         """Raise the error that writing content would meet now (readiness)."""
         await self.has("0" * 64)
 
     def pieces(self) -> AsyncIterator[StoredPiece]:
-        """All content, in any order; what is written or removed meanwhile may be among it or not. Raises Unsupported
-        where the engine cannot tell."""
+        """All content, in any order; content written or removed meanwhile may be missing. Raises Unsupported where the
+        engine cannot list it."""
         raise Unsupported(capability="listing content", engine=self.engine)
 
     @abstractmethod
     async def set_aside(self, address: str, untouched_ms: int) -> bool:
-        """Move it out of the way, unless somebody put it within this time; whether it was moved."""
+        """Set it aside, unless it was put within this time; whether it was moved."""
 
     @abstractmethod
     async def delete_aside(self, address: str, untouched_ms: int) -> bool:
-        """Delete what was set aside at least this long ago; whether it was. What is in its place stays."""
+        """Delete it if it was set aside at least this long ago; whether it was. A copy in its normal place stays."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
 
 
 def is_address(text: str) -> bool:

@@ -1,8 +1,8 @@
 """Blobs as files below one folder: the default. `ab/cd/abcd…` holds the content that is named so.
 
 A file is written whole beside its place, forced to the disk, and renamed into it, so that a crash or a full
-disk leaves either all of it or nothing. All file work happens in threads; writing has its
-own, because a slow disk keeps them for seconds.
+disk leaves either all of it or nothing. All file work happens in threads; writes have threads of their own, because a
+slow disk blocks them for seconds.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ from vskill_platform.machine.threads import WorkThreads
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Where files are written before they have their place. It also shows that the folder is the right one: an
-#: empty mount point has none, and then nothing there is "missing".
+#: Where files are written before they are renamed. It also marks the folder as the right one: in an empty mount point
+#: it is absent, and reads fail instead of calling content missing.
 _UNFINISHED = "unfinished"
 
 #: Where content waits to be deleted; each file's time says since when.
@@ -32,7 +32,7 @@ _ASIDE = "aside"
 #: 63 KB.
 _PROBE_LINES = 9_000
 
-#: Pieces that are written, and forced to the disk, at once.
+#: Pieces that are written and synced to the disk at once.
 WRITERS = 8
 
 #: A file that was being written this long ago belongs to a process that died.
@@ -109,13 +109,13 @@ class FilesBlobs(Blobs):
         self._unfinished.mkdir(parents=True, exist_ok=True)
         now = self._now()
         for left in self._unfinished.iterdir():
-            # Another process may give a listed file its place, or remove it, before it is looked at.
+            # Another process may rename or remove a listed file first.
             with contextlib.suppress(FileNotFoundError):
                 if left.stat().st_mtime < now - _ABANDONED_S:
                     left.unlink()
 
     def _now(self) -> float:
-        """The file system's time, which need not be this machine's; proves that files can be made."""
+        """The file system's time, which may differ from this machine's; proves that files can be created."""
         handle, name = tempfile.mkstemp(dir=self._unfinished)
         try:
             return os.fstat(handle).st_mtime
@@ -124,7 +124,7 @@ class FilesBlobs(Blobs):
             Path(name).unlink()
 
     def _probe(self) -> None:
-        """Write as much as a small skill takes, to the disk, and remove it."""
+        """Write as much as a small skill, synced to the disk, and remove it."""
         write_file(self._unfinished, b"ready?\n" * _PROBE_LINES).unlink()
 
     def _put(self, address: str, data: bytes, *, replace: bool) -> None:
@@ -173,7 +173,7 @@ class FilesBlobs(Blobs):
         return [*sorted(self._root.glob("??")), self._aside]
 
     def _pieces_in(self, folder: Path) -> list[StoredPiece]:
-        """What others have put there is not ours."""
+        """The pieces in one folder; other programs' files are ignored."""
         is_aside = folder == self._aside
         now, found = self._now(), []
         for path in sorted(folder.glob("*" if is_aside else "??/*")):
@@ -212,7 +212,7 @@ class FilesBlobs(Blobs):
 
 
 def _touch_equal(path: Path, data: bytes) -> bool:
-    """Whether these very bytes are there; if so, they count as written now. Reading them costs less than writing."""
+    """Whether these bytes are already there; if so, they count as written now. Reading costs less than writing."""
     try:
         if path.stat().st_size != len(data) or path.read_bytes() != data:
             return False

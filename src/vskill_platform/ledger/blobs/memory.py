@@ -52,4 +52,4 @@ class MemoryBlobs(Blobs):
         return True
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""

@@ -27,15 +27,15 @@ LEASE_MS = 15_000
 def latest_lease_end(now: int) -> int:
     """The latest end of a lease that was given or extended by now, on any machine's clock.
 
-    A lease that ends later means that the clock has gone back since. Nobody knows when it was given, so a message that
-    is sent again is treated as if its lease had ended.
+    If a lease ends later, the clock has gone back since and its start is unknown, so sending its message again treats
+    the lease as ended.
     """
     return now + LEASE_MS + CLOCK_SLACK_MS
 
 
-#: While others wait, at most one part in so many of what is taken is one owner's.
+#: While others wait, one owner gets at most one in this many of the messages taken.
 FAIR_PARTS = 3
-#: Owners that one receive looks at where one of them would take more.
+#: How many owners one receive looks at if one of them exceeds its share.
 OWNERS_AT_ONCE = 64
 
 
@@ -49,25 +49,25 @@ class Candidate(NamedTuple):
 
 class FairShare:
     """Leaves room for others where one owner's messages fill the front of the queue (a bulk submission, a rescan of
-    everything). Of what is taken then, that owner gets a third, and the rest only if nobody else waits. A message that
-    was handed out and stands at its first place again had its turn already, so it counts as nobody's.
+    everything). That owner then gets a third of the messages taken, and more only if nobody else waits. A message that
+    was handed out before and returned to its first place had its turn already, so it counts for no owner.
 
     One instance counts for all receives of a queue in this process, so that small receives add up to a third as well.
     """
 
     def __init__(self) -> None:
         self._asked = 0
-        #: Owners are looked at in the order of their names, a number at a time: the next receive goes on here.
+        #: Round robin over owners by name, OWNERS_AT_ONCE per receive: the next receive continues after this one.
         self.looked_to = ""
 
     @staticmethod
     def most(limit: int) -> int:
-        """How many of one owner make no difference to others."""
+        """How many messages one owner may have at the front before shares apply."""
         return max(limit // FAIR_PARTS, 1)
 
     @staticmethod
     def front(limit: int) -> int:
-        """How many of the earliest are looked at."""
+        """How many of the earliest messages are examined."""
         return max(limit, FAIR_PARTS)
 
     @classmethod
@@ -77,7 +77,7 @@ class FairShare:
         return frozenset(owner for owner, count in counts.items() if count > cls.most(limit))
 
     def choose(self, candidates: Iterable[Candidate], limit: int) -> list[Candidate]:
-        """Those to take, where the front of the queue has bulk owners."""
+        """The messages to take: the earliest, within each owner's share if the front has bulk owners."""
         ordered = sorted(candidates)
         bulk = self.bulk_owners((one.owner for one in ordered[: self.front(limit)]), limit)
         if not bulk:
@@ -97,25 +97,25 @@ class FairShare:
 class BrokerCapability(enum.Enum):
     """What an engine can do beyond the core."""
 
-    #: A settlement of a lease that has passed to somebody else has no effect.
+    #: A settlement has no effect once another consumer has the lease.
     FENCED_SETTLEMENT = "fenced settlement"
     #: Fresh messages do not wait behind retried ones that became visible later.
     FAIR_ORDER = "fair order"
     #: A message that was handed out and is sent `first` comes before everything that was sent later.
     FIRST = "first"
-    #: One owner's many messages leave two thirds of what is taken to others that wait.
+    #: While others wait, one owner gets at most a third of the messages taken.
     FAIR_SHARES = "fair shares"
     #: Dead letters can be listed page by page, replayed and discarded.
     DEAD_LETTER_LISTING = "dead letter listing"
     #: Dead letters of another queue can be added as they are.
     DEAD_LETTER_COPIES = "dead letter copies"
-    #: Any delay is kept by the engine; without it a long delay acks, and recovery sends again.
+    #: The engine keeps any delay; without this a long delay acks the message, and recovery sends it again.
     LONG_DELAYS = "long delays"
-    #: Sending again brings a waiting message forward; without it the message comes when its short delay ends.
+    #: Sending again makes a delayed message visible earlier; without this it waits until its short delay ends.
     PULL_FORWARD = "pulling forward"
-    #: A lease can be made shorter; without it every extension lasts one whole lease.
+    #: A lease can be shortened; without this every extension lasts one whole lease.
     SHORT_LEASES = "short leases"
-    #: `depth` tells delayed, leased and ready apart; without it only their sum and the dead are exact.
+    #: `depth` counts delayed, leased and ready separately; without this only their sum and the dead letters are exact.
     DEPTH_BY_KIND = "depth by kind"
     DURABLE = "durable"
     SHARED = "shared between processes"
@@ -188,7 +188,7 @@ class Depth(msgspec.Struct, frozen=True):
 
 
 class Message:
-    """A received message. The first of ack, retry and dead_letter wins; what comes later does nothing."""
+    """A received message. The first of ack, retry and dead_letter wins; later calls do nothing."""
 
     def __init__(self, broker: "Broker", delivery: Delivery) -> None:
         self._broker = broker
@@ -208,7 +208,7 @@ class Message:
         return self.delivery.deliveries
 
     async def ack(self) -> bool:
-        """It is done. False if it was settled already or the lease had passed to another."""
+        """It is done. False if it was settled already or another consumer has the lease."""
         return await self._settle(Settlement(self.delivery, DeliveryEnd.ACK))
 
     async def retry(self, delay_ms: int = 0) -> bool:
@@ -220,7 +220,7 @@ class Message:
         return await self._settle(Settlement(self.delivery, DeliveryEnd.DEAD_LETTER, reason=reason))
 
     async def extend(self, lease_ms: int = LEASE_MS) -> bool:
-        """Keep it for longer, at most for a whole lease from now. False if it is not ours any more."""
+        """Extend the lease, at most to one whole lease from now. False if it is lost."""
         if self.settled is not None:
             return False
         (kept,) = await self._broker.settle([Settlement(self.delivery, None, min(lease_ms, LEASE_MS))])
@@ -254,7 +254,7 @@ class Batch:
         await self._settle_rest(DeliveryEnd.RETRY, delay_ms)
 
     async def hand_back(self) -> None:
-        """Return whatever is not settled yet to its old place: its worker stops."""
+        """Return whatever is not settled yet to its old place, because the worker stops."""
         await self._settle_rest(DeliveryEnd.RETRY, first=True)
 
     async def _settle_rest(self, outcome: DeliveryEnd, delay_ms: int = 0, *, first: bool = False) -> None:
@@ -286,14 +286,14 @@ class Broker(ABC):
         """Queue messages; how many are new.
 
         A waiting message of the same key is pulled forward to the earlier of the two times; with `first`, one
-        that was handed out before goes to its first place. One that a worker holds stays as it is: the worker
-        looks at the record again before it acks. A lease beyond `latest_lease_end` has ended: the message comes
-        at the time that was asked for, to whoever is first.
+        that was handed out before goes to its first place. A leased message stays as it is, because its worker
+        reads the record again before it acks. A lease beyond `latest_lease_end` counts as ended: the message
+        becomes visible at the requested time.
         """
 
     async def send_after_commit(self, sends: Sequence[Send]) -> None:
-        """Queue messages of a record that is committed in another place: one that cannot be sent must not make the
-        commit look failed, since recovery sends it again."""
+        """Queue messages after a commit in another database. A failed send must not make the commit look failed:
+        recovery sends the message again."""
         try:
             await self.send_batch(sends)
         except Exception as error:  # noqa: BLE001 - whatever it is, the commit stands
@@ -326,7 +326,7 @@ class Broker(ABC):
         """How much is queued."""
 
     async def dead_letter_count(self) -> int:
-        """How many dead letters there are: asked for by every look at the queue's health, whatever waits."""
+        """How many dead letters there are. Every health check asks, so the cost must not depend on what waits."""
         return (await self.depth()).dead
 
     @abstractmethod
@@ -342,8 +342,8 @@ class Broker(ABC):
         """Remove a dead letter. False if it is gone."""
 
     async def add_dead_letters(self, letters: Sequence[DeadLetter]) -> None:
-        """Keep dead letters of another queue, in this order, under ids of this one; nothing else about them changes."""
+        """Keep dead letters of another queue, in this order, with new ids and otherwise unchanged."""
         raise Unsupported(capability=BrokerCapability.DEAD_LETTER_COPIES.value, engine=self.engine)
 
     async def close(self) -> None:
-        """Stop waiting receivers and let go of connections."""
+        """Stop waiting receivers and close connections."""

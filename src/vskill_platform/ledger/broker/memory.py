@@ -1,7 +1,7 @@
 """The queue in memory: the engine of tests, demos and the simulator, beside the store in memory.
 
-A message has one time, `visible_at`: when it was sent for, when its delay ends, or when its lease does. The
-earliest is taken first. No change awaits anything, so a receiver that is cancelled has leased nothing.
+A message has one time, `visible_at`: when it was due, when its delay ends, or when its lease does. The earliest is
+taken first. No change awaits anything, so a cancelled receiver has leased nothing.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class _Live(msgspec.Struct):
     sent_at: int
     owner: str = ""
     deliveries: int = 0
-    #: Of the lease that was given last; 0 while it waits.
+    #: The token of the last lease; 0 while it waits.
     token: int = 0
 
     @property
@@ -61,7 +61,7 @@ class MemoryBroker(Broker):
         self._numbers = count(1)
         self._live: dict[int, _Live] = {}
         self._by_key: dict[str, _Live] = {}
-        #: A pair that is not its message's time any more is stale, and dropped when it comes up.
+        #: Pairs of time and id. One whose message has another time by now is stale, and dropped when it comes up.
         self._times: list[tuple[int, int]] = []
         self._dead: dict[int, DeadLetter] = {}
         self._receivers: set[asyncio.Future[None]] = set()
@@ -73,7 +73,7 @@ class MemoryBroker(Broker):
         return self.send_now(sends)
 
     def send_now(self, sends: Sequence[Send]) -> int:
-        """The same without an await: a commit of the store in memory sends within itself."""
+        """Send without an await, so that a commit of the in-memory store can include it."""
         return sum([self._send(send) for send in sends])
 
     def _send(self, send: Send) -> bool:
@@ -94,7 +94,7 @@ class MemoryBroker(Broker):
         return False
 
     def _is_held(self, message: _Live, now: int) -> bool:
-        """Whether somebody works on it: a lease that ends too far ahead was given before the clock was put back."""
+        """Whether it is leased. A lease that ends too far ahead was given before the clock was set back."""
         return message.token != 0 and now < message.visible_at <= latest_lease_end(now)
 
     def _show(self, message: _Live, visible_at: int) -> None:
@@ -136,7 +136,7 @@ class MemoryBroker(Broker):
         return taken
 
     def _earliest_by_owner(self, now: int, most: int) -> Iterator[_Live]:
-        """The earliest of every owner; nobody's messages come by their age alone."""
+        """The earliest messages of every owner; messages without an owner come by age alone."""
         seen: Counter[str] = Counter()
         visible = [one for one in self._live.values() if one.owner and one.visible_at <= now]
         for message in sorted(visible, key=lambda one: (one.visible_at, one.id)):
@@ -163,7 +163,7 @@ class MemoryBroker(Broker):
         )
 
     async def _wait(self, seconds: float) -> None:
-        """Until something was sent or given back, the next message is visible, or the time is over."""
+        """Wait until something was sent or returned, the next message is visible, or the timeout ends."""
         earliest = self._earliest()
         if earliest is not None:
             seconds = min(seconds, max(earliest.visible_at - self._clock.now(), 1) / 1000)

@@ -1,10 +1,10 @@
 """The queue on NATS JetStream, for many workers beside any store: a work-queue stream with one subject per key, so
 that a key has at most one live message, and a stream of dead letters beside it.
 
-The server measures leases (its `ack_wait`). What it cannot do is said in `capabilities`, and each lack is made
-good by the record: a late ack is harmless because the record's version decides, and a long delay acks the message
-because recovery sends again when the record is due. A message is never handed out by a record store's commit
-here: it follows the commit, and recovery covers the gap.
+The server measures leases (its `ack_wait`). `capabilities` leaves out what it cannot do, and the record makes up for
+it: a late ack is harmless because the record's version decides, and a long delay acks the message because recovery
+sends it again when the record is due. A message is never part of a record store's commit: it is sent after the
+commit, and recovery covers the gap.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ from vskill_platform.ledger.clock import SystemClock
 _log = structlog.get_logger(__name__)
 _CLOCK = SystemClock()
 
-#: A longer delay is not kept by the server: delayed messages would fill its limit of unacknowledged ones.
+#: Longer delays are left to recovery: delayed messages would use up the server's limit of unacknowledged ones.
 LONGEST_DELAY_MS = 5_000
 #: How many publications wait for their acknowledgement at once.
 SENDS_AT_ONCE = 256
@@ -58,7 +58,7 @@ _NO_MESSAGES = ("404", "408")
 
 
 class _Inbox:
-    """Where the server sends messages that were asked for; one request at a time."""
+    """Where the server sends requested messages; one request at a time."""
 
     subscription: Subscription
 
@@ -74,7 +74,7 @@ class NatsBroker(Broker):
     engine = "nats"
     capabilities = frozenset(
         {
-            # The server hands out again before it hands out for the first time.
+            # The server redelivers before it delivers new messages.
             BrokerCapability.FIRST,
             BrokerCapability.DEAD_LETTER_LISTING,
             BrokerCapability.DURABLE,
@@ -96,7 +96,7 @@ class NatsBroker(Broker):
         self._answer_s = answer_s
         self._lease_ms = lease_ms
         self._longest_delay_ms = longest_delay_ms
-        #: Where answers to requests for messages come: those in use, and those that can be used again.
+        #: Inboxes for requested messages: those in use, and those that can be reused.
         self._asking: set[_Inbox] = set()
         self._idle: list[_Inbox] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -112,7 +112,7 @@ class NatsBroker(Broker):
         longest_delay_ms: int = LONGEST_DELAY_MS,
         answer_s: float = ANSWER_S,
     ) -> "NatsBroker":
-        """Connect, and make the streams if they are not there. A server that takes longer to answer is away."""
+        """Connect, and create missing streams. A server that takes longer than `answer_s` is unavailable."""
         place = NatsLocation.of(location)
         client = await connect(place)
         broker = cls(client, place, lease_ms, longest_delay_ms, answer_s)
@@ -127,7 +127,7 @@ class NatsBroker(Broker):
     # Sending.
 
     async def send_batch(self, sends: Sequence[Send]) -> int:
-        """What an owner may not send now is sent later, and counts as not new."""
+        """Messages beyond an owner's bound are sent later, and count as not new."""
         kept = [send for send in sends if send.delay_ms <= self._longest_delay_ms]
         kept = await self._bounds.admit(kept)
         new = 0
@@ -151,7 +151,7 @@ class NatsBroker(Broker):
         return {subject[start:] for subject in found.state.subjects or ()}
 
     async def _publish(self, subject: str, payload: bytes, headers: dict[str, str] | None = None) -> bool:
-        """False if the subject has its message already. Missing streams are made, once."""
+        """False if the subject has a message already. Creates missing streams, and tries again once."""
         with self._talking():
             try:
                 return await self._publish_once(subject, payload, headers)
@@ -169,7 +169,7 @@ class NatsBroker(Broker):
         return True
 
     async def _create_again(self) -> None:
-        """A server that lost its disk, or a new one: the records are the truth, so an empty queue will do."""
+        """After the server lost its disk or was replaced: the records are the truth, so an empty queue will do."""
         _log.warning("the queue's streams are gone; making them again", broker=self.place.shown)
         with translate_errors(self.place.shown):
             await create_queues(self._js, self.place, self._lease_ms)
@@ -185,10 +185,10 @@ class NatsBroker(Broker):
         return ()
 
     async def _take(self, limit: int, deadline: float) -> list[Msg]:
-        """What is there; if nothing is, the next message and whatever came with it.
+        """The messages that are there; if none, wait for the next one and take what came with it.
 
-        Asking for one where one waits leaves no part of the request open: what the server would send to
-        somebody who has stopped listening comes again only when its lease ends.
+        A request that waits asks for one message only, so that no part of it stays open: a message that the server
+        sends to a receiver that has stopped listening is redelivered only when its lease ends.
         """
         there = await self._pull(limit, 0)
         left = deadline - time.monotonic()
@@ -206,7 +206,7 @@ class NatsBroker(Broker):
             raise
 
     async def _pull(self, batch: int, wait_s: float) -> list[Msg]:
-        """One request for messages: those that are there, or where it waits, the first to come."""
+        """One request: the messages that are there, or with `wait_s` the first to come."""
         self._check_connected()
         taken: list[Msg] = []
         inbox = self._idle.pop() if self._idle else await self._new_inbox()
@@ -245,7 +245,7 @@ class NatsBroker(Broker):
         return inbox
 
     def _abandon(self, inbox: "_Inbox", taken: Iterable[Msg]) -> None:
-        """Nobody waits any more: what came goes back, and so does what is still on its way."""
+        """The receiver is gone: return the messages that came, and those still on their way."""
         self._give_back(taken)
         self._asking.discard(inbox)
         inbox.listening = False
@@ -255,7 +255,7 @@ class NatsBroker(Broker):
             self._in_background(inbox.subscription.drain())  # type: ignore[no-untyped-call]
 
     async def _check_status(self, message: Msg) -> None:
-        """No messages is an answer; everything else that the server may say is a failure."""
+        """Raise, unless the status only says that there are no messages."""
         status = wire.status_of(message)
         if status in _NO_MESSAGES:
             return
@@ -266,13 +266,13 @@ class NatsBroker(Broker):
         raise QueueUnavailable(f"{self.place.shown}: {words}", reason=words)
 
     def _give_back(self, messages: Iterable[Msg]) -> None:
-        """Not waited for: if it fails, the lease ends by itself."""
+        """Return messages without waiting: if that fails, their leases end by themselves."""
         for message in messages:
             if wire.status_of(message) is None and not self._closed:
                 self._in_background(self._client.publish(message.reply, wire.NAK))
 
     def _due(self, messages: Iterable[Msg]) -> list[Delivery]:
-        """Deliveries of messages whose delay is over; the others are put off until then."""
+        """Deliveries of messages whose delay is over; the others are delayed again until then."""
         due: list[Delivery] = []
         for message in messages:
             envelope, delivery = wire.delivery_of(message)
@@ -282,7 +282,7 @@ class NatsBroker(Broker):
                 self._in_background(self._client.publish(delivery.reply, nak))
                 continue
             if envelope.delay_ms and delivery.deliveries > 1:
-                # The first delivery was the one that put it off.
+                # The first delivery only started the delay.
                 delivery = msgspec.structs.replace(delivery, deliveries=delivery.deliveries - 1)
             due.append(delivery)
         return due
@@ -300,7 +300,7 @@ class NatsBroker(Broker):
         )
 
     async def _settle(self, settlement: Settlement, *, refused: bool) -> bool:
-        """Refused is a second settlement of the same delivery in one call."""
+        """`refused`: it is the second settlement of the same delivery in one call."""
         if refused:
             return False
         delivery = settlement.delivery
@@ -315,7 +315,7 @@ class NatsBroker(Broker):
         return await self._tell(delivery, wire.ACK)
 
     async def _tell(self, delivery: wire.NatsDelivery, words: bytes) -> bool:
-        """The server answers every settlement that somebody waits for. No answer at all: the queue is gone."""
+        """Settle and wait for the server's answer; False if nobody responds, because the queue is gone."""
         with self._talking():
             try:
                 await self._client.request(delivery.reply, words, timeout=self._answer_s)
@@ -324,7 +324,7 @@ class NatsBroker(Broker):
         return True
 
     async def _bury(self, delivery: wire.NatsDelivery, reason: str) -> None:
-        """Kept before it is acked, so a crash between the two doubles nothing: the id is known to the server."""
+        """Store the dead letter before the ack. A crash in between duplicates nothing: the server knows the id."""
         headers = {"Nats-Msg-Id": f"{delivery.id}-{delivery.sent_at}"}
         token = delivery.subject.removeprefix(self.place.subject_of(""))
         await self._publish(self.place.dead_subject, wire.dead_payload(delivery, reason, token), headers)
@@ -332,7 +332,7 @@ class NatsBroker(Broker):
     # Looking.
 
     async def depth(self) -> Depth:
-        """The server does not tell delayed from leased: both count as leased, and so does what was given back."""
+        """The server cannot tell delayed from leased: both count as leased, and so do returned messages."""
         with self._talking():
             work, dead, consumer = await asyncio.gather(
                 self._js.stream_info(self.place.work),
@@ -361,7 +361,7 @@ class NatsBroker(Broker):
                 return None
 
     async def replay(self, dead_letter_id: int) -> bool:
-        """Queued before it is removed: a crash between the two leaves it in both places, never in none."""
+        """Queue it before removing it: a crash in between leaves it in both places, never in none."""
         kept = await self._dead(dead_letter_id)
         if kept is None:
             return False
@@ -375,7 +375,7 @@ class NatsBroker(Broker):
             try:
                 return await self._js.delete_msg(self.place.dead, dead_letter_id)
             except APIError:
-                # The server has more than one way of saying that there is no such message.
+                # The server has several errors for a missing message.
                 if await self._dead(dead_letter_id) is None:
                     return False
                 raise
@@ -399,7 +399,7 @@ class NatsBroker(Broker):
 
     @contextmanager
     def _talking(self) -> Iterator[None]:
-        """The server's errors in the body as ours."""
+        """Translate the server's errors."""
         self._check_connected()
         with translate_errors(self.place.shown):
             yield
@@ -413,7 +413,7 @@ class NatsBroker(Broker):
         return [one is True for one in results]
 
     def _in_background(self, work: Awaitable[object]) -> None:
-        """Within the time that every answer has: closing the queue waits for it."""
+        """Run it with the usual timeout, because closing the queue waits for it."""
 
         async def finish() -> None:
             try:

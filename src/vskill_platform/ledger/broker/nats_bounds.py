@@ -1,7 +1,7 @@
-"""How much of the queue on NATS one owner may fill. The server hands messages out in the order of the stream, so ten
-thousand messages of one owner would stand before everybody who comes later. So at most `MOST_OF_OWNER` messages of an
-owner are in the stream at once, taken or waiting. The sender keeps the others back, and sends them as room is made;
-where it ends before that, recovery finds them by their records.
+"""How much of the queue on NATS one owner may fill. The server delivers in stream order, so ten thousand messages of
+one owner would come before everybody else's. So at most `MOST_OF_OWNER` messages of an owner are in the stream at once,
+leased or waiting. The sender keeps the others back and sends them when there is room; if its process ends before that,
+recovery finds them by their records.
 """
 
 import asyncio
@@ -17,12 +17,12 @@ from vskill_platform.ledger.broker.nats_wire import token_of
 
 _log = structlog.get_logger(__name__)
 
-#: Messages of one owner in the stream: enough to keep a few workers busy, and all that a newcomer waits for, for each
-#: owner of a bulk. Each process may go beyond it by what it does not count.
+#: Messages of one owner in the stream: enough to keep a few workers busy, and the most that a newcomer waits behind,
+#: per bulk owner. Each process may exceed it by UNCOUNTED.
 MOST_OF_OWNER = 100
-#: Messages that a process sends for an owner before it asks the server how many there are.
+#: Messages that a process sends for an owner before it asks the server for the count.
 UNCOUNTED = 16
-#: Owners whose sends are counted; then counting begins anew.
+#: At most this many owners are counted; then all counts are reset.
 MOST_COUNTED = 1_000
 #: How often room is looked for, and how many messages a process keeps back for it.
 LOOK_EVERY_S = 0.25
@@ -30,7 +30,7 @@ MOST_KEPT_BACK = 10_000
 
 
 class OwnerBounds:
-    """Which messages a process may send now, and those that it keeps back."""
+    """Decides which messages a process may send now, and keeps the others back."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class OwnerBounds:
         self._sending: asyncio.Task[None] | None = None
 
     async def admit(self, sends: Sequence[Send]) -> list[Send]:
-        """Those to send now, in their order. What was begun goes on whatever its owner has."""
+        """The messages to send now, in their order. Interrupted work (`first`) is never kept back."""
         groups: defaultdict[str, list[Send]] = defaultdict(list)
         for send in sends:
             if _is_bounded(send):
@@ -62,14 +62,14 @@ class OwnerBounds:
             return group
         live = await self._live_tokens(owner)
         new = [send for send in group if token_of(send) not in live]
-        # Behind those that wait already.
+        # Messages already kept back go first.
         room = 0 if owner in self._kept_back else max(MOST_OF_OWNER - len(live), 0)
         self._uncounted[owner] = len(new[:room])
         self._keep_back(owner, new[room:])
         return new[:room]
 
     def _keep_back(self, owner: str, sends: Sequence[Send]) -> None:
-        # Recovery comes again by itself, and by then knows what has ended.
+        # Recovery repeats its messages anyway, from newer records.
         kept = {send.key: send for send in sends if send.key is not None and not send.repeated}
         room = MOST_KEPT_BACK - sum(map(len, self._kept_back.values()))
         for key, send in list(kept.items())[: max(room, 0)]:
@@ -96,7 +96,7 @@ class OwnerBounds:
             del self._kept_back[owner]
 
     async def close(self) -> None:
-        """What is kept back is left to recovery."""
+        """Leave the messages that were kept back to recovery."""
         if self._sending is not None:
             self._sending.cancel()
             await asyncio.gather(self._sending, return_exceptions=True)

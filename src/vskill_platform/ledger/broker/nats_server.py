@@ -1,5 +1,5 @@
-"""A NATS server as the queue sees it: where it is, a connection that looks for it for ever once it was found, the
-streams that hold messages and dead letters, and its errors as ours. `ledger.broker.nats` says what is done with them.
+"""A NATS server as the queue sees it: its location, a connection that reconnects for ever once it was made, the streams
+of messages and dead letters, and translated errors. `ledger.broker.nats` uses them.
 """
 
 import asyncio
@@ -20,18 +20,18 @@ from vskill_core.errors import InvalidSettings, QueueUnavailable
 
 _log = structlog.get_logger(__name__)
 
-#: How long the server may take to be found at the start, and to answer one request.
+#: Timeouts of the first connection and of one request.
 CONNECT_S = 5.0
 ANSWER_S = 5.0
-#: Between two looks for a server that has gone.
+#: Pause between two attempts to reconnect.
 RECONNECT_S = 0.5
-#: A connection that does not answer this often, twice, is given up.
+#: Ping interval; a connection that misses two answers is closed.
 PING_S = 10
-#: In how long a dead letter that is written twice is known to be the same.
+#: For how long the server recognises a dead letter that is written twice.
 DUPLICATES_S = 120.0
 DEFAULT_NAME = "vskill"
 REPLICAS = (1, 3, 5)
-#: The server's words for a second message of a subject that may have one.
+#: The server's error for a second message of a subject that may have only one.
 _NOT_STORED, _TAKEN = 10077, "maximum messages per subject exceeded"
 
 _FIX = "write nats://HOST:4222, or nats://USER:PASSWORD@HOST:4222/NAME?replicas=3"
@@ -41,7 +41,7 @@ class NatsLocation(msgspec.Struct, frozen=True):
     """What a location says: `nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT…][/NAME][?replicas=1]`."""
 
     servers: tuple[str, ...]
-    #: Without the password, for people.
+    #: Without the password, for messages and logs.
     shown: str
     #: Installations that share a server have different names.
     name: str = DEFAULT_NAME
@@ -99,7 +99,7 @@ def _invalid(shown: str, problem: str) -> InvalidSettings:
 
 
 async def connect(place: NatsLocation) -> Client:
-    """A connection that is there now, and comes back by itself however often it breaks."""
+    """Connect now; the connection reconnects by itself, however often it breaks."""
     client = Client()
 
     async def problem(error: Exception) -> None:
@@ -136,7 +136,7 @@ async def connect(place: NatsLocation) -> Client:
 
 
 async def create_queues(js: JetStreamContext, place: NatsLocation, lease_ms: int) -> None:
-    """Both streams and the one consumer that all workers share; what is there is brought into line."""
+    """Create or update both streams and the one consumer that all workers share."""
     await _stream(js, _work_stream(place))
     await _stream(js, _dead_stream(place))
     await js.add_consumer(
@@ -145,7 +145,7 @@ async def create_queues(js: JetStreamContext, place: NatsLocation, lease_ms: int
             durable_name=place.consumer,
             ack_policy=api.AckPolicy.EXPLICIT,
             ack_wait=lease_ms / 1000,
-            # The record counts attempts; the server has no say in it.
+            # No limit: the record counts attempts.
             max_deliver=-1,
             max_ack_pending=-1,
         ),
@@ -159,7 +159,7 @@ def _work_stream(place: NatsLocation) -> api.StreamConfig:
         retention=api.RetentionPolicy.WORK_QUEUE,
         storage=api.StorageType.FILE,
         num_replicas=place.replicas,
-        # A second message of a key is refused while the first one lives.
+        # The server refuses a second message of a key while the first one lives.
         max_msgs_per_subject=1,
         discard=api.DiscardPolicy.NEW,
         discard_new_per_subject=True,
@@ -178,7 +178,7 @@ def _dead_stream(place: NatsLocation) -> api.StreamConfig:
 
 
 async def _stream(js: JetStreamContext, wanted: api.StreamConfig) -> None:
-    """Many processes start at once; whoever is second finds it made."""
+    """Create or update a stream. Many processes may start at once, so another one may have created it."""
     try:
         found = await js.stream_info(wanted.name or "")
     except NotFoundError:
@@ -192,8 +192,8 @@ async def _stream(js: JetStreamContext, wanted: api.StreamConfig) -> None:
 
 
 def subject_taken(error: APIError) -> bool:
-    """The subject has its message already. The number alone says only that the message was not stored: a full disk
-    has the same one."""
+    """Whether the subject has a message already. The code alone says only that the message was not stored: a full disk
+    has the same code."""
     return error.err_code == _NOT_STORED and error.description == _TAKEN
 
 

@@ -1,5 +1,5 @@
-"""What travels between the queue and a NATS server: messages and dead letters as payloads, the words that ask for
-messages and settle them, and what the server's answers mean. `ledger.broker.nats` sends and receives it."""
+"""The wire format between the queue and a NATS server: payloads of messages and dead letters, requests and
+settlements, and the meaning of the server's answers. `ledger.broker.nats` sends and receives it."""
 
 import hashlib
 from secrets import token_hex
@@ -16,11 +16,11 @@ _NS_PER_MS = 1_000_000
 
 
 class NatsMessage(msgspec.Struct, frozen=True, array_like=True):
-    """What travels as a message's payload: a key may hold characters that no subject or header may."""
+    """A message's payload. It holds the key, whose characters a subject or header may not allow."""
 
     body: bytes
     key: str | None
-    #: How long it was to wait when it was sent.
+    #: The delay that was asked for when it was sent.
     delay_ms: int = 0
 
 
@@ -32,12 +32,12 @@ class DeadEnvelope(msgspec.Struct, frozen=True, array_like=True):
     reason: str
     deliveries: int
     sent_at: int
-    #: Its subject's last part, which tells the owner: a replay must meet the live message of its key.
+    #: Its subject's last part, which includes the owner: a replay must collide with a live message of its key.
     token: str
 
 
 class NatsDelivery(Delivery, frozen=True):
-    """A delivery, the subject on which the server expects its settlement, and the one that it was sent to."""
+    """A delivery, the subject for its settlement, and the subject that it was sent to."""
 
     reply: str
     subject: str
@@ -51,7 +51,7 @@ _dead_envelopes = msgspec.msgpack.Decoder(DeadEnvelope)
 
 
 def token_of(send: Send) -> str:
-    """A subject's last part: the same for the same key and owner, and fresh where there is no key."""
+    """A subject's last part: the same for the same key and owner, random if there is no key."""
     if send.key is None:
         return f"one.{token_hex(16)}"
     key = hashlib.sha256(send.key.encode()).hexdigest()[:40]
@@ -59,7 +59,7 @@ def token_of(send: Send) -> str:
 
 
 def owner_token(owner: str) -> str:
-    """What the subjects of an owner's messages begin with, so that they can be counted."""
+    """The prefix that an owner's messages share in their subjects, so that they can be counted."""
     return f"own.{hashlib.sha256(owner.encode()).hexdigest()[:16]}"
 
 
@@ -88,12 +88,12 @@ def nak_after(delay_ms: int) -> bytes:
 
 
 def status_of(message: Msg) -> str | None:
-    """Set where the server says something about the request instead of sending a message."""
+    """The server's status, if it answered with one instead of a message."""
     return None if not message.headers or message.reply else message.headers.get("Status")
 
 
 def delivery_of(message: Msg) -> tuple[NatsMessage, NatsDelivery]:
-    """A payload that is none of ours is handed out as it is: the consumer knows what to do with it."""
+    """A foreign payload is delivered unchanged: the consumer sets it aside as a dead letter."""
     about = message.metadata
     try:
         envelope = _envelopes.decode(message.data)
@@ -119,8 +119,8 @@ def dead_letter_of(kept: api.RawStreamMsg) -> DeadLetter:
 
 
 def replay_of(kept: api.RawStreamMsg) -> tuple[str, bytes]:
-    """The subject's last part and the payload with which a dead letter is queued again. One without a key gets a fresh
-    part: its old message may still be there for a moment, and nothing would send it again."""
+    """The subject's last part and the payload to queue a dead letter again. Without a key the part is random: the old
+    message may exist for a moment longer, and a collision with it would lose the replay."""
     dead = _dead_envelopes.decode(kept.data or b"")
     send = Send(dead.body, dead.key)
     return dead.token if dead.key is not None and dead.token else token_of(send), payload_of(send)

@@ -1,9 +1,9 @@
 """The queue on PostgreSQL: its own tables beside the records, so that a record and its message are one commit.
 
-Takers skip what others are taking (`SKIP LOCKED`), so any number of workers on any number of machines share one
-queue. A notification wakes them; where it is lost, they look again after a second. What the batches of one process
-settle at the same time, or while a settlement is on its way, is settled together: so their slots are free at the same
-time, and one receive fills them.
+Receivers skip rows that others are taking (`SKIP LOCKED`), so any number of workers on any number of machines share one
+queue. A notification wakes them; if it is lost, they poll after a second. Settlements of one process that arrive
+together, or while another is under way, run in one statement: their slots become free together, and one receive fills
+them.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ _PUT_FIRST = """
 UPDATE messages SET visible_at = sent_at WHERE key = ANY ($1) AND deliveries > 0
 AND visible_at > sent_at AND NOT (leased AND visible_at > $2 AND visible_at <= $3)
 """
-#: Lease what `due` has chosen, and hand it out in that order.
+#: Lease the messages of `due`, and return them in that order.
 _LEASE = """
 , taken AS (
     UPDATE messages AS m SET visible_at = $3, leased = true, deliveries = m.deliveries + 1
@@ -52,9 +52,9 @@ _LEASE = """
 )
 SELECT id, deliveries, body, key, sent_at FROM taken ORDER BY place, id
 """
-#: A message that has its first place again had its turn already.
+#: A message returned to its first place had its turn already, so it counts for no owner (`FairShare`).
 _OWNER = "CASE WHEN deliveries > 0 AND visible_at <= sent_at THEN '' ELSE owner END"
-# Nothing where one owner has too many of the earliest: then `_BY_OWNER` looks for what else there is.
+# Takes nothing if one owner has too many of the earliest messages: then `_BY_OWNER` finds candidates.
 _TAKE = f"""
 WITH due AS (
     SELECT id, visible_at AS place FROM messages WHERE visible_at <= $1 AND NOT EXISTS (
@@ -63,9 +63,9 @@ WITH due AS (
         ) AS front WHERE owner <> '' GROUP BY owner HAVING count(*) > $5
     ) ORDER BY visible_at, id LIMIT $2 FOR UPDATE SKIP LOCKED
 ){_LEASE}"""  # noqa: S608 - our own text
-# The earliest messages of some owners, found one owner after the other by index, and the earliest of all; and, without
-# an id, the last owner that was looked at. After the last owner there is comes the first, and the round ends where it
-# began: each further one would step over all that is delayed again.
+# The earliest messages of some owners, found one owner after the other by index, and the earliest of all; and, as a row
+# without an id, the last owner examined. The round wraps from the last owner to the first and ends where it began: each
+# further step would scan all delayed messages again.
 _BY_OWNER = f"""
 WITH RECURSIVE owners (owner, number) AS (
     SELECT $2::text COLLATE "C", 0
@@ -87,14 +87,14 @@ FROM (SELECT DISTINCT owner FROM owners WHERE number > 0) AS whose CROSS JOIN LA
 ) AS one
 UNION ALL (SELECT NULL, NULL, owner FROM owners ORDER BY number DESC LIMIT 1)
 """  # noqa: S608 - our own text
-# Somebody else may have taken some of them meanwhile.
+# Another receiver may have taken some of them meanwhile.
 _TAKE_CHOSEN = f"""
 WITH due AS (
     SELECT id, array_position($2::bigint[], id) AS place FROM messages
     WHERE id = ANY ($2::bigint[]) AND visible_at <= $1 FOR UPDATE SKIP LOCKED
 ){_LEASE}"""  # noqa: S608 - our own text
 _FIRST = "SELECT min(visible_at) FROM messages"
-#: What a settlement may touch: the message as this lease left it.
+#: A settlement applies only while its lease holds.
 _HELD = "m.id = one.id AND m.deliveries = one.token AND m.leased"
 _ACK = f"""
 DELETE FROM messages AS m USING unnest($1::bigint[], $2::integer[]) AS one (id, token)
@@ -138,7 +138,7 @@ class PostgresBroker(Broker):
         self.database = database
         self._closed = False
         self._share = FairShare()
-        #: What waits for the next settlement, and who settles it.
+        #: Settlements that wait for the next statement, and the task that executes it.
         self._unsettled: list[tuple[Sequence[Settlement], asyncio.Future[Sequence[bool]]]] = []
         self._settling: asyncio.Task[None] | None = None
         database.attach(self)
@@ -172,7 +172,7 @@ class PostgresBroker(Broker):
         try:
             return await asyncio.shield(taking)
         except asyncio.CancelledError:
-            # What was leased for a receiver that has gone is given back, not left to run out.
+            # Return messages leased for a cancelled receiver, instead of waiting until the leases end.
             taking.add_done_callback(self._give_back)
             raise
 
@@ -201,7 +201,7 @@ class PostgresBroker(Broker):
             return
         settlements = [Settlement(one, DeliveryEnd.RETRY, first=True) for one in taking.result()]
         giving = asyncio.ensure_future(self.settle(settlements))
-        # Looking at the error is all that is done about it: the lease ends by itself.
+        # Retrieve the error only to silence asyncio: the lease ends by itself.
         giving.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     # Settling.
@@ -216,14 +216,15 @@ class PostgresBroker(Broker):
         return await settled
 
     async def _settle_together(self) -> None:
-        """Until nobody waits: everything that came meanwhile, in one go, and to each caller its own answers."""
+        """Settle everything that has come meanwhile in one go, give each caller its results, and repeat until none
+        waits."""
         while self._unsettled:
             together, self._unsettled = self._unsettled, []
             try:
                 applied = iter(
                     await self._settle([one for settlements, _ in together for one in settlements])
                 )
-            except Exception as error:  # noqa: BLE001 - it is the error of everybody who waits
+            except Exception as error:  # noqa: BLE001 - every waiting caller gets it
                 for _, settled in together:
                     if not settled.done():
                         settled.set_exception(error)
@@ -234,7 +235,7 @@ class PostgresBroker(Broker):
                     settled.set_result(answers)
 
     async def _settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:
-        """A lease has one end at the most, and an end counts for more than an extension."""
+        """A lease ends at most once, and an end wins over an extension."""
         extensions: dict[tuple[int, int], Settlement] = {}
         ends: dict[tuple[int, int], Settlement] = {}
         for one in settlements:
@@ -307,7 +308,7 @@ class PostgresBroker(Broker):
 
 
 async def read_dead_letters(connection: Any, *, after: int = 0, limit: int | None = None) -> list[DeadLetter]:
-    """Those of the database as the connection sees it, oldest first."""
+    """The dead letters that the connection's transaction sees, oldest first."""
     rows = await connection.fetch(_DEAD_LETTERS, after, limit)
     return [DeadLetter(number, bytes(body), *rest) for number, body, *rest in rows]
 

@@ -1,9 +1,9 @@
 """The queue on SQLite: its own tables in the file of the record store, so that a record and its message are one
 commit.
 
-A message has one time, `visible_at`, which delays and leases move; the earliest is taken first. An id and its
-number of deliveries name a lease, because ids are never given twice and every taking counts. Operations of all
-callers that wait are executed together, each kind with a fixed number of statements.
+A message has one time, `visible_at`, which delays and leases move; the earliest is taken first. A message's id and
+delivery count identify a lease: ids are never reused, and every delivery is counted. Operations of all waiting callers
+are executed together, each kind with a fixed number of statements.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from vskill_platform.ledger.broker.contract import (
 from vskill_platform.ledger.database.sqlite import SqliteDatabase
 from vskill_platform.ledger.database.writer import Insert, Tx, WriteKind
 
-#: The watches of this channel wake when a message may have become visible earlier than was known.
+#: The watches of this channel wake when a message may be visible earlier than expected.
 MESSAGES = "messages"
 
 _KEYS_THERE = """
@@ -51,16 +51,16 @@ UPDATE messages SET visible_at = sent_at WHERE key IN (SELECT value FROM json_ea
 AND visible_at > sent_at AND NOT (leased = 1 AND visible_at > ? AND visible_at <= ?)
 """
 _FIRST_VISIBLE = "SELECT min(visible_at) FROM messages"
-# One row for all, since fetching rows one by one would wait for the interpreter's lock after each.
-#: A message that has its first place again had its turn already.
+#: A message returned to its first place had its turn already, so it counts for no owner (`FairShare`).
 _OWNER = "iif(deliveries > 0 AND visible_at <= sent_at, '', owner)"
+# One row for all, since fetching row by row would wait for the GIL after each.
 _MESSAGES = f"SELECT json_group_array(json_array(id, deliveries + 1, hex(body), key, sent_at, {_OWNER}))"
 _FRONT = "SELECT * FROM messages WHERE visible_at <= :now ORDER BY visible_at, id LIMIT :front"
 _VISIBLE = f"{_MESSAGES} FROM ({_FRONT}) AS front"
 _CHOSEN = f"{_MESSAGES} FROM messages WHERE id IN (SELECT value FROM json_each(?))"  # noqa: S608 - our own text
 # The earliest messages of some owners, found one owner after the other by index, and the earliest of all; and the last
-# owner that was looked at. After the last owner there is comes the first, and the round ends where it began: each
-# further one would step over all that is delayed again.
+# owner examined. The round wraps from the last owner to the first and ends where it began: each further step would scan
+# all delayed messages again.
 _BY_OWNER = f"""
 WITH RECURSIVE owners (owner, number) AS (
     SELECT :after, 0
@@ -170,7 +170,7 @@ class SqliteBroker(Broker):
             return await self._take_in_time(limit, max_wait_ms)
         except StoreUnavailable:
             if self._closed:
-                # It was closed during a look: that ends a wait as well as closing it during a pause.
+                # Closed during a read: this must end the wait, as closing during a pause does.
                 return ()
             raise
 
@@ -189,7 +189,7 @@ class SqliteBroker(Broker):
         return ()
 
     def _until_visible(self) -> int | None:
-        """Milliseconds until there is a message to take; None where there is none at all."""
+        """Milliseconds until a message is visible; None if the queue is empty."""
         ((visible_at,),) = self.database.point_read(_FIRST_VISIBLE)
         return None if visible_at is None else max(visible_at - self.database.now(), 0)
 
@@ -198,7 +198,7 @@ class SqliteBroker(Broker):
         try:
             return await asyncio.shield(taking)
         except asyncio.CancelledError:
-            # What was leased for a receiver that has gone is given back, not left to run out.
+            # Return messages leased for a cancelled receiver, instead of waiting until the leases end.
             taking.add_done_callback(self._give_back)
             raise
 
@@ -207,7 +207,7 @@ class SqliteBroker(Broker):
             return
         with suppress(StoreUnavailable):
             settlements = [Settlement(one, DeliveryEnd.RETRY, first=True) for one in taking.result()]
-            # Looking at the error is all that is done about it: the lease ends by itself.
+            # Retrieve the error only to silence asyncio: the lease ends by itself.
             self.database.submit(self._settlements, settlements).add_done_callback(asyncio.Future.exception)
 
     def _run_take(self, tx: Tx, limits: Sequence[int]) -> Sequence[Sequence[Delivery]]:
@@ -298,7 +298,7 @@ class SqliteBroker(Broker):
 
 
 class _Settling:
-    """What the settlements of one transaction amount to."""
+    """The combined effect of one transaction's settlements."""
 
     def __init__(self, held: dict[int, int], now: int) -> None:
         self._held = held
@@ -308,7 +308,7 @@ class _Settling:
         self._dead: list[tuple[int, str]] = []
 
     def apply(self, settlement: Settlement) -> bool:
-        """Whether its lease still holds. Whatever ends a lease ends it for the settlements after it."""
+        """Whether its lease still held. A settlement that ends a lease makes later ones of it fail."""
         number = settlement.delivery.id
         if self._held.get(number) != settlement.delivery.token:
             return False
@@ -336,7 +336,7 @@ class _Settling:
 
 
 def read_dead_letters(connection: sqlite3.Connection, *, after: int = 0, limit: int = -1) -> list[DeadLetter]:
-    """Those of the file as the connection sees it, oldest first; -1 is no limit."""
+    """The dead letters that the connection sees, oldest first; -1 is no limit."""
     return list(starmap(DeadLetter, connection.execute(_DEAD_LETTERS, (after, limit))))
 
 
@@ -345,6 +345,6 @@ def _json(value: object) -> str:
 
 
 def _read_json(tx: Tx, statement: str, argument: Sequence[object]) -> Any:
-    """The one JSON array that the statement gives for one."""
+    """Execute a statement whose parameter and result are each one JSON array."""
     ((found,),) = tx.execute(statement, (_json(argument),)) if argument else (("[]",),)
     return msgspec.json.decode(found)

@@ -1,2 +1,2 @@
-"""The database file that record store and queue share: connections, the one writer, migrations. What stands in
-it is the business of the engines in `kv` and `broker`."""
+"""The database that record store and queue share: connections, the one writer, migrations. The engines in `kv` and
+`broker` know what it holds."""

@@ -1,7 +1,7 @@
-"""Connections to the database file, the pool of those that read in threads, and whether the open files are still those
+"""Connections to the database file, the pool for reads in threads, and the check that the open files are still those
 that other processes see.
 
-Every connection is in autocommit mode: whoever wants a transaction begins it. Readers cannot write.
+Every connection is in autocommit mode: callers begin transactions themselves. Readers cannot write.
 """
 
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 from vskill_core.errors import NotFound, StoreReplaced
 from vskill_platform.ledger.database.failures import primary_code, translate
 
-#: SQLite's own waiting for a lock, per attempt. Its steps grow to 100 ms, so longer waits are ours (`begin`).
+#: SQLite's own busy timeout per attempt. Its steps grow to 100 ms, so `begin` does longer waits itself.
 _BUSY_STEP_MS = 20
 _READER_BUSY_MS = 1_000
 #: Reads that run at once, and the connections that are kept for them.
@@ -22,8 +22,8 @@ READERS = 8
 
 
 def connect(path: Path, busy_ms: int = _BUSY_STEP_MS) -> sqlite3.Connection:
-    """A bare connection; the file is made if it is not there."""
-    # Connections travel between threads, one at a time; SQLite itself is compiled to allow it.
+    """A bare connection; creates the file if it is missing."""
+    # Connections are used by several threads, one at a time; SQLite is compiled to allow it.
     connection = sqlite3.connect(
         path, timeout=busy_ms / 1000, isolation_level=None, check_same_thread=False, cached_statements=512
     )
@@ -34,7 +34,7 @@ def connect(path: Path, busy_ms: int = _BUSY_STEP_MS) -> sqlite3.Connection:
 def connect_writer(path: Path) -> sqlite3.Connection:
     connection = connect(path)
     connection.execute("PRAGMA synchronous = FULL")
-    # Freed pages need no overwriting with zeros: nothing secret is stored in the clear.
+    # Do not overwrite freed pages with zeros: no secret is stored in plain text.
     connection.execute("PRAGMA secure_delete = OFF")
     connection.execute("PRAGMA cache_size = -32768")
     connection.execute("PRAGMA wal_autocheckpoint = 4000")
@@ -63,12 +63,12 @@ def connect_view(path: Path) -> sqlite3.Connection:
 
 
 def begin(connection: sqlite3.Connection, busy_ms: int) -> None:
-    """Begin to write, waiting for another process's turn to end."""
+    """Begin a write transaction, waiting for other processes."""
     _retry_while_busy(connection, "BEGIN IMMEDIATE", busy_ms)
 
 
 def use_wal(connection: sqlite3.Connection, busy_ms: int) -> None:
-    """Readers beside the writer. It is a property of the file, kept until it is changed."""
+    """Let readers run beside the writer. The mode is stored in the file."""
     ((mode,),) = _retry_while_busy(connection, "PRAGMA journal_mode = WAL", busy_ms)
     if mode != "wal":
         raise sqlite3.OperationalError(
@@ -77,7 +77,7 @@ def use_wal(connection: sqlite3.Connection, busy_ms: int) -> None:
 
 
 def _retry_while_busy(connection: sqlite3.Connection, statement: str, busy_ms: int) -> list[tuple[str]]:
-    """Short, random waits, so that a process that writes all the time cannot starve another."""
+    """Wait for short, random times, so that a process that writes all the time cannot starve another."""
     deadline = time.monotonic() + busy_ms / 1000
     while True:
         try:
@@ -114,14 +114,13 @@ class ReaderPool:
             self._idle.pop().close()
 
 
-#: A file system's number and a file's number in it.
+#: Device and inode.
 _Number = tuple[int, int]
 
 
 class OpenFiles:
-    """The database, its log and the index of its log, by their numbers when it was opened. Somebody who deletes or
-    replaces one leaves this process with a file that nobody else sees. SQLite does not notice, and goes on writing into
-    it."""
+    """The database, its write-ahead log and the log's index, by their inodes at opening. If somebody deletes or
+    replaces one, this process has a file that no other process sees, and SQLite keeps writing into it unnoticed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -130,7 +129,7 @@ class OpenFiles:
         self._numbers = {file: _number(file) for file in (path, self._log, self._index)}
 
     def check(self) -> None:
-        """Raise StoreReplaced where what is written now would not be found by the next process. Takes microseconds."""
+        """Raise StoreReplaced if the next process would not find what is written now. Takes microseconds."""
         for file in (self._path, self._log):
             now = _number(file)
             if now != self._numbers[file]:
@@ -141,8 +140,8 @@ class OpenFiles:
                 )
 
     def can_be_saved(self) -> bool:
-        """Whether the database itself is in its place and nobody else has begun another log: then what was written into
-        a log that is gone can still be moved into the database."""
+        """Whether the database itself is in its place and no other process has begun a new log: then a checkpoint can
+        still move the writes of a deleted log into the database."""
         index = _number(self._index)
         return _number(self._path) == self._numbers[self._path] and index in (
             None,

@@ -24,9 +24,9 @@ _BY_CODE: dict[int, tuple[type[StoreError], str]] = {
 }
 
 
-#: What SQLite also says on a full disk, where it cannot make or enlarge the files beside the database.
+#: Errors that SQLite also raises on a full disk, if it cannot create or grow the files beside the database.
 _PERHAPS_FULL = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
-#: Less than one step of the shared index is no room.
+#: Below one growth step of the shared index, the disk is full.
 _LEAST_ROOM = 32_768
 
 
@@ -44,7 +44,7 @@ def primary_code(error: sqlite3.Error) -> int:
 
 
 def translate(error: sqlite3.Error, path: Path) -> PlatformError:
-    """The typed error of a driver's error, with the driver's own words."""
+    """The PlatformError for a driver's error, with the driver's message."""
     code = primary_code(error)
     if code in _PERHAPS_FULL and _is_full(path):
         code = sqlite3.SQLITE_FULL

@@ -1,9 +1,9 @@
-"""Numbered `.sql` files that make the schema, one series per engine, and the check that a database has a schema that we
-know. `migrate` brings a SQLite file up to date; `ledger.database.postgres` does the same for a PostgreSQL database.
+"""Numbered `.sql` files that make the schema, one series per engine, and the check that this release knows a database's
+schema. `migrate` brings a SQLite file up to date; `ledger.database.postgres` does the same for PostgreSQL.
 
-Files are only ever added. After them comes one generated script with everything that is derived from the declared
-collections: it adds what is missing, and where a file has a line `-- derive: COLLECTION`, that collection's columns,
-words and counts are computed again from its records. All of it is one transaction: it is done, or nothing is.
+Files are only ever added. After them runs one generated script for the declared collections, which adds what is
+missing. Where a file has a line `-- derive: COLLECTION`, that collection's columns, words and counts are computed again
+from its records. All of it is one transaction.
 """
 
 import sqlite3
@@ -19,10 +19,10 @@ from vskill_platform.ledger.database.connections import begin, use_wal
 #: "vskl" in ASCII: says that a SQLite file is ours.
 APPLICATION_ID = 0x76736B6C
 
-#: The schema version of release 0.3.0, the first that was published. Lower ones are of commits before it.
+#: The schema version of release 0.3.0, the first release. Lower ones are of commits before it.
 FIRST = 20
 
-#: A line of a migration that asks for what is derived from a collection's records to be computed again.
+#: Marks a line of a migration that asks to compute a collection's derived data again.
 _DERIVE = "-- derive: "
 _ADD_COLUMN = "ALTER TABLE records ADD COLUMN "
 
@@ -30,7 +30,7 @@ Derive = Callable[[sqlite3.Connection, str], None]
 
 
 def derive_nothing(_: sqlite3.Connection, collection: str) -> None:
-    """For whoever opens a file without the store that knows its collections."""
+    """For callers that open a file without the store that knows its collections."""
     raise SchemaUnknown(
         f"this file must be opened by the record store first, to bring {collection!r} up to date"
     )
@@ -60,7 +60,7 @@ def load_declared(engine: str) -> str:
 
 
 def collections_to_derive(migrations: Iterable[Migration]) -> tuple[str, ...]:
-    """Those that any of these steps asks for, each once."""
+    """The collections that any of these steps asks to derive, each once."""
     lines = [line for one in migrations for line in one.script.splitlines() if line.startswith(_DERIVE)]
     return tuple(dict.fromkeys(line.removeprefix(_DERIVE).strip() for line in lines))
 
@@ -105,7 +105,7 @@ def migrate(
         version = check_schema(connection, path, migrations)
         _apply(connection, version, [one for one in migrations if one.number > version], derive)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        # Also where nothing is new, and then rolled back: it finds out a file that cannot be written, BEGIN does not.
+        # Even if nothing is new (then it is rolled back): unlike BEGIN, this write detects a read-only file.
         connection.execute(f"PRAGMA user_version = {migrations[-1].number}")
         connection.execute("COMMIT" if version < migrations[-1].number else "ROLLBACK")
     finally:
@@ -141,16 +141,16 @@ def _apply(
             connection.execute(statement)
     columns = {row[1] for row in connection.execute("PRAGMA table_info(records)")}
     for statement in _statements(load_declared("sqlite")):
-        # SQLite cannot be asked to add a column if it is missing.
+        # SQLite has no ADD COLUMN IF NOT EXISTS.
         if statement.strip().rstrip(";").removeprefix(_ADD_COLUMN) not in columns:
             connection.execute(statement)
-    # In a new file there is nothing to compute, whoever opens it.
+    # A new file has nothing to compute.
     for collection in collections_to_derive(pending) if version else ():
         derive(connection, collection)
 
 
 def _statements(script: str) -> Iterator[str]:
-    """One statement at a time: a script run as a whole would commit by itself."""
+    """The single statements: `executescript` would commit by itself."""
     pending = ""
     for line in script.splitlines(keepends=True):
         if line.startswith("--") and not pending.strip():

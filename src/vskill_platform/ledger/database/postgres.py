@@ -1,8 +1,8 @@
-"""A PostgreSQL database that holds records and messages: a pool of connections with time limits, the schema's
-migrations under a lock, one listening connection that wakes whoever waits, and the server's clock.
+"""A PostgreSQL database that holds records and messages: a pool of connections with timeouts, the schema's migrations
+under a lock, one listening connection that wakes waiters, and the server's clock.
 
 The engines above (`ledger.kv.postgres`, `ledger.broker.postgres`) know the statements; this module knows connections.
-Every driver's error leaves it as one of ours.
+It translates every driver error.
 """
 
 import asyncio
@@ -38,23 +38,23 @@ from vskill_platform.setting_values import shown_location
 
 _log = structlog.get_logger(__name__)
 
-#: How long one statement may take before it fails as unavailable: a hanging server hangs nobody for longer (E9).
+#: Timeout of one statement: a hanging server blocks nobody for longer (E9).
 STATEMENT_S = 10.0
 CONNECT_S = 5.0
-#: One step of the schema, such as an index over a million records, and waiting for another process's.
+#: Timeout of one migration, such as an index over a million records, or of waiting for another process's.
 MIGRATION_S = 3600.0
 #: How long a caller waits for a free connection.
 ACQUIRE_S = 5.0
-#: Watches look again after this even when nobody told them to: notifications may be lost with their connection.
+#: Watches poll this often, because notifications may be lost with their connection.
 POLL_S = 1.0
 #: How often the server's clock is compared with this machine's.
 CLOCK_S = 30.0
-#: Locks the schema while it is brought up to date; any number of ours that nobody else uses.
+#: Advisory lock for migrations; an arbitrary number that nobody else uses.
 _MIGRATION_LOCK = 0x76736B6C
-#: How often it is brought up to date anew where another transaction is in the way.
+#: How often a migration is tried if another transaction is in the way.
 _MIGRATION_TRIES = 5
 CHANNELS = ("vskill_changes", "vskill_messages")
-#: Whatever the driver raises where the server or the way to it fails.
+#: Everything that the driver raises if the server or the network fails.
 DRIVER_ERRORS = (
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
@@ -66,19 +66,19 @@ DRIVER_ERRORS = (
 _SERVER_TIME = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 
 
-#: Computes a collection's columns anew in the connection's transaction, for a migration that asks for it.
+#: Computes a collection's columns again in the connection's transaction, for a migration that asks for it.
 Derive = Callable[["asyncpg.Connection[Any]", str], Awaitable[None]]
 
 
 async def derive_nothing(_: object, collection: str) -> None:
-    """For whoever opens a database without the store that knows its collections."""
+    """For callers that open a database without the store that knows its collections."""
     raise SchemaUnknown(
         f"this database must be opened by the record store first, to bring {collection!r} up to date"
     )
 
 
 class ServerClock:
-    """The server's time, by this machine's steady clock and the last comparison of the two."""
+    """The server's time, from this machine's monotonic clock and the last comparison of the two."""
 
     def __init__(self) -> None:
         self._machine = SystemClock()
@@ -88,12 +88,12 @@ class ServerClock:
         return int(time.monotonic() * 1000 + self._offset_ms)
 
     def compare(self, server_ms: int, asked: float, answered: float) -> None:
-        """The server said this between two readings of our clock, in seconds."""
+        """The server's time, read between two readings (seconds) of our clock."""
         self._offset_ms = server_ms - (asked + answered) / 2 * 1000
 
 
 class ServerWatch(asyncio.Event):
-    """One waiter on PostgreSQL; set by notifications. One that is lost costs one poll."""
+    """One waiter on PostgreSQL; set by notifications. A lost notification only delays it until the next poll."""
 
     async def changed(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -113,7 +113,7 @@ class PostgresDatabase(Database):
         self._own_clock = ServerClock()
         self._clock = clock
         self._watches: dict[str, set[ServerWatch]] = {channel: set() for channel in CHANNELS}
-        #: Whether the listening connection looks for its server.
+        #: Whether the listening connection is down.
         self._away = False
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -130,7 +130,7 @@ class PostgresDatabase(Database):
         with translate_errors(shown_location(location)):
             pool = await asyncpg.create_pool(
                 location,
-                # No least number: the pool would keep it up by itself, and write a traceback at every try of an outage.
+                # With a minimum, the pool would reconnect by itself and log a traceback at every attempt of an outage.
                 min_size=0,
                 max_size=connections,
                 timeout=CONNECT_S,
@@ -185,7 +185,7 @@ class PostgresDatabase(Database):
                 try:
                     yield connection
                 except asyncpg.InternalClientError:
-                    # The server's last words were cut off: nobody can use this connection any more.
+                    # An answer was cut off, so the connection cannot be reused.
                     connection.terminate()
                     raise
 
@@ -195,8 +195,8 @@ class PostgresDatabase(Database):
             return rows
 
     async def fetch_once(self, statement: str, *arguments: object) -> Sequence[Any]:
-        """Rows of a statement that the server plans for these arguments, at the price of a round trip. A statement that
-        is kept it may plan once for all arguments, although one of them says how many rows match."""
+        """Rows of a statement that the server plans for these arguments, at the price of a round trip. A prepared
+        statement may get one generic plan, although the arguments decide how many rows match."""
         async with self.connection() as connection:
             prepared = await connection.prepare(statement, name="")
             rows: Sequence[Any] = await prepared.fetch(*arguments)
@@ -226,14 +226,14 @@ class PostgresDatabase(Database):
             watch.set()
 
     async def _listen(self) -> None:
-        """Hold one connection that hears of commits; when it breaks, make another and wake everybody."""
+        """Hold one connection that listens for commits; if it breaks, open another and wake all waiters."""
         while True:
             try:
                 await self._hear()
                 reason = "the connection broke"
             except (PlatformError, *DRIVER_ERRORS) as error:
                 reason = _words(error)
-            # Once at the beginning of an outage.
+            # Log once per outage.
             if not self._away:
                 self._away = True
                 _log.warning("the store's server is gone; looking for it", store=self.place, error=reason)
@@ -273,13 +273,13 @@ class PostgresDatabase(Database):
 
 
 async def _leave_as_it_is(_: object) -> None:
-    """Nothing of ours outlives a transaction in a session, and the driver ends those by itself: its own reset would be
-    one more round trip, and four statements, after each of ours."""
+    """Skip the driver's reset of a connection: our sessions keep no state beyond a transaction, which the driver ends
+    by itself, and the reset would cost a round trip of four statements after each of ours."""
 
 
 @contextlib.asynccontextmanager
 async def open_view(location: str) -> AsyncIterator["asyncpg.Connection[Any]"]:
-    """A connection of its own whose one transaction sees the database as it is now, and writes nothing."""
+    """A separate connection with one read-only transaction that sees the database as it is now."""
     place = shown_location(location)
     with translate_errors(place):
         connection = await asyncpg.connect(location, timeout=CONNECT_S, command_timeout=STATEMENT_S)
@@ -310,10 +310,10 @@ async def migrate(connection: Any, place: str, derive: Derive, migrations: Seque
         check_version(place, found, migrations)
         pending = [one for one in migrations if one.number > found]
         if not pending:
-            # A server that only reads is found out by this.
+            # Fails on a read-only server.
             await connection.execute("SELECT nextval('versions')")
             return
-        # In a new database there is nothing to compute, whoever opens it.
+        # A new database has nothing to compute.
         derived = collections_to_derive(pending) if found else ()
         for left in reversed(range(_MIGRATION_TRIES)):
             try:
@@ -324,7 +324,7 @@ async def migrate(connection: Any, place: str, derive: Derive, migrations: Seque
                     await connection.execute("ANALYZE records", timeout=MIGRATION_S)
                 return
             except asyncpg.DeadlockDetectedError:
-                # Others read and write meanwhile, and take tables in other orders; nothing was changed.
+                # A deadlock with others that lock tables in another order; nothing was changed.
                 if not left:
                     raise
     finally:
@@ -378,7 +378,7 @@ def translate_errors(place: str) -> Iterator[None]:
         raise translate(error, place) from error
 
 
-#: What a server says whose file cannot grow for another reason than a full disk: a quota, or a limit of files.
+#: The server's messages if a file cannot grow for another reason than a full disk: a quota or a file size limit.
 _CANNOT_GROW = ("could not extend file", "could not write to file")
 
 

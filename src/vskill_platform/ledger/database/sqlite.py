@@ -1,8 +1,8 @@
 """The SQLite file that holds records and messages: opened once per process, shared by the store and the queue.
 
-Writes go to the one writer thread (`write`). Reads of one key run inline (`point_read`): 5 µs, where a thread
-costs 160. What may be long begins inline and moves to a thread where it is (`read_soon`), or is in a thread from the
-beginning (`read`). No read transaction survives an await, because a read never awaits.
+Writes go to the one writer thread (`write`). Reads of one key run inline (`point_read`): 5 µs, where a thread costs
+160. Reads that may be long start inline and move to a thread if they are (`read_soon`), or start in a thread (`read`).
+No read transaction survives an await, because a read never awaits.
 """
 
 import asyncio
@@ -40,17 +40,17 @@ T = TypeVar("T")
 #: Executes a statement and fetches all of its rows.
 Read = Callable[[str, Sequence[Any]], list[Any]]
 
-#: How long a write waits for other processes before it fails as busy: on a slow disk each of theirs takes seconds.
+#: How long a write waits for other processes before it fails as busy: on a slow disk their writes take seconds.
 BUSY_MS = 10_000
 
-#: What each statement of a read may do inline: the rows of a page of a hundred, and so many steps of SQLite's machine,
-#: in which a walk over several runs of an index gives as many. Either takes about a millisecond.
+#: Limits of each statement of an inline read: the rows of a page of a hundred, and steps of SQLite's virtual machine
+#: (about as many as a merge of several index runs needs for such a page). Either takes about a millisecond.
 _SOON_ROWS = 101
 _SOON_STEPS = 10_000
-#: Before a next row that is as many times as far away as that, SQLite ends the statement itself.
+#: If the next row takes this many times _SOON_STEPS, SQLite interrupts the statement itself.
 _MOST_CALLS = 4
 
-#: RETURNING, `ON CONFLICT` without a target, and the operator `->>`.
+#: Needed for RETURNING, `ON CONFLICT` without a target, and the operator `->>`.
 OLDEST_SQLITE = (3, 38, 0)
 
 
@@ -87,7 +87,7 @@ class SqliteDatabase(Database):
     async def open(
         cls, path: Path | str, clock: Clock, *, busy_ms: int = BUSY_MS, derive: Derive = derive_nothing
     ) -> "SqliteDatabase":
-        """`derive` computes a collection's columns anew, for a migration that asks for it."""
+        """`derive` computes a collection's columns again, for a migration that asks for it."""
         return await asyncio.to_thread(cls, path, clock, busy_ms=busy_ms, derive=derive)
 
     def now(self) -> int:
@@ -96,7 +96,7 @@ class SqliteDatabase(Database):
     # Writing.
 
     async def write(self, kind: WriteKind[A, R], argument: A, *, urgent: bool = False) -> R:
-        """Execute it durably, together with whatever else waits. A cancelled wait leaves the outcome unknown."""
+        """Execute it durably, in one transaction with other waiting writes. If cancelled, the outcome is unknown."""
         return await self.submit(kind, argument, urgent=urgent)
 
     def submit(self, kind: WriteKind[A, R], argument: A, *, urgent: bool = False) -> asyncio.Future[R]:
@@ -111,29 +111,29 @@ class SqliteDatabase(Database):
         return done
 
     async def check_files(self) -> None:
-        """Raise StoreReplaced where somebody deleted or replaced a file of the open database. By then the writer knows
-        it, and has saved what it could."""
+        """Raise StoreReplaced if somebody deleted or replaced a file of the open database. By then the writer knows it
+        and has saved what it could."""
         self._require_open()
         try:
-            # Here: two looks at a folder take microseconds, and a thread would let others come first.
+            # Inline: this takes microseconds, and in a thread other work would come first.
             self._writer.check_files()
         except StoreReplaced:
-            # It makes the writer look at its files.
+            # Any write makes the writer check its files.
             await self.run(lambda _: None)
             raise
 
     # Reading.
 
     def point_read(self, statement: str, parameters: Sequence[object] = ()) -> list[Any]:
-        """A read of a few rows by an index, here and now."""
+        """Read a few rows by an index, inline."""
         try:
             return self._point.execute(statement, parameters).fetchall()
         except sqlite3.Error as error:
             raise translate(error, self.path) from error
 
     async def read_soon(self, function: Callable[[Read], T]) -> T:
-        """Call it here, and where that takes many rows or steps, or fails, once more in a thread. What one statement
-        reads is one view of the file; several are not."""
+        """Call it inline; if that takes many rows or steps, or fails, call it again in a thread. Each statement sees
+        one state of the file; several statements may see different ones."""
         try:
             self._point.set_progress_handler(self._patience.is_over, _SOON_STEPS)
             try:
@@ -144,8 +144,8 @@ class SqliteDatabase(Database):
             return await self.read(lambda connection: function(reader(connection)))
 
     def _read_few(self, statement: str, parameters: Sequence[Any]) -> list[Any]:
-        """Once there is a row, we end it ourselves: Python compiles a statement anew for each later run after SQLite
-        has ended it between two rows."""
+        """After the first row, end the statement here rather than by SQLite's interrupt, after which Python would
+        recompile it for each later run."""
         patience, rows = self._patience, []
         patience.begin()
         with closing(self._point.execute(statement, parameters)) as cursor:
@@ -157,12 +157,12 @@ class SqliteDatabase(Database):
         return rows
 
     async def read(self, function: Callable[[sqlite3.Connection], T]) -> T:
-        """Call it in a thread with a connection that can only read."""
+        """Call it in a thread with a read-only connection."""
         try:
             self._require_open()
             return await self._threads.run(self._read, function)
         except StoreError:
-            # A new connection cannot read beside a log that is gone, and says no more than that.
+            # A new connection cannot read if the log is gone, and its error does not say why.
             if not self._closed:
                 await self.check_files()
             raise
@@ -200,10 +200,10 @@ class SqliteDatabase(Database):
     # Closing.
 
     async def close(self) -> None:
-        """Finish accepted writes, move them from the log into the file, and let go of it."""
+        """Finish accepted writes, move them from the log into the file, and close it."""
         if not self._closed:
             self._closed = True
-            # Here, where it is read: in another thread it could be closed in the middle of a read.
+            # In the thread that reads with it: another one could close it in the middle of a read.
             self._point.close()
             self._readers.close()
             self._threads.close()
@@ -212,19 +212,19 @@ class SqliteDatabase(Database):
 
 
 class _Patience:
-    """Whether a statement has taken too many steps. SQLite asks after every so many of them, and counts those of all
-    runs of a statement, so the first of its calls says nothing."""
+    """Whether a statement has taken too many steps. SQLite calls the progress handler every _SOON_STEPS, counted over
+    all runs of a statement, so the first call says nothing."""
 
     def __init__(self) -> None:
         self._calls = 0
         self._most = 1
 
     def begin(self) -> None:
-        """With a statement: SQLite ends it where it is long before its first row."""
+        """A statement starts: let SQLite interrupt it if it takes long before its first row."""
         self._calls, self._most = 0, 1
 
     def wait_for_rows(self) -> None:
-        """There is a row: whoever reads looks whether it is long."""
+        """There is a row: from now on the reader itself checks `is_long`."""
         self._most = _MOST_CALLS
 
     @property
@@ -232,7 +232,7 @@ class _Patience:
         return self._calls > 1
 
     def is_over(self) -> bool:
-        """What SQLite asks: whether to end the statement."""
+        """SQLite's progress handler: whether to interrupt the statement."""
         self._calls += 1
         return self._calls > self._most
 
@@ -242,7 +242,7 @@ class _LongRead(Exception):
 
 
 def reader(connection: sqlite3.Connection) -> Read:
-    """Reads with this connection, however much it is."""
+    """A `Read` with this connection, without limits."""
     return lambda statement, parameters: connection.execute(statement, parameters).fetchall()
 
 
@@ -266,7 +266,7 @@ def _open_writer(
             raise
         folder, cannot_open = path.parent, primary_code(error) == sqlite3.SQLITE_CANTOPEN
         if cannot_open and folder.is_dir() and not os.access(folder, os.W_OK):
-            # SQLite cannot open what it may not write beside, and says no more than that.
+            # SQLite needs to write beside the file, and its error does not say so.
             message = f"{path}: the folder {folder} is read-only ({error})"
             raise StoreReadOnly(message, file=str(path)) from error
         raise translate(error, path) from error

@@ -1,6 +1,6 @@
-"""A database that the record store and the queue of one process share, and waiting for somebody to write to it. On
-SQLite this process's commits wake their watches directly, and other processes' are noticed by asking now and then
-whether the file has changed. Nothing is asked while nobody waits."""
+"""A database that the record store and the queue of one process share, and waiting for writes to it. On SQLite this
+process's commits wake their watches directly; other processes' commits are found by polling whether the file has
+changed. Nothing polls while nobody waits."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
 from typing import Protocol
 
-#: How often a waiting watch asks about other processes.
+#: How often a waiting watch polls for other processes' commits.
 POLL_SECONDS = 0.05
 
 
 class Waiter(Protocol):
-    """What happens after it was made is not missed, even before it waits."""
+    """Misses no write that comes after it was made, even before it waits."""
 
     async def changed(self, seconds: float) -> None:
-        """Return after a write that the channel tells of, or this many seconds. It may return early."""
+        """Return after a write to the channel, or this many seconds. It may return early."""
 
 
 class Database(ABC):
@@ -48,7 +48,7 @@ class Database(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Finish what was accepted, and let go of files and connections."""
+        """Finish accepted writes, and close files and connections."""
 
 
 class Watch(asyncio.Event):
@@ -75,8 +75,8 @@ class Watch(asyncio.Event):
 
 
 class Watches:
-    """Who waits for what, over all event loops. The writer's thread reads what the loops' threads change, which
-    single operations on a dict allow without a lock."""
+    """The watches of each channel, over all event loops. The writer thread reads what the loops' threads change; single
+    dict operations make that safe without a lock."""
 
     def __init__(self) -> None:
         self._by_channel: dict[str, dict[Watch, None]] = {}

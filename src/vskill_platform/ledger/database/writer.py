@@ -1,16 +1,16 @@
 """The one thread that writes. It commits everything that waits in one transaction, so that one flush to the disk
 serves many callers, and gives each caller its own result.
 
-Operations of the same kind run together, by one function: a thread that calls SQLite waits for the interpreter's
-lock after every call, so what counts is the number of calls, not the number of operations. For the same reason an
-event loop hands over at the end of its turn, all at once: a writer that woke at the first of them would fight the
-loop for the interpreter while that still makes the others.
+Operations of the same kind run together, by one function: a thread waits for the GIL after every call of SQLite, so the
+number of calls counts, not the number of operations. For the same reason an event loop hands its operations over
+together, at the end of its turn: a writer that woke at the first one would compete with the loop for the GIL while it
+still makes the others.
 
 An operation that is refused (a conflict) is a result, not a failure: the others of its group are not touched. If
 the group itself fails, all of it is rolled back and each operation runs again alone.
 
-Nothing is answered with success before the file that it went into was looked at: where somebody has deleted or
-replaced it, the thread saves what it can and ends.
+The thread reports success only after a check of the database's files: if somebody has deleted or replaced one, it saves
+what it can and ends.
 """
 
 import asyncio
@@ -41,8 +41,8 @@ R = TypeVar("R")
 #: A transaction takes no more operations than this, and no new ones after this long.
 MAX_OPERATIONS = 256
 MAX_SECONDS = 0.005
-#: After a transaction that took longer than this, other processes have a tenth of its time to begin theirs, up to the
-#: pause: who waits for the file looks at least every 13 ms.
+#: After a transaction that took longer than this, the writer pauses for a tenth of its time (at most PAUSE_S), so that
+#: other processes can begin theirs: one that waits tries at least every 13 ms.
 SLOW_S = 0.05
 PAUSE_S = 0.03
 #: An INSERT of more rows is cut into statements of this many.
@@ -60,8 +60,8 @@ class Tx:
 
 
 class Insert:
-    """An INSERT of any number of rows, many in one statement: every call of SQLite gives the interpreter's lock away
-    and has to wait for it. Each size is compiled once, when it first occurs."""
+    """An INSERT of any number of rows, many in one statement, because every call of SQLite releases the GIL and waits
+    for it again. Each size is compiled once, when it first occurs."""
 
     def __init__(self, head: str, width: int, tail: str = "") -> None:
         self._head = head
@@ -122,7 +122,7 @@ class Writer:
         self._connection = connection
         self._watches = watches
         self._busy_ms = busy_ms
-        #: What each event loop has submitted in its present turn; touched by that loop's thread only.
+        #: What each event loop has submitted in its current turn; only that loop's thread touches it.
         self._turns: dict[asyncio.AbstractEventLoop, list[WriteJob]] = {}
         #: None asks the thread to end.
         self._inbox: SimpleQueue[list[WriteJob] | None] = SimpleQueue()
@@ -130,12 +130,12 @@ class Writer:
         self._normal: deque[WriteJob] = deque()
         #: Taken out of the queues and not answered yet.
         self._in_hand: list[WriteJob] = []
-        #: How long the last transaction kept others from writing.
+        #: How long the last transaction blocked other writers.
         self._held_s = 0.0
         self._stopping = False
         self._asked_to_end = False
         self._ended = False
-        #: What the thread died of, if it did.
+        #: The error that ended the thread, if any.
         self._death: BaseException | None = None
         self._refusing = threading.Lock()
         self._thread = threading.Thread(target=self._work, name=f"writer of {path.name}", daemon=True)
@@ -152,7 +152,7 @@ class Writer:
         turn.append(job)
 
     def hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Give the thread what was submitted in this loop, without waiting for the end of its turn."""
+        """Give the thread this loop's operations now, without waiting for the end of its turn."""
         jobs = self._turns.pop(loop, None)
         if jobs is None:
             return
@@ -162,7 +162,7 @@ class Writer:
             self._refuse_rest()
 
     def check_files(self) -> None:
-        """Raise StoreReplaced where a file of the database is not the one that is open. Blocks for microseconds."""
+        """Raise StoreReplaced if a file of the database is no longer the open one. Blocks for microseconds."""
         if isinstance(self._death, StoreReplaced):
             raise self._death
         self._files.check()
@@ -175,7 +175,7 @@ class Writer:
         self._refuse_rest()
 
     def _refuse_rest(self) -> None:
-        # Whoever finds the writer gone does this, so several may at once.
+        # Every caller that finds the writer gone does this, so several may at once.
         with self._refusing:
             while rest := self._next_group():
                 self._deliver([(job, self._closed_error()) for job in rest])
@@ -201,11 +201,11 @@ class Writer:
                 self._files.check()
                 self._deliver(results)
                 self._in_hand = []
-                # Without a pause this thread would have begun again before another process looks, and on a slow disk
-                # that one would wait for as long as there is work here.
+                # Without a pause this thread would begin again before another process tries, which on a slow disk
+                # would wait for as long as there is work here.
                 if self._held_s > SLOW_S:
                     time.sleep(min(self._held_s / 10, PAUSE_S))
-        except BaseException as error:  # noqa: BLE001 - nobody may wait for a thread that is gone
+        except BaseException as error:  # noqa: BLE001 - callers must not wait for a dead thread
             self._death = error
             _log.critical("the thread that writes has died", file=str(self._path), exc_info=True)
         self._ended = True
@@ -218,7 +218,7 @@ class Writer:
         if isinstance(self._death, StoreReplaced) and not self._files.can_be_saved():
             self._connection.close()
             return
-        # Where that fails, the log is as durable as the file, and the next process to open it goes on from there.
+        # If the checkpoint fails, nothing is lost: the log is as durable as the file, and the next process reads it.
         self._roll_back()
         with suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -252,17 +252,17 @@ class Writer:
         try:
             begin(self._connection, self._busy_ms)
         except sqlite3.Error as error:
-            # The lock or the file is at fault, not an operation: each alone would only wait as long again.
+            # The lock or the file is at fault: retrying each operation alone would only wait as long again.
             self._in_hand = self._next_group()
             return [(job, translate(error, self._path)) for job in self._in_hand]
-        # Only now, since more has come in while this thread waited for the locks.
+        # Only now, because more operations came while this thread waited for the lock.
         self._in_hand = jobs = self._next_group()
         try:
             results, signals = self._finish(jobs)
-        except Exception:  # noqa: BLE001 - whatever it was, it is one operation's, and that one meets it again
+        except Exception:  # noqa: BLE001 - one operation caused it, and meets it again when it runs alone
             self._roll_back()
             return [(job, self._write_alone(job)) for job in jobs]
-        # What is committed is never run again, so nothing after this may fail as if it were the group.
+        # Outside the `try`: a failure after the commit must not run the operations again.
         self._watches.wake(signals)
         return results
 
@@ -273,14 +273,14 @@ class Writer:
         except sqlite3.Error as error:
             self._roll_back()
             return translate(error, self._path)
-        except Exception as error:  # noqa: BLE001 - it goes to the caller, and the writer lives
+        except Exception as error:  # noqa: BLE001 - the caller gets it, and the writer goes on
             self._roll_back()
             return error
         self._watches.wake(signals)
         return outcome
 
     def _finish(self, jobs: list[WriteJob]) -> tuple[_Results, set[str]]:
-        """Execute and commit; what there was no time for goes back to the front of its queue."""
+        """Execute and commit; operations for which there was no time go back to the front of their queue."""
         began = time.monotonic()
         tx = Tx(self._connection)
         results = self._execute(tx, jobs)
@@ -293,7 +293,7 @@ class Writer:
         return results, tx.signals
 
     def _execute(self, tx: Tx, jobs: list[WriteJob]) -> _Results:
-        """Run group after group of the same kind, until the time is over."""
+        """Run the operations kind by kind, until the time is over."""
         started = time.monotonic()
         results: _Results = []
         for group in _by_kind(jobs):
@@ -304,13 +304,13 @@ class Writer:
         return results
 
     def _roll_back(self) -> None:
-        # Some errors (a full disk) have rolled back already. One of the rollback itself shows at the next BEGIN.
+        # Some errors (a full disk) have rolled back already. A failed rollback shows at the next BEGIN.
         with suppress(sqlite3.Error):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
     def _deliver(self, results: _Results) -> None:
-        """One call into each event loop for the whole group."""
+        """Give results to their callers, with one call into each event loop for the whole group."""
         by_loop: dict[asyncio.AbstractEventLoop, _Results] = {}
         for result in results:
             by_loop.setdefault(result[0].loop, []).append(result)
@@ -329,7 +329,7 @@ def call_in(loop: asyncio.AbstractEventLoop, function: Callable[[A], None], argu
 
 def _settle(results: _Results) -> None:
     for job, outcome in results:
-        # A waiter that was cancelled does not learn what became of its write.
+        # A cancelled waiter does not learn the outcome of its write.
         if job.future.done():
             continue
         if isinstance(outcome, BaseException):
@@ -339,7 +339,7 @@ def _settle(results: _Results) -> None:
 
 
 def _by_kind(jobs: list[WriteJob]) -> Iterator[list[WriteJob]]:
-    """Kinds in the order of their first operation, each cut into what runs at once."""
+    """The jobs by kind, in the order of each kind's first job, in chunks of the kind's `at_once`."""
     kinds: dict[WriteKind[Any, Any], list[WriteJob]] = {}
     for job in jobs:
         kinds.setdefault(job.kind, []).append(job)

@@ -48,7 +48,7 @@ def check_key(key: str) -> None:
 
 
 def check_texts(field: str, *texts: str) -> None:
-    """What is compared with keys or fields can be encoded: half a surrogate pair would crash some engines."""
+    """Texts that are compared with keys or fields must be encodable: half a surrogate pair would crash some engines."""
     for text in texts:
         if not text.isascii():
             _encode(text, field)

@@ -1,4 +1,4 @@
-"""The declared fields of each kind of record: what engines index, count and search in the same write.
+"""The declared fields of each kind of record: engines index, count and search them in the same write.
 
 This is the one declaration: the columns, indexes, triggers and search tables of the databases are generated from it
 (`tools/declared_schema.py`). Fields are read out of the stored JSON, and anything unexpected (not JSON, another type,
@@ -17,7 +17,7 @@ Value = str | int | None
 
 _MAX_INTEGER = 2**63 - 1
 
-#: The field that says who may read a record. Questions name it by `audiences` and never as a condition.
+#: The field that says who may read a record. Queries name it by `audiences`, never as a condition.
 AUDIENCE = "audience"
 
 
@@ -26,7 +26,7 @@ class Field(msgspec.Struct, frozen=True):
 
     paths: tuple[tuple[str, ...], ...]
     kind: type[str] | type[int] = str
-    #: What an object has that lacks the name; only for a field of one path with one name.
+    #: The value if the name is missing; only for a field of one path with one name.
     default: Value = None
 
     def read(self, value: bytes) -> Value:
@@ -47,7 +47,7 @@ class Field(msgspec.Struct, frozen=True):
         """Whether this is a value of the field's kind that every engine can hold."""
         if self.kind is int:
             return type(found) is int and -_MAX_INTEGER <= found <= _MAX_INTEGER
-        # Some engines' texts cannot hold a NUL, so no engine has one in a field.
+        # Some engines cannot store a NUL in text, so no engine does.
         return type(found) is str and "\0" not in found
 
 
@@ -82,18 +82,17 @@ class RecordKind(msgspec.Struct, frozen=True):
     name: str
     prefix: str
     fields: dict[str, Field]
-    #: Each serves equality on all but its last field, and order or range on its last; keys break ties. One that begins
-    #: with the audience serves every reader; the others serve only the system, which asks for everything.
+    #: Each serves equality on all but its last field, and order or range on its last; keys break ties. An index that
+    #: begins with the audience serves every reader; others serve only the system, which asks for everything.
     indexes: tuple[tuple[str, ...], ...]
     counted: tuple[str, ...] = ()
-    #: Searched fields, the most telling first; the first two are names, and found by their whole too.
+    #: Searched fields, the most important first; the first two are names, which are also found as a whole.
     searched: tuple[str, ...] = ()
-    #: The integer field by which a search orders what fits equally well, the greatest first.
+    #: The integer field that orders equally good search results, the greatest first.
     weighed: str = ""
-    #: Fields that may narrow a question that another index serves: each entry on the way is looked at.
+    #: Fields that may filter a query that an index on other fields serves: each entry on the way is tested.
     facets: tuple[str, ...] = ()
-    #: The field that is a list of integers, by which records that have many of them in common are found. Its records
-    #: come in families.
+    #: The field with a list of integers, by which records that share many of them are found (`KV.overlap`).
     numbers: str = ""
     #: Prefixes of keys that are not records of this kind.
     exclude: tuple[str, ...] = ()
@@ -104,7 +103,7 @@ class RecordKind(msgspec.Struct, frozen=True):
         return AUDIENCE in self.fields
 
     def audience_of(self, value: bytes) -> str | None:
-        """Who may read a stored record; None where it does not say so in a way that we understand."""
+        """The audience of a stored record; None where it has none that we understand."""
         found = self.fields[AUDIENCE].read(value) if self.has_audience else None
         return found if isinstance(found, str) else None
 
@@ -118,11 +117,11 @@ class RecordKind(msgspec.Struct, frozen=True):
         return key.startswith(self.prefix) and not key.startswith(self.exclude or ("\x00",))
 
     def family_of(self, key: str) -> str:
-        """What stands between the prefix and the first slash of a record's key."""
+        """The part of a record's key between the prefix and the first slash."""
         return key.removeprefix(self.prefix).partition("/")[0]
 
     def numbers_of(self, value: bytes) -> frozenset[int]:
-        """The integers of a stored record that every engine can hold; none where there is no list of them."""
+        """The integers of a stored record that every engine can hold; empty if it has no list."""
         found = self.fields[self.numbers].read(value) if self.numbers else None
         return (
             frozenset(msgspec.json.decode(found, type=list[int])) if isinstance(found, str) else frozenset()
@@ -134,7 +133,7 @@ class RecordKind(msgspec.Struct, frozen=True):
             raise UnindexedQuery(f"{self.prefix}* has no list of integers to compare")
 
     def search_texts(self, value: bytes) -> tuple[str, ...]:
-        """The searched fields' terms, one string per field, cut the way queries are cut."""
+        """The searched fields' terms, one string per field, tokenised as queries are."""
         record = parse(value)
         texts = (self.fields[name].of(record) for name in self.searched)
         return tuple(
@@ -143,7 +142,7 @@ class RecordKind(msgspec.Struct, frozen=True):
         )
 
     def weight_of(self, value: bytes) -> int | None:
-        """What orders a stored record among others that fit equally well."""
+        """The rank of a stored record among equally good search results."""
         found = self.fields[self.weighed].read(value)
         return found if isinstance(found, int) else None
 
@@ -167,10 +166,10 @@ SUBMISSIONS = RecordKind(
         (AUDIENCE, "state", "updated_at"),
         (AUDIENCE, "created_at"),
         (AUDIENCE, "submitter", "created_at"),
-        # A place in the line is counted among what its reader may read.
+        # A position in the line counts only what the reader may read.
         (AUDIENCE, "state", "due_at"),
-        # What only the system asks: recovery and the line by due time; health, statistics and reviewers by the last
-        # change in a dozen states, each of which would be asked for every audience; suppressions by content.
+        # Queries of the system only: recovery and the line by due time; health, statistics and reviewers by the last
+        # change in a dozen states, which would need one run per audience; suppressions by content.
         ("state", "due_at"),
         ("state", "updated_at"),
         ("digest",),
@@ -197,7 +196,7 @@ SKILLS = RecordKind(
         "certification": text("certification"),
         "current_digest": text("current_digest"),
         "canonical": text("canonical"),
-        #: What is listed: an entry without a live version has none of these, so no list steps over it.
+        #: Fields for lists: an entry without a live version lacks them, so no list has to skip it.
         "listed_at": integer(("listing", "updated_at")),
         "first_at": integer(("listing", "created_at")),
         "installs": integer(("listing", "installs")),
@@ -224,7 +223,7 @@ SKILLS = RecordKind(
         (AUDIENCE, "trust", "listed_at"),
         (AUDIENCE, "certification", "listed_at"),
         (AUDIENCE, "without", "listed_at"),
-        # What only the system asks: which skills have this content.
+        # A query of the system only: which skills have this content.
         ("current_digest",),
     ),
     counted=(*_SKILL_FACETS, AUDIENCE),
@@ -246,8 +245,8 @@ TASKS = RecordKind(
     counted=("state",),
 )
 
-#: What a skill's text has in common with others (`domain.verdicts.copies`). It is no part of the skill's record,
-#: which every list decodes.
+#: Sketches of skills' texts, which find copies (`domain.verdicts.copies`). Kept apart from the skill's record, which
+#: every list decodes.
 SKETCHES = RecordKind(
     name="sketch",
     prefix="sketch:",
@@ -261,7 +260,7 @@ COLLECTIONS = (SUBMISSIONS, SKILLS, TASKS, SKETCHES)
 
 
 def collection_of(prefix: str) -> RecordKind:
-    """The collection that a prefix names; only declared ones can be asked by field."""
+    """The collection with this prefix; only declared ones can be queried by field."""
     for collection in COLLECTIONS:
         if collection.prefix == prefix:
             return collection

@@ -62,7 +62,7 @@ Counts = dict[str, dict[str | None, int]]
 class StoreSnapshot(ABC):
     """A whole store at one moment: every record, and the dead letters of a queue that is kept in the same place.
 
-    What others write meanwhile is not in it. Caches that had ended by that moment are not in it either.
+    It holds neither later writes nor caches that had expired by then.
     """
 
     @abstractmethod
@@ -97,7 +97,7 @@ class KV(ABC):
 
     @abstractmethod
     async def get(self, key: str) -> Entry | None:
-        """The entry, or None where there is none. A failed read raises; so does what cannot be a key."""
+        """The entry, or None where there is none. Raises if the read fails or the key is invalid."""
 
     @abstractmethod
     async def list(
@@ -107,14 +107,14 @@ class KV(ABC):
 
     @abstractmethod
     async def commit(self, operations: Sequence[Operation], *, urgent: bool = False) -> int:
-        """Apply all of it or nothing, and return the version that every written key now has.
+        """Apply all operations or none, and return the version that every written key now has.
 
-        Raises Conflict with the key whose version was another. Each key is written at most once. `urgent`
-        goes before other waiting commits (claim renewals).
+        Raises Conflict with the key whose version differs. Each key is written at most once. `urgent` goes before
+        other waiting commits (claim renewals).
         """
 
     async def close(self) -> None:
-        """Finish what was accepted, then let go of files and connections."""
+        """Finish accepted writes, then close files and connections."""
 
     # Single writes, in terms of commit.
 
@@ -135,13 +135,13 @@ class KV(ABC):
     # Reads that an engine may do better.
 
     async def get_many(self, keys: Iterable[str]) -> Settled:
-        """Every read settles by itself: one that fails hides no other. Order and doubles do not matter."""
+        """Read many keys; one failed read does not hide the others. Order and duplicates do not matter."""
         return await read_concurrently(self, keys)
 
     async def scan(
         self, prefix: str, *, after: str | None = None, limit: int = PAGE, exclude: Sequence[str] = ()
     ) -> EntryPage:
-        """A page of entries in key order. What is excluded is not read."""
+        """A page of entries in key order. Excluded ranges are not read."""
         page = await self.list(prefix, after=after, limit=limit, exclude=exclude)
         settled = await self.get_many(page.items)
         items = tuple(settled.found[key] for key in page.items if key in settled.found)
@@ -150,7 +150,7 @@ class KV(ABC):
     async def joined_pages(
         self, prefix: str, *, exclude: Sequence[str] = (), page: int = PAGE
     ) -> AsyncIterator[JoinedPage]:
-        """What `scan` gives page by page, for whoever decodes all of it; an engine may read ahead meanwhile."""
+        """All pages of `scan`, for callers that decode everything; an engine may read ahead meanwhile."""
         async for entries in iterate_pages(self, prefix, exclude=exclude, page=page):
             pairs = [b"[%b,%b]" % (msgspec.json.encode(entry.key), entry.value) for entry in entries.items]
             yield JoinedPage(b"[%b]" % b",".join(pairs), len(pairs), entries.after, entries.failed)
@@ -167,13 +167,13 @@ class KV(ABC):
         limit: int = PAGE,
         under: str = "",
     ) -> EntryPage:
-        """Entries of a declared collection whose declared fields meet every condition, in the order of one.
+        """Entries of a declared collection whose declared fields meet every condition, ordered by one field.
 
-        Only entries of these audiences are found, and no others are read. `under` narrows the order of keys to
-        those that begin with the prefix and it.
+        Only entries of these audiences are found, and no others are read. With the order of keys, `under` allows
+        only keys that begin with the prefix followed by it.
 
-        Raises UnindexedQuery for what no declared index serves, on every engine. An entry without the field
-        of `order_by` is not in that order. A value that is not JSON has every field None.
+        Raises UnindexedQuery, on every engine, if no declared index serves the query. Entries without the field
+        of `order_by` are left out. A value that is not JSON has every field None.
         """
         return await self._select(
             Query.of(collection_of(prefix), where or {}, order_by, descending, after, limit, audiences, under)
@@ -217,8 +217,8 @@ class KV(ABC):
         fields: Sequence[str] = (),
         limit: int = SEARCH_LIMIT,
     ) -> Found:
-        """Entries of these audiences whose searched fields hold any term of the query, or every one, with these fields,
-        which have a column. The order is the same on every engine."""
+        """Entries of these audiences whose searched fields hold any term of the query, or all of them, with the values
+        of `fields` (which must have a column). The order is the same on every engine."""
         collection = collection_of(prefix)
         check_audiences(collection, audiences)
         conditions = check_filters(collection, where or {})
@@ -252,9 +252,9 @@ class KV(ABC):
         limit: int,
         without: str,
     ) -> tuple[Overlap, ...]:
-        """The entries of these audiences whose declared list has at least so many of these integers, those with the
-        most first, then by key. Those of the family `without`, whose keys have it before their first slash, are left
-        out. An integer that more than MOST_HOLDERS of all other entries hold, of any audience, does not count."""
+        """The entries of these audiences whose declared list has at least `least` of these integers, those with the
+        most first, then by key. Entries of the family `without` (`RecordKind.family_of`) are left out. An integer that
+        more than MOST_HOLDERS other entries of any audience hold does not count."""
         return await self._overlap(OverlapQuery.of(prefix, numbers, audiences, least, limit, without))
 
     async def _overlap(self, query: OverlapQuery) -> tuple[Overlap, ...]:
@@ -267,31 +267,31 @@ class KV(ABC):
     # Following what changes.
 
     async def changes(self, prefix: str, *, after: str | None = None, limit: int = PAGE) -> Page[Change]:
-        """Changes after a cursor, in an order in which none is ever skipped; None is the oldest one kept.
+        """Changes after a cursor (None: from the oldest one kept), in an order that never skips one.
 
-        `after` of the page is always set: the cursor to go on from. Raises CursorGone for one that this
-        store did not give, or that is older than what is kept.
+        `after` of the page is always set: the cursor to continue from. Raises CursorGone for a cursor of another
+        store, or one older than the changes that are kept.
         """
         raise Unsupported(capability=Capability.CHANGES.value, engine=self.engine)
 
     async def change_cursor(self) -> str:
-        """The cursor of now: following from it gives what comes after."""
+        """The current cursor: `changes` after it gives only what comes later."""
         raise Unsupported(capability=Capability.CHANGES.value, engine=self.engine)
 
     async def wait_for_change(self, cursor: str, timeout_ms: int) -> bool:
-        """Whether there is anything after the cursor, waiting up to the time limit for it."""
+        """Whether there is a change after the cursor; waits for one up to the timeout."""
         raise Unsupported(capability=Capability.CHANGES.value, engine=self.engine)
 
     # Everything at once.
 
     def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
-        """The store as it is when the context is entered, on a connection of its own that ends with the context."""
+        """The store as it is when the context is entered, on a separate connection that closes with the context."""
         raise Unsupported(capability=Capability.SNAPSHOT.value, engine=self.engine)
 
     # Keeping house.
 
     async def sweep(self, *, changes_before: int, limit: int = 5000) -> int:
-        """Remove expired caches and changes older than a time, a bounded number; how many were removed."""
+        """Remove expired caches and changes older than a time, a bounded number of them; how many were removed."""
         return 0
 
     async def check(self) -> None:
@@ -299,7 +299,7 @@ class KV(ABC):
         await self.get("control:queue")
 
     async def check_files(self) -> None:
-        """Raise StoreReplaced where this process writes into a file that the next one will not find. Writes nothing."""
+        """Raise StoreReplaced if this process writes into a file that the next one will not find. Writes nothing."""
 
     async def risks(self) -> tuple[str, ...]:
         """How the engine's set-up could lose an acknowledged write, in sentences that name the setting."""
@@ -315,7 +315,7 @@ class KV(ABC):
 
 
 def sum_counts(fields: Sequence[str], rows: Iterable[tuple[str, Value, int]]) -> Counts:
-    """Counts by field and value. What adds up to nothing is left out."""
+    """Counts by field and value, without those that add up to zero."""
     counts: Counts = {field: {} for field in fields}
     for field, value, n in rows:
         name = None if value is None else str(value)
@@ -337,7 +337,7 @@ async def iterate_pages(
 
 
 async def read_concurrently(kv: KV, keys: Iterable[str], at_once: int = READS_AT_ONCE) -> Settled:
-    """Single reads side by side, at most `at_once`, each settling by itself."""
+    """Single reads, at most `at_once` concurrently; one failure does not affect the others."""
     wanted = tuple(dict.fromkeys(keys))
     found: dict[str, Entry] = {}
     missing: list[str] = []

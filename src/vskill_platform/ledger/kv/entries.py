@@ -52,38 +52,38 @@ class StoredRecord(msgspec.Struct, frozen=True, array_like=True):
 
     key: str
     value: str
-    #: Only caches end: milliseconds, by the store's clock.
+    #: Set for caches only; milliseconds of the store's clock.
     expires_at: int | None = None
 
 
 class Put(msgspec.Struct, frozen=True):
-    """Write a value. `if_version`: None writes whatever is there, ABSENT only if nothing is."""
+    """Write a value. `if_version`: None writes unconditionally, ABSENT only if the key does not exist."""
 
     key: str
     value: bytes
     if_version: int | None = None
-    #: Emits no change: for renewals, which nobody wants to hear of.
+    #: Emits no change: for renewals, which interest no follower.
     quiet: bool = False
     #: For caches only; durable records never expire.
     ttl_ms: int | None = None
 
 
 class Delete(msgspec.Struct, frozen=True):
-    """Remove a key; removing what is not there is no error unless a version was named."""
+    """Remove a key; a missing key is no error unless a version was given."""
 
     key: str
     if_version: int | None = None
 
 
 class Assert(msgspec.Struct, frozen=True):
-    """Nothing is written unless the key is at this version (ABSENT: not there)."""
+    """Write nothing unless the key has this version (ABSENT: it does not exist)."""
 
     key: str
     version: int
 
 
 class Add(msgspec.Struct, frozen=True):
-    """Add to an integer counter, made at 0 if absent; raises the key's version."""
+    """Add to an integer counter, created at 0 if absent; raises the key's version."""
 
     key: str
     n: int = 1
@@ -116,8 +116,8 @@ class EntryPage(msgspec.Struct, frozen=True):
 
 
 class JoinedPage(msgspec.Struct, frozen=True):
-    """One page of a range scan as a single JSON array of pairs, each a key and its value as it is stored. Where a
-    value is not JSON, the array is not either."""
+    """One page of a range scan as a single JSON array of pairs, each a key and its stored value. If a value is not
+    JSON, neither is the array."""
 
     pairs: bytes
     #: How many pairs there are.
@@ -132,28 +132,27 @@ class SearchCandidate(msgspec.Struct, frozen=True):
     key: str
     #: The terms of its searched fields, as `domain.skills.terms.field_terms` writes them, in any order.
     texts: tuple[str, ...]
-    #: Of the fields that were asked for.
+    #: The values of the requested fields.
     values: tuple[Value, ...] = ()
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What a search found: those with the most points first (`domain.skills.search`), then the greatest weight, then by
-    key."""
+    """What a search found, ordered by points (`domain.skills.search`), then weight, both descending, then key."""
 
     items: tuple[SearchCandidate, ...]
     truncated: bool = False
 
 
 class Overlap(msgspec.Struct, frozen=True):
-    """A record that has some integers of its list in common with the ones that were asked for."""
+    """A record whose list shares some integers with the requested ones."""
 
     key: str
-    #: How many, without those that too many records hold.
+    #: How many, not counting those that too many records hold.
     shared: int
 
 
 class Change(msgspec.Struct, frozen=True):
-    """That a key changed; the value is read from the store, which may be newer."""
+    """A key changed. The value is read from the store, and may be newer."""
 
     cursor: str
     key: str

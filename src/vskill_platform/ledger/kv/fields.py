@@ -1,7 +1,7 @@
 """The columns that SQL engines keep beside a record's value: its declared fields, as the contract itself reads them.
 
 They are ordinary columns, written with the value, and not expressions over it: an engine's JSON functions disagree
-with ours about doubled keys, escapes and odd numbers, and cost more than all the rest of a write.
+with ours about duplicate keys, escapes and odd numbers, and cost more than the rest of a write.
 """
 
 from hashlib import blake2b
@@ -19,7 +19,7 @@ from vskill_platform.ledger.kv.collections import (
     parse,
 )
 
-#: How texts are cut into terms. Another number for another way, so that a record is cut anew when it is next written.
+#: Version of the tokeniser. A new number makes a record's terms be computed again when it is next written.
 _FORM = 3
 
 #: The searched texts' hash, the collection's name, then one value per field column of any collection.
@@ -27,8 +27,7 @@ Columns = tuple[Value, ...]
 
 
 def kept_fields(collection: RecordKind) -> tuple[str, ...]:
-    """Fields that have a column: those that an index or a count names, the one that orders a search, and the list of
-    integers."""
+    """Fields with a column: those of indexes and counts, the one that orders a search, and the list of integers."""
     needed = {
         *collection.counted,
         collection.weighed,
@@ -48,12 +47,12 @@ NOTHING: Columns = (None,) * len(DERIVED_COLUMNS)
 
 
 class _Step(msgspec.Struct, frozen=True):
-    """How to read one field. Most stand at one name, some inside one object; others are read the general way."""
+    """How to read one field. Fast paths for a name in the record or in one object in it; others use `Field.of`."""
 
     field: Field
     #: The name of the object that holds it; None where the record itself does.
     holder: str | None
-    #: None where there are several places to look at.
+    #: None if the field has several paths.
     name: str | None
 
 
@@ -120,7 +119,7 @@ def derive(key: str, value: bytes) -> Columns:
 
 
 def _values(record: Any, steps: tuple[_Step, ...]) -> list[Value]:
-    """The same as `Field.of` gives for each, without its calls: this runs for every record that is written."""
+    """The same values as `Field.of`, without its calls: this runs for every record that is written."""
     if type(record) is not dict:
         return [None] * len(steps)
     values: list[Value] = []
@@ -139,7 +138,7 @@ def _values(record: Any, steps: tuple[_Step, ...]) -> list[Value]:
 
 
 def _hash(texts: list[Value]) -> int:
-    """By it, unchanged texts are known without cutting them into terms."""
+    """A hash that detects unchanged texts without tokenising them."""
     cut = msgspec.json.encode([_FORM, texts])
     return int.from_bytes(blake2b(cut, digest_size=8).digest(), "big", signed=True)
 
@@ -154,6 +153,6 @@ def end_of(prefix: str) -> str | None:
     for place in range(len(prefix) - 1, -1, -1):
         code = ord(prefix[place]) + 1
         if code <= _LAST_CHARACTER:
-            # Surrogates are no characters: the next one stands after them.
+            # Surrogates are not characters: skip them.
             return prefix[:place] + ("\ue000" if code == 0xD800 else chr(code))
     return None

@@ -1,5 +1,5 @@
-"""The store in memory: the engine of tests, demos and the simulator. It keeps what the contract promises, but
-nothing survives the process and no second process sees it.
+"""The store in memory: the engine of tests, demos and the simulator. It keeps the contract, but nothing survives the
+process and no other process sees it.
 
 Every operation runs from its first line to its last without an await, so it is atomic on the event loop.
 """
@@ -54,7 +54,7 @@ class MemoryKV(KV):
         self._keys: list[str] = []
         self._expiry: dict[str, int] = {}
         self._version = 0
-        #: Each change's cursor is its place in the sequence of all changes.
+        #: A change's cursor is its position in the sequence of all changes.
         self._changes: list[Change] = []
         self._last_place = 0
         self._swept_through = 0
@@ -286,7 +286,7 @@ class MemoryKV(KV):
 
 
 class MemorySnapshot(StoreSnapshot):
-    """A copy of all that there was."""
+    """A copy of all records."""
 
     def __init__(self, records: list[StoredRecord], letters: list[DeadLetter]) -> None:
         self._records = records

@@ -1,8 +1,8 @@
 """Records that have many integers of a declared list in common: what each engine reads to answer `KV.overlap`.
 
 SQL engines keep every integer with the record that holds it in a table beside the records, filled by triggers of the
-same write, so a question costs one read of an index for each of its integers. The records of one family stand together
-there, so the asker's own, of which there may be thousands alike, are passed over without being read.
+same write, so a query costs one index read per integer. Records of one family are adjacent in that index, so the
+asker's own family, which may have thousands of similar records, is skipped without reading it.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from vskill_platform.ledger.kv.entries import Entry, Overlap
 from vskill_platform.ledger.kv.fields import column
 from vskill_platform.ledger.kv.query import check_audiences, is_readable
 
-#: An integer that more records of other families hold is left out: it tells nothing, and reading them all costs much.
+#: Integers that more records of other families hold are ignored: they tell nothing and are expensive to read.
 MOST_HOLDERS = 500
 _MOST = 2**63 - 1
 
@@ -73,8 +73,8 @@ def numbers_table(collection: RecordKind) -> str:
 
 
 def _around(select: str) -> str:
-    """One SELECT for what stands before the family in the index, and one for what stands after it: what is merely
-    unequal to it would be found by reading the family too."""
+    """One SELECT for the index before the family, and one for the index after it: with `<>` the engine would read the
+    family too."""
     return " UNION ALL ".join(select.format(side=side) for side in "<>")
 
 
@@ -104,7 +104,7 @@ def sqlite_overlaps(query: OverlapQuery, now: int) -> tuple[str, list[Any]]:
 
 
 def postgres_overlaps(query: OverlapQuery, now: int) -> tuple[str, list[object]]:
-    """The statement that finds keys and counts in order, and its arguments. A record is known by its key's hash."""
+    """The statement that finds keys and counts in order, and its arguments. Its table names records by key hash."""
     collection, table = query.collection, numbers_table(query.collection)
     arguments: list[object] = [list(query.numbers), query.without, query.least, now, query.limit]
     readable = ""

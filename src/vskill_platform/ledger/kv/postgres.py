@@ -1,8 +1,7 @@
 """The record store on PostgreSQL, for more than one machine: the same contract, the same declared fields.
 
-A commit is one call of the function `commit_records` (database/sql/postgres), so it costs one round trip; what
-is asked over fields is in `postgres_query`. Values are text, times are integer milliseconds, keys are compared
-byte by byte.
+A commit is one call of the function `commit_records` (database/sql/postgres), so it costs one round trip; queries over
+fields are in `postgres_query`. Values are text, times are integer milliseconds, keys are compared byte by byte.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,16 +47,16 @@ from vskill_platform.ledger.kv.sql import SqlKV
 CHANGES = "vskill_changes"
 _GET = f"SELECT {ENTRY} FROM records WHERE key = $1 AND (expires_at IS NULL OR expires_at > $2)"  # noqa: S608
 _GET_MANY = f"SELECT {ENTRY} FROM records WHERE key = ANY ($1) AND (expires_at IS NULL OR expires_at > $2)"  # noqa: S608
-#: Above these bits, a change's number says which store gave it.
+#: The bits of a change's number above these identify the store that gave it.
 _STORE_BITS = 40
-#: Below this transaction everything has ended, so nothing can appear there any more.
+#: All transactions below this one have ended, so no change can appear there any more.
 _HORIZON = "pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
 _CHANGES = """
 SELECT xid, seq, key, version, deleted, at FROM changes
 WHERE (xid, seq) > ($1, $2) AND (xid, seq) <= ($3, $4) AND key >= $5 AND ($6::text IS NULL OR key < $6)
 ORDER BY xid, seq LIMIT $7
 """
-#: The place of the last change that a reader may see; what was swept last where there is none.
+#: The position of the last visible change; of the last swept one if there is none.
 _LAST = f"""
 SELECT xid, seq FROM (
     (SELECT xid, seq FROM changes WHERE xid < {_HORIZON} ORDER BY xid DESC, seq DESC LIMIT 1)
@@ -96,7 +95,7 @@ class PostgresKV(SqlKV[PostgresDatabase]):
         check_texts("prefix", prefix, after or "", *exclude)
         if "\0" in prefix:
             return ()
-        # No key has a NUL, and the server refuses it even in a comparison: what stands before it says the same.
+        # No key has a NUL, and the server refuses it even in a comparison: the part before it compares the same.
         after = None if after is None else after.partition("\0")[0]
         exclude = [one for one in exclude if "\0" not in one]
         arguments = Arguments()
@@ -136,7 +135,7 @@ class PostgresKV(SqlKV[PostgresDatabase]):
             return Found(())
         limit, last = min(limit, SEARCH_LIMIT), len(collection.searched) + 1
         statement, arguments = search(collection, query, audiences, conditions, fields, self.now(), limit)
-        # A common word needs another plan than a rare one.
+        # Planned for these arguments: a common word needs another plan than a rare one.
         rows = await self._db.fetch_once(statement, *arguments)
         hits = tuple(SearchCandidate(row[0], tuple(row[1:last]), tuple(row[last:])) for row in rows[:limit])
         return Found(hits, truncated=len(rows) > limit)
@@ -154,7 +153,7 @@ class PostgresKV(SqlKV[PostgresDatabase]):
             swept = tuple(await connection.fetchrow("SELECT xid, seq FROM changes_swept"))
             last = tuple(await connection.fetchrow(_LAST))
             start = swept if place is None else place
-            # A place of another store has another number in its upper bits (0017_change_numbers.sql).
+            # A cursor of another store has other upper bits (0017_change_numbers.sql).
             if not swept <= start <= last or start[1] >> _STORE_BITS != swept[1] >> _STORE_BITS:
                 raise CursorGone(cursor=after)
             rows = await connection.fetch(_CHANGES, *start, *last, prefix, end_of(prefix), limit)
@@ -193,8 +192,8 @@ class PostgresKV(SqlKV[PostgresDatabase]):
         return int(removed) + int(await self._db.fetchval(_SWEEP_CHANGES, changes_before, limit - removed))
 
     async def check(self) -> None:
-        """Fails on a server that only reads, and on one whose log cannot be written: a message that nobody reads is on
-        the disk when the statement returns."""
+        """Fails on a read-only server, and on one whose log cannot be written: the statement writes an unused log
+        message, which is on the disk when it returns."""
         await self._db.fetchval(
             "SELECT nextval('versions') FROM pg_logical_emit_message(true, 'vskill-ready', '')"
         )
@@ -204,7 +203,7 @@ class PostgresKV(SqlKV[PostgresDatabase]):
         return tuple(find_risks(row["fsync"], row["waits_for"], row["standby_names"], row["standbys"]))
 
 
-#: Every account may read these: of a standby an ordinary one sees only that it is there.
+#: Every account may read these; an ordinary one sees only the number of standbys.
 _DURABILITY = """
 SELECT current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS waits_for,
     current_setting('synchronous_standby_names') AS standby_names,
@@ -213,7 +212,7 @@ SELECT current_setting('fsync') AS fsync, current_setting('synchronous_commit') 
 
 
 def find_risks(fsync: str, waits_for: str, standby_names: str, standbys: int) -> Iterator[str]:
-    """What these settings of a server could lose, and what to set."""
+    """Which of these server settings could lose writes, and what to set instead."""
     if fsync == "off":
         yield "fsync is off: a power cut may lose or damage everything; set fsync = on"
     if waits_for == "off":
@@ -237,7 +236,7 @@ WITH gone AS (
     ) RETURNING 1
 ) SELECT count(*) FROM gone
 """
-# The oldest changes in their order, up to the first that is young enough to keep.
+# The oldest changes in order, up to the first that is young enough to keep.
 _SWEEP_CHANGES = """
 WITH oldest AS (
     SELECT xid, seq, at FROM changes ORDER BY xid, seq LIMIT $2

@@ -1,5 +1,5 @@
-"""Commits to the PostgreSQL store: one call of the function `commit_records` (database/sql), so one round trip. Where
-messages of the queue in the same database are part of it, a transaction holds both."""
+"""Commits to the PostgreSQL store: one call of the function `commit_records` (database/sql), so one round trip. With
+messages for the queue in the same database, one transaction holds both."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from vskill_platform.ledger.kv.postgres_query import row_of
 _COMMIT = (
     "SELECT version, refused_key, refused_version FROM commit_records($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 )
-#: As the version of a refused key: its value is no integer.
+#: As the version of a refused key: its value is not an integer.
 _NOT_A_COUNTER = -1
 
 
@@ -59,7 +59,7 @@ def _arguments(operations: Sequence[Operation], now: int) -> tuple[object, ...]:
         _json(rows),
         _json(counters),
         [one.key for one in operations if isinstance(one, Delete)],
-        # Changes that are told of.
+        # Changes that followers see.
         [one.key for one in operations if isinstance(one, Add) or (isinstance(one, Put) and not one.quiet)],
         now,
     )
@@ -83,7 +83,7 @@ def _json(rows: list[dict[str, object]]) -> str | None:
 def _outcome(row: Sequence[object]) -> int:
     version, refused_key, actual = row
     if refused_key is None:
-        assert isinstance(version, int)  # noqa: S101 - what the function returns where nothing is refused
+        assert isinstance(version, int)  # noqa: S101 - what the function returns if nothing is refused
         return version
     if actual == _NOT_A_COUNTER:
         raise RecordMalformed(f"{refused_key} is not a counter", key=refused_key, reason="not an integer")
@@ -93,6 +93,6 @@ def _outcome(row: Sequence[object]) -> int:
 
 
 async def _roll_back(transaction: Any) -> None:
-    """Whatever went wrong is what the caller hears, not that the connection is gone too."""
+    """Suppress errors of the rollback: the caller gets the original one."""
     with contextlib.suppress(Exception):
         await asyncio.shield(transaction.rollback())

@@ -1,5 +1,5 @@
-"""What PostgreSQL derives from the records of a collection: counts, as they are read and kept; and all of it, computed
-anew for a migration that asks for it.
+"""What PostgreSQL derives from the records of a collection: counts; and all of it, computed again for a migration that
+asks for it.
 
 Every write adds rows of differences, so that no two commits wait for each other; a sweep folds them into the sums."""
 
@@ -23,7 +23,7 @@ SELECT field, value, known, sum(n)::bigint AS n FROM (
     UNION ALL SELECT field, value, known, n FROM count_deltas WHERE collection = $1 AND field = ANY ($2)
 ) AS counted GROUP BY field, value, known HAVING sum(n) <> 0
 """
-#: Of some audiences, and where the last argument says so, of the records without one.
+#: Counts of some audiences, and with the last argument also of the records without one.
 _COUNTS = """
 SELECT field, value, known, sum(n)::bigint AS n FROM (
     SELECT field, value, known, n FROM audience_counts
@@ -58,7 +58,7 @@ _READ = "SELECT key, convert_to(value, 'UTF8') FROM records WHERE key > $1 AND k
 
 
 async def derive_again(connection: Any, name: str) -> None:
-    """Compute a collection's columns, words and counts anew, in the connection's transaction."""
+    """Compute a collection's columns, words and counts again, in the connection's transaction."""
     collection = next(kind for kind in COLLECTIONS if kind.name == name)
     names = ["collection", *(column(collection, field) for field in kept_fields(collection)), "terms"]
     update = (
@@ -105,14 +105,13 @@ async def count(
         return _sum(fields, await database.fetch(_TOTALS, kind, fields))
     if len(audiences) <= FEW_AUDIENCES:
         return _sum(fields, await database.fetch(_COUNTS, kind, fields, sorted(audiences), False))
-    # One view for which audiences there are and for their sums.
+    # One snapshot for both the audiences and their sums.
     async with database.connection() as connection, connection.transaction(isolation="repeatable_read"):
         return await _count_many(connection, kind, fields, audiences)
 
 
 async def _count_many(connection: Any, kind: str, fields: Sequence[str], audiences: frozenset[str]) -> Counts:
-    """Beside the sums over everything there are those of each audience: where a reader has most of them, the others
-    are taken off."""
+    """Add the sums of the reader's audiences; if they are the majority, subtract the others from the total."""
     rows = await connection.fetch(_TOTALS, kind, (AUDIENCE,))
     existing = {value for _, value, known, _ in rows if known}
     hidden, readable = sorted(existing - audiences), sorted(existing & audiences)
@@ -124,7 +123,7 @@ async def _count_many(connection: Any, kind: str, fields: Sequence[str], audienc
 
 
 async def fold_counts(database: PostgresDatabase) -> None:
-    """All of them: a busy queue adds more in a minute than one step holds, and every count reads what is left."""
+    """Fold all differences: a busy queue adds more per minute than one step folds, and every count reads the rest."""
     while await database.fetchval(_FOLD, FOLD_STEP) >= FOLD_STEP:
         pass
 

@@ -1,5 +1,5 @@
-"""Questions to the PostgreSQL store as SQL, and records as rows. Values are always arguments; only declared names
-stand in the text."""
+"""Queries to the PostgreSQL store as SQL, and records as rows. Values are always arguments; only declared names
+appear in the text."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,11 +13,11 @@ from vskill_platform.ledger.kv.query import FIRST_PAGE, Between, Condition, In, 
 ENTRY = "key, convert_to(value, 'UTF8'), version"
 _LEAST = -(2**63)
 _MOST = 2**63 - 1
-#: Of the searched fields' words, in their order.
+#: Text-search weights of the searched fields, in their order.
 _LABELS = "ABCD"
-#: Readers of more audiences than this are asked for in other words, which cost less the more there are.
+#: With more audiences than this, another statement is cheaper.
 FEW_AUDIENCES = 10
-#: Up to this many runs along an index are merged as they are read; of more, the heads are compared first.
+#: Up to this many index runs are merged directly (`_union`); with more, their first rows are compared first.
 _FEW_RUNS = 10
 #: Positions that a text-search vector can hold.
 _MOST_POSITION = 16_383
@@ -35,7 +35,7 @@ class Arguments:
 
 
 def row_of(key: str, value: bytes, expires_at: int | None) -> dict[str, object]:
-    """A record as a row of the table; what is not there is NULL."""
+    """A record as a row of the table; missing values are NULL."""
     named = zip(DERIVED_COLUMNS, derive(key, value), strict=True)
     row: dict[str, object] = {
         name: found for name, found in named if found is not None and name != "searched"
@@ -52,7 +52,7 @@ def row_of(key: str, value: bytes, expires_at: int | None) -> dict[str, object]:
 
 
 def _vector(texts: Sequence[str]) -> str:
-    """Every term with its field's label. Terms are letters and digits, so a quote cannot end early."""
+    """Every term with its field's label. Terms are letters and digits, so they cannot hold a quote."""
     words: dict[str, list[str]] = {}
     place = 0
     for label, text in zip(_LABELS, texts, strict=False):
@@ -66,7 +66,7 @@ def _vector(texts: Sequence[str]) -> str:
 
 
 def key_ranges(arguments: Arguments, prefix: str, after: str | None, exclude: Iterable[str]) -> str:
-    """The condition that a key is in the range and in none of the excluded ones."""
+    """The condition that a key is in the range and in no excluded one."""
     parts = [f"key >= {arguments.add(prefix)}"]
     end = end_of(prefix)
     if end is not None:
@@ -84,7 +84,7 @@ def key_ranges(arguments: Arguments, prefix: str, after: str | None, exclude: It
 
 
 def select(query: Query, now: int) -> tuple[str, list[object]]:
-    """The statement that a query asks, and its arguments; no statement where there can be no answer."""
+    """The statement for a query, and its arguments; no statement if nothing can match."""
     arguments = Arguments()
     if query.order_by == "key" and not query.equal and not query.by_audience:
         return _by_key(query, arguments, now), arguments.values
@@ -98,7 +98,8 @@ def select(query: Query, now: int) -> tuple[str, list[object]]:
 
 
 class _IndexRun:
-    """A run along the index that serves a question, as SQL; what differs between its runs is given to `rows`."""
+    """The runs along the index that serves a query, as SQL. A run has fixed values in the leading columns: `rows` gets
+    those that differ between runs."""
 
     def __init__(self, query: Query, arguments: Arguments, now: int) -> None:
         collection = query.collection
@@ -112,7 +113,7 @@ class _IndexRun:
             for name, condition in query.equal
             if isinstance(condition, Is)
         ]
-        #: The field that has several values, and those that a record can have.
+        #: The field with several wanted values, and those of them that a record can have.
         self.several: str | None = None
         self.values: list[Value] = []
         for name, condition in query.equal:
@@ -126,7 +127,7 @@ class _IndexRun:
             *also,
             _alive(arguments, now),
         ]
-        #: No record can meet it.
+        #: No record can match.
         self.never = (
             "false" in self._conditions
             or (self.several is not None and not self.values)
@@ -134,7 +135,7 @@ class _IndexRun:
         )
 
     def rows(self, what: str, limit: int, audience: str, value: str, more: str = "") -> str:
-        """Its first rows. `audience` and `value` are what the two varying columns are compared with, if they are."""
+        """A run's first rows. `audience` and `value` are the conditions on the two varying columns, or empty."""
         collection = self.query.collection
         compared = [f"{column(collection, AUDIENCE)} {audience}"] if audience else []
         if self.several is not None:
@@ -147,7 +148,7 @@ class _IndexRun:
 
 
 def _runs_of_audiences(run: _IndexRun) -> list[str] | None:
-    """What the audience is compared with, if it is, where there are few runs; None where there are many."""
+    """The conditions on the audience if there are few runs; None if there are many."""
     if not run.query.by_audience:
         return [""]
     if isinstance(run.query.audiences, Everything):
@@ -157,13 +158,13 @@ def _runs_of_audiences(run: _IndexRun) -> list[str] | None:
         most = _FEW_RUNS // max(len(run.values), 1)
         if len(audiences) > most:
             return None
-        # Whoever has a few asks by the same statement, which the server plans once: nothing equals NULL.
+        # Pad with NULL, which equals nothing: readers of a few audiences share one statement, planned once.
         audiences += [None] * (most - len(audiences))
     return [f"= {run.arguments.add(audience)}" for audience in audiences]
 
 
 def _union(run: _IndexRun, audiences: Iterable[str]) -> str:
-    """Every run up to the limit, merged: the server reads one row of each, and one for each row of the page."""
+    """All runs merged, each up to the limit: the server reads one row per run, and one per row of the page."""
     values = [f"= {run.arguments.add(value)}" for value in run.values] or [""]
     what = f"key, value, version, {run.place} AS place"
     limit = run.query.limit + 1
@@ -172,8 +173,8 @@ def _union(run: _IndexRun, audiences: Iterable[str]) -> str:
 
 
 def _merge_heads(run: _IndexRun) -> str:
-    """The first row of each run tells which of them a page can need: those with the best heads, as many as the page has
-    rows, and of those nothing beyond the last such head. Records without an audience are one more run."""
+    """Read the first row (head) of each run. A page of n rows needs only the n runs with the best heads, and nothing
+    beyond the last of these. Records without an audience are one more run."""
     query, arguments = run.query, run.arguments
     limit = query.limit + 1
     sources = [_audiences(query, arguments)]
@@ -202,7 +203,7 @@ def _merge_heads(run: _IndexRun) -> str:
 
 
 def _audiences(query: Query, arguments: Arguments) -> str:
-    """The reader's audiences, or all that there are."""
+    """The reader's audiences, or all."""
     if not isinstance(query.audiences, Everything):
         return f"unnest({arguments.add(sorted(query.audiences))}::text[]) AS reader (audience)"
     kind = f"collection = '{query.collection.name}' AND field = '{AUDIENCE}' AND known"
@@ -214,7 +215,7 @@ def _audiences(query: Query, arguments: Arguments) -> str:
 
 
 def _not_beyond_last(query: Query, arguments: Arguments) -> str:
-    """A page that is full with heads needs no row that comes after the last of them."""
+    """If the heads alone fill the page, no row after the last head is needed."""
     sign = ">=" if query.descending else "<="
     if query.order_by == "key":
         end = query.prefix if query.descending else end_of(query.prefix)
@@ -249,8 +250,8 @@ def _order(query: Query, place: str, key: str) -> str:
 
 
 def _order_of_index(query: Query, place: str) -> str:
-    """The same order with the index's first columns named. All rows are equal in them; the planner knows that of a
-    value, but not of NULL, and would rather walk through every key than sort."""
+    """The same order with the index's first columns named. All rows are equal in them, but for NULL the planner does
+    not know it, and would scan every key rather than sort."""
     direction = "DESC" if query.descending else "ASC"
     names = [AUDIENCE] if query.by_audience else []
     names += [
@@ -278,7 +279,7 @@ def _bounds_of_key(query: Query, arguments: Arguments) -> list[str]:
 
 
 def _bounds(query: Query, arguments: Arguments) -> list[str]:
-    """The range on the field that orders; entries without the field are not in it."""
+    """The range on the field of `order_by`; it excludes entries without the field."""
     collection = query.collection
     name = column(collection, query.order_by)
     kind = collection.fields[query.order_by].kind
@@ -302,7 +303,7 @@ def _bounds(query: Query, arguments: Arguments) -> list[str]:
 
 
 def _storable(collection: RecordKind, name: str, value: Value) -> bool:
-    """Whether the column can hold it; what it cannot hold, no entry has."""
+    """Whether the column can hold it; if not, no entry has it."""
     if collection.fields[name].kind is int:
         return type(value) is int and _LEAST <= value <= _MOST
     return isinstance(value, str) and "\0" not in value
@@ -320,11 +321,11 @@ def search(
     now: int,
     limit: int,
 ) -> tuple[str, list[object]]:
-    """The statement that gives the first candidates, one more than the limit: key, terms of each searched field, and
-    these fields.
+    """The statement for the first candidates, one more than the limit: key, terms of each searched field, and these
+    fields.
 
-    The index of words knows the audiences. The matches are planned without the limit, with which the planner would hope
-    to meet as many early in the order, where all may be hidden."""
+    The word index includes the audiences. The matches are planned without the limit: with it, the planner would expect
+    to find enough early in the order, although all of those may be hidden."""
     arguments = Arguments()
     words = f"(CASE WHEN collection = '{collection.name}' THEN terms END)"
     sign = " & " if query.every else " | "
@@ -349,7 +350,7 @@ def search(
 
 
 def _points(query: TermQuery, arguments: Arguments) -> str:
-    """The points of each term that a record holds, and of any in the first field."""
+    """The points of each term that a record holds, and extra points for any term in the first field."""
     tests = [(_match(term), term.points) for term in query.terms]
     tests.append((" | ".join(_match(term, "A") for term in query.terms), query.name_points))
     return " + ".join(
@@ -359,7 +360,7 @@ def _points(query: TermQuery, arguments: Arguments) -> str:
 
 
 def _match(term: WantedTerm, label: str = "") -> str:
-    """Each term quoted. Terms are letters, digits and marks, so a quote cannot end early."""
+    """The quoted term. Terms are letters, digits and marks, so they cannot hold a quote."""
     whole = f"'{term.text}'" + (f":{label}" if label else "")
     return whole + (f" | '{term.beginning}':*{label}" if term.beginning else "")
 

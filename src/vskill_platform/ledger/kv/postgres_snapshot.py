@@ -1,5 +1,5 @@
-"""A PostgreSQL store at one moment: one REPEATABLE READ transaction on a connection of its own. The database is neither
-made nor brought to another schema."""
+"""A PostgreSQL store at one moment: one REPEATABLE READ transaction on a separate connection. It neither creates nor
+migrates the database."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,7 +21,7 @@ ORDER BY key LIMIT $4
 
 @asynccontextmanager
 async def open_postgres_snapshot(location: str, now: int) -> AsyncIterator[StoreSnapshot]:
-    """`now` decides which caches have ended."""
+    """`now` decides which caches have expired."""
     async with open_view(location) as connection:
         yield PostgresSnapshot(connection, shown_location(location), now)
 

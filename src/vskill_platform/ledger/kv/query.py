@@ -1,4 +1,4 @@
-"""Questions over declared fields, checked against the declared indexes before any engine sees them.
+"""Queries over declared fields, checked against the declared indexes before any engine sees them.
 
 `evaluate` is the meaning of a query, in plain Python; an engine that answers by index must give the same.
 """
@@ -44,7 +44,7 @@ class In(msgspec.Struct, frozen=True):
 
 
 class Between(msgspec.Struct, frozen=True):
-    """The field lies in this range, its ends included; entries without the field do not."""
+    """The field lies in this range, ends included; entries without the field do not match."""
 
     least: int | None = None
     most: int | None = None
@@ -59,16 +59,16 @@ Condition = Is | In | Between
 
 
 class Query(msgspec.Struct, frozen=True):
-    """A checked question to one collection."""
+    """A checked query to one collection."""
 
     collection: RecordKind
     #: Whose records it may find.
     audiences: Audiences
-    #: Whether the index that serves it begins with the audience: then there is one run for each.
+    #: Whether the index that serves it begins with the audience: then there is one run per audience.
     by_audience: bool
     #: Equality conditions, in the order of the index that serves them; at most one is an `In`.
     equal: tuple[tuple[str, Is | In], ...]
-    #: Conditions on facets that the index does not serve: looked at in every entry that it gives.
+    #: Conditions on facets that the index does not serve: tested on every entry that it gives.
     also: tuple[tuple[str, Is | In], ...]
     #: The range, always on `order_by`.
     within: Between | None
@@ -77,7 +77,7 @@ class Query(msgspec.Struct, frozen=True):
     #: The order value and key of the last entry of the page before.
     after: tuple[Value, str] | None
     limit: int
-    #: Only keys that begin with it: the collection's prefix, or a longer one where the order is that of the keys.
+    #: Only keys that begin with it: the collection's prefix, or a longer one if ordered by key.
     prefix: str
 
     @classmethod
@@ -121,7 +121,7 @@ class Query(msgspec.Struct, frozen=True):
 
 
 def check_audiences(collection: RecordKind, audiences: Audiences) -> None:
-    """Records that do not say who may read them are the system's own."""
+    """Only the system, which reads everything, may query a collection without audiences."""
     if isinstance(audiences, Everything):
         return
     if not collection.has_audience:
@@ -136,8 +136,8 @@ def check_audiences(collection: RecordKind, audiences: Audiences) -> None:
 def in_order(
     settled: Settled, keys: Iterable[str], collection: RecordKind, audiences: Audiences
 ) -> tuple[Entry, ...]:
-    """The entries of these keys that were read and that these audiences may read: a record may have changed since it
-    was found."""
+    """The entries of these keys, in order, without failed reads and those that these audiences may not read: a record
+    may have changed since it was found."""
     entries = (settled.found.get(key) for key in keys)
     return tuple(one for one in entries if one is not None and is_readable(collection, one, audiences))
 
@@ -145,7 +145,7 @@ def in_order(
 def check_filters(
     collection: RecordKind, where: Mapping[str, Condition]
 ) -> tuple[tuple[str, Condition], ...]:
-    """Only fields that have a column can be asked for, and only values that every engine can compare."""
+    """Check that every field has a column, and that every engine can compare the values."""
     if AUDIENCE in where:
         raise UnindexedQuery(f"{collection.prefix}*: the audience is no condition; give `audiences`")
     unknown = sorted(set(where) - set(kept_fields(collection)))
@@ -160,7 +160,7 @@ def check_filters(
 
 
 def evaluate(query: Query, entries: Sequence[Entry]) -> EntryPage:
-    """The answer by looking at every entry."""
+    """The answer, by testing every entry."""
     rows = sorted((row for row in _rows(query, entries)), key=lambda row: row[0], reverse=query.descending)
     if query.after is not None:
         place = _place(query, *query.after)
@@ -202,9 +202,9 @@ def _place(query: Query, value: Value, key: str) -> tuple[Any, ...]:
 def _serving_index(
     collection: RecordKind, names: set[str], order_by: str, audiences: Audiences
 ) -> tuple[bool, tuple[str, ...]]:
-    """The index that serves most of the conditions, without the audience, and whether it begins with that. Conditions
-    that it does not serve must be facets. What is asked for everything takes an index without audiences where there
-    is one: it has one run instead of many."""
+    """Whether the index that serves most of the conditions begins with the audience, and its other fields. Conditions
+    that it does not serve must be facets. A query for everything prefers an index without audiences, which has one run
+    instead of many."""
     tail = (order_by,) if order_by != "key" else ()
     fitting: list[tuple[int, bool, tuple[str, ...]]] = []
     for declared in collection.indexes:
@@ -226,7 +226,7 @@ def _serving_index(
 
 
 def _decode_cursor(after: str | None, ordered_by: Field | None) -> tuple[Value, str] | None:
-    """Cursors come back from outside, so a changed one must not reach a comparison."""
+    """Cursors come from clients, so a forged one must not reach a comparison."""
     if after is None:
         return None
     try:

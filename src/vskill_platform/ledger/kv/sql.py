@@ -1,5 +1,5 @@
-"""What the record stores in SQL databases do alike: ranges of keys, reads of many keys, messages of a commit, waiting
-for a change. Each engine gives the statements, and commits in its own way."""
+"""What the record stores in SQL databases share: ranges of keys, reads of many keys, messages of a commit, waiting for
+a change. Each engine adds its statements and its way to commit."""
 
 import asyncio
 from abc import abstractmethod
@@ -34,7 +34,7 @@ _CHUNK = 1000
 class SqlKV(KV, Generic[D]):
     """Records in a database; `outbox` is where the messages of a commit go."""
 
-    #: What an entry is made of, as SQL.
+    #: The SQL columns of an entry.
     entry_columns: str
     #: The watches of this channel wake when a change was written.
     changes_channel: str
@@ -86,7 +86,7 @@ class SqlKV(KV, Generic[D]):
 
     @abstractmethod
     async def _read_keys(self, keys: list[str]) -> Sequence[Any]:
-        """The entries' rows of those of these keys that are there."""
+        """The rows of those of these keys that exist."""
 
     async def list(
         self, prefix: str, *, after: str | None = None, limit: int = PAGE, exclude: Sequence[str] = ()
@@ -140,17 +140,17 @@ class SqlKV(KV, Generic[D]):
 
     @abstractmethod
     def _place(self, cursor: str) -> object:
-        """The place of a change that a cursor names; CursorGone for a text that is none."""
+        """The position that a cursor names; raises CursorGone if it is malformed."""
 
     @abstractmethod
     async def _last_change(self) -> object:
-        """The place of the last change."""
+        """The position of the last change."""
 
 
 def _readable(keys: Iterable[str], failed: dict[str, PlatformError]) -> list[str]:
-    """Each key once, those that can be keys at all; the others fail by themselves."""
+    """The valid keys, each once; invalid ones go into `failed`."""
     wanted = list(dict.fromkeys(keys))
-    # All at once, since hundreds are asked for where a name is compared with its neighbours.
+    # Checked together, because comparing a name with its neighbours asks for hundreds.
     joined = "".join(wanted)
     if (
         joined.isascii()

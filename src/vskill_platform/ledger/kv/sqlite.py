@@ -1,7 +1,7 @@
 """The record store on SQLite, the default engine: one file, durable, shared by the processes of one machine.
 
-Reads are here, and what follows changes; `sqlite_commit` holds the writes, `sqlite_query` the questions as SQL,
-and `database` the file itself.
+It holds the reads and the changes; `sqlite_commit` holds the writes, `sqlite_query` the queries as SQL, and `database`
+the file itself.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ from vskill_platform.ledger.kv.sqlite_snapshot import open_sqlite_snapshot
 
 #: Up to this many rows are read inline; more go to a thread.
 _INLINE = 50
-#: What one transaction of a sweep removes, so that no writer waits long behind it.
+#: How much one transaction of a sweep removes, so that no writer waits long for it.
 _SWEEP_STEP = 500
 
 _GET = f"SELECT {ENTRY} FROM records WHERE key = ? AND (expires_at IS NULL OR expires_at > ?)"  # noqa: S608
@@ -113,7 +113,7 @@ class SqliteKV(SqlKV[SqliteDatabase]):
     async def joined_pages(
         self, prefix: str, *, exclude: Sequence[str] = (), page: int = PAGE
     ) -> AsyncIterator[JoinedPage]:
-        """SQLite joins and reads the next page while the caller decodes this one, which holds the interpreter."""
+        """SQLite reads and joins the next page while the caller decodes this one, which holds the GIL."""
         check_texts("prefix", prefix, *exclude)
         reading = await self._begin_join(prefix, None, exclude, page)
         try:
@@ -130,7 +130,7 @@ class SqliteKV(SqlKV[SqliteDatabase]):
     async def _begin_join(
         self, prefix: str, after: str | None, exclude: Sequence[str], limit: int
     ) -> "asyncio.Task[Joined]":
-        """Returns when the thread has begun: one that has not would wait until the caller is done."""
+        """Returns once the thread has begun; otherwise it would wait for the GIL until the caller is done."""
         ranges, now = list(key_ranges(prefix, after, exclude)), self.now()
         loop, begun = asyncio.get_running_loop(), asyncio.Event()
 
@@ -159,12 +159,12 @@ class SqliteKV(SqlKV[SqliteDatabase]):
         return await self._db.read_soon(lambda read: select(read, query, now))
 
     async def _count(self, collection: RecordKind, fields: Sequence[str], audiences: Audiences) -> Counts:
-        """A few rows are read inline; what many audiences amount to is summed in a thread."""
+        """Read a few rows inline; sum many audiences in a thread."""
         if isinstance(audiences, Everything) or len(audiences) <= FEW_AUDIENCES:
             return count(self._db.point_read, collection, fields, audiences)
 
         def read(connection: sqlite3.Connection) -> Counts:
-            # One view of the file for which audiences there are and for their sums.
+            # One snapshot for both the audiences and their sums.
             connection.execute("BEGIN")
             return count(reader(connection), collection, fields, audiences)
 
@@ -188,7 +188,7 @@ class SqliteKV(SqlKV[SqliteDatabase]):
         limit, now = min(limit, SEARCH_LIMIT), self.now()
 
         def find(connection: sqlite3.Connection) -> list[Row]:
-            # One view of the file for what matches and for its records.
+            # One snapshot for both the matches and their records.
             connection.execute("BEGIN")
             read = reader(connection)
             return search(read, collection, query, audiences, conditions, fields, now, limit + 1)
@@ -249,7 +249,7 @@ class SqliteKV(SqlKV[SqliteDatabase]):
 
 
 def _read_changes(connection: sqlite3.Connection, prefix: str, after: int | None, limit: int) -> Page[Change]:
-    # One view of the file for all three statements: what is swept meanwhile is not silently missed.
+    # One snapshot for all three statements, so that changes swept meanwhile are not silently missed.
     connection.execute("BEGIN")
     ((swept,),) = connection.execute("SELECT seq FROM changes_swept")
     ((last,),) = connection.execute(_LAST_CHANGE)
@@ -292,6 +292,6 @@ def _sweep_changes(tx: Tx, before: int, limit: int) -> int:
 
 
 def _probe(tx: Tx) -> None:
-    """A write that takes room: SQLite leaves out one that changes nothing, and so never finds out a full disk. The
-    number that it takes is not used by any record."""
+    """A write that needs disk space: SQLite skips writes that change nothing, and so would not notice a full disk. No
+    record uses the number that it takes."""
     tx.execute("UPDATE sequence SET version = version + 1")

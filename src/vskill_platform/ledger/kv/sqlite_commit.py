@@ -1,10 +1,10 @@
 """Commits to the SQLite store, any number of them in one transaction with a fixed number of statements.
 
-One statement reads what the group's commits compare with, Python decides each commit in its turn against what
-the ones before it leave behind, and a few statements write the outcome. A commit that is refused leaves nothing.
+One statement reads what the group's commits compare with, Python decides the commits one after another, each against
+the state that the earlier ones leave, and a few statements write the outcome. A refused commit leaves nothing.
 
-SQLite maintains every index of which a column is assigned, whether its value changes or not. So a record that is
-there already is written by a statement that assigns only the columns that differ.
+SQLite updates every index on an assigned column, even if the value does not change. So an existing record is written by
+a statement that assigns only the columns that differ.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +27,7 @@ CHANGES = "changes"
 
 SendIn = Callable[[Tx, Sequence[Send]], object]
 
-#: For each wanted key that is there: id, version, expiry, hash of its texts, its fields; the value only of counters.
+#: For each wanted key that exists: id, version, expiry, hash of its texts, its fields; the value only of counters.
 _LOAD = f"""
 SELECT version, record, (
     SELECT json_group_array(json_array(
@@ -40,16 +40,16 @@ SELECT version, record, (
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """One caller's commit, with everything computed that needs no transaction."""
+    """One caller's commit, with everything that can be computed outside the transaction."""
 
     operations: tuple[Put | Delete | Assert | Add, ...]
-    #: Of each put key.
+    #: By put key.
     columns: dict[str, Columns]
     sends: tuple[Send, ...]
 
 
 def prepare(operations: Iterable[Operation], sends: Iterable[Send]) -> Commit:
-    """Read the fields of what is put. `sends` are the messages that are part of the transaction."""
+    """Compute the columns of the put records. `sends` are the messages that are part of the transaction."""
     kept: list[Put | Delete | Assert | Add] = []
     columns: dict[str, Columns] = {}
     for one in operations:
@@ -65,11 +65,11 @@ class _Known(msgspec.Struct):
     """A key as the group's commits so far have left it."""
 
     id: int = 0
-    #: ABSENT also where it has expired.
+    #: ABSENT also if it has expired.
     version: int = ABSENT
     #: Hash of the texts that the search index holds.
     searched: Value = None
-    #: Of counters only.
+    #: For counters only.
     value: bytes | None = None
     #: The columns of `_COMPARED` as the file has them; None where the group makes the record.
     stored: Columns | None = None
@@ -195,7 +195,7 @@ class CommitGroup:
     # Writing.
 
     def flush(self, send_in: SendIn | None) -> None:
-        """Write what the accepted commits amount to."""
+        """Write the combined result of the accepted commits."""
         if self._deleted:
             delete_records(self._tx, self._deleted)
         self._write_rows()
@@ -209,8 +209,8 @@ class CommitGroup:
         self._tx.execute("UPDATE sequence SET version = ?, record = ?", (self._version, self._record))
 
     def _write_rows(self) -> None:
-        """One statement for new records of no collection, which have no fields, and one per set of columns that
-        differ for the others."""
+        """One statement for new records outside collections, which have no fields; for the others one statement per
+        set of differing columns."""
         plain: list[tuple[object, ...]] = []
         by_columns: dict[tuple[str, ...], list[tuple[object, ...]]] = {}
         for row, stored in self._rows.values():
@@ -250,7 +250,7 @@ _COLLECTION = _COLUMNS.index("collection")
 
 
 def _differing(row: tuple[object, ...], stored: Columns | None) -> tuple[str, ...]:
-    """The columns in which a row differs from what is stored; none where nothing is, and all are inserted."""
+    """The columns that differ from the stored row; none for a new row, which is inserted whole."""
     if stored is None:
         return ()
     return tuple(compress(_COMPARED, map(ne, row[_ALWAYS:], stored)))
@@ -258,7 +258,7 @@ def _differing(row: tuple[object, ...], stored: Columns | None) -> tuple[str, ..
 
 @lru_cache(maxsize=64)
 def _upsert(columns: tuple[str, ...]) -> Insert:
-    """Writes records whole, and of those that are there already these columns beside version and value."""
+    """Inserts new records whole; of existing ones it updates version, value and these columns."""
     assigned = ", ".join(f"{name} = excluded.{name}" for name in ("version", "value", *columns))
     return Insert(
         f"INSERT INTO records ({', '.join(_COLUMNS)})", len(_COLUMNS), f"ON CONFLICT DO UPDATE SET {assigned}"

@@ -1,4 +1,4 @@
-"""What SQLite makes of the declared fields: the search tables, and the columns of stored records as one value."""
+"""SQLite's side of the declared fields: the search tables, and the columns of stored records as one value."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ def search_table(collection: RecordKind) -> str:
 
 
 def search_columns(collection: RecordKind) -> tuple[str, ...]:
-    """The searched fields, and the audience as one term, by which what may not be read is skipped."""
+    """The searched fields, and the audience as one term, so that a search skips what the reader may not read."""
     return (*collection.searched, AUDIENCE) if collection.has_audience else collection.searched
 
 
@@ -45,7 +45,7 @@ STORED_FIELDS = "CASE r.collection {} END".format(
 
 
 def columns_from(searched: Value, collection: str | None, fields: Iterable[Value] | None) -> Columns:
-    """The columns of a stored record out of what `STORED_FIELDS` gives for it."""
+    """The columns of a stored record, from the result of `STORED_FIELDS`."""
     if collection is None or fields is None:
         return (searched, collection, *NOTHING[2:])
     plan = PLANS[collection]
@@ -55,7 +55,7 @@ def columns_from(searched: Value, collection: str | None, fields: Iterable[Value
 def write_terms(
     connection: sqlite3.Connection, collection: RecordKind, rows: Sequence[tuple[int, bytes]]
 ) -> None:
-    """Make these records found by their texts as they are now; the rows are ids and values."""
+    """Index the current texts of these records; the rows are ids and values."""
     columns = search_columns(collection)
     names = ", ".join(columns)
     marks = "(" + "?, " * len(columns) + "?)"
@@ -72,7 +72,7 @@ def _terms(collection: RecordKind, value: bytes) -> tuple[str, ...]:
 
 
 def derive_again(connection: sqlite3.Connection, name: str) -> None:
-    """Compute a collection's columns, words and counts anew: for the migration that changes what is declared."""
+    """Compute a collection's columns, words and counts again, for a migration that changes its declaration."""
     collection = next(kind for kind in COLLECTIONS if kind.name == name)
     after, end = collection.prefix, end_of(collection.prefix)
     while block := connection.execute(

@@ -1,8 +1,8 @@
-"""Questions to the SQLite store as SQL: ranges of keys, declared fields, searched terms. Values are always
-parameters; only declared names stand in the text.
+"""Queries to the SQLite store as SQL: ranges of keys, declared fields, searched terms. Values are always parameters;
+only declared names appear in the text.
 
-Every question over fields names its index (`INDEXED BY`), so that SQLite either uses it or refuses: no plan is
-left to chance.
+Every query over fields names its index (`INDEXED BY`), so that SQLite either uses it or refuses: no plan is left to
+chance.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ Parameters = list[Value]
 #: The pairs of each range, how many there are, and the last key where there may be more.
 Joined = tuple[list[bytes], int, str | None]
 
-#: What an entry is made of; the cast gives the value's bytes without decoding them.
+#: The columns of an entry; the cast gives the value's bytes without decoding them.
 ENTRY = "key, CAST(value AS BLOB), version"
 
 _LEAST = -(2**63)
@@ -90,8 +90,8 @@ def read_ranges(
 
 
 def join_ranges(read: Read, ranges: Iterable[Clause], limit: int, now: int) -> Joined:
-    """Living records of the ranges as pairs of key and value, joined by SQLite itself: every row that is fetched
-    waits for the interpreter's lock, and so there is one for each range."""
+    """Living records of the ranges as pairs of key and value. SQLite joins them into one row per range, because
+    fetching a row waits for the GIL."""
     joined: list[bytes] = []
     left = limit
     for one in ranges:
@@ -112,7 +112,7 @@ def join_ranges(read: Read, ranges: Iterable[Clause], limit: int, now: int) -> J
 
 
 def select(read: Read, query: Query, now: int) -> list[Row]:
-    """The entries that a query asks for, one more than its limit where there are more."""
+    """The entries of a query, one more than its limit if there are more."""
     if query.order_by == "key" and not query.equal and not query.by_audience:
         return _select_by_key(read, query, now)
     statement = _select_by_index(query, now)
@@ -132,16 +132,16 @@ def _select_by_key(read: Read, query: Query, now: int) -> list[Row]:
 
 
 class _Lead(msgspec.Struct, frozen=True):
-    """A first column of the index that serves a question: it has one value, or a run for each of several."""
+    """A leading column of the index that serves a query: with one value, or with one run per value."""
 
     column: str
-    #: The value where there is one; otherwise what gives the values, each as `value`.
+    #: The value if there is one; otherwise `values` is the SQL that gives them, each as `value`.
     value: Value = None
     values: Clause | None = None
 
 
 def _leads(query: Query) -> list[_Lead] | None:
-    """The index's columns before the one that orders; None where one of them can have no value."""
+    """The index's columns before the one that orders; None if one of them cannot have any wanted value."""
     leads: list[_Lead | None] = []
     collection = query.collection
     if query.by_audience:
@@ -165,7 +165,7 @@ def _lead(name: str, values: Iterable[Value]) -> _Lead | None:
 
 
 def _existing_audiences(collection: RecordKind) -> Clause:
-    """Every audience that a record has; the empty blob stands for none."""
+    """Every audience of a record in this collection; the empty blob stands for no audience."""
     return Clause(
         "(SELECT nullif(value, x'') AS value FROM counts "  # noqa: S608 - declared names only
         f"WHERE collection = '{collection.name}' AND field = '{AUDIENCE}' AND n > 0)"
@@ -173,7 +173,7 @@ def _existing_audiences(collection: RecordKind) -> Clause:
 
 
 def _select_by_index(query: Query, now: int) -> Clause | None:
-    """One run along the index, or several merged; None where nothing can be found."""
+    """One run along the index, or several merged; None if nothing can match."""
     leads, bounds = _leads(query), _bounds(query, _beyond(query))
     if leads is None or NEVER in bounds:
         return None
@@ -193,11 +193,11 @@ def _select_by_index(query: Query, now: int) -> Clause | None:
 def _walk(
     query: Query, varying: Sequence[_Lead], fixed: Mapping[str, Clause], bounds: Sequence[Clause], now: int
 ) -> Clause:
-    """The runs merged: the head of each is put into a queue in the question's order, and whichever is taken out is
-    replaced by the row after it in its run. So a page reads one row of each run, and one for each of its own rows.
+    """Merge the runs: the first row of each goes into a priority queue in the query's order, and a row taken out is
+    replaced by the next one of its run. So a page reads one row per run, and one per row of its own.
 
-    Expired rows go through the queue like others and are left out behind it: the index does not know of them, and one
-    look at the record for each run is saved."""
+    Expired rows pass through the queue and are filtered after it: the index does not hold the expiry, and this saves
+    one record lookup per run."""
     names = [f"lead{number}" for number in range(len(varying))]
     heads = {lead.column: Clause(f"{name}.value") for name, lead in zip(names, varying, strict=True)}
     taken = {lead.column: Clause(f"walk.{name}") for name, lead in zip(names, varying, strict=True)}
@@ -210,7 +210,8 @@ def _walk(
     beyond = _bounds(query, _beyond_place(query, "walk.place", "walk.key"))
     following = _first(query, {**fixed, **taken}, beyond, "id", 1)
     place = f"r.{_place_of(query)}" if query.order_by != "key" else "NULL"
-    # Without a limit SQLite would drop the queue's order, and so the page's; -1 is none. The walk ends with the page.
+    # Without LIMIT, SQLite would drop the queue's ORDER BY, and so the page's; -1 means no limit. The outer LIMIT ends
+    # the walk.
     text = (
         f"WITH RECURSIVE walk (id, place, key, {', '.join(names)}) AS ("  # noqa: S608 - declared names only
         f"SELECT r.id, {place}, r.key, {', '.join(f'{name}.value' for name in names)} "
@@ -259,8 +260,8 @@ def _order(query: Query, place: str, key: str) -> str:
 
 
 def _bounds(query: Query, beyond: Clause | None) -> list[Clause]:
-    """The range on what orders. A field's always has a lower end, so that entries without the field are not read; what
-    lies beyond a cursor takes the place of the end that it narrows."""
+    """The range on the column that orders. A field's range always has a lower end, so that entries without the field
+    are not read; the cursor replaces the end that it narrows."""
     if query.order_by == "key":
         return [*_bounds_of_prefix(query), *([] if beyond is None else [beyond])]
     name = column(query.collection, query.order_by)
@@ -271,7 +272,7 @@ def _bounds(query: Query, beyond: Clause | None) -> list[Clause]:
     least: Value = _at_least(within) if kind is int else ""
     lower = Clause(f"{name} >= ?", (least,))
     upper = Clause(f"{name} <= ?", (min(within.most, _MOST),)) if within.most is not None else None
-    # Of two ends at the same place the cursor is the narrower one, and of equals the first is taken.
+    # If both ends have the same value, the cursor is narrower: it comes first, and `max` and `min` take the first.
     if beyond is not None and not query.descending:
         lower = max(beyond, lower, key=_place) if beyond.parameters else beyond
     elif beyond is not None:
@@ -280,7 +281,7 @@ def _bounds(query: Query, beyond: Clause | None) -> list[Clause]:
 
 
 def _bounds_of_prefix(query: Query) -> list[Clause]:
-    """The keys under a longer prefix; those of the whole collection are what its indexes hold."""
+    """The range of a longer prefix; the collection's own prefix needs none, since its indexes hold nothing else."""
     if query.prefix == query.collection.prefix:
         return []
     end = end_of(query.prefix)
@@ -322,7 +323,7 @@ def _is_empty(within: Between) -> bool:
 
 
 def _storable(value: Value) -> bool:
-    """Whether a column can hold it; what it cannot hold, no entry has."""
+    """Whether a column can hold it; if not, no entry has it."""
     if isinstance(value, str):
         return "\0" not in value
     return value is None or _LEAST <= value <= _MOST
@@ -330,13 +331,13 @@ def _storable(value: Value) -> bool:
 
 # Counts.
 
-#: For more audiences than this, those of all records are looked at first, to sum the smaller side.
+#: With more audiences than this, all audiences are read first, to sum the smaller side.
 FEW_AUDIENCES = 10
 
 
 def count(read: Read, collection: RecordKind, fields: Sequence[str], audiences: Audiences) -> Counts:
-    """The counts of each of these fields. Beside the sums over everything there are those of each audience: where a
-    reader has most of them, the others are taken off."""
+    """The counts of each of these fields: the sums of the reader's audiences; if they are the majority, the total
+    minus the others."""
     if isinstance(audiences, Everything):
         return _sum_counts(fields, _read_totals(read, collection, fields))
     readable: set[str | bytes] = set(audiences)
@@ -363,7 +364,7 @@ def _read_totals(read: Read, collection: RecordKind, fields: Sequence[str]) -> l
 def _read_counts(
     read: Read, collection: RecordKind, fields: Sequence[str], audiences: Iterable[str | bytes]
 ) -> list[Row]:
-    """Their sums. No audience is the empty blob, which JSON cannot hold: it is null there."""
+    """The sums of these audiences. The empty blob (no audience) is null in JSON, which cannot hold it."""
     named = [None if one == b"" else one for one in audiences]
     return read(
         "SELECT counted.field, counted.value, sum(counted.n) FROM json_each(?) AS f CROSS JOIN json_each(?) AS a "
@@ -416,8 +417,8 @@ def search(
 ) -> list[Row]:
     """The first candidates, up to a limit (`most`): key, terms of each searched field, and these fields.
 
-    The audience is a term of the index like any other, so what a reader may not read is skipped with its words and
-    never looked at; each entry's own column is tested beside it."""
+    The audience is a term of the index, so entries that the reader may not read never match; each entry's own audience
+    column is tested too."""
     conditions = [Clause(f"collection = '{collection.name}'"), Clause(_ALIVE, (now,))]
     conditions += [_filter(collection, name, condition) for name, condition in where]
     readable = ""
@@ -442,7 +443,7 @@ def search(
 
 
 def _matches(collection: RecordKind, query: TermQuery, readable: str) -> Iterator[Clause]:
-    """The numbers of what holds each term with its points, and of what has any of them in the first field."""
+    """The ids of the records that hold each term, with its points, and of those with any term in the first field."""
     table = search_table(collection)
     every = f"{{{' '.join(collection.searched)}}}"
     asked = f"SELECT rowid AS id, ? AS points FROM {table} WHERE {table} MATCH ?"  # noqa: S608 - declared names only
@@ -456,14 +457,14 @@ def _matches(collection: RecordKind, query: TermQuery, readable: str) -> Iterato
 
 
 def _match(term: WantedTerm) -> str:
-    """Each term quoted. Terms are letters, digits and marks, so a quote cannot end early."""
+    """The quoted term. Terms are letters, digits and marks, so they cannot hold a quote."""
     return f'"{term.text}"' + (f' OR "{term.beginning}" *' if term.beginning else "")
 
 
 def _read_candidates(
     read: Read, collection: RecordKind, fields: Sequence[str], numbers: Sequence[int]
 ) -> list[Row]:
-    """The records of these numbers, in their order."""
+    """The records with these ids, in their order."""
     table = search_table(collection)
     texts = [f"{table}.{name}" for name in collection.searched]
     what = ", ".join(["records.key", *texts, *(column(collection, name) for name in fields)])

@@ -1,5 +1,5 @@
-"""A SQLite store at one moment: a connection of its own that can only read, in one transaction. The write-ahead log
-keeps what it sees, and grows as long as it is open. The file is neither made nor brought to another schema."""
+"""A SQLite store at one moment: a separate read-only connection in one transaction. The write-ahead log keeps what it
+sees, and grows as long as it is open. It neither creates nor migrates the file."""
 
 import asyncio
 import sqlite3
@@ -28,7 +28,7 @@ WHERE key > ? AND (? IS NULL OR key <= ?) AND (expires_at IS NULL OR expires_at 
 
 @asynccontextmanager
 async def open_sqlite_snapshot(path: Path, now: int) -> AsyncIterator[StoreSnapshot]:
-    """`now` decides which caches have ended."""
+    """`now` decides which caches have expired."""
     connection = await asyncio.to_thread(_begin, path)
     try:
         yield SqliteSnapshot(connection, path, now)
