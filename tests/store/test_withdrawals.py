@@ -19,11 +19,13 @@ from vskill_platform.domain.blocklist import BlockEntry, digest_target, place_ta
 from vskill_platform.domain.skills.skill import VersionStatus
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.submit import IntakeOutcome
+from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.pipeline import process_submission
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.recall.blocklist import add_block, remove_block
 from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
+from vskill_platform.store.recall.withdrawals import alter_skill
 from vskill_platform.store.skills.skills import get_skill, update_skill
 from vskill_platform.submission_store import enumerate_published_skills
 
@@ -87,6 +89,18 @@ async def test_taking_down_twice_changes_and_accounts_for_nothing_more(env, demo
     for _ in range(2):
         await take_down(DEMO, by="admin:eve", reason="complaints")
     assert await actions() == ["take down"]
+
+
+@pytest.mark.parametrize("always", [False, True])
+async def test_where_the_skill_stays_as_it_is_the_rest_is_written_only_if_it_counts(env, demo, always):
+    async def more():
+        return [Put("control:probe", b"1")]
+
+    await alter_skill(
+        DEMO, lambda skill, _: skill, "look", None, by="admin:eve", reason="x", always=always, more=more
+    )
+    assert await actions() == ["look"] * always
+    assert (await env.kv.get("control:probe") is not None) is always
 
 
 async def test_restoring_does_not_undo_an_owners_will(env, demo):
