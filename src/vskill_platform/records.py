@@ -1,5 +1,5 @@
-"""What every store does in the same way: read and decode records, report those that were skipped, and try a write
-again. What is read here raises where a read fails: a record that cannot be read must not look like one that is gone."""
+"""What all stores share: reading and decoding records, reporting skipped ones, and retrying writes. Reads here raise if
+they fail: an unreadable record must not look like a missing one."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -17,15 +17,15 @@ from vskill_platform.worker_context import Env, require_env
 
 T = TypeVar("T")
 
-#: A log line names at most this many skipped keys; the count is always whole.
+#: A log line names at most this many skipped keys; the count is always exact.
 KEYS_IN_LOG = 20
 
-#: How often a write is tried again after a conflict or an unknown outcome before the caller hears of it.
+#: How often a write is retried after a conflict or an unknown outcome before the error is raised.
 TRIES = 50
 #: The pause after an unavailable store, doubled up to the most.
 PAUSE_MS = 20
 PAUSE_MOST_MS = 1_000
-#: Nor is an unavailable store asked again after this long: each try may have taken the engine's own time limit.
+#: An unavailable store is not retried after this long either: each try may take the engine's own timeout.
 UNAVAILABLE_S = 2.0
 
 
@@ -47,14 +47,14 @@ def read_count(entry: Entry | None) -> int:
 
 
 class _AudienceField(msgspec.Struct, frozen=True):
-    """All that is looked at of a record before it is known to be for this reader."""
+    """The only field that is decoded before we know that the reader may read the record."""
 
     audience: str = PUBLIC
 
 
 def audience_of(entry: Entry) -> str | None:
-    """The audience of a stored record, read without the rest of it. A record that names none is public; what is
-    no record, or has no usable audience, is nobody's."""
+    """The audience of a stored record, read without the rest of it. A record without one is public; None, which no
+    reader has, for a malformed record or audience."""
     try:
         return msgspec.json.decode(entry.value, type=_AudienceField).audience
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -62,7 +62,7 @@ def audience_of(entry: Entry) -> str | None:
 
 
 def readable(entry: Entry | None, audiences: Audiences) -> Entry | None:
-    """The entry of a record that has an audience, or None where there is none for a reader of these audiences."""
+    """The entry if readers of these audiences may read it, else None."""
     return entry if entry is not None and may_read(audience_of(entry), audiences) else None
 
 
@@ -101,7 +101,7 @@ class Skips:
         return sum(map(len, self._keys.values()))
 
     def report(self, env: Env) -> None:
-        """Say it once; nothing is ever skipped in silence."""
+        """Log and count it once; nothing is ever skipped silently."""
         for reason, keys in self._keys.items():
             env.metrics.records_skipped.labels(self._operation, reason).inc(len(keys))
             env.log.warning(
@@ -138,7 +138,7 @@ async def read_record(key: str, kind: type[T]) -> tuple[T | None, int]:
 
 
 async def read_entries(wanted: Iterable[str]) -> dict[str, Entry]:
-    """What is stored under these keys, by key; what is not there is left out."""
+    """The entries of these keys, by key; missing ones are left out."""
     settled = await require_env("kv").kv.get_many(wanted)
     for error in settled.failed.values():
         raise error
@@ -188,13 +188,13 @@ async def iter_readable_records(collection: RecordKind, kind: type[T], operation
 
 
 def note_store_failure() -> None:
-    """Claims that expire now do so for want of the store."""
+    """Note that the store failed: claims that expire now do so because of it, not because their worker died."""
     env = require_env("kv")
     env.shortages.store_failed_at = env.kv.now()
 
 
 async def persist(write: Callable[[], Awaitable[T]]) -> T:
-    """Try a write again after a conflict at once, after an unavailable store with a pause."""
+    """Retry a write: at once after a conflict, with a pause if the store is unavailable."""
     pause = PAUSE_MS
     clock = require_env("clock").clock
     began = clock.monotonic()

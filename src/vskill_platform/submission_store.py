@@ -1,8 +1,8 @@
 """All reads and writes of submissions (US-001, US-002): the one write path of their records.
 
-Functions find the store through the worker context, so they work the same in a batch, in a scheduled job and in
-a web request. Where the engine has bulk reads or an index they use it; where it can only `get`, the contract's
-defaults read concurrently, bounded and settled. Both ways give the same answer.
+Functions find the store through the worker context, so they work the same in a batch, in a scheduled job and in a web
+request. They use the engine's bulk reads and indexes; for an engine that can only `get`, the contract's defaults read
+concurrently, bounded and settled. Both give the same answer.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -41,12 +41,12 @@ class StuckSubmission(msgspec.Struct, frozen=True):
     skill_path: str
     updated_at: int
     stuck_for_ms: int
-    #: Who may read it; None where the record does not say so in a way that we understand.
+    #: Who may read it; None if the record has no audience that we understand.
     audience: str | None = PUBLIC
 
 
 class _StuckFields(msgspec.Struct, frozen=True):
-    """What the stuck report needs of a record: an old or foreign one that has these is reported too."""
+    """The fields that the stuck report needs: any record that has them is reported, even if the rest is malformed."""
 
     id: str
     state: State
@@ -111,11 +111,11 @@ async def get_submissions(ids: Iterable[str], *, audiences: Audiences) -> list[S
 
 
 async def get_stuck_submissions(*, threshold_ms: int = STUCK_THRESHOLD_MS) -> list[StuckSubmission]:
-    """Submissions that have stood in a stuckable state for the threshold or longer, longest first.
+    """Submissions that have been in a stuckable state for the threshold or longer, longest first.
 
-    A record is skipped as malformed where it cannot be told whether it is stuck (no state or none of ours; stuckable
-    without a time), and where it is stuck but lacks what is reported. What is not stuck is not looked at further.
-    A report: recovery and health go by the claim and the next attempt time instead.
+    A record is skipped as malformed if we cannot tell whether it is stuck (no known state; stuckable without a time),
+    or if it is stuck but lacks a reported field. Other records are not checked further.
+    This is only a report: recovery and health use the claim and the next attempt time instead.
     """
     env = require_env("kv")
     now = env.kv.now()
@@ -128,7 +128,7 @@ async def get_stuck_submissions(*, threshold_ms: int = STUCK_THRESHOLD_MS) -> li
 
 
 async def _stuck_by_index(env: Env, skips: Skips, latest: int) -> list[_StuckFields]:
-    """Costs what is stuck or malformed, however many records are neither."""
+    """Cost is proportional to the stuck and malformed records, not to the total."""
     stuckable = In(tuple(sorted(STUCK_STATES)))
     found: list[_StuckFields | None] = []
     since: dict[str, Condition] = {"state": stuckable, "updated_at": Between(most=latest)}
@@ -145,7 +145,7 @@ async def _stuck_by_index(env: Env, skips: Skips, latest: int) -> list[_StuckFie
 
 
 async def _stuck_by_reading(env: Env, skips: Skips, latest: int) -> list[_StuckFields]:
-    """Reads every record, concurrently: what an engine without an index must do."""
+    """Read every record, concurrently: for engines without an index."""
     state_of, time_of = SUBMISSIONS.fields["state"], SUBMISSIONS.fields["updated_at"]
     found: list[_StuckFields] = []
     async for page in iterate_pages(env.kv, SUBMISSIONS.prefix):
@@ -170,8 +170,8 @@ async def enumerate_published_skills(page: int = PAGE) -> list[PublishedSkillSum
 async def iter_published_skills(
     page: int = PAGE, *, audiences: Audiences, under: str = ""
 ) -> AsyncIterator[PublishedSkillSummary]:
-    """Every published skill of these audiences whose name begins so, in the order of its name, a page at a time;
-    nothing else is read."""
+    """Every published skill of these audiences whose name begins with `under`, in name order, a page at a time; nothing
+    else is read."""
     env = require_env("kv")
     skips = Skips("iter_published_skills")
     after: str | None = None
@@ -216,10 +216,10 @@ def _decoded_at_once(joined: JoinedPage) -> list[tuple[str, _SummaryFields]] | N
 async def _decoded_one_by_one(
     env: Env, skips: Skips, start: str | None, end: str | None, page: int
 ) -> list[tuple[str, _SummaryFields]]:
-    """The page's keys read again, to leave out what is malformed and nothing else.
+    """Read the page again record by record, to leave out only what is malformed.
 
-    Until the key that the page ended with, not for as many records: what was published in between would push the
-    last ones out, and the next page begins after that key.
+    Reads up to the page's last key rather than the same number of records: newly published ones would push the last
+    records out, and the next page begins after that key.
     """
     found: list[tuple[str, _SummaryFields]] = []
     while True:
@@ -284,7 +284,7 @@ class SubmissionCounts(msgspec.Struct, frozen=True):
     """How many submissions there are, by state: the one definition of every number that people see."""
 
     by_state: dict[State, int]
-    #: Records whose state is none of ours, or that are no records at all.
+    #: Records with an unknown state, or that cannot be decoded.
     unreadable: int = 0
 
     @property
@@ -297,15 +297,15 @@ class SubmissionCounts(msgspec.Struct, frozen=True):
 
 
 async def read_submission(submission_id: str) -> tuple[Submission, int] | None:
-    """The record and its version, or None where there is none. For stores and workers, which change records that nobody
-    need be able to read; what shows one to somebody asks `get_submission`."""
+    """The record and its version, or None if there is none. For stores and workers, which change records regardless of
+    their readers; code that shows one to a reader calls `get_submission`."""
     entry = await require_env("kv").kv.get(keys.sub(submission_id))
     return None if entry is None else (decode(entry, Submission), entry.version)
 
 
 async def get_submission(submission_id: str, *, audiences: Audiences) -> Submission:
-    """The record, or NotFound: anybody can compute the id of a place, so one that these audiences may not read is
-    answered as one that is not there, and before it is decoded."""
+    """The record, or NotFound. Anybody can compute a place's id, so a record that these audiences may not read gives
+    the same error as a missing one, before it is decoded."""
     entry = readable(await require_env("kv").kv.get(keys.sub(submission_id)), audiences)
     if entry is None:
         raise no_submission(submission_id)
@@ -329,15 +329,15 @@ async def get_run(submission_id: str, run: int, *, audiences: Audiences) -> Subm
 
 
 async def count_submissions(*, audiences: Audiences) -> SubmissionCounts:
-    """Exact counts of what these audiences may read, kept by the engine in the same write as the records. A failed read
-    raises."""
+    """Exact counts of what these audiences may read; the engine updates them in the same write as the records. A failed
+    read raises."""
     counts = await require_env("kv").kv.count_by(SUBMISSIONS.prefix, "state", audiences=audiences)
     known = {state: counts.get(state.value, 0) for state in State}
     return SubmissionCounts(known, sum(counts.values()) - sum(known.values()))
 
 
 async def iter_unreadable_pages(env: Env) -> AsyncIterator[EntryPage]:
-    """Records under `sub:` without a state or with one that is none of ours: by index, so few cost little."""
+    """Records under `sub:` without a known state, found by index, so the cost is proportional to their number."""
     for state in await env.kv.count_by(SUBMISSIONS.prefix, "state", audiences=EVERYTHING):
         if state not in _KNOWN_STATES:
             async for page in _select_pages(env, {"state": Is(state), "updated_at": Is(None)}, "key"):
@@ -368,13 +368,13 @@ class RecordChange(msgspec.Struct, frozen=True):
     operations: tuple[Operation, ...] = ()
 
 
-#: Looks at the record as it is and says what it becomes; None leaves it. Called again after a conflict.
+#: Gets the current record and returns its change; None leaves it. Called again after a conflict.
 Decide = Callable[[Submission], Awaitable[RecordChange | None]]
 
 
 async def create_submission(prepare: Callable[[], Awaitable[RecordChange]]) -> Submission | None:
-    """Store the first record of a place, its message and what goes with it in one commit. None: the place has one
-    already. `prepare` is called again after a conflict."""
+    """Store the first record of a place, its message and further operations in one commit; None if the place has a
+    record already. `prepare` is called again after a conflict."""
     env = require_env("kv")
 
     async def write() -> Submission | None:
@@ -386,7 +386,7 @@ async def create_submission(prepare: Callable[[], Awaitable[RecordChange]]) -> S
         except Conflict:
             found = await read_submission(record.id)
             if found is None:
-                # What was in the way is gone, or what goes with it has changed: `persist` tries again.
+                # The conflicting record is gone, or another key of the commit has changed: `persist` tries again.
                 raise
             return record if found[0].wrote(record.history[0].id) else None
         return record
@@ -398,7 +398,7 @@ async def create_submission(prepare: Callable[[], Awaitable[RecordChange]]) -> S
 
 
 async def update_submission(submission_id: str, decide: Decide, *, event_id: str) -> Submission | None:
-    """Change a record by compare-and-swap, whoever else writes; the record as written, None if left as it is.
+    """Change a record by compare-and-swap; the record as written, None if left as it is.
 
     `event_id` is the id of the history event that the change adds: finding it there after an unknown outcome
     is success.
@@ -425,15 +425,15 @@ async def update_submission(submission_id: str, decide: Decide, *, event_id: str
 
 
 async def commit_change(operations: Sequence[Operation], before: Submission, *after: Submission) -> int:
-    """One commit, and its steps counted."""
+    """Commit, and count the steps in the metrics."""
     version = await require_env("kv").kv.commit(operations)
     count_steps(before, *after)
     return version
 
 
 def count_steps(before: Submission, *after: Submission) -> None:
-    """Count every step that a commit added, and how long the state before it stood. `after` is the record's next form,
-    or where a run ends and the next one begins, both of them."""
+    """Count every step that a commit added, and how long the state before it lasted. `after` is the new record, or both
+    records if a run ended and the next one began."""
     metrics = require_env("metrics").metrics
     last = before.history[-1]
     for event in chain.from_iterable(record.history for record in after):
@@ -444,8 +444,8 @@ def count_steps(before: Submission, *after: Submission) -> None:
 
 
 async def was_written(record: Submission, event_id: str, since_run: int) -> bool:
-    """Whether this event stands in the record or in a run since then that has ended: it was written, whatever
-    the outcome looked like."""
+    """Whether the record, or a run that ended since, has this event: then it was written, whatever the outcome looked
+    like."""
     if record.wrote(event_id):
         return True
     for run in range(since_run, record.run):
@@ -458,7 +458,7 @@ async def was_written(record: Submission, event_id: str, since_run: int) -> bool
 def stored_form(
     change: RecordChange, version: int, event_id: str
 ) -> tuple[Submission, tuple[Operation, ...]]:
-    """What is written: the record, or where a run ends that was asked to run again, the next run in its place."""
+    """What is written: the record, or the next run's record if this run ends with a rerun request."""
     record = change.record
     if record.rerun_requested is not None and record.state.ends_run:
         rerun = record.rerun_requested
@@ -472,7 +472,7 @@ def stored_form(
 
 
 def next_run(ended: Submission, step: Step, *, submitter: str | None, upload: str | None) -> RecordChange:
-    """The next run, with what keeps the ended one at `subrun:` and tells the queue."""
+    """The next run, with the operations that move the ended one to `subrun:` and send the message."""
     record = submission.start_run(ended, step, submitter=submitter, upload=upload)
     kept = msgspec.structs.replace(ended, rerun_requested=None)
     operations = (

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """How often a process looks and renews, and how long it waits. No settings: they fit the length of a claim."""
+    """Intervals and timeouts of a process. They are not settings, because they must fit the length of a claim."""
 
     #: How often a worker renews the claim and the lease of what it works on.
     renew_every_ms: int = RENEW_EVERY_MS
@@ -41,18 +41,18 @@ class Pace(msgspec.Struct, frozen=True):
     pause_after_error_s: float = 1.0
     #: How often the schedule looks for due ticks.
     look_every_s: float = 1.0
-    #: How often a worker says that it is there.
+    #: How often a worker writes a sign of life.
     sign_every_s: float = 10.0
     #: A store that takes longer to answer is not ready (E9).
     ready_within_s: float = 3.0
-    #: A probe of store and content serves everybody who asks within this time: it costs a write.
+    #: A readiness probe costs a write, so its result is reused for this long.
     ready_every_s: float = 2.0
     #: A page gives up on a store that takes longer, and says so.
     page_within_s: float = 4.0
 
 
 class HashCost(msgspec.Struct, frozen=True):
-    """What it costs to compute the hash of a password (argon2id): as the authors of argon2 recommend."""
+    """Cost parameters of password hashes (argon2id), as its authors recommend."""
 
     passes: int = 3
     memory_kib: int = 65_536
@@ -81,17 +81,17 @@ class Env(msgspec.Struct, frozen=True):
     metrics: Metrics
     #: This process's name in claims and history.
     worker_id: str = "local"
-    #: Lets a submission that workers died over run alone in this process.
+    #: Lets a submission over which workers died run alone in this process.
     gate: WorkGate = msgspec.field(default_factory=WorkGate)
     #: Lets the same content be scanned and judged once, however many submissions bring it at the same time.
     turns: Turns = msgspec.field(default_factory=Turns)
-    #: What this process keeps of what it has read.
+    #: Caches of this process.
     kept: KeptReads = msgspec.field(default_factory=KeptReads)
-    #: What this process has lately lacked.
+    #: Shortages that this process met recently.
     shortages: ShortagesMet = msgspec.field(default_factory=ShortagesMet)
     pace: Pace = Pace()
     hash_cost: HashCost = HashCost()
-    #: Spans for whoever collects traces; by default none.
+    #: Spans for a trace collector; none by default.
     tracing: Tracing = msgspec.field(default_factory=NoTracing)
     #: Another judge of tier 2; None where at most one is configured.
     second_judge: Judge | None = None
@@ -105,7 +105,7 @@ worker_env_storage: ContextVar[Env | None] = ContextVar("worker_env_storage", de
 
 
 def get_worker_env() -> Env | None:
-    """The environment of what is running here, or None outside of a batch, a job and a request."""
+    """The environment of the running batch, job or request; None outside of them."""
     return worker_env_storage.get()
 
 

@@ -1,1 +1,2 @@
-"""Other people's analysers beside our own scanner: what they say is shown next to our verdict and never gates."""
+"""Other people's analysers beside our own scanner: their reports are shown next to our verdict, and gate publishing
+only if the operator requires it (`requirements`)."""

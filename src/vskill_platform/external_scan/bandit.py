@@ -16,7 +16,7 @@ from vskill_platform.external_scan.contract import (
 )
 from vskill_platform.store.external_scans import ExternalFinding
 
-#: Its own scale; how sure it is of a finding is not taken into account.
+#: Bandit's scale; its confidence in a finding is ignored.
 SEVERITIES = {
     "LOW": Severity.LOW,
     "MEDIUM": Severity.MEDIUM,
@@ -56,7 +56,7 @@ class Bandit(Analyser):
             "--format=json",
             "--quiet",
             "--exit-zero",
-            # A comment in a stranger's file switches nothing off.
+            # Comments in a scanned file must not suppress findings.
             "--ignore-nosec",
             str(folder),
         )

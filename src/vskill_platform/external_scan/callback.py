@@ -1,8 +1,8 @@
 """Remote analysers report by a signed call: `POST /api/v1/external-scans/{digest}/{provider}`.
 
 The signature is HMAC-SHA256 over the timestamp, a dot and the body, with the provider's own secret. The body names the
-content and the provider again, so a call that was overheard fits no other address; the timestamp bounds its age, and
-sending the same again changes nothing.
+content and the provider again, so an intercepted call cannot be sent to another URL; the timestamp bounds its age, and
+a replay changes nothing.
 """
 
 import hashlib
@@ -25,17 +25,17 @@ from vskill_platform.worker_context import require_env
 
 TIMESTAMP_HEADER = "x-vskill-timestamp"
 SIGNATURE_HEADER = "x-vskill-signature"
-#: How far the two clocks may lie apart, and how old a call may be.
+#: How far the two clocks may differ, and how old a call may be.
 TOLERANCE_S = 300
 MOST_BODY_BYTES = 1024 * 1024
-#: What a remote analyser can say about itself; that it is missing or late is ours to say.
+#: Statuses that a remote analyser can report; only we say that it is missing or late.
 REMOTE_STATUSES = (ExternalStatus.COMPLETE, ExternalStatus.INCOMPLETE, ExternalStatus.ERROR)
 _SCHEME = "sha256="
 _MOST_LINE = 10_000_000
 
 
 class SignedCall(msgspec.Struct, frozen=True):
-    """What came in."""
+    """A received call, unchecked."""
 
     timestamp: str
     signature: str
@@ -71,7 +71,7 @@ def sign(secret: str, timestamp_s: int, body: bytes) -> str:
 
 
 async def receive_report(digest: str, provider: str, call: SignedCall) -> tuple[ExternalReport, bool]:
-    """Check and store a remote analyser's report; the report, and whether it was news."""
+    """Check and store a remote analyser's report; the report, and whether it was new."""
     signed_s = check_call(provider, call)
     sent = _decode(call.body)
     _check_address(sent, digest, provider)
@@ -94,9 +94,9 @@ async def receive_report(digest: str, provider: str, call: SignedCall) -> tuple[
 
 
 def check_call(provider: str, call: SignedCall) -> int:
-    """The time of a call that is genuine and fresh. Everything else is refused in the same words."""
+    """The time of a genuine and fresh call. Every other call gets the same error."""
     env = require_env("settings")
-    # Somebody without a secret is compared too: how long it takes tells nothing about who is known.
+    # Compare even for unknown providers, so that timing does not reveal who is known.
     known = remote_secrets(env.settings).get(provider, (secrets.token_hex(),))
     signed_s = int(call.timestamp) if _is_number(call.timestamp) else 0
     given = call.signature.encode("utf-8", "replace")

@@ -1,8 +1,8 @@
-"""What an analyser is: a program of its own that reads a folder and prints what it found. One file per analyser beside
+"""What an analyser is: a separate program that reads a folder and prints what it found. One file per analyser beside
 this one; the list of all is in `dispatch`.
 
-An analyser knows how to be called and how its output reads. Where it runs, for how long and with what limits is the
-same for all, and is decided in `sandbox`.
+An analyser knows its command line and its output format. `sandbox` decides where it runs, for how long and with what
+limits, the same for all.
 """
 
 import shutil
@@ -22,9 +22,9 @@ from vskill_platform.store.external_scans import ExternalFinding, ExternalReport
 MOST_FINDINGS = 200
 #: Names of unread files that a report keeps.
 MOST_UNREAD = 20
-#: Of what an analyser says in one place.
+#: Characters of one text of an analyser.
 MOST_TEXT = 500
-#: What stands in a setting to leave an analyser out though it is installed.
+#: The setting's value that disables an installed analyser.
 OFF = "off"
 
 
@@ -33,7 +33,7 @@ class Unreadable(Exception):
 
 
 class Parsed(msgspec.Struct, frozen=True):
-    """An analyser's output, understood. Paths are those in the folder that it was given."""
+    """An analyser's parsed output. Paths are those in the folder that it was given."""
 
     findings: tuple[ExternalFinding, ...]
     #: files that it could not read
@@ -46,11 +46,11 @@ class Analyser(ABC):
 
     #: Its name in keys, tasks and reports.
     name: ClassVar[str]
-    #: The kinds of files that it reads, by the endings that `layout` gives.
+    #: The kinds of files that it reads, by the extensions that `layout` gives.
     reads: ClassVar[frozenset[str]]
-    #: How much address space it may ask for; some reserve far more than they use.
+    #: Limit of its address space; some reserve far more than they use.
     memory_bytes: ClassVar[int] = 2 * 1024**3
-    #: What it needs to be told by variables.
+    #: Environment variables that it needs.
     environment: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, program: str) -> None:
@@ -62,7 +62,7 @@ class Analyser(ABC):
 
     @abstractmethod
     def parse(self, out: bytes, err: bytes, code: int) -> Parsed:
-        """What it found. Raises Unreadable where that cannot be told."""
+        """What it found. Raises Unreadable if the output is not a report."""
 
     def version_command(self) -> tuple[str, ...] | None:
         """How to ask for its version; None where its output says it."""
@@ -75,7 +75,7 @@ class Analyser(ABC):
 
 
 def find_program(name: str, settings: Settings) -> str | None:
-    """Where an analyser is, by its setting or on the PATH; None is the named degraded mode. It asks the disk."""
+    """The path of an analyser, by its setting or on the PATH; None if it is off or not installed. Reads the disk."""
     if not is_wanted(name, settings):
         return None
     found = shutil.which(_command(name, settings) or name)
@@ -106,7 +106,7 @@ def decode_json(out: bytes, kind: type[msgspec.Struct]) -> msgspec.Struct:
 
 
 def severity_of(text: str, names: Mapping[str, Severity]) -> Severity:
-    """An analyser's word for it; one that we do not know is not made smaller than it may be."""
+    """Translate an analyser's severity; an unknown one counts as high."""
     return names.get(text.upper(), Severity.HIGH)
 
 
@@ -132,7 +132,7 @@ def summed_up(report: ExternalReport, findings: Sequence[ExternalFinding]) -> Ex
 
 
 def _verdict(status: ExternalStatus, counts: Mapping[str, int]) -> Verdict | None:
-    """What was not looked at whole can be bad, but it cannot be clean."""
+    """An incomplete scan can be bad, but never clean."""
     if status is ExternalStatus.COMPLETE:
         return verdict_of(counts)
     found = verdict_of(counts)

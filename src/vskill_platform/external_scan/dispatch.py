@@ -1,7 +1,7 @@
 """External scans as queue work: which analysers there are, asking for their reports, and producing one.
 
-Each content and analyser is one task with a claim, a budget and a recovery like everything on the queue; the report is
-written by the commit that ends the task. One analysis at a time runs in a process unless the operator allows more.
+Each content and analyser is one task with a claim, a budget and recovery like everything on the queue; the commit that
+ends the task writes the report. A process runs one analysis at a time unless the operator allows more.
 """
 
 import asyncio
@@ -35,11 +35,11 @@ from vskill_platform.worker_context import require_env
 
 #: Every analyser that can run here, if it is installed.
 ANALYSERS: tuple[type[Analyser], ...] = (Bandit, Semgrep)
-#: A whole task, with the wait for its turn; the analysis itself has `external_scan_budget_ms`.
+#: Budget of a whole task, including the wait for its turn; the analysis itself has `external_scan_budget_ms`.
 TASK_BUDGET_MS = 900_000
-#: An analyser that broke is tried once more; after that, that it broke is its report.
+#: An analyser that failed is tried once more; after that, its report says that it failed.
 DELAYS_MS = (10_000,)
-#: A look at a remote analyser's deadline that comes this much too late.
+#: A check of a remote analyser's deadline that comes this late does not time it out.
 LATE_MS = 60_000
 #: How long asking for a version may take.
 VERSION_S = 20.0
@@ -73,7 +73,7 @@ def remote_secrets(settings: Settings) -> dict[str, tuple[str, ...]]:
 
 
 async def provider_names() -> tuple[str, ...]:
-    """Everyone whose report is wanted: installed here, or remote with a secret."""
+    """Every analyser whose report is wanted: installed here, or remote with a secret."""
     return (*await installed_analysers(), *sorted(remote_secrets(require_env("settings").settings)))
 
 
@@ -81,14 +81,14 @@ async def provider_names() -> tuple[str, ...]:
 
 
 async def request_scans(digest: str, *, again: bool = False) -> tuple[Task, ...]:
-    """Ask for the report of each analyser that has none on this content; `again` asks all of them anew."""
+    """Ask each analyser without a report on this content; with `again`, ask all of them."""
     names = await provider_names()
     owed = [name for name in names if again or await _is_owed(digest, name)]
     return tuple([await request_scan(digest, name) for name in owed])
 
 
 async def _is_owed(digest: str, name: str) -> bool:
-    """Nobody looked, and nobody was asked to. Where an analyser was missing, it may be there now."""
+    """Whether there is neither a report nor a task. An analyser that was missing may be installed now."""
     report = await get_external_scan(digest, name)
     if report is not None:
         return report.status is ExternalStatus.UNAVAILABLE
@@ -96,7 +96,7 @@ async def _is_owed(digest: str, name: str) -> bool:
 
 
 async def request_scan(digest: str, name: str) -> Task:
-    """Ask one analyser. A remote one has until the deadline: its task looks then whether it has called back."""
+    """Ask one analyser. A remote one has until the deadline: then its task checks whether it has called back."""
     env = require_env("kv")
     remote = name in remote_secrets(env.settings)
     wait_ms = env.settings.external_scan_callback_ms if remote else 0
@@ -139,8 +139,8 @@ def _finish(digest: str, report: ExternalReport) -> TaskEnd:
 
 
 async def _look_for_callback(task: Task, digest: str, provider: str) -> TaskEnd:
-    """Whoever was to call back and has not by the deadline is timed out: nothing waits for ever. Where the first look
-    comes long after it, as when this machine slept, nobody could call, and the analyser has as long again."""
+    """Time out a remote analyser that has not called back by the deadline. If the first check is much too late, because
+    this machine was suspended, the analyser could not call, and gets the same time again."""
     if await get_external_scan(digest, provider) is not None:
         return TaskEnd("the analyser has reported")
     env = require_env("kv")
@@ -163,7 +163,7 @@ def _unavailable(provider: str) -> ExternalReport:
 
 
 async def analyse(analyser: Analyser, files: tuple[SkillFile, ...]) -> ExternalReport:
-    """Run one analyser over a skill's files; whatever happens, the answer is a report."""
+    """Run one analyser over a skill's files; always returns a report, even of a failure."""
     env = require_env("settings")
     began = env.clock.now()
     layout = layout_of(files, analyser.reads)

@@ -1,8 +1,8 @@
 """Which contents are owed an external scan: a scheduled job that follows the published skills.
 
-It goes by the records, not by an event of the publish: a worker that dies between the two loses nothing. After a start,
-a gap in the changes, or a change of the analysers themselves it walks over all skills once; from then on it follows
-what changes. A few at a time: fresh submissions do not wait behind analysers.
+It follows the records, not an event of the publish, so a worker that dies in between loses nothing. After a start, a
+gap in the changes, or a change of the analysers it walks over all skills once; then it follows changes. It asks for a
+few at a time, so that fresh submissions do not wait behind analysers.
 """
 
 import msgspec
@@ -22,9 +22,9 @@ from vskill_platform.records import decode_readable, entries_of
 from vskill_platform.store.external_scans import EXTERNAL_SCAN
 from vskill_platform.worker_context import require_env
 
-#: Analyses that may be under way before no more are asked for.
+#: At most this many analyses are under way at once.
 MOST_OPEN = 8
-#: With more tasks of any kind due than these, the queue has enough to do.
+#: If more tasks of any kind are due, no more analyses are asked for.
 MOST_DUE = 200
 #: Skills or changes looked at in one step.
 STEP = 100
@@ -33,16 +33,16 @@ STEP = 100
 class LookPosition(msgspec.Struct, frozen=True):
     """Where the last look ended."""
 
-    #: Whose reports were wanted then, as one text; None before the first look.
+    #: The analysers of that time, as one text; None before the first look.
     providers: str | None = None
-    #: Changes up to here have been seen, or will have been once the walk is over.
+    #: All changes up to here are seen, once the walk is over.
     cursor: str | None = None
     #: The last skill of the walk over all of them; None: the walk is over.
     walked_to: str | None = None
 
 
 async def request_due_scans(position: LookPosition, step: int = STEP) -> LookPosition:
-    """Ask for what is owed, as far as there is room; where the next look goes on."""
+    """Ask for missing scans, as far as there is room; returns the next position."""
     names = await provider_names()
     if position.cursor is None or position.providers != " ".join(names):
         position = await _begin(names)
@@ -55,7 +55,7 @@ async def request_due_scans(position: LookPosition, step: int = STEP) -> LookPos
 
 
 async def _begin(names: tuple[str, ...]) -> LookPosition:
-    """From the first skill on; what changes meanwhile is followed from here."""
+    """Start a walk at the first skill, and note the cursor from which changes are followed afterwards."""
     env = require_env("kv")
     missing = [
         kind.name for kind in ANALYSERS if kind.name not in names and is_wanted(kind.name, env.settings)
@@ -67,7 +67,7 @@ async def _begin(names: tuple[str, ...]) -> LookPosition:
 
 
 async def _room() -> int:
-    """What is held or due by the end of a claim is under way; who waits for a callback is not."""
+    """How many more analyses may start. Claimed tasks and those due soon count; waiting for a callback does not."""
     kv = require_env("kv").kv
     soon = Between(most=kv.now() + CLAIM_MS)
     page = await kv.select(

@@ -1,8 +1,8 @@
-"""The first thing in an analyser's process, run as a script: it gives up the network and takes on limits, then starts
-the analyser and waits for it.
+"""A script that runs first in an analyser's process: it drops the network and sets limits, then starts the analyser and
+waits for it.
 
-Called as `launch.py {settings as JSON} PROGRAM ARGUMENT…`, with nothing but the standard library. What it achieved is
-written to the file `note` of the settings, because it depends on the system: namespaces need Linux and a permission.
+Called as `launch.py {settings as JSON} PROGRAM ARGUMENT…`, with only the standard library. It writes what it achieved
+to the file `note` of the settings, because that depends on the system: namespaces need Linux and a permission.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ NEW_USER, NEW_PID, NEW_NET, NEW_IPC = 0x10000000, 0x20000000, 0x40000000, 0x0800
 SET_PDEATHSIG, SET_NO_NEW_PRIVS = 1, 38
 #: The exit codes of a program that used up its processor time, and of one that could not be started.
 CPU_EXHAUSTED, NOT_STARTED = 124, 126
-#: Fresh submissions come first.
+#: Lower priority than fresh submissions.
 NICENESS = 10
 
 
@@ -35,7 +35,7 @@ def main() -> int:
     isolated = _isolate(libc)
     Path(given["note"]).write_text(json.dumps({"isolated": isolated}))
     analyser = partial(_become, given, sys.argv[2:], isolated)
-    # The first process of a namespace ignores signals that others die of, so the analyser is the second.
+    # The first process of a PID namespace ignores signals that kill others, so the analyser is the second.
     return _follow(partial(_follow, analyser, given["cpu_s"]) if isolated else analyser, given["cpu_s"])
 
 
@@ -53,7 +53,7 @@ def _follow(work: Callable[[], int], cpu_s: float) -> int:
 
 
 def _isolate(libc: Any) -> bool:
-    """No network, and processes of its own: with the first of them all the others end."""
+    """Enter new network and PID namespaces; when the first process of the latter ends, so do all others."""
     ids = os.getuid(), os.getgid()
     spaces = NEW_NET | NEW_PID | NEW_IPC
     unshare = getattr(libc, "unshare", None)
@@ -69,7 +69,7 @@ def _isolate(libc: Any) -> bool:
 
 
 def _become(given: dict[str, Any], command: list[str], isolated: bool) -> int:  # noqa: FBT001
-    """Take on every limit and become the analyser; returns only where it cannot be started."""
+    """Set every limit and exec the analyser; returns only if it cannot be started."""
     os.nice(NICENESS)
     limits = [
         (resource.RLIMIT_CPU, given["cpu_s"]),
@@ -79,7 +79,7 @@ def _become(given: dict[str, Any], command: list[str], isolated: bool) -> int:  
         (resource.RLIMIT_CORE, 0),
     ]
     if isolated:
-        # Elsewhere the system counts every process of the user, ours among them.
+        # Only if isolated: otherwise the limit counts every process of the user, including ours.
         limits.append((resource.RLIMIT_NPROC, given["processes"]))
     for kind, most in limits:
         with suppress(ValueError, OSError):
@@ -93,7 +93,7 @@ def _become(given: dict[str, Any], command: list[str], isolated: bool) -> int:  
 
 
 def _die_with_parent() -> None:
-    """A worker that is killed takes its analyser with it, where the system can do that."""
+    """Ask the kernel to kill the analyser if its worker dies, where supported."""
     with suppress(AttributeError):
         libc = ctypes.CDLL(None)
         libc.prctl(SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

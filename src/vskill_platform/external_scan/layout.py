@@ -1,8 +1,8 @@
-"""A skill's files as an analyser sees them: flat, under names of ours, with an ending that says what they are.
+"""A skill's files as an analyser sees them: flat, under names of ours, with an extension that says what they are.
 
-Names that a stranger chose never reach a program. So nothing in a skill can be taken for an option, switch an analyser
-off (`.semgrepignore`, `.bandit`), or hide in a folder that analysers leave out by habit (`tests/`, `node_modules/`).
-What has no ending but says by its first line which interpreter runs it gets that one's.
+Names from the skill never reach a program. So nothing in a skill can be taken for an option, switch an analyser off
+(`.semgrepignore`, `.bandit`), or hide in a folder that analysers skip by default (`tests/`, `node_modules/`). A file
+without an extension gets the one of the interpreter in its first line.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ import msgspec
 
 from vskill_core.content import SkillFile
 
-#: From the endings that authors use to the ones that analysers know.
+#: From authors' file extensions to those that analysers know.
 ENDINGS = {
     ".py": ".py",
     ".pyw": ".py",
@@ -49,25 +49,25 @@ class Layout(msgspec.Struct, frozen=True):
     files: dict[str, SkillFile]
 
     def path_of(self, name: str) -> str:
-        """The skill's own path of what an analyser calls so; empty for what was not given to it."""
+        """The skill's path of a file that an analyser names; empty if the analyser was not given it."""
         file = self.files.get(PurePosixPath(name).name)
         return "" if file is None else file.path
 
     def write(self, folder: Path) -> None:
-        """Put them there. Nothing is executable: they are read, not run."""
+        """Write them to the folder, not executable: they are read, not run."""
         for name, file in self.files.items():
             (folder / name).write_bytes(file.data)
 
 
 def layout_of(files: Sequence[SkillFile], reads: frozenset[str]) -> Layout:
-    """Those of the skill's files that are of a kind which the analyser reads."""
+    """The skill's files of the kinds that the analyser reads."""
     kinds = ((file, kind_of(file)) for file in files)
     wanted = [(file, kind) for file, kind in kinds if kind in reads]
     return Layout({f"f{number:04}{kind}": file for number, (file, kind) in enumerate(wanted, start=1)})
 
 
 def kind_of(file: SkillFile) -> str:
-    """By the ending, or else by the first line; empty for what no analyser reads."""
+    """The kind by extension, or else by the first line; empty if no analyser reads it."""
     ending = PurePosixPath(file.path).suffix.lower()
     return ENDINGS[ending] if ending in ENDINGS else _by_first_line(file.data)
 

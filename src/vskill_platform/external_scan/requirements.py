@@ -1,9 +1,9 @@
 """Verdicts that the operator requires before the registry publishes by itself: answers of judges, and clean reports of
 analysers.
 
-An analyser that has not reported yet is asked, and the submission is tried again until it has; its own deadline ends
-that. One that was missing is asked again once in a later run: it may be on some workers and not on others. A report
-that is not clean, or that never comes, sends the submission to a reviewer: nothing waits for ever.
+An analyser that has not reported yet is asked, and the submission is retried until it reports or its deadline passes.
+An analyser that was missing is asked once more in a later run: not every worker may have it. A report that is not
+clean, or never comes, sends the submission to a reviewer: nothing waits for ever.
 """
 
 from collections.abc import Collection
@@ -23,8 +23,8 @@ from vskill_platform.worker_context import require_env
 
 
 async def unmet_requirements(digest: str, judged: Collection[JudgeReport], *, began: int) -> tuple[str, ...]:
-    """Why this content may not be published by itself, in sentences, in a run that began then; SourceUnavailable while
-    an analyser has time."""
+    """Why this content may not be published automatically, in sentences, in a run that began then. Raises
+    SourceUnavailable while an analyser still has time."""
     settings = require_env("settings").settings
     unmet = list(missing_answers(judged, settings.judges_required))
     for name in settings.required_analysers:
@@ -47,8 +47,8 @@ async def _unmet_report(digest: str, name: str, began: int) -> tuple[str, ...]:
 
 
 async def _may_be_there_now(digest: str, report: ExternalReport, began: int) -> bool:
-    """Where an analyser was missing before this run, it may have been installed since. The task tells when that was, as
-    it goes by the store's clock like the run; the report goes by its worker's."""
+    """Whether an analyser was missing before this run, and so may be installed now. The task's time decides, because it
+    uses the store's clock like the run; the report uses its worker's."""
     if report.status is not ExternalStatus.UNAVAILABLE or await find_analyser(report.provider) is None:
         return False
     task = await read_external_task(digest, report.provider)

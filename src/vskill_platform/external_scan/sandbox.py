@@ -1,8 +1,8 @@
 """Where an analyser runs: a private folder that is always removed, and a process of its own with limits, a minimal
 environment and, where the system allows, no network.
 
-Time, processor time, memory, file size, processes and output are all bounded. When the time is up or the work is
-cancelled the whole group of processes is killed; a worker that dies takes it along (`launch`). No shell is involved.
+Time, CPU time, memory, file size, processes and output are all bounded. On timeout or cancellation the whole process
+group is killed; it also ends if its worker dies (`launch`). No shell is involved.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from vskill_platform.machine.child_processes import EndedProgram, start_program
 
 LAUNCHER = str(Path(launch.__file__).absolute())
 PREFIX = "analysis-"
-#: Folders of workers that died are removed by the next one that comes by; none lives as long as this.
+#: Older folders belong to workers that died, and the next analysis removes them.
 LEFT_BEHIND_S = 3600
 
 
@@ -42,9 +42,9 @@ class SandboxLimits(msgspec.Struct, frozen=True):
 
 
 class EndedAnalyser(EndedProgram, frozen=True):
-    """An analyser that is over."""
+    """An analyser that has ended."""
 
-    #: It took more time, or processor time, than it may.
+    #: It exceeded its time or CPU time.
     timed_out: bool = False
     #: Whether it had no network.
     isolated: bool = False
@@ -52,12 +52,12 @@ class EndedAnalyser(EndedProgram, frozen=True):
 
 @asynccontextmanager
 async def private_folder(root: Path | None) -> AsyncIterator[Path]:
-    """A folder that nobody else may look into, gone at the end; None puts it where the system keeps such."""
+    """A folder that only we can read, removed at the end; None means the system's temporary folder."""
     folder = await asyncio.to_thread(_make_folder, root)
     try:
         yield folder
     finally:
-        # Also when cancelled: what a stranger wrote is not left lying about.
+        # Even when cancelled: foreign files must not stay behind.
         await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
 
 
@@ -77,7 +77,7 @@ def _remove_left_behind(root: Path) -> None:
 
 
 def _file_time(root: Path) -> float:
-    """What the file system, which may be another machine's, calls now."""
+    """The file system's current time, which may be another machine's."""
     with tempfile.NamedTemporaryFile(dir=root, prefix=".now-") as file:
         return os.fstat(file.fileno()).st_mtime
 
@@ -85,7 +85,7 @@ def _file_time(root: Path) -> float:
 async def run(
     command: Sequence[str], folder: Path, limits: SandboxLimits, environment: Mapping[str, str]
 ) -> EndedAnalyser:
-    """One program to its end, or killed. `folder` is its home and where it starts."""
+    """Run one program until it ends or is killed. `folder` is its home and working folder."""
     note = folder / "launched.json"
     given = {
         "parent": os.getpid(),
@@ -115,7 +115,7 @@ async def run(
 
 
 def _environment(program: str, folder: Path, more: Mapping[str, str]) -> dict[str, str]:
-    """Nothing of ours: no keys, no proxies, no configuration of whoever runs the worker."""
+    """A minimal environment, without our keys, proxies or configuration."""
     home = str(folder)
     return {
         "PATH": f"{Path(program).parent}{os.pathsep}{os.defpath}",

@@ -21,7 +21,7 @@ from vskill_platform.external_scan.contract import (
 from vskill_platform.store.external_scans import ExternalFinding
 
 RULES = Path(__file__).parent / "rules"
-#: It has two scales.
+#: Semgrep has two scales.
 SEVERITIES = {
     "INFO": Severity.LOW,
     "LOW": Severity.LOW,
@@ -31,7 +31,7 @@ SEVERITIES = {
     "HIGH": Severity.HIGH,
     "CRITICAL": Severity.CRITICAL,
 }
-#: For one rule in one file; the whole has a budget of its own.
+#: Timeout of one rule in one file; the whole scan has its own budget.
 SECONDS_A_FILE = 10
 
 
@@ -68,7 +68,7 @@ class Semgrep(Analyser):
 
     name: ClassVar[str] = "semgrep"
     reads: ClassVar[frozenset[str]] = frozenset({".py", ".sh", ".js", ".jsx", ".ts", ".tsx"})
-    # Its engine reserves about 3 GB of addresses and uses a tenth of a gigabyte.
+    # Its engine reserves about 3 GB of address space and uses about 100 MB.
     memory_bytes: ClassVar[int] = 8 * 1024**3
     environment: ClassVar[Mapping[str, str]] = {
         "SEMGREP_SEND_METRICS": "off",
@@ -86,7 +86,7 @@ class Semgrep(Analyser):
             "--metrics=off",
             "--disable-version-check",
             "--oss-only",
-            # A comment in a stranger's file switches nothing off.
+            # Comments in a scanned file must not suppress findings.
             "--disable-nosem",
             "--no-git-ignore",
             "--no-rewrite-rule-ids",
@@ -116,7 +116,7 @@ class Semgrep(Analyser):
             )
             for one in output.results
         )
-        # A warning too names a file that was not read, or not in full.
+        # Warnings, too, name files that were not fully read.
         return Parsed(
             findings,
             tuple(dict.fromkeys(one.path for one in output.errors if one.path)),

@@ -1,10 +1,10 @@
-"""Backup and restore, for every engine in one way: a store's consistent view, its content and, if wanted, the signing
-keys, in one file that any tool for tar archives opens. Taken beside the processes that write.
+"""Backup and restore, the same for every engine: a store's consistent snapshot, its content and, if wanted, the signing
+keys, in one tar file. Taken while other processes write.
 
 The file holds `records.jsonl` and `dead_letters.jsonl`, one line per record as JSON, then `blobs/…` and `keys/…`, and
-last `manifest.json` with the counts and hashes that a restore must reach: a file without it was not finished. Content
-is read after the records, and it is written before any record names it, so every record's content is there. It is
-verified by digest on the way into the file and out of it; what is missing or damaged is left out, and named.
+last `manifest.json` with the counts and hashes that a restore must match: a file without it was not finished. Content
+is read after the records, and is always stored before any record names it, so every record's content is there. It is
+verified by digest on backup and on restore; missing or damaged content is left out, and named.
 """
 
 import asyncio
@@ -52,16 +52,16 @@ from vskill_platform.settings import Settings, keys_folder
 
 T = TypeVar("T")
 
-#: Raised by a release whose records, or file, mean something that an earlier release would get wrong.
+#: A release raises this if earlier releases would misread its records or file.
 FORMAT = 2
-#: That of release 0.3.0.
+#: The format of release 0.3.0.
 FIRST_FORMAT = 2
 RECORDS, LETTERS, MANIFEST = "records.jsonl", "dead_letters.jsonl", "manifest.json"
 BLOBS, KEYS = "blobs/", "keys/"
 
 
 class DamagedPiece(msgspec.Struct, frozen=True):
-    """Content that records name and that is not there as it should be."""
+    """Content that records name and that is missing or damaged."""
 
     digest: str
     kind: DamageKind
@@ -86,7 +86,7 @@ class BackupManifest(msgspec.Struct, frozen=True):
 
 
 class _ContentNames:
-    """Which content the records name, and which of it is whole."""
+    """The content that the records name, and which of it is whole."""
 
     def __init__(self) -> None:
         #: By digest, the keys of the records that name it as a bundle of files.
@@ -110,7 +110,7 @@ class _ContentNames:
         return sorted({*self._bundles, *self._others})
 
     def take(self, address: str, data: bytes | None) -> bool:
-        """Note a piece as it was found; whether it is one to keep."""
+        """Note a piece as it was read; whether to keep it."""
         if address not in self._bundles:
             return data is not None
         try:
@@ -122,7 +122,7 @@ class _ContentNames:
         return True
 
     def damaged(self) -> tuple[DamagedPiece, ...]:
-        """What records name and nobody found whole."""
+        """The content that records name and that was not found whole."""
         lacking = sorted(self._bundles.keys() - self._whole)
         missing = DamageKind.MISSING
         return tuple(
@@ -132,7 +132,7 @@ class _ContentNames:
 
 
 class _LetterLine(msgspec.Struct, frozen=True, array_like=True):
-    """A dead letter as a line of the file; its id is the queue's own affair."""
+    """A dead letter as a line of the file, without its id, which each queue gives itself."""
 
     key: str | None
     reason: str
@@ -175,14 +175,14 @@ async def back_up(
 
 
 async def restore(settings: Settings, file: Path, progress: Progress = tell_nobody) -> BackupManifest:
-    """Fill an empty store and its folders from a backup; then compare what is there with what was backed up. The
-    manifest that is returned names what is not whole."""
+    """Fill an empty store and its folders from a backup; then compare the result with the manifest. The returned
+    manifest names content that is not whole."""
     manifest = await asyncio.to_thread(read_manifest, file)
     async with open_target(settings.store) as (kv, broker):
         if (await kv.list("", limit=1)).items:
             place = shown_location(settings.store)
             raise Conflict(f"{place} already holds records: restore into an empty store", store=place)
-        # Content first, as always: no record ever names what is not there.
+        # Content first, as always: a record's content exists before the record.
         damaged = await _restore_files(settings, file, manifest, progress)
         written = 0
         async for records in _in_thread(_pages(file, RECORDS, StoredRecord)):
@@ -204,8 +204,8 @@ async def restore(settings: Settings, file: Path, progress: Progress = tell_nobo
 async def verify(
     file: Path, known: tuple[DamagedPiece, ...] = (), progress: Progress = tell_nobody
 ) -> BackupManifest:
-    """Restore into a fresh store beside the file, compare, and throw it away. What was `known` to be damaged when the
-    file was written is named as it was then."""
+    """Restore into a temporary store beside the file, compare, and delete it. Damage that was `known` when the file was
+    written is reported as it was then."""
     folder = await asyncio.to_thread(tempfile.mkdtemp, prefix="vskill-verify-", dir=file.parent)
     try:
         manifest = await restore(Settings(data_dir=folder), file, progress)
@@ -220,7 +220,7 @@ async def verify(
 
 
 class _Writer:
-    """An archive beside its place; all of it is file work, for threads."""
+    """Writes an archive under a temporary name. All methods block: call them in threads."""
 
     def __init__(self, file: Path) -> None:
         self._place = file
@@ -228,7 +228,7 @@ class _Writer:
         handle = os.open(self._partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         self._file = os.fdopen(handle, "wb")
         self._archive = tarfile.open(fileobj=self._file, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115
-        # An archive wants to know a member's size before its bytes, so records wait here.
+        # Tar needs a member's size before its bytes, so records wait here.
         self._spool = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
 
     def add(self, name: str, data: bytes) -> None:
@@ -256,7 +256,7 @@ class _Writer:
         self._partial.rename(self._place)
 
     def close(self) -> None:
-        """What was not finished is removed."""
+        """Close it, and remove an unfinished file."""
         self._spool.close()
         self._file.close()
         self._partial.unlink(missing_ok=True)
@@ -279,7 +279,7 @@ async def _add_records(
 
 
 async def _add_content(writer: _Writer, blobs: Blobs, names: _ContentNames, progress: Progress) -> int:
-    """All that the records name and that is whole; how much that is."""
+    """Add all content that the records name and that is whole; how many pieces."""
     added, addresses = 0, names.addresses
     for done, address in enumerate(addresses, start=1):
         data = await blobs.get(address)
@@ -308,7 +308,7 @@ async def _opened_blobs(settings: Settings) -> AsyncIterator[Blobs]:
 
 
 def read_manifest(file: Path) -> BackupManifest:
-    """The last member; a file without it was not finished, or is none of ours."""
+    """Read the last member; a file without it was not finished, or is not a backup of ours."""
     try:
         with tarfile.open(file, "r:") as archive:
             found = archive.extractfile(MANIFEST)
@@ -350,7 +350,7 @@ def _pages(file: Path, name: str, kind: type[T]) -> Iterator[list[T]]:
 
 
 async def _in_thread(items: Iterator[T]) -> AsyncIterator[T]:
-    """Each step of an iterator that reads files, beside the event loop."""
+    """Run each step of an iterator that reads files in a thread."""
     while (one := await asyncio.to_thread(next, items, None)) is not None:
         yield one
 
@@ -358,7 +358,7 @@ async def _in_thread(items: Iterator[T]) -> AsyncIterator[T]:
 async def _restore_files(
     settings: Settings, file: Path, manifest: BackupManifest, progress: Progress
 ) -> tuple[DamagedPiece, ...]:
-    """Content and keys; what is not whole is left out and named."""
+    """Restore content and keys; returns the content that is not whole, which is left out."""
     names, seen = _ContentNames(), 0
     async for records in _in_thread(_pages(file, RECORDS, StoredRecord)):
         names.add(records)
@@ -386,7 +386,7 @@ def _files(file: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _restore_key(folder: Path, name: str, data: bytes) -> None:
-    """A key that is there already is not replaced: what it signed would become invalid."""
+    """Restore a key, but never replace an existing one: what it signed would become invalid."""
     if Path(name).name != name or name.startswith("."):
         raise StoreCorrupt(f"{name!r} is not the name of a key file", file=name)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)

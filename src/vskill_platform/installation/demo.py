@@ -1,8 +1,8 @@
-"""A first start that is not empty: the bundled examples, good and bad, submitted through the one door like anybody's.
+"""A first start that is not empty: the bundled examples, good and bad, submitted through intake like any others.
 
-`load` is what a server calls in the background and what `vskill-platform demo` waits for. It goes from commit to
-commit of the examples' repositories, so that skills get several versions, and notes how far it came: a second start
-submits nothing. A store that holds other work is left alone.
+A server calls `load` in the background, and `vskill-platform demo` waits for it. It submits the examples' repositories
+commit by commit, so that skills get several versions, and records its progress: a second start submits nothing. A store
+that holds other work is left alone.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from vskill_platform.sources.examples import (
 from vskill_platform.submission_store import count_submissions, read_submission
 from vskill_platform.worker_context import Env, require_env, run_with_worker_env
 
-#: What newcomers are invited to submit themselves.
+#: A repository that newcomers are invited to submit themselves.
 TOUR_URL = "https://github.com/vskill-examples/tour"
 #: How long one commit's skills may take to be decided before the next commit follows.
 PATIENCE_S = 60.0
@@ -55,17 +55,17 @@ class Loaded(msgspec.Struct, frozen=True):
 
 
 async def load(env: Env, patience_s: float = PATIENCE_S) -> None:
-    """Submit the examples where the store is empty, or where that was begun. Whatever goes wrong is logged and harms
-    nothing else; it never raises but for a cancellation."""
+    """Submit the examples if the store is empty, or if that was begun. Errors are only logged: except for a
+    cancellation, this never raises."""
     try:
         if await run_with_worker_env(env, _is_wanted):
             await run_with_worker_env(env, lambda: submit_examples(patience_s))
-    except Exception as error:  # noqa: BLE001 - examples are a kindness: no fault of theirs may end a server
+    except Exception as error:  # noqa: BLE001 - an error in the examples must not end a server
         env.log.warning("examples were not submitted", error=repr(error))
 
 
 async def submit_examples(patience_s: float = PATIENCE_S) -> None:
-    """Every commit that the demonstration submits, one after the other; goes on where it was left."""
+    """Submit every commit of the demonstration, one after the other, from where the last start stopped."""
     env = require_env("kv")
     root = examples_folder(env.settings)
     progress = await _begin(root)
@@ -92,14 +92,14 @@ async def read_examples() -> list[Loaded]:
 
 
 async def _is_wanted() -> bool:
-    """A store with work of its own gets none of ours, unless ours was begun and not finished."""
+    """Whether the store is empty, or the examples were begun and not finished."""
     root = examples_folder(require_env("kv").settings)
     begun = await asyncio.to_thread((root / _PROGRESS_FILE).exists)
     return begun or (await count_submissions(audiences=EVERYTHING)).total == 0
 
 
 async def _begin(root: Path) -> DemoProgress:
-    """Where the last start left off. A store that was emptied meanwhile begins anew, repositories too."""
+    """The progress of the last start. If the store was emptied meanwhile, start again, repositories too."""
     if (await count_submissions(audiences=EVERYTHING)).total == 0:
         await asyncio.to_thread(shutil.rmtree, root, ignore_errors=True)
     return await asyncio.to_thread(_read_progress, root)
@@ -134,7 +134,7 @@ def _tell_refused(repo_url: str, path: str, error: PlatformError) -> None:
 
 
 async def _until_decided(wanted: Sequence[Wanted], patience_s: float) -> None:
-    """Versions follow one another only if each is decided; without a worker that is not waited for without end."""
+    """Wait, with a timeout, until all are decided: the next version needs that, but there may be no worker."""
     waiting = {submission_id(normalise(one.repo_url, one.skill_path)) for one in wanted}
     try:
         async with asyncio.timeout(patience_s):

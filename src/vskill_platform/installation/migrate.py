@@ -1,10 +1,9 @@
-"""Moving up: everything that one store holds, copied into another, while the first may still be in use.
+"""Migrating to another engine: copies one store into another, while the first may still be in use.
 
-A run walks both stores in the order of their keys and writes what differs, so running it again is always right: after
-an interruption it goes on behind the last page, and after the old processes were stopped it brings over what changed
-since. The target says by a record of its own that it is being filled, and from where; a store that is neither empty
-nor such a copy is refused. The record goes when both are found equal, by count and hash. Content stays where it is:
-its files serve either engine.
+A run walks both stores in key order and writes the differences, so it can be repeated: after an interruption it resumes
+after the last page, and once the old processes are stopped it copies what changed since. A marker record in the target
+says that it is being filled, and from where; a target that is neither empty nor marked is refused. The marker is
+removed when both are equal, by count and hash. Content stays where it is: its files serve either engine.
 """
 
 import msgspec
@@ -30,7 +29,7 @@ class Marker(msgspec.Struct, frozen=True):
     """What the target remembers of an unfinished copy."""
 
     source: str
-    #: The last key that was compared in this run; empty where a run is to begin.
+    #: The last key that was compared in this run; empty if a run is to begin.
     after: str = ""
 
 
@@ -42,7 +41,7 @@ class Migrated(msgspec.Struct, frozen=True):
     removed: int
     source: Totals
     target: Totals
-    #: False where the source has changed since it was copied: stop its processes and run again.
+    #: False if the source has changed since it was copied: stop its processes and run again.
     equal: bool
 
 
@@ -50,7 +49,7 @@ async def migrate(source: str, target: str, progress: Progress = tell_nobody) ->
     """Copy what differs, then compare the whole."""
     if source == target:
         raise InvalidInput("the source and the target are the same store", field="to")
-    # The source first: a target that is made in vain would only confuse.
+    # The source first: if it cannot be opened, no empty target is left behind.
     async with open_snapshot(source) as here, open_target(target) as (kv, broker):
         marker = await _begin(kv, source, target)
         async with kv.snapshot() as there:
@@ -102,7 +101,7 @@ class _Run:
 
 
 async def _begin(kv: KV, source: str, target: str) -> Marker:
-    """Take up an unfinished copy, or begin one in an empty store."""
+    """Resume an unfinished copy, or begin one in an empty store."""
     name = shown_location(source)
     entry = await kv.get(MARKER)
     if entry is not None:
@@ -134,7 +133,7 @@ def _marking(marker: Marker) -> Put:
 
 
 async def _copy_letters(source: StoreSnapshot, target: StoreSnapshot, broker: Broker) -> None:
-    """Those that are not there yet; what a person did with one in the old store meanwhile stays as it was copied."""
+    """Copy missing dead letters. One that was replayed or discarded in the old store after its copy stays copied."""
     there = {_without_id(letter) for letter in await target.dead_letters()}
     await broker.add_dead_letters(
         [letter for letter in await source.dead_letters() if _without_id(letter) not in there]

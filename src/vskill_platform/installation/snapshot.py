@@ -1,7 +1,6 @@
-"""What moving up to another engine (`migrate`) and backing up (`backup`) have in common: counting and hashing a store's
-snapshot, and opening a store to fill.
+"""What `migrate` and `backup` share: counting and hashing a store's snapshot, and opening a store to fill.
 
-Messages are hints and are left behind: recovery sends them again from the records.
+Messages are hints and are not copied: recovery sends them again from the records.
 """
 
 import hashlib
@@ -17,7 +16,7 @@ from vskill_platform.ledger.kv.contract import KV, StoreSnapshot
 from vskill_platform.ledger.kv.entries import Operation, Put, StoredRecord
 from vskill_platform.settings import Settings
 
-#: Told what is being done, how much of it is done and, where that is known, how much there is.
+#: Called with the stage, how much of it is done and, if known, how much there is.
 Progress = Callable[[str, int, int | None], None]
 
 
@@ -31,7 +30,7 @@ MARKER = "control:copy"
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """What a snapshot holds. Caches may end while one looks, so they are counted in nothing."""
+    """What a snapshot holds, without caches, which may expire meanwhile."""
 
     records: int
     #: Over the keys and values of all records, in the order of the keys.
@@ -67,14 +66,14 @@ async def count_totals(snapshot: StoreSnapshot, progress: Progress = tell_nobody
 
 @asynccontextmanager
 async def open_target(location: str) -> AsyncIterator[tuple[KV, Broker]]:
-    """A store to fill and its own queue; it is made, and its schema brought up to date, if need be."""
+    """A store to fill and its queue; creates and migrates it if necessary."""
     check_movable(location)
     async with AsyncExitStack() as stack:
         yield await open_store(Settings(store=location), stack, _SYSTEM_CLOCK)
 
 
 def puts(records: Iterable[StoredRecord], now: int) -> list[Operation]:
-    """Writes of these records at this time. Quiet: nobody follows the changes of a store that is being filled."""
+    """Puts of these records at this time. Quiet: nobody follows the changes of a store that is being filled."""
     return [
         Put(
             record.key,

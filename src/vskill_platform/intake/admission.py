@@ -1,4 +1,4 @@
-"""Who may submit a place. To those who may not read what is there, intake answers as for a repository that does not
+"""Who may submit a place. If the submitter may not read what is there, intake answers as for a repository that does not
 exist, after the same work."""
 
 import hashlib
@@ -20,12 +20,12 @@ from vskill_platform.submission_store import read_submission
 class SubmittedBy(msgspec.Struct, frozen=True):
     """Who submits, and what decides whether they may."""
 
-    #: None is nobody who signed in, or the operator.
+    #: None: not signed in, or the operator.
     account: str | None = None
     audiences: Audiences = PUBLIC_ONLY
     #: The one namespace that its token is bound to.
     namespace: str | None = None
-    #: Whoever runs commands on the server's machine.
+    #: Runs commands on the server's machine.
     operator: bool = False
 
 
@@ -35,8 +35,8 @@ Look = Callable[[Identity], Awaitable[object]]
 
 
 async def refuse_closed(place: Identity, look: Look | None) -> NoReturn:
-    """Answer as for a repository that is not there, after the same work: its host is asked for one that it does not
-    have, so that the time of the answer tells nothing."""
+    """Answer as for a missing repository, after the same work: ask the host for a repository that it does not have, so
+    that the response time reveals nothing."""
     absent = f"{place.repo}-{hashlib.sha256(place.repo_key.encode()).hexdigest()[:16]}"
     try:
         if look is not None:
@@ -44,19 +44,19 @@ async def refuse_closed(place: Identity, look: Look | None) -> NoReturn:
     except SourceUnavailable as error:
         raise SourceUnavailable(error.message.replace(absent, place.repo), host=place.host) from None
     except (NoSkillFound, LimitExceeded):
-        pass  # whatever stands there
+        pass  # the result does not matter
     raise no_repository(place.host)
 
 
 async def require_open(asked: Identity, found: Identity, by: SubmittedBy) -> None:
-    """Raise why they may not submit `found`, where the host says that `asked` is now."""
+    """Raise if they may not submit `found`, to which the host redirects `asked`."""
     if found.key != asked.key and await is_closed(found, by):
         raise no_repository(asked.host)
 
 
 async def is_closed(place: Identity, by: SubmittedBy) -> bool:
-    """Whether they may not read what is at this place. For them it is a repository that is not there: they learn no
-    more about it than from its host, and everything else is looked up and refused as for any other place."""
+    """Whether they may not read what is at this place. For them the repository does not exist: they learn no more than
+    its host tells, and every other check runs as for any place."""
     audience = (await belonging_of(place)).audience
     closed = not may_read(audience, by.audiences) or (audience != PUBLIC and await _is_hidden(place, by))
     if not by.operator:
@@ -65,7 +65,7 @@ async def is_closed(place: Identity, by: SubmittedBy) -> bool:
 
 
 async def _require_submitter(place: Identity, by: SubmittedBy) -> None:
-    """Raise why they may submit nothing here, whatever it is."""
+    """Raise if they may not submit to this namespace at all."""
     name = namespace_of(place)
     if by.namespace not in (None, name):
         message = f"This token is bound to the namespace {by.namespace}, and this place is in {name}."
@@ -81,7 +81,7 @@ async def _require_submitter(place: Identity, by: SubmittedBy) -> None:
 
 
 async def _is_hidden(place: Identity, by: SubmittedBy) -> bool:
-    """Whether its submission is narrower than the namespace, and not for them to read."""
+    """Whether its submission is narrower than the namespace, and they may not read it."""
     found = await read_submission(submission_id(place))
     return found is not None and not may_read(found[0].audience, by.audiences)
 

@@ -1,7 +1,7 @@
-"""Discovery: which skills a repository holds, and submitting all of them through the one door.
+"""Discovery: finds the skills of a repository, and submits all of them through intake.
 
-The repository is looked at once, at one commit; every skill in it is then a submission of its own, and one that is
-refused disturbs no other.
+The repository is read once, at one commit; every skill in it is then its own submission, and a refused one does not
+affect the others.
 """
 
 from collections.abc import Awaitable, Iterable, Sequence
@@ -93,7 +93,7 @@ async def submit_skills(
     source: EntryPoint = EntryPoint.API,
     by: SubmittedBy = NOBODY,
 ) -> RepositorySubmitted:
-    """Submit the skill at the place, or where there is none, every one below it; `every` takes all in any case."""
+    """Submit the skill at the place or, if there is none, every skill below it; `every` always submits all."""
     asked = normalise(repo_url, skill_path)
     found = await discover(repo_url, skill_path, by=by)
     here = [one for one in found.skills if one.path == asked.path]
@@ -113,7 +113,7 @@ async def submit_skills(
 async def submit_many(
     wanted: Iterable[Wanted], *, source: EntryPoint = EntryPoint.API, by: SubmittedBy = NOBODY
 ) -> tuple[SettledPlace, ...]:
-    """Submit many places, each with an outcome or an error of its own, in the order given."""
+    """Submit many places; each has its own outcome or error, in input order."""
 
     async def submit_one(one: Wanted) -> SettledPlace:
         submitting = submit_repository(one.repo_url, one.skill_path, source=source, by=by)

@@ -1,4 +1,4 @@
-"""Repositories that moved: whoever submits the old address or the new one means the same submission.
+"""Repositories that moved: the old address and the new one mean the same submission.
 
 The record of the place before the redirect is kept, and `sub_alias:` of the new place points to it. A new place that
 has a record of its own already keeps that one.
@@ -24,8 +24,8 @@ class Moved(msgspec.Struct, frozen=True):
 
 
 async def settled_place(asked: Identity, found: Identity) -> Identity:
-    """The place whose submission this is: `found` is where the host says that `asked` is now. What fewer may read
-    keeps a submission of its own."""
+    """The place whose submission this is; `found` is where the host redirects `asked`. If fewer people may read one of
+    them, it keeps its own submission."""
     earlier = await _earlier_place(found)
     if earlier is not None:
         return earlier if await _is_as_open(earlier, found) else found
@@ -60,7 +60,7 @@ async def _point(found: Identity, asked: Identity) -> None:
         try:
             await require_env("kv").kv.commit([put])
         except Conflict:
-            # Somebody who saw the same redirect was first, and wrote the same.
+            # Another request saw the same redirect and wrote the same.
             if await _earlier_place(found) is None:
                 raise
 

@@ -1,5 +1,5 @@
-"""Submitting: the one write path into the queue, whoever calls. Submitting the same place again is the same
-submission, so a retried request, a crawler and an impatient author can do no harm."""
+"""Submitting: the one write path into the queue for all callers. It is idempotent per place, so a retried request, a
+crawler and an impatient author can do no harm."""
 
 import enum
 
@@ -47,9 +47,9 @@ class IntakeOutcome(enum.StrEnum):
     """What submitting a place led to."""
 
     CREATED = "created"
-    #: It is on its way already; new content will be looked at.
+    #: It is being verified already; new content will be looked at.
     DUPLICATE = "duplicate"
-    #: These very bytes are published.
+    #: Exactly this content is published.
     ALREADY_VERIFIED = "already verified"
     #: A new run has begun.
     REQUEUED = "requeued"
@@ -57,7 +57,7 @@ class IntakeOutcome(enum.StrEnum):
 
 
 class Submitted(msgspec.Struct, frozen=True):
-    """The outcome, and the record it is about; None only where a place that never had one is blocked."""
+    """The outcome and its record; None only if the place is blocked and never had a record."""
 
     outcome: IntakeOutcome
     submission: Submission | None
@@ -118,7 +118,7 @@ async def submit_upload(
     by: SubmittedBy = NOBODY,
     limits: ContentLimits = DEFAULT_LIMITS,
 ) -> Submitted:
-    """Submit files: checked at the door, kept by digest, then named by a record."""
+    """Submit files: check them, keep them by digest, then write the record that names them."""
     identity = upload_identity(namespace, slug)
     skill_file_of(files, "among the uploaded files")
     admit_skill(files, slug_of(identity), limits)
@@ -128,9 +128,9 @@ async def submit_upload(
 
 
 async def submit(request: Request) -> Submitted:
-    """Create the place's submission, or bring the one that is there up to date. Idempotent.
+    """Create the place's submission, or update the existing one. Idempotent.
 
-    What is blocked is refused before its host is asked; a place that moved is checked under both names.
+    A blocked place is refused before its host is asked; a place that moved is checked under both names.
     """
     env = require_env("kv")
     refused = await _refusal(request)
@@ -155,7 +155,7 @@ async def submit(request: Request) -> Submitted:
 
 
 async def _refusal(request: Request) -> Submitted | None:
-    """The answer to what may not be submitted because it is blocked; raises where it is not theirs to submit."""
+    """The answer if the place is blocked; raises if they may not submit it."""
     closed = await is_closed(request.identity, request.by)
     reason = await _why_blocked(request)
     if closed:
@@ -165,15 +165,15 @@ async def _refusal(request: Request) -> Submitted | None:
 
 
 def _repositories_for(request: Request) -> Repositories | None:
-    """Where its place can be looked at before the run; None for an upload."""
+    """The source that can inspect its place before the run; None for an upload."""
     sources = require_env("sources").sources
     is_upload = request.upload is not None or request.identity.is_upload
     return sources if isinstance(sources, Repositories) and not is_upload else None
 
 
 async def _admit(request: Request) -> Request:
-    """A repository's place must hold a SKILL.md, whoever submits it (A17). The commit that it was seen at goes into
-    the record, so that the run verifies that one. A source that cannot look leaves it to the run."""
+    """Require that a repository's place holds a SKILL.md (A17). The record notes the commit where it was seen, so that
+    the run verifies that one. If the source cannot inspect, the run checks."""
     repositories = _repositories_for(request)
     if repositories is None:
         return request
@@ -187,7 +187,7 @@ async def _admit(request: Request) -> Request:
 
 
 def declared_name(place: Place) -> str | None:
-    """The name by the front matter; None where SKILL.md is refused, which the run will say more about."""
+    """The name in the front matter; None if SKILL.md is invalid, which the run will explain."""
     try:
         return read_manifest(place.skill_md, slug_of(place.identity)).name
     except InvalidManifest:
@@ -195,7 +195,7 @@ def declared_name(place: Place) -> str | None:
 
 
 async def _why_blocked(request: Request) -> str | None:
-    """By the place as it is submitted, and by where it is now."""
+    """Why the submitted place, or where it is now, is blocked."""
     reason = await why_blocked(request.identity, request.names, request.upload)
     moved = request.place.identity if request.place else request.identity
     if reason is None and moved.key != request.identity.key:
@@ -223,14 +223,14 @@ def _first(env: Env, number: str, request: Request, event_id: str) -> Submission
 
 
 def _token_use(number: str, request: Request) -> tuple[Put, ...]:
-    """The history names the account; which of its tokens submitted is in the audit."""
+    """The audit entry of the token that submitted; the history names only the account."""
     details = {"place": request.identity.key}
     return record_token_use("submit", number, by=request.actor, reason="submitted", details=details)
 
 
 async def _count(namespace: Namespace, number: str, request: Request) -> tuple[Operation, ...]:
-    """What counts a submission that begins a run; its refusal where a quota forbids it. Of a place that has a record
-    none begins here."""
+    """Operations that count a submission that begins a run; raises if a quota forbids it. Empty for a place that has a
+    record, because no run begins here then."""
     if request.by.operator or namespace.quotas == Quotas() or await read_submission(number) is not None:
         return ()
     *_, skill, _ = await place_of(request.identity)
@@ -242,7 +242,7 @@ def _at_commit(record: Submission, request: Request) -> Submission:
 
 
 async def _again(env: Env, number: str, request: Request) -> Submitted:
-    """Submitted once more: what that means depends on where the submission stands at that moment."""
+    """Submit an existing place again; the effect depends on the submission's state."""
     event_id = env.clock.new_id()
     outcome = IntakeOutcome.DUPLICATE
     seen: Submission | None = None
@@ -263,7 +263,7 @@ async def _again(env: Env, number: str, request: Request) -> Submitted:
 
     written = await update_submission(number, decide, event_id=event_id)
     if written is None and seen is not None and _waits(seen):
-        # Its message may have been lost: there is at most one of a run, so sending it again is harmless (B6).
+        # Its message may have been lost. A run has at most one live message, so sending it again is harmless (B6).
         await env.kv.commit([seen.message])
     return Submitted(outcome, written or seen)
 
@@ -280,8 +280,8 @@ def _renew(
         renewed = submission.refresh(record, now=now, submitter=request.by.account, upload=request.upload)
         change = RecordChange(_at_commit(renewed, request), (record.message,))
         return IntakeOutcome.DUPLICATE, change
-    # A worker is at it, or a reviewer's approval is about to be published: what they do stands, and the next run
-    # looks at what was submitted now, unless that is what they are looking at.
+    # A worker has it, or a reviewer's approval is about to be published: this run goes on, and the next one verifies
+    # what was submitted now, unless this run already does.
     if _expects(record, request):
         return IntakeOutcome.DUPLICATE, None
     rerun = Rerun(now, request.by.account, request.upload)
@@ -293,7 +293,7 @@ def _waits(record: Submission) -> bool:
 
 
 def _due_afresh(record: Submission, now: int) -> bool:
-    """Whether a worker would take it up now as if it had just been submitted."""
+    """Whether a worker would take it now as if it had just been submitted."""
     return record.attempts.failed == 0 and attempts.claimable(record, now)
 
 
@@ -317,7 +317,7 @@ def _start_again(
 
 
 async def _is_damaged(record: Submission) -> bool:
-    """Whether the files that were verified are no longer whole: the next run brings them again."""
+    """Whether the stored files that were verified are damaged: then the next run fetches them again."""
     try:
         await read_content(record.digest or "")
     except ContentDamaged:
@@ -326,15 +326,15 @@ async def _is_damaged(record: Submission) -> bool:
 
 
 def _is_unchanged(record: Submission, request: Request) -> bool:
-    """Whether what is submitted is what the run that ended has looked at. For a repository: the same commit; where
-    only the rest of the repository changed, the run finds that out."""
+    """Whether the ended run has verified exactly what is submitted: for a repository, the same commit. If another
+    commit changed only other files, the next run finds that out."""
     if request.upload is not None:
         return request.upload == record.digest
     return request.commit is not None and request.commit == record.commit
 
 
 def _expects(record: Submission, request: Request) -> bool:
-    """Whether what is submitted is what the running or the next requested run looks at anyway."""
+    """Whether the current or the next requested run verifies what is submitted anyway."""
     if request.upload is not None:
         expected = record.rerun_requested.upload if record.rerun_requested else record.upload
         return request.upload == expected

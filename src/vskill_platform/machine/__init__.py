@@ -1,1 +1,1 @@
-"""What this machine and process give: child processes, threads, room on disk, slots, and what was read before."""
+"""Resources of this machine and process: child processes, threads, disk space, concurrency slots, and caches."""

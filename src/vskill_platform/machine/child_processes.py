@@ -1,5 +1,5 @@
-"""Processes beside us, and the one contract for all of them: each leads a group of its own, is talked to over a socket,
-is read within limits, and ends with its group.
+"""Child processes, and the one contract for all of them: each leads its own process group, talks over a socket, is read
+within limits, and ends with its group.
 
 `start_program` starts other people's programs: git (`sources.command`) and the analysers (`external_scan.sandbox`).
 `start_own` starts modules of ours: the scanner (`tiers.pool`), the worker (`cli.operation.worker_process`) and what
@@ -23,7 +23,7 @@ import msgspec
 from vskill_platform.machine.child_side import HEADER, frame
 
 CHUNK = 64 * 1024
-#: Of what a program says about itself; more is not kept.
+#: Only the last bytes of a program's standard error are kept.
 MOST_ERROR_BYTES = 64 * 1024
 #: How long the pipes of a killed program may take to close.
 END_S = 5.0
@@ -34,13 +34,13 @@ class ProcessDied(Exception):
 
 
 class EndedProgram(msgspec.Struct, frozen=True):
-    """A program that is over."""
+    """A program that has ended."""
 
-    #: As of `subprocess`: less than zero where a signal ended it.
+    #: As in `subprocess`: negative if a signal ended it.
     code: int = 0
     out: bytes = b""
     err: bytes = b""
-    #: There was more output than was asked for; the program was ended.
+    #: The output exceeded its limit, so the program was killed.
     cut: bool = False
 
 
@@ -55,7 +55,7 @@ class RunningProcess:
 
     @property
     def reader(self) -> asyncio.StreamReader:
-        """What it says."""
+        """Its output."""
         return self._connections[0][0]
 
     @property
@@ -64,12 +64,12 @@ class RunningProcess:
 
     @property
     def errors(self) -> asyncio.StreamReader:
-        """The standard error of a program of other people's; that of our own goes where ours does."""
+        """Standard error of a foreign program; our own modules inherit ours."""
         return self._connections[1][0]
 
     @property
     def returncode(self) -> int | None:
-        """None while it runs; as of `subprocess`, less than zero where a signal ended it."""
+        """None while it runs; as in `subprocess`, negative if a signal ended it."""
         return self._process.returncode
 
     async def wait(self) -> int:
@@ -88,7 +88,7 @@ class RunningProcess:
             raise ProcessDied from error
 
     async def read_to_end(self, out_bytes: int) -> EndedProgram:
-        """Read all that a program prints; one that prints too much is not waited for."""
+        """Read all output of a program; stop at the limit without waiting for its end."""
         errors = asyncio.create_task(_read_last(self.errors))
         try:
             out, cut = await _read_up_to(self.reader, out_bytes)
@@ -105,13 +105,13 @@ class RunningProcess:
             os.killpg(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Let go of its sockets."""
+        """Close its sockets."""
         for _, writer in self._connections:
             writer.close()
 
     async def end(self, *, grace_s: float = 0.0, close_s: float = END_S) -> int | None:
-        """Its exit code if it has ended by itself, or else None. Unless that is 0, its group is killed. With a grace,
-        its sockets are closed first, and it has that long to end by itself."""
+        """Its exit code if it ended by itself, else None. Unless that is 0, kill its group. With `grace_s`, close its
+        sockets first and give it that long to end by itself."""
         if grace_s:
             self.close()
             with suppress(TimeoutError):
@@ -121,12 +121,12 @@ class RunningProcess:
         if code != 0:
             self.kill()
         try:
-            # What nobody wants any more is read all the same: a program whose pipe is full would never end.
+            # Read and discard the rest: a program whose pipe is full would never end.
             with suppress(TimeoutError):
                 async with asyncio.timeout(close_s):
                     await asyncio.gather(*(_discard(reader) for reader, _ in self._connections), self.wait())
         finally:
-            # Where something that left the group still holds a socket, the process itself is dead and reaped.
+            # A process that left the group may still hold a socket; the program itself is dead and reaped.
             self.close()
         return code
 
@@ -135,7 +135,7 @@ class RunningProcess:
         left = list(sockets)
         try:
             while left:
-                # From here on the event loop closes it, also where the connecting is cancelled.
+                # From here on the event loop closes it, even if connecting is cancelled.
                 self._connections.append(
                     await asyncio.open_unix_connection(sock=left.pop(0), limit=line_bytes)
                 )
@@ -147,7 +147,7 @@ class RunningProcess:
         try:
             watch = os.pidfd_open(self.pid)
         except (AttributeError, OSError):
-            # An older kernel, a sandbox that forbids it, or no descriptor is left.
+            # No pidfd: an older kernel, a sandbox that forbids it, or no free descriptor.
             self._waiting = asyncio.create_task(asyncio.to_thread(self._process.wait))
             self._waiting.add_done_callback(lambda _: self._over.set())
             return
@@ -169,7 +169,7 @@ async def start_program(
     environment: Mapping[str, str] | None = None,
     talks: bool = False,
 ) -> RunningProcess:
-    """Start it in a session of its own. One that talks reads what is written to it, and its errors go nowhere."""
+    """Start it in its own session. With `talks` it gets an input, and its standard error is discarded."""
     (ours, theirs), (errors, their_errors) = socket.socketpair(), socket.socketpair()
     return await _start(
         command,
@@ -187,9 +187,9 @@ async def start_program(
 async def start_own(
     module: str, *arguments: str, line_bytes: int = CHUNK, quiet: bool = False
 ) -> RunningProcess:
-    """Start a module of ours with a socket, whose number is its first argument. What lies in the working folder is not
-    ours, and not imported. It is in a group of its own, so that Ctrl-C reaches us alone, and in our session, within
-    which priorities count."""
+    """Start a module of ours with a socket, whose descriptor is its first argument. It imports nothing from the working
+    folder. It has its own group, so that Ctrl-C reaches only us, but shares our session, within which priorities
+    count."""
     ours, theirs = socket.socketpair()
     return await _start(
         (sys.executable, "-P", "-m", module, str(theirs.fileno()), *arguments),
@@ -211,11 +211,11 @@ async def _start(
     line_bytes: int = CHUNK,
     **options: Any,
 ) -> RunningProcess:
-    """Start it with their ends of pairs of sockets, and connect to ours.
+    """Start it with their ends of socket pairs, and connect to ours.
 
-    The event loop's own way copies the page tables of this process first, which takes ten times as long and stops
-    everything. Pipes are pairs of sockets: uvloop closes the descriptor of any other file twice, and in between a
-    thread may have opened another one of the same number.
+    The event loop's own subprocess functions fork, copying this process's page tables, which takes ten times as long
+    and blocks everything. Pipes are socket pairs, because uvloop closes the descriptor of any other file twice, and in
+    between a thread may have opened another file with the same number.
     """
     try:
         process = RunningProcess(subprocess.Popen(command, **options))  # noqa: ASYNC220 - see above
@@ -235,7 +235,7 @@ async def _start(
 
 
 def describe_ending(code: int) -> str:
-    """An exit code as of `subprocess`, in words."""
+    """An exit code of `subprocess`, in words."""
     if code >= 0:
         return f"exit code {code}"
     try:
@@ -245,7 +245,7 @@ def describe_ending(code: int) -> str:
 
 
 async def _read_up_to(pipe: asyncio.StreamReader, most: int) -> tuple[bytes, bool]:
-    """What it prints, and whether that was cut at the most."""
+    """The output, and whether it was truncated at `most`."""
     parts: list[bytes] = []
     size = 0
     while chunk := await pipe.read(CHUNK):
@@ -257,7 +257,7 @@ async def _read_up_to(pipe: asyncio.StreamReader, most: int) -> tuple[bytes, boo
 
 
 async def _read_last(pipe: asyncio.StreamReader) -> bytes:
-    """To the end, so that the process never waits for us; only the last part is kept."""
+    """Read to the end, so that the process never blocks on us; keep only the last part."""
     kept = b""
     while chunk := await pipe.read(CHUNK):
         kept = (kept + chunk)[-MOST_ERROR_BYTES:]

@@ -1,6 +1,5 @@
-"""The half of a process of ours (`child_processes.start_own`) that runs in the child: frames of MessagePack over the
-socket to its parent, and limits for itself. Plain data only, so that nothing that a skill contains can become an object
-on the other side.
+"""The child's side of `child_processes.start_own`: MessagePack frames over the socket to its parent, and limits for
+itself. Plain data only, so that nothing in a skill can become an object on the other side.
 """
 
 import resource
@@ -16,7 +15,7 @@ MOST_BYTES = 64 * 1024 * 1024
 
 
 def frame(message: object) -> bytearray:
-    """Into a bytearray: where memory is refused, `encode` itself ends the process (msgspec 0.22) and this raises."""
+    """Encode into a bytearray: out of memory, `encode` would kill the process (msgspec 0.22), but this raises."""
     framed = bytearray(HEADER.size)
     msgspec.msgpack.Encoder().encode_into(message, framed, HEADER.size)
     HEADER.pack_into(framed, 0, len(framed) - HEADER.size)
@@ -43,8 +42,8 @@ def _exactly(connection: socket.socket, size: int) -> bytes | None:
 
 
 def limit_resource(kind: int, soft: int, hard: int | None = None, *, pid: int = 0) -> None:
-    """Lower a limit of the kernel, of this process or of a child; without `hard`, that one stays as it is. Never raise
-    it: root could, and the operator limited us with a purpose."""
+    """Lower a kernel limit of this process or of a child; without `hard`, the hard limit stays. Never raise one: root
+    could, but the operator set it on purpose."""
     _, ours = resource.getrlimit(kind)
     if hard is None or (ours != resource.RLIM_INFINITY and ours < hard):
         hard = ours

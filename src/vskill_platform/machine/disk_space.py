@@ -24,7 +24,7 @@ class DiskSpace(msgspec.Struct, frozen=True):
 
 
 def look_at_disks(settings: Settings) -> tuple[DiskSpace, ...]:
-    """Every folder of ours on this machine. One that cannot be looked at is left out: readiness tells of it. Blocks."""
+    """Every folder of ours on this machine. An unreadable one is left out: readiness reports it. Blocks."""
     spaces = []
     for kept, folder in _folders(settings):
         with suppress(OSError):
@@ -35,7 +35,7 @@ def look_at_disks(settings: Settings) -> tuple[DiskSpace, ...]:
 
 
 def filling(spaces: tuple[DiskSpace, ...], settings: Settings) -> tuple[DiskSpace, ...]:
-    """Those with less room than an operator wants to hear of, each once."""
+    """File systems with less space than the operator's threshold, each once."""
     by_device = {one.device: one for one in reversed(spaces)}
     return tuple(one for one in by_device.values() if one.free_bytes < settings.disk_alert_mib * _MIB)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def write_file(folder: Path, data: bytes, mode: int = 0o600, *, prefix: str = "tmp") -> Path:
-    """The data in a file of its own, whole and on the disk; the caller gives it its name."""
+    """Write the data to a temporary file and sync it; the caller renames it."""
     handle, name = tempfile.mkstemp(dir=folder, prefix=prefix)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -21,7 +21,7 @@ def write_file(folder: Path, data: bytes, mode: int = 0o600, *, prefix: str = "t
 
 
 def force_folder(folder: Path) -> None:
-    """A new name survives a power cut only once its folder is on the disk too."""
+    """Sync a folder: a renamed file survives a power cut only after that."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

@@ -1,7 +1,7 @@
-"""What a process keeps of what it has read, so that it need not read it again.
+"""Caches of one process.
 
-Content by its digest never changes; the blocklist is kept with its version, and its users ask the store for the present
-one first. Only the words of public skills may be some seconds old.
+Content under its digest never changes; the blocklist is cached with its version, which its users compare with the
+store's first. Only the words of public skills may be some seconds old.
 """
 
 import asyncio
@@ -17,12 +17,12 @@ V = TypeVar("V")
 
 #: Bytes of one kind of value that a process keeps.
 MOST_BYTES = 32 * 1024 * 1024
-#: A larger one is made anew each time, so that no single one pushes the others out.
+#: Larger values are not cached, so that no single one evicts the others.
 MOST_ONE = MOST_BYTES // 32
 
 
 class Kept(Generic[V]):
-    """The values used last, up to a total size."""
+    """An LRU cache with a limit on total size."""
 
     def __init__(self, most_bytes: int = MOST_BYTES, most_one: int = MOST_ONE) -> None:
         self._most = most_bytes
@@ -49,7 +49,7 @@ class Kept(Generic[V]):
 
 
 class KeptReads:
-    """What the reads of one process keep."""
+    """All caches of one process."""
 
     def __init__(self) -> None:
         self.forget()
@@ -58,14 +58,14 @@ class KeptReads:
         self.blocklist: Blocklist | None = None
         #: Who may read what, with the version at which it was read.
         self.directory: tuple[int, Directory] | None = None
-        #: The words of public skills: when to look for others, the version of their record, and themselves.
+        #: The words of public skills: when to refresh them, the version of their record, and the words.
         self.known_words: tuple[int, int, KnownWords] | None = None
         #: SKILL.md by the digest of its content.
         self.texts: Kept[str] = Kept()
-        #: What is revoked, for the readers of a set of audiences; one list is derived at a time.
+        #: Revoked versions, by the readers' audiences; one list is derived at a time.
         self.revoked: dict[Audiences, RevokedList] = {}
         self.revoked_turn = asyncio.Lock()
-        #: One list for git is made at a time.
+        #: Only one list for git is made at a time.
         self.git_list_turn = asyncio.Lock()
         #: The signed list by the readers, serial, day and key that it was made for.
         self.signed: Kept[bytes] = Kept(MOST_BYTES, MOST_BYTES)

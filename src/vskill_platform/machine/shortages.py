@@ -1,6 +1,6 @@
-"""What this machine lacks is the registry's own trouble: it is never charged to the content that met it.
+"""Shortages of this machine (memory, threads, disk): they are never counted against the content that met them.
 
-A limit that was set for the content is another matter: whoever sets one knows it, and says so.
+Limits that we set for the content are not shortages: the code that sets one reports it itself.
 """
 
 import errno
@@ -11,7 +11,7 @@ from vskill_platform.domain.submissions.attempts import UNAVAILABLE_MOST_MS
 
 #: What work waits for, in the words of a record.
 MACHINE = "this machine"
-#: What an attempt lacked is told until the next one is due at the latest, and a minute more.
+#: A shortage is reported until the next attempt must have come, plus a minute.
 LATELY_MS = UNAVAILABLE_MOST_MS + 60_000
 
 _LACKS = {
@@ -23,12 +23,12 @@ _LACKS = {
     errno.ENOSPC: "disk space",
     errno.EDQUOT: "disk space",
 }
-#: All that Python says where a thread cannot be started: it lacks the memory of its stack, or there are too many.
+#: Python's only message if a thread cannot start: no memory for its stack, or too many threads.
 _NO_THREAD = "can't start new thread"
 
 
 class ShortagesMet:
-    """What one process has lately lacked. Its claims and its signs of life tell of it."""
+    """What one process has recently lacked. Its claims and signs of life report it."""
 
     def __init__(self) -> None:
         #: When the record store last failed, by its own clock.
@@ -41,12 +41,12 @@ class ShortagesMet:
         self.last, self.last_at = error, now
 
     def lacked_lately(self, now: int) -> PlatformError | None:
-        """What the last attempt lacked, until another one must have come."""
+        """What the last attempt lacked, until the next attempt must have come."""
         return self.last if now - self.last_at < LATELY_MS else None
 
 
 def shortage_of(error: BaseException) -> Shortage | None:
-    """The shortage behind an error of the system; None where it is something else."""
+    """The shortage behind a system error; None for other errors."""
     if isinstance(error, MemoryError):
         return lack("memory")
     if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
@@ -61,6 +61,6 @@ def lack(what: str) -> Shortage:
 
 
 def has_memory_for(wanted: int) -> bool:
-    """Whether a child can have this much address space: a lower limit of our own process is inherited."""
+    """Whether a child can have this much address space: it inherits our own limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     return hard == resource.RLIM_INFINITY or hard >= wanted

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class WorkGate:
-    """Many in company, or one alone; whoever wants to be alone is not overtaken by newcomers."""
+    """A shared/exclusive lock; newcomers do not overtake a waiting exclusive run."""
 
     def __init__(self) -> None:
         self._inside = 0
@@ -43,9 +43,9 @@ class WorkGate:
 
 
 class Turns:
-    """One at a time per name: whoever comes second finds what the first has left in a cache.
+    """A mutex per name: the second caller finds the first one's result in a cache.
 
-    Where the first is cancelled or fails, the next one simply does the work itself.
+    If the first is cancelled or fails, the next one does the work itself.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, name: str) -> AsyncIterator[None]:
-        """Alone among those of this name."""
+        """Hold this name's mutex."""
         self._wanted[name] = self._wanted.get(name, 0) + 1
         try:
             async with self._locks.setdefault(name, asyncio.Lock()):
@@ -66,14 +66,14 @@ class Turns:
 
 
 class HostHangs(Exception):
-    """Every slot of this host is taken, and nobody has got an answer from it for too long."""
+    """Every slot of this host is taken, and it has answered none of them for too long."""
 
 
 class HostSlots:
-    """How much waits for one host at the same time, and for all hosts together.
+    """Concurrency limits per host, and for all hosts together.
 
-    A host that answers nobody fills its own slots. Whoever else wants it gets HostHangs after `patience_s` without an
-    answer, instead of waiting in the place of those who want other hosts.
+    A host that does not answer fills its own slots. Further callers get HostHangs after `patience_s` without an answer,
+    instead of taking slots from callers of other hosts.
     """
 
     def __init__(self, in_all: int, per_host: int, patience_s: float) -> None:
@@ -84,7 +84,7 @@ class HostSlots:
 
     @asynccontextmanager
     async def slot(self, host: str) -> AsyncIterator[None]:
-        """Occupy a slot. A body that ends without an error has got an answer."""
+        """Occupy a slot. If the body ends without an error, the host has answered."""
         lane = self._lanes.setdefault(host, _HostLane())
         lane.wanted += 1
         mark = object()
@@ -114,11 +114,11 @@ class HostSlots:
 
 
 class _HostLane:
-    """Who waits for one host now, and when it last answered."""
+    """Callers that wait for one host now, and when it last answered."""
 
     def __init__(self) -> None:
         self.wanted = 0
-        #: When each was let in, the oldest first.
+        #: When each caller entered, the oldest first.
         self.inside: dict[object, float] = {}
         self.answered_at = -math.inf
         self.left = asyncio.Event()

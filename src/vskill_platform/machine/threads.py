@@ -1,5 +1,5 @@
-"""Threads for one kind of work. The threads behind `asyncio.to_thread` are a handful for the whole process: where
-content is written to a slow disk, they all wait for it, and whatever else needs one waits as long."""
+"""Threads for one kind of work. `asyncio.to_thread` has only a few threads for the whole process: writes to a slow disk
+would occupy all of them and block everything else that needs one."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class WorkThreads:
-    """So many threads at most, made when they are needed."""
+    """A bounded pool of threads, started on demand."""
 
     def __init__(self, name: str, most: int) -> None:
         self._executor = ThreadPoolExecutor(most, thread_name_prefix=name)
@@ -24,5 +24,5 @@ class WorkThreads:
         return await asyncio.wrap_future(self._executor.submit(call))
 
     def close(self) -> None:
-        """Let go of the threads; what runs in them ends by itself."""
+        """Release the threads without waiting; what runs in them ends by itself."""
         self._executor.shutdown(wait=False)

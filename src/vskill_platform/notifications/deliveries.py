@@ -1,10 +1,10 @@
 """Deliveries: each notice to each webhook is one task, so it is retried, recovered and seen like all queued work; so
 is each mail. Accounts are told on their page at once (`telling`).
 
-Notices are found by following the store's changes from where the last look ended, and revocations by their serial. A
-look is one step of bounded work, so that whoever looks can keep what it reached before the next one.
-Looking twice is harmless: a delivery's id is made of the webhook and the notice. Whether the account that added the
-webhook may read what a notice is about is asked when it is delivered, of the account as it is then.
+Notices are found by following the store's changes from a cursor, and revocations by their serial. A look is one bounded
+step, so that the caller can save its cursor before the next one. Looking twice is harmless: a delivery's id is made of
+the webhook and the notice. At delivery we check again whether the account that added the webhook may read what the
+notice is about.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -61,9 +61,9 @@ _GONE = 410
 
 
 async def find_notices(cursor: str | None) -> str:
-    """Tell of the next decisions after the cursor, and of what began to wait; where the next look goes on.
+    """Tell of the next decisions after the cursor, and of what began to wait; returns the next cursor.
 
-    None begins now: earlier decisions are not told. CursorGone: `find_owed` tells of what the changes do not tell.
+    Without a cursor, start now; earlier decisions are not told. After CursorGone, `find_owed` finds what was missed.
     """
     return await _follow("sub", (keys.sub.prefix, keys.subrun.prefix), cursor, _tell_of_submissions)
 
@@ -79,7 +79,7 @@ async def _follow(
     cursor: str | None,
     tell: Callable[[Sequence[Entry]], Awaitable[None]],
 ) -> str:
-    """Read the next records of these prefixes that were written after the cursor."""
+    """Tell of the next records of these prefixes that were written after the cursor; returns the next cursor."""
     kv = require_env("kv").kv
     if cursor is None:
         return await kv.change_cursor()
@@ -91,8 +91,8 @@ async def _follow(
 
 
 async def find_owed(since: int, after: str | None) -> str | None:
-    """Tell of the next decisions and reports since a time, by the records themselves; where the next look goes on, None
-    at the end. For a store whose changes cannot be followed from where the last look ended."""
+    """Tell of the next decisions and reports since a time, by the records themselves; returns the next cursor, None at
+    the end. For a store whose changes cannot be followed from the last cursor."""
     kv = require_env("kv").kv
     if after is None:
         async for reports in iterate_pages(kv, keys.report.prefix):
@@ -107,7 +107,7 @@ async def find_owed(since: int, after: str | None) -> str | None:
     )
     entries = entries_of(page)
     for entry in page.items:
-        # A run that has ended since may have been followed by another one.
+        # A newer run may have replaced one that ended since.
         entries += entries_of(
             await kv.scan(f"{keys.subrun.prefix}{entry.key.removeprefix(keys.sub.prefix)}:")
         )
@@ -116,7 +116,7 @@ async def find_owed(since: int, after: str | None) -> str | None:
 
 
 async def find_recalls(serial: int | None) -> int:
-    """Tell of the next revocations after this serial; where the next look goes on. None begins now."""
+    """Tell of the next revocations after this serial (None: start now); returns the next serial."""
     if serial is None:
         return await read_serial()
     events = await list_revocations(serial, STEP)
@@ -180,14 +180,14 @@ async def _tell_of_reports(entries: Sequence[Entry], since: int = 0) -> None:
 async def _ask_for_deliveries(
     hooks: Iterable[Webhook], notice: str, kind: str, at: int, subject: dict[str, str]
 ) -> None:
-    """One task for each webhook that wants notices of this kind; only what happened since it was added is told."""
+    """One task for each webhook that wants notices of this kind and was added before this happened."""
     for hook in hooks:
         if kind in hook.events and at >= hook.created_at:
             of_hook = {"webhook": hook.id, "notice": notice, **subject}
             await ask_for(DELIVERY, f"{hook.id}:{notice}", of_hook, again=False)
 
 
-# What tasks find a notice again by.
+# The subjects by which tasks find a notice again.
 
 
 def _submission_subject(notice: Notice) -> dict[str, str]:
@@ -199,7 +199,7 @@ def _recall_subject(event: Revocation) -> dict[str, str]:
 
 
 def _alert_subject(notice: AlertNotice) -> dict[str, str]:
-    """All of it: an alert has no record, it is true only now."""
+    """The whole notice, because an alert has no record."""
     return {"alert": msgspec.json.encode(notice).decode()}
 
 
@@ -227,7 +227,7 @@ def _news_of_alert(notice: AlertNotice) -> News:
 
 
 async def tell_again(task: Task) -> TaskEnd:
-    """Tell accounts what could not be told when it happened."""
+    """Tell accounts again after a failure."""
     try:
         news = await _find_news(task.subject)
     except NotFound as error:
@@ -274,7 +274,7 @@ async def deliver(task: Task) -> TaskEnd:
 
 
 async def _notice_for(task: Task, audiences: Audiences) -> NoticeOf[Any] | None:
-    """What is told to readers of these audiences; NotFound where they may not read what it is about."""
+    """The notice as readers of these audiences may see it; NotFound if they may not read its subject."""
     notices: Iterable[NoticeOf[Any]]
     if ("report" in task.subject or "alert" in task.subject) and not isinstance(audiences, Everything):
         raise NotFound("The webhook's account does not review any more.")

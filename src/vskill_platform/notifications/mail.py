@@ -1,9 +1,8 @@
 """E-mail, where a mail server is configured: each is one task, retried like every delivery.
 
-Accounts are mailed once a day what they were told on their page, at an address that they confirmed. Decisions go to
-submitters whose name is an address and otherwise to the operator's address, which is told of reports and alerts as
-well. Everybody gets only what they may read when it is sent. Sending blocks, so it runs in a thread, with a limit on
-every step.
+Accounts get a daily digest of their notifications, at an address that they confirmed. Decisions go to submitters whose
+name is an address, and otherwise to the operator, who also gets reports and alerts. Everybody gets only what they may
+read when it is sent. Sending blocks, so it runs in a thread, with a timeout on every step.
 """
 
 import asyncio
@@ -56,9 +55,9 @@ MOST_IN_DIGEST = 50
 TIMEOUT_S = 15.0
 _PORTS = {"smtp": 25, "smtps": 465}
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-#: Where the server's own words are quoted.
+#: Characters of a server's message that we quote.
 _SHOWN = 200
-#: Of a sentence that is the subject.
+#: Characters of a sentence used as the subject.
 _SUBJECT = 120
 #: Where accounts set the address, or end the mail.
 _PAGE = "/account/notifications"
@@ -87,8 +86,8 @@ async def ask_for_operator_mail(notice: str, subject: dict[str, str]) -> None:
 
 
 async def send_mail(task: Task) -> TaskEnd:
-    """Send one message. A server that is down or says "later" is waited for; a recipient that it refuses for good
-    ends the task."""
+    """Send one message. Retry if the server is down or answers with a temporary error; a permanent refusal of the
+    recipient ends the task."""
     try:
         if "proof" in task.subject:
             return await _send_proof(task.subject["account"], task.subject["proof"])
@@ -100,7 +99,7 @@ async def send_mail(task: Task) -> TaskEnd:
 
 
 async def send_digest(task: Task) -> TaskEnd:
-    """Send what an account was told in a day, and may read now."""
+    """Send an account's notifications of a day, without those that it may not read now."""
     account, until = task.subject["account"], int(task.subject["until"])
     if require_env("kv").kv.now() < until:
         return TaskEnd("not sent yet: the day is not over", again_at=until + DIGEST_GRACE_MS)
@@ -237,12 +236,12 @@ def compose_proof(account: str, proof: MailProof, settings: Settings) -> EmailMe
 def _compose(
     to: str, subject: str, lines: Sequence[str | None], message_id: str, at: int, settings: Settings
 ) -> EmailMessage:
-    """The message; everything that a stranger wrote is one line of plain text in it."""
+    """The message; everything that a stranger wrote becomes one line of plain text."""
     message = EmailMessage()
     message["Subject"] = f"[{settings.registry_name}] {_plain(subject)}"
     message["From"] = settings.mail_from
     message["To"] = to
-    # The same notice is the same message, however often it is sent.
+    # The same notice always has the same id, however often it is sent.
     message["Message-ID"] = f"<{message_id}@{settings.mail_from.rpartition('@')[2]}>"
     message["Date"] = format_datetime(_datetime(at))
     message["Auto-Submitted"] = "auto-generated"
@@ -251,7 +250,7 @@ def _compose(
 
 
 def _link(path: str, settings: Settings, indent: str = "") -> str | None:
-    """Where the operator said what the registry is called."""
+    """An absolute link, if the operator set the registry's address."""
     return f"{indent}{settings.public_url.rstrip('/')}{path}" if settings.public_url else None
 
 
@@ -264,7 +263,7 @@ def _plain(text: str) -> str:
 
 
 def _hand_over(message: EmailMessage, url: str) -> str:
-    """In a thread. What became of it, or an error that says whether to come again."""
+    """Send it; runs in a thread. Returns the outcome, or raises an error that says whether to retry."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     try:
@@ -294,7 +293,7 @@ def _connect(scheme: str, host: str, port: int) -> smtplib.SMTP:
 
 
 def _log_in(server: smtplib.SMTP, host: str, user: str, password: str) -> None:
-    """A password goes over TLS, or stays on this machine."""
+    """Send the password only over TLS, or to this machine."""
     if not isinstance(server.sock, ssl.SSLSocket) and host not in _LOOPBACK:
         raise InvalidInput(
             f"The mail server {host} offers no TLS, so the password is not sent.",

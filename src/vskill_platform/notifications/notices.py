@@ -1,6 +1,5 @@
-"""Notices: what others are told. Each is made of one event of a submission's history and carries its id, or of one
-revocation and carries its serial, or of a report or an alert, so the same decision is the same notice however often it
-is looked at."""
+"""Notices: what others are told. A notice's id comes from its source (a history event, a revocation's serial, a report
+or an alert), so the same decision is the same notice, however often it is found."""
 
 import enum
 import hashlib
@@ -120,12 +119,12 @@ class AlertData(msgspec.Struct, frozen=True):
 Notice: TypeAlias = NoticeOf[NoticeData]
 RecallNotice: TypeAlias = NoticeOf[RecallData]
 ReportNotice: TypeAlias = NoticeOf[ReportData]
-#: One firing is told once, and so is its end: the id holds when the alert began.
+#: One firing is told once, and so is its end: the id includes when the alert began.
 AlertNotice: TypeAlias = NoticeOf[AlertData]
 
 
 def report_notices(report: Report) -> Iterator[ReportNotice]:
-    """That it was filed, and that it was decided."""
+    """One notice that it was filed, and one that it was decided."""
     category, status = report.category.value, report.status.value
     data = ReportData(report.id, report.skill, report.version, category, report.reason, status)
     filed, decided = NoticeType.REPORT_FILED, NoticeType.REPORT_DECIDED
@@ -148,7 +147,7 @@ def recall_id(event: Revocation, kind: RevocationKind) -> str:
 
 
 def recall_notices(event: Revocation, skill: PublishedSkill) -> Iterator[RecallNotice]:
-    """Everything in a revocation that somebody may want to hear of."""
+    """All notices of a revocation."""
     for kind, steps in steps_by_kind(event).items():
         versions = tuple(msgspec.convert(step, RecalledVersion, from_attributes=True) for step in steps)
         data = RecallData(event.skill, event.serial, versions, skill.current_version)
@@ -156,7 +155,7 @@ def recall_notices(event: Revocation, skill: PublishedSkill) -> Iterator[RecallN
 
 
 def notices_of(record: Submission) -> Iterator[Notice]:
-    """Everything in this run's history that somebody may want to hear of."""
+    """All notices of this run's history."""
     for event in record.history:
         for kind in _types(event):
             yield Notice(f"{event.id}.{kind.value}", kind, event.at, _data(record, event))

@@ -14,14 +14,14 @@ from vskill_core.errors import InvalidInput, SourceUnavailable
 from vskill_platform.sources.addresses import is_public, read_private_hosts, resolve_name
 
 TIMEOUT_S = 10.0
-#: How long the name of a new webhook's host is looked up.
+#: Timeout of the DNS lookup for a new webhook.
 LOOK_UP_S = 3.0
-#: Of an answer only so much is read; nobody needs its body.
+#: At most this much of an answer is read; its body is not used.
 ANSWER_BYTES = 4096
 
 
 def check_url(url: str) -> str:
-    """Refuses what is not a plain http(s) address with a host."""
+    """Refuse anything but a plain http(s) URL with a host."""
     if not _can_be_posted_to(url):
         raise InvalidInput(
             "This is not an address that can be posted to.",
@@ -35,7 +35,7 @@ def _can_be_posted_to(url: str) -> bool:
     try:
         parts, port = urlsplit(url), urlsplit(url).port
         host = _host(httpx2.URL(url))
-        # The system's resolver takes no name with a part that is empty or too long.
+        # The system's resolver refuses names with an empty or too long label.
         host.encode("idna")
     except (ValueError, httpx2.InvalidURL):
         return False
@@ -44,7 +44,7 @@ def _can_be_posted_to(url: str) -> bool:
 
 
 def _host(url: httpx2.URL) -> str:
-    """As it is resolved, connected to and named in the request: in ASCII."""
+    """The host in ASCII, as it is resolved, connected to and named in the request."""
     return url.raw_host.decode("ascii")
 
 
@@ -76,8 +76,8 @@ async def post(url: str, body: bytes, headers: dict[str, str], private_hosts: Co
 
 
 async def check_receiver(url: str, private_hosts: Collection[str]) -> str:
-    """Refuses what cannot be posted to, as far as it shows now: a host whose name nobody knows at the moment may have
-    an address when something is delivered, and is looked at again then."""
+    """Refuse a URL that cannot be posted to, as far as we can tell now: a name that does not resolve may resolve at
+    delivery, and is checked again then."""
     asked = httpx2.URL(check_url(url))
     with suppress(SourceUnavailable, TimeoutError):
         async with asyncio.timeout(LOOK_UP_S):

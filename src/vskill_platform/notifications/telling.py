@@ -40,7 +40,7 @@ _DONE = {
 
 
 class Teller:
-    """One step through what is new: who has which role is read once for it, and `write` writes all of it together."""
+    """One step of notifications: roles are read once per step, and `write` writes all of them together."""
 
     def __init__(self) -> None:
         self._accounts: dict[Topic, list[str]] = {}
@@ -48,13 +48,13 @@ class Teller:
         self._over: list[tuple[str, Notification]] = []
 
     async def write(self) -> None:
-        """Show the accounts what they have been told, and no longer what is over."""
+        """Write the new notifications, and remove those that are over."""
         await tell(self._told)
         await take_back(self._over)
 
     async def tell_of_submission(self, notice: Notice, record: Submission) -> None:
-        """Its submitter of a decision, reviewers of what still waits and no longer of what does not, watchers of a new
-        version."""
+        """Tell the submitter of a decision and watchers of a new version; tell reviewers of what waits, and remove that
+        once it does not."""
         data = notice.data
         if _is_old(notice.at):
             return
@@ -79,20 +79,20 @@ class Teller:
             self._tell_all(await find_watchers(data.skill, notice.at), told)
 
     async def tell_of_recall(self, event: Revocation) -> None:
-        """Watchers of a skill whose versions were withdrawn, yanked or restored."""
+        """Tell watchers of a skill that versions were withdrawn, yanked or restored."""
         watchers = await find_watchers(event.skill, event.at) if event.steps else []
         for kind, steps in steps_by_kind(event).items() if watchers else ():
             numbers = ", ".join(step.version for step in steps)
             text = f"{event.skill} {numbers} {_DONE[kind]}. {steps[0].reason}".strip()
-            # Not by the event's serial, which counts those that this account may not know of.
+            # Not the event's serial, which would reveal how many others there were.
             number = f"revocation-{event.at}-{event.skill}.{kind.value}"
             told = Notification(number, Topic.WATCHED, kind.value, event.at, text, skill=event.skill)
             self._tell_all(watchers, told)
 
     async def tell_of_report(self, notice: ReportNotice, report: Report) -> None:
-        """Reviewers and admins of a report that waits for them; of a decision its reporter and, where it was upheld,
-        the skill's maintainers. Nobody is told who filed it, and only reviewers what they wrote: the reasons are
-        for the audit. Maintainers hear nothing of what was dismissed, so that reports cannot be used to pester them."""
+        """Tell reviewers and admins of a report that waits; tell its reporter of the decision and, if it was upheld,
+        the skill's maintainers. Nobody is told who filed it, and only reviewers see its text: the reasons are for the
+        audit. Maintainers are not told of dismissed reports, so that reports cannot be used to pester them."""
         if _is_old(notice.at):
             return
         skill, category, kind = report.skill, report.category.value, notice.type.value
@@ -110,7 +110,7 @@ class Teller:
                 self._tell_all((one for one in maintainers if one not in reporter), told)
 
     async def tell_of_alert(self, notice: AlertNotice) -> None:
-        """Admins, that it began or ended."""
+        """Tell admins that it began or ended."""
         await self._tell_role(about_alert(notice))
 
     async def _tell_role(self, notification: Notification) -> None:
@@ -126,18 +126,18 @@ class Teller:
 
 
 class News(msgspec.Struct, frozen=True):
-    """One thing that accounts are to be told."""
+    """One thing to tell accounts."""
 
     id: str
-    #: By which a task finds it again.
+    #: What a task needs to find it again.
     subject: dict[str, str]
     tell: Callable[[Teller], Awaitable[None]]
 
 
 async def tell_accounts(news: Sequence[News]) -> None:
-    """Tell accounts, all of it together. What goes wrong there keeps no webhook, mail or later news back, and is not
-    lost: a task for each piece tries again by itself, and becomes a dead letter that can be replayed. While the store
-    is away nobody can be told anything: that raises, and the step is repeated."""
+    """Tell accounts everything together. An error here does not block webhooks, mail or later news, and loses nothing:
+    a task for each piece retries it, and becomes a dead letter that can be replayed. If the store is unavailable, this
+    raises, and the step is repeated."""
     try:
         await tell_now(news)
     except (StoreUnavailable, Conflict):
@@ -167,13 +167,13 @@ async def _maintainers_of(skill: str) -> list[str]:
 
 
 def about_report(notice: ReportNotice, report: Report) -> Notification:
-    """That a report waits for a reviewer."""
+    """The notification that a report waits for a reviewer."""
     text = f"Somebody reported {report.skill}: {report.category.value}."
     return Notification(notice.id, Topic.REPORTS, notice.type.value, notice.at, text, skill=report.skill)
 
 
 def about_alert(notice: AlertNotice) -> Notification:
-    """That an alert began or ended."""
+    """The notification that an alert began or ended."""
     data = notice.data
     minutes = (notice.at - data.since) // 60_000
     ended = f"The alert {data.code} ended after {minutes} min. It said: {data.text}"
@@ -189,7 +189,7 @@ async def _still_waits(notice: Notice, record: Submission) -> bool:
 
 
 def _is_old(at: int) -> bool:
-    """An account may have been told, and the notification be gone by now."""
+    """Whether it is so old that its notification may already have been written and removed."""
     return at < require_env("kv").kv.now() - KEPT_MS
 
 

@@ -89,7 +89,7 @@ class SteadyStream(io.TextIOBase):
 
 
 def _loss_line(rendering: Sequence[Processor], lost: int) -> str:
-    """What a log says in place of lines that could not be written, in the form of all others."""
+    """The log line that replaces lines that could not be written."""
     event: Any = {"event": "log lines could not be written", "lines": lost}
     for process in (*_common()[1:], *rendering):
         event = process(None, "warning", event)

@@ -31,8 +31,8 @@ D = TypeVar("D")
 
 
 class Labelled(Generic[M]):
-    """A metric that is raised often: finding its child for a label is one look into a dict. The few values that a
-    label has are written in the code, so the dict stays small."""
+    """A metric that is raised often: its child for a label comes from a dict. The few values of a label are constants
+    in the code, so the dict stays small."""
 
     def __init__(self, metric: M) -> None:
         self.metric: M = metric
@@ -62,7 +62,7 @@ class QueueFigures(msgspec.Struct, frozen=True):
 
 
 class Count(msgspec.Struct, frozen=True, array_like=True):
-    """One number that a process has counted, as the process beside it adds it to its own."""
+    """One count of a process, which the process beside it adds to its own."""
 
     family: str
     name: str
@@ -73,7 +73,7 @@ class Count(msgspec.Struct, frozen=True, array_like=True):
 
 
 def add_counts(*several: Iterable[Count]) -> tuple[Count, ...]:
-    """One of each: what grows is added up, and of what holds now it is the greater."""
+    """Merge counts: counters are added, of gauges the greater one wins."""
     found: dict[tuple[str, tuple[tuple[str, str], ...]], Count] = {}
     for count in itertools.chain.from_iterable(several):
         key = count.name, count.labels
@@ -86,7 +86,7 @@ def add_counts(*several: Iterable[Count]) -> tuple[Count, ...]:
 
 
 def without_gauges(counts: Iterable[Count]) -> tuple[Count, ...]:
-    """What is left of a process that has ended."""
+    """The counts of a process that has ended."""
     return tuple(count for count in counts if not count.is_gauge)
 
 
@@ -136,7 +136,7 @@ class DeclaredMetric(Generic[D]):
         self.kind = make.__name__.lower()
         self.sentence = sentence
         self.labels = labels
-        #: A gauge that tells of one process; the others tell of the store or the disk, whichever process is asked.
+        #: A gauge of one process; the others describe the store or the disk, whichever process is asked.
         self.of_process = of_process
         self._make = make
         self._own_name = name
@@ -157,7 +157,7 @@ class DeclaredMetric(Generic[D]):
         setattr(metrics, self._attribute, Labelled(made) if self._busy else made)
 
     def __get__(self, metrics: "Metrics", owner: type) -> D:
-        """For the type alone: an instance has the metric itself in its place."""
+        """Only for the type checker: an instance has the metric itself under this name."""
         raise AttributeError(self._attribute)
 
 
@@ -300,7 +300,7 @@ class Metrics:
     )
 
     def __init__(self) -> None:
-        # A creation time beside every counter doubles the page and says nothing here.
+        # Creation times of counters would double the page and are not needed.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         #: What the process beside this one has counted, where there is one.
@@ -339,7 +339,7 @@ class Metrics:
             self.job_last_success.labels(job).set(at)
 
     def counts(self) -> tuple[Count, ...]:
-        """What this process knows and no other one."""
+        """The metrics that only this process knows."""
         return tuple(
             count
             for metric in self.registry.collect()

@@ -1,7 +1,7 @@
 """Traces: one span for each request, each attempt at a submission and each run of a job, sent over OTLP.
 
 It is an extra. Without `VSKILL_OTLP_ENDPOINT` nothing of OpenTelemetry is imported, and a span is an object that does
-nothing. `bootstrap` opens it; whoever begins a unit of work asks the environment for a span.
+nothing. `bootstrap` opens it; each unit of work asks the environment for a span.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class NoTracing:
 
 
 class OtlpTracing:
-    """Spans that a thread of their own sends to a collector, some at a time."""
+    """Spans that a separate thread sends to a collector in batches."""
 
     def __init__(self, provider: "TracerProvider") -> None:
         self._tracer = provider.get_tracer("vskill_platform", __version__)

@@ -48,8 +48,8 @@ def make_statement(
     report: StaticReport,
     manifest: Iterable[FileEntry],
 ) -> Statement:
-    """What the registry vouches for about a version that this submission published; `report` is the scan of these
-    very bytes, `manifest` lists them."""
+    """The statement about a version that this submission published; `report` is the scan of exactly these bytes,
+    `manifest` lists them."""
     name = f"{canonical}@{version.number}"
     subjects = (
         Subject(name, {CONTENT_DIGEST: version.digest, SKILL_FILE_DIGEST: version.content_hash}),
@@ -69,7 +69,7 @@ def _predicate(
     card: CapabilityCard | None,
     files: tuple[AttestedFile, ...],
 ) -> Predicate:
-    """What both tiers found, and whether a person approved it, only where that is about these very bytes."""
+    """The results of both tiers and a person's approval, each only if it is about exactly these bytes."""
     evidence = record.evidence if record.evidence and record.evidence.digest == version.digest else None
     approved = [event.at for event in record.history if event.to is State.AUTO_APPROVED]
     return Predicate(
@@ -160,6 +160,6 @@ def encode_document(document: RevocationDocument) -> bytes:
 
 
 def utc_text(ms: int) -> str:
-    """A moment as attestations write it."""
+    """A time as attestations write it."""
     text = datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")

@@ -23,12 +23,12 @@ PRIVATE_NAME = "signing.key"
 
 
 class KeyRing(Protocol):
-    """Where publishing finds the key that signs, and the web side those that verify."""
+    """Gives publishing the key that signs, and the web side the keys that verify."""
 
     async def current(self) -> SigningKey: ...
 
     async def public_keys(self) -> tuple[PublicKey, ...]:
-        """The current key first, then those that it replaced."""
+        """The current key first, then the retired ones."""
         ...
 
     async def rotate(self) -> SigningKey:
@@ -98,7 +98,7 @@ class FileKeys:
         return write_file(self._folder, data, mode, prefix=".unfinished-")
 
     def _make_first(self) -> None:
-        """A link fails where the name is taken, so of several processes one makes the key and all read it."""
+        """Several processes may do this at once: `link` fails if the name is taken, so all read the winner's key."""
         unfinished = self._write(SigningKey.generate().to_pem())
         try:
             with contextlib.suppress(FileExistsError):
@@ -109,7 +109,7 @@ class FileKeys:
 
     def _current(self) -> SigningKey:
         found = self._private.stat()
-        # Tells one file of a name from the next one of that name.
+        # Detects that the file was replaced.
         stamp = (found.st_ino, found.st_mtime_ns, found.st_size)
         if self._loaded is None or self._loaded[0] != stamp:
             self._loaded = (stamp, self._read_private())
@@ -126,11 +126,11 @@ class FileKeys:
         try:
             return SigningKey.from_pem(pem)
         except ValueError:
-            # The parser's own words could quote the file.
+            # The parser's message could quote the private key.
             raise StoreCorrupt(f"{self._private} is not a private Ed25519 key.") from None
 
     def _rotate(self) -> SigningKey:
-        """Both public keys are kept before the new private one takes the place of the old."""
+        """Write both public keys before the new private key replaces the old one."""
         fresh = SigningKey.generate()
         self._keep_public(self._current().public)
         self._keep_public(fresh.public)

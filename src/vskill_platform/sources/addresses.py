@@ -1,8 +1,8 @@
-"""Where a fetch may go: which hosts are allowed, which mirror stands in for one, and which addresses a name has.
+"""Where a fetch may go: which hosts are allowed, which mirror replaces one, and which addresses a name has.
 
-A name is resolved once, every address that it has must be a public one, and the connection is pinned to them, so
-that no later answer of a name server can lead inside. The right side of a rewrite, and `allowed_private_hosts`,
-are the operator's word and are trusted.
+A name is resolved once, all its addresses must be public, and the connection is pinned to them, so that DNS rebinding
+cannot reach the internal network. The operator sets the right side of a rewrite and `allowed_private_hosts`, so those
+are trusted.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Awaitable[Iterable[str]]]
 
 ANY_HOST = "*"
-#: What a mirror may be reached by.
+#: Protocols of mirrors.
 MIRROR_PROTOCOLS = frozenset({"http", "https", "file"})
-#: Hosts that redirect an address without it.
+#: Hosts that redirect URLs without `.git`.
 _GIT_SUFFIX_HOSTS = frozenset({"gitlab.com"})
 
-#: What `is_global` of some Python releases lets through.
+#: Private networks that `is_global` of some Python releases calls public.
 _FURTHER_PRIVATE = tuple(
     map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "100.64.0.0/10", "fec0::/10"))
 )
@@ -41,9 +41,9 @@ class Route(msgspec.Struct, frozen=True):
     #: The public host, for messages: what a submission is "waiting for".
     host: str
     protocol: str
-    #: `name:port:addresses` for the one name that may be connected to; empty for what the operator trusts.
+    #: `name:port:addresses` of the only name that may be connected to; empty for hosts that the operator trusts.
     pin: str = ""
-    #: The operator's own mirror: it may not send us anywhere else.
+    #: The operator's own mirror; its redirects are not followed.
     mirror: bool = False
 
 
@@ -63,7 +63,7 @@ class Hosts:
         self._resolve = resolve or resolve_name
 
     async def route(self, identity: Identity, url: str | None = None) -> Route:
-        """The way to a repository; `url` is its address where a redirect gave another spelling of it."""
+        """The route to a repository; `url` is its address if a redirect gave another spelling."""
         mirrored = self._mirror_url(identity)
         if mirrored is not None:
             return Route(mirrored, identity.host, urlsplit(mirrored).scheme, mirror=True)
@@ -80,7 +80,7 @@ class Hosts:
         return Route(url, identity.host, protocol, pin)
 
     def _mirror_url(self, identity: Identity) -> str | None:
-        """The prefix decides, compared without case, since that is how hosts and most owners are compared."""
+        """The mirror's URL by prefix, compared without case, as hosts and most owners are."""
         url = identity.url
         for prefix, mirror in self._rewrites:
             if url.lower().startswith(prefix.lower()):
@@ -117,7 +117,7 @@ class Hosts:
 
 
 def is_public(text: str) -> bool:
-    """Whether an address belongs to the public network; one that carries another counts as that one."""
+    """Whether an address is public; one that embeds another counts as the embedded one."""
     try:
         address: Address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
@@ -175,7 +175,7 @@ def _private_host(entry: str) -> tuple[str, str]:
 
 
 def _refuse_odd_number(name: str) -> None:
-    """`2130706433` and `0x7f.1` are addresses to some programs and names to others; nobody needs them."""
+    """Refuse names such as `2130706433` and `0x7f.1`, which some programs read as addresses."""
     last = name.rpartition(".")[2]
     if not (last.isdigit() or last.startswith("0x")):
         return

@@ -1,5 +1,5 @@
 """Fetched commits that several submissions share: one fetch per repository and commit, however many skills it
-holds. Bounded by age, memory and disk; what is in use is never removed under its reader."""
+holds. Bounded by age, memory and disk; a snapshot in use is never removed."""
 
 import asyncio
 import time
@@ -14,12 +14,12 @@ from vskill_platform.sources.snapshots import Snapshot
 
 
 class CacheLimits(msgspec.Struct, frozen=True):
-    """What is kept at most."""
+    """Limits of the cache."""
 
     age_s: float = 600.0
     memory_bytes: int = 128 * 1024 * 1024
     disk_bytes: int = 1024 * 1024 * 1024
-    #: What was brought or read so shortly ago is about to be read, and stays.
+    #: Snapshots fetched or read this recently will probably be read again, and stay.
     fresh_s: float = 5.0
 
 
@@ -63,7 +63,7 @@ class SnapshotCache:
 
     @asynccontextmanager
     async def reading(self, key: Key) -> AsyncIterator[Snapshot]:
-        """The snapshot, which stays until the body ends. The caller knows that it is there."""
+        """The snapshot, which stays until the body ends. The caller must know that it is cached."""
         kept = self._kept[key]
         self._kept.move_to_end(key)
         kept.touched = time.monotonic()
@@ -71,7 +71,7 @@ class SnapshotCache:
         try:
             yield kept.snapshot
         except Shortage:
-            # Perhaps somebody else took its folder off the disk: the next reader fetches it again.
+            # Its folder may have been deleted: make the next reader fetch it again.
             kept.until = 0.0
             raise
         finally:
@@ -84,7 +84,7 @@ class SnapshotCache:
             await self._drop(self._kept.popitem()[1])
 
     def _superfluous(self) -> list[_Kept]:
-        """Taken out of the table: what is too old, and the least recently used as long as there is too much."""
+        """Evict expired snapshots, and the least recently used while the limits are exceeded."""
         now = time.monotonic()
         stale = [key for key, kept in self._kept.items() if kept.touched < now - self._limits.fresh_s]
         return [self._kept.pop(key) for key in stale if self._kept[key].until <= now or self._too_much()]

@@ -1,8 +1,8 @@
-"""The git command, with everything switched off that a stranger's repository could use.
+"""The git command, with everything switched off that a hostile repository could use.
 
-Each call has an environment of its own: no configuration of the system or of a user, no hooks, prompts, credential
-helpers or proxies, no protocol but the one of its route. Its processes form a group that is killed as one when the
-call is cancelled, takes too long or writes too much. Text of strangers never becomes an option.
+Each call has an environment of its own: no system or user configuration, no hooks, prompts, credential helpers or
+proxies, no protocol but the one of its route. Its processes form a group that is killed when the call is cancelled,
+takes too long or writes too much. Foreign text never becomes an option.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ from vskill_platform.sources.addresses import Route
 
 #: Address space of one process: a pack cannot ask for more.
 MOST_MEMORY = 2 * 1024**3
-#: Of a call's time, what one process may compute. What needs more is a bomb and not a slow host, and ends as such.
+#: CPU time of one process, as a share of the call's time. A process that needs more is a bomb, not a slow host.
 CPU_SHARE = 0.6
-#: How often the size of what was fetched is looked at; the kernel's limit per file holds in between.
+#: How often the size on disk is checked; the kernel's limit per file holds in between.
 LOOK_EVERY_S = 0.1
 #: The oldest git that knows every option and setting that is used here.
 OLDEST_GIT = (2, 37)
@@ -40,7 +40,7 @@ CONFIG: Mapping[str, str] = {
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
     "core.symlinks": "false",
-    # What is fetched is a cache: a power cut may take it.
+    # Fetched objects are a cache: losing them in a power cut is fine.
     "core.fsync": "none",
     # Larger objects are streamed instead of held in memory.
     "core.bigFileThreshold": "1m",
@@ -55,7 +55,7 @@ CONFIG: Mapping[str, str] = {
     "protocol.version": "2",
     "http.followRedirects": "false",
     "http.proxy": "",
-    # A process that outlives us ends by itself.
+    # Lets a process that outlives us end by itself.
     "http.lowSpeedLimit": "100",
     "http.lowSpeedTime": "30",
     "http.userAgent": f"git/vskill-platform-{__version__}",
@@ -66,9 +66,9 @@ class CommandLimits(msgspec.Struct, frozen=True):
     """What one call may cost."""
 
     seconds: float = 20.0
-    #: Of its output.
+    #: Limit of its output.
     out_bytes: int = 1024 * 1024
-    #: Of what it writes to disk.
+    #: Limit of what it writes to disk.
     disk_bytes: int = 256 * 1024 * 1024
 
 
@@ -90,7 +90,7 @@ class ObjectReader:
         self._in = process.writer
 
     async def sizes(self, ids: Sequence[str], wanted_kind: bytes = b"blob") -> dict[str, int | None]:
-        """The size of each blob; None for an object that was not fetched, or that is of another kind."""
+        """The size of each blob; None for an object that was not fetched or is of another kind."""
         found: dict[str, int | None] = {}
 
         async def read() -> None:
@@ -102,7 +102,7 @@ class ObjectReader:
         return found
 
     async def contents(self, ids: Sequence[str]) -> dict[str, bytes]:
-        """The bytes of blobs whose sizes were looked at before."""
+        """The bytes of blobs whose sizes were checked before."""
         found: dict[str, bytes] = {}
 
         async def read() -> None:
@@ -135,7 +135,7 @@ class Git:
     async def run(
         self, *arguments: str, folder: Path, limits: CommandLimits, route: Route | None = None
     ) -> EndedProgram:
-        """One call to its end. Raises TimedOut or LimitExceeded after killing it, Shortage where others killed it."""
+        """Run one call. Raises TimedOut or LimitExceeded after killing it, Shortage if the system killed it."""
         async with self._process(arguments, folder, limits, route) as process:
             try:
                 async with TimeLimit(limits.seconds), _watch_size(folder, limits, route):
@@ -165,7 +165,7 @@ class Git:
     async def _process(
         self, arguments: Sequence[str], folder: Path, limits: CommandLimits, route: Route | None
     ) -> AsyncIterator[RunningProcess]:
-        """A started call; whatever ends the body, it is over afterwards, and its group is killed where it failed."""
+        """A started call. However the body ends, the call is over afterwards; if it failed, its group is killed."""
         try:
             process = await start_program(
                 (self._program, *arguments),
@@ -184,7 +184,7 @@ class Git:
 
 
 def find_git() -> str:
-    """Where the command is; Unsupported where there is none, or only one that is too old."""
+    """The path of git; raises Unsupported if there is none, or it is too old."""
     found = shutil.which("git")
     if found is None:
         raise Unsupported(
@@ -196,7 +196,7 @@ def find_git() -> str:
 
 @cache
 def check_git(program: str) -> str:
-    """Its version; Unsupported where that is older than what the hardening relies on. It is asked once."""
+    """Its version; raises Unsupported if it is too old for the hardening. Cached."""
     try:
         done = subprocess.run([program, "--version"], capture_output=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError) as error:
@@ -213,7 +213,7 @@ def check_git(program: str) -> str:
 
 
 def make_repository(folder: Path) -> None:
-    """An empty bare repository: what `git init` would make, without templates and a process of its own."""
+    """Make an empty bare repository, as `git init` would, without templates or a child process."""
     (folder / "objects" / "pack").mkdir(parents=True)
     (folder / "refs").mkdir()
     (folder / "HEAD").write_text("ref: refs/heads/none\n")
@@ -221,12 +221,12 @@ def make_repository(folder: Path) -> None:
 
 
 def write_config(folder: Path) -> None:
-    """The repository's own configuration, in place of whatever is there."""
+    """Overwrite the repository's configuration with our own."""
     (folder / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of all files below a folder; one that goes away meanwhile counts nothing."""
+    """Bytes of all files below a folder; files that vanish meanwhile count zero."""
     total = 0
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
@@ -243,7 +243,7 @@ def _environment(program: str, folder: Path, route: Route | None) -> dict[str, s
     if route is not None:
         config[f"protocol.{route.protocol}.allow"] = "always"
         if route.protocol == "file":
-            # The operator named this mirror; whose files they are does not matter.
+            # The operator named this mirror, so the owner of its files does not matter.
             config["safe.directory"] = "*"
         if route.pin:
             config["http.curloptResolve"] = route.pin
@@ -275,10 +275,10 @@ def _environment(program: str, folder: Path, route: Route | None) -> dict[str, s
 
 
 def _limit_resources(pid: int, limits: CommandLimits) -> None:
-    """The kernel's own limits, inherited by what git starts; other systems rely on the watch alone."""
+    """Set kernel limits, which git's children inherit; other systems rely on the watch alone."""
     seconds = max(1, int(limits.seconds * CPU_SHARE))
-    # One more than the limit: a file of exactly that size is still fine. Of processor time the soft limit comes first,
-    # because its signal is no other's.
+    # One more than the limit: a file of exactly that size is still fine. The soft CPU limit comes first, because its
+    # signal (SIGXCPU) is unambiguous.
     for kind, soft, hard in (
         (resource.RLIMIT_FSIZE, limits.disk_bytes + 1, limits.disk_bytes + 1),
         (resource.RLIMIT_AS, MOST_MEMORY, MOST_MEMORY),
@@ -289,7 +289,7 @@ def _limit_resources(pid: int, limits: CommandLimits) -> None:
 
 
 def check_ending(code: int) -> None:
-    """Raise Shortage where a call that ended so met a limit of this machine, and none that was set for it."""
+    """Raise Shortage if this exit code means a limit of the machine rather than one that we set."""
     if code == -signal.SIGKILL:
         raise Shortage("git was killed, as when memory is short.", host=MACHINE)
     if not has_memory_for(MOST_MEMORY) and code != -signal.SIGXCPU:
@@ -298,7 +298,7 @@ def check_ending(code: int) -> None:
 
 @asynccontextmanager
 async def _watch_size(folder: Path, limits: CommandLimits, route: Route | None) -> AsyncIterator[None]:
-    """Ends the body with LimitExceeded as soon as the repository on disk is too large."""
+    """End the body with LimitExceeded as soon as the repository on disk is too large."""
     if route is None:
         yield
         return
@@ -326,7 +326,7 @@ async def _watch_size(folder: Path, limits: CommandLimits, route: Route | None) 
 
 
 def too_large(limits: CommandLimits) -> LimitExceeded:
-    """The repository itself is more than is fetched."""
+    """The error for a repository that is too large to fetch."""
     most = limits.disk_bytes // (1024 * 1024)
     return LimitExceeded(
         f"The repository is larger than the {most} MiB that are fetched; move the skill into a smaller one.",

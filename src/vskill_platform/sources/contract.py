@@ -1,7 +1,7 @@
 """The source contract: the files at a submission's place, now, or a typed reason why not.
 
-Every source can `fetch`. One that can also look at a repository before anything is written (`Repositories`) lets
-intake refuse a place without a skill at the door; where it cannot, the run finds out.
+Every source can `fetch`. A source that can also inspect a repository before anything is written (`Repositories`) lets
+intake refuse a place without a skill; otherwise the run finds out.
 """
 
 from collections.abc import Collection
@@ -16,13 +16,12 @@ from vskill_platform.domain.submissions.submission import Submission
 
 
 def no_repository(host: str) -> SourceGone:
-    """What a host says about a repository that it does not show us; and what we say about places that are none of
-    somebody's business."""
+    """The error for a repository that the host does not show us, and for places that the submitter may not read."""
     return SourceGone(f"{host} has no public repository at that address.", host=host)
 
 
 class Fetched(msgspec.Struct, frozen=True):
-    """What stands at the place."""
+    """The content of a place."""
 
     files: tuple[SkillFile, ...]
     #: The commit, for sources that have one.
@@ -32,8 +31,8 @@ class Fetched(msgspec.Struct, frozen=True):
 
 
 class Sources(Protocol):
-    """Fetches. Raises SourceUnavailable where the host is down (not the content's fault), and NoSkillFound,
-    SourceGone or LimitExceeded where no other attempt would end differently."""
+    """Fetches. Raises SourceUnavailable if the host is down (not the content's fault), and NoSkillFound, SourceGone or
+    LimitExceeded if a retry would not help."""
 
     async def fetch(self, submission: Submission) -> Fetched: ...
 
@@ -41,7 +40,7 @@ class Sources(Protocol):
 class Place(msgspec.Struct, frozen=True):
     """A place that holds a SKILL.md."""
 
-    #: Where it is now: another one than was asked for if the host says that the repository has moved.
+    #: Where it is now: differs from the request if the host says that the repository has moved.
     identity: Identity
     #: The head of the default branch, where the SKILL.md was seen.
     commit: str
@@ -87,9 +86,9 @@ class FilesAtHead(msgspec.Struct, frozen=True):
 
     identity: Identity
     commit: str
-    #: By path, those that were asked for and are there as plain files of a sane size.
+    #: By path, the requested files that exist as plain files of a sane size.
     files: dict[str, bytes]
-    #: Those that are there, but are links or too large to be read.
+    #: Requested files that exist, but are links or too large.
     unread: tuple[str, ...] = ()
     #: When the commit says that it was made, in milliseconds; None where it does not say.
     committed_at: int | None = None
@@ -97,11 +96,11 @@ class FilesAtHead(msgspec.Struct, frozen=True):
 
 @runtime_checkable
 class Watchable(Protocol):
-    """What a source of repositories offers to whoever looks after them. Raises as `fetch` does, and NoSkillFound
-    for a repository without a commit."""
+    """What a source of repositories offers for repository checks. Raises as `fetch` does, and NoSkillFound for a
+    repository without a commit."""
 
     async def head(self, identity: Identity) -> RepositoryHead:
-        """Where the repository stands now."""
+        """The repository's head now."""
 
     async def look(self, identity: Identity, paths: Collection[str]) -> FilesAtHead:
         """These files, as they are now, whether or not there is a skill."""

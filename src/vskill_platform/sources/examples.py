@@ -1,8 +1,7 @@
-"""The bundled examples as git repositories, so that they go the way of any other skill: fetched, scanned, decided.
+"""The bundled examples as git repositories, so that they are fetched, scanned and decided like any other skill.
 
-They are text in a format of their own (`examples/README.txt`) and become bare repositories in the data folder, which
-stands in for their made-up owners on the public host as an operator's mirror would. Nothing of them is there until
-`demo` writes it.
+They are text in their own format (`examples/README.txt`) and become bare repositories in the data folder, which serves
+as a mirror for their made-up owners on the public host. They do not exist until `demo` writes them.
 """
 
 import os
@@ -24,7 +23,7 @@ BRANCH = "main"
 BESIDE = "_repository"
 
 _MODES = {"": "100644", "755": "100755", "link": "120000"}
-#: Every copy of an example has the same commits: they are made by nobody, at a fixed time, a month apart.
+#: Every copy of an example has the same commits, with a fixed author and fixed times, a month apart.
 _FIRST_COMMIT_S = 1_767_600_000
 _MONTH_S = 30 * 24 * 3600
 _COMMITTER = "Examples <examples@example.org>"
@@ -49,9 +48,9 @@ class Example(msgspec.Struct, frozen=True):
     versions: tuple[Version, ...]
     #: The state that its last version ends in.
     expect: State = State.PUBLISHED
-    #: Whether its content counts as known to be malicious where examples are.
+    #: Whether its content counts as known malware if the examples are loaded.
     known_bad: bool = False
-    #: The repository's commit in which it first stands.
+    #: The repository's first commit with it.
     since: int = 1
 
     def at(self, commit: int) -> Version | None:
@@ -99,8 +98,8 @@ def examples_folder(settings: Settings) -> Path:
 
 
 def example_rewrites(settings: Settings) -> tuple[str, ...]:
-    """The rules that let this folder stand in for the examples' owners. They hold before the folder is there, so that
-    a server need not be started again; until then there is nothing at those addresses."""
+    """The rewrites that make this folder the mirror of the examples' owners. They apply even before the folder exists,
+    so that a server need not be restarted."""
     folder = examples_folder(settings).absolute()
     owners = sorted({repository.owner for repository in bundled_repositories()})
     return tuple(f"https://{HOST}/{owner}/={(folder / owner).as_uri()}/" for owner in owners)
@@ -113,13 +112,13 @@ def bundled_repositories() -> tuple[ExampleRepository, ...]:
 
 
 def known_bad_digests() -> tuple[str, ...]:
-    """The contents that stand for known malice."""
+    """Digests of the examples that count as known malware."""
     bad = [skill for repository in bundled_repositories() for skill in repository.skills if skill.known_bad]
     return tuple(digest_of_files(_skill_files(version)) for skill in bad for version in skill.versions)
 
 
 def write_commit(repository: ExampleRepository, root: Path, number: int) -> None:
-    """Make the repository stand at its commit of that number, with the earlier ones behind it; it never goes back."""
+    """Advance the repository to the commit of that number, with its history; it never goes back."""
     folder = repository.folder(root)
     git = find_git()
     if not (folder / "HEAD").exists():
@@ -203,7 +202,7 @@ def _commit(repository: ExampleRepository, number: int) -> bytes:
 
 
 def _git(program: str, folder: Path, feed: bytes, *arguments: str) -> bytes:
-    """Git on a folder of our own; no configuration of the machine's."""
+    """Run git on our own folder, without the machine's configuration."""
     environment = {
         "PATH": f"{Path(program).parent}{os.pathsep}{os.defpath}",
         "HOME": str(folder),

@@ -1,8 +1,8 @@
-"""Repositories: exactly one commit of one, fetched once for all the skills that it holds, read and never checked out.
+"""Git repositories: one commit is fetched once for all skills that it holds, and read without a checkout.
 
-Intake looks through `inspect` and `survey` and notes the commit that it saw; the worker fetches that very commit, by
-then usually out of the cache. Whoever asks for the head gets an answer that was asked for after the question:
-callers wait for the one that is asking, and share the next answer, or the next failure.
+Intake looks through `inspect` and `survey` and notes the commit that it saw; the worker fetches that same commit,
+usually from the cache. A caller that asks for the head gets an answer that was requested after its call: callers wait
+for a request under way, and share the result, or the failure, of the next one.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from vskill_platform.sources.contract import Fetched, FilesAtHead, Place, Reposi
 from vskill_platform.sources.remote import CommitGone, Remote
 from vskill_platform.sources.snapshots import Snapshot
 
-#: A folder that nobody touched for so long belongs to a process that died.
+#: A folder untouched for this long belongs to a process that died.
 ABANDONED_S = 3600.0
 #: How many repositories' last answers are remembered.
 MOST_ANSWERS = 1000
@@ -42,16 +42,16 @@ class FetchSettings(msgspec.Struct, frozen=True):
     folder: Path | None = None
     seconds: float = 20.0
     disk_bytes: int = 256 * 1024 * 1024
-    #: How many fetches of one host run at once in this process; of all hosts together, half as many more.
+    #: Concurrent fetches per host in this process; for all hosts together, half as many more.
     at_once: int = 8
-    #: A host that has answered nobody for so long, with all its slots taken, hangs: others do not wait for it.
+    #: If all slots of a host are taken and none got an answer for this long, further fetches fail at once.
     patience_s: float = 5.0
     content: ContentLimits = DEFAULT_LIMITS
     cache: CacheLimits = CacheLimits()
 
 
 class _GitAnswer(msgspec.Struct, frozen=True):
-    """What the host said last, and when it was asked."""
+    """The host's last answer, and when it was asked."""
 
     asked_at: float
     head: RepositoryHead | None = None
@@ -73,7 +73,7 @@ class GitSource:
         self._answers: OrderedDict[str, _GitAnswer] = OrderedDict()
 
     async def fetch(self, submission: Submission) -> Fetched:
-        """The files at the place, at the commit that intake saw, or at the head where it saw none."""
+        """The files at the place, at the commit that intake saw, or else at the head."""
         identity = submission.identity
         async with self._snapshot(identity, submission.commit) as (snapshot, found):
             return Fetched(await snapshot.files(identity.path), snapshot.commit, found)
@@ -121,15 +121,15 @@ class GitSource:
         key = (identity.repo_key, head.commit if head is not None else commit or "")
         async with self._cache.reading(key) as snapshot:
             found = head.identity if head is not None else snapshot.identity
-            # Whoever asked first may have asked for another folder: an answer that is shared is the repository's.
+            # The shared answer may be from a caller that asked for another folder of the repository.
             yield snapshot, msgspec.structs.replace(found, path=identity.path)
 
     def _has(self, identity: Identity, commit: str) -> bool:
         return (identity.repo_key, commit) in self._cache
 
     async def _obtain_in_time(self, identity: Identity, commit: str | None) -> RepositoryHead | None:
-        """Waiting for others and every trip together are bounded, so that the submission's budget never is what
-        ends them: that would count as the content's failure."""
+        """One timeout for waiting and all requests, below the submission's budget: if the budget ended them, it would
+        count as the content's failure."""
         arrived = time.monotonic()
         try:
             async with TimeLimit(2 * self._settings.seconds), self._turns.turn(identity.repo_key):
@@ -139,7 +139,7 @@ class GitSource:
             raise SourceUnavailable(message, host=identity.host) from None
 
     async def _obtain(self, identity: Identity, commit: str | None, arrived: float) -> RepositoryHead | None:
-        """In its turn: what came in while it waited, or a fetch of its own; None where the commit itself came in."""
+        """In turn: use what was fetched while waiting, or fetch; None if the commit itself is cached by now."""
         if commit is not None and self._has(identity, commit):
             return None
         answer = self._answers.get(identity.repo_key)
@@ -163,7 +163,7 @@ class GitSource:
         return head
 
     async def _bring(self, identity: Identity, commit: str | None) -> RepositoryHead:
-        """One trip for a repository that is new here; where a commit of it is known, its head is asked for first."""
+        """Fetch an unknown repository in one request; for a known one, ask for its head first."""
         if commit is None and self._cache.knows(identity.repo_key):
             head = await self._remote.head(identity, await self._folders.asking())
             if self._has(identity, head.commit):
@@ -171,7 +171,7 @@ class GitSource:
         try:
             return await self._fetch_head(identity, commit)
         except CommitGone:
-            # History was rewritten since intake looked: what counts is what stands there now.
+            # History was rewritten since intake looked: use the current head.
             return await self._fetch_head(identity, None)
 
     async def _fetch_head(self, identity: Identity, commit: str | None) -> RepositoryHead:
@@ -204,7 +204,7 @@ class GitSource:
 
     @asynccontextmanager
     async def _slot(self, host: str) -> AsyncIterator[None]:
-        """A fetch that waits too long for others is not the content's fault."""
+        """A slot of the host; waiting too long for one is not the content's fault."""
         try:
             async with self._slots.slot(host):
                 yield
@@ -220,7 +220,7 @@ class GitSource:
 
 
 class _Folders:
-    """Where fetches work: made when first needed, and cleared of what a process that died has left."""
+    """Work folders for fetches: created on first use, and cleared of what dead processes left."""
 
     def __init__(self, root: Path | None) -> None:
         self._given = root

@@ -1,4 +1,4 @@
-"""The files of a commit as `git ls-tree -z` lists them: which are whose, and which a skill may hold.
+"""The files of a commit as `git ls-tree -z` lists them: which belong to a skill, and which a skill may hold.
 
 A line is a mode, a kind, an id, a tab and the raw bytes of the path. Lists are long and mostly not wanted, so lines are
 chosen as bytes, and only the chosen ones become entries.
@@ -39,7 +39,7 @@ def path_of(line: bytes) -> str:
 
 
 def lines_below(lines: Sequence[bytes], folder: str) -> list[bytes]:
-    """Those of the files in this folder and in those below it."""
+    """The lines of files in or below this folder."""
     if not folder:
         return list(lines)
     prefix = b"\t" + folder.encode() + b"/"
@@ -48,7 +48,7 @@ def lines_below(lines: Sequence[bytes], folder: str) -> list[bytes]:
 
 
 def lines_of(lines: Sequence[bytes], paths: Collection[str]) -> list[bytes]:
-    """Those of exactly these files."""
+    """The lines of exactly these files."""
     wanted = {path.encode() for path in paths}
     return [line for line in lines if line.partition(b"\t")[2] in wanted]
 
@@ -66,7 +66,7 @@ def skill_file_in(folder: str) -> str:
 
 
 def can_be_named(path: str) -> bool:
-    """Whether an address of ours can mean this folder."""
+    """Whether one of our URLs can name this folder."""
     try:
         return clean_path(path) == path
     except InvalidInput:
@@ -74,7 +74,7 @@ def can_be_named(path: str) -> bool:
 
 
 def check_entry(entry: TreeEntry, limits: ContentLimits) -> None:
-    """InvalidInput or LimitExceeded for what a skill may not hold."""
+    """Raise InvalidInput or LimitExceeded if a skill may not hold it."""
     check_path(entry.path, limits)
     if entry.mode not in MODES:
         kind = _KINDS.get(entry.mode, f"of the mode {entry.mode}")
@@ -89,5 +89,5 @@ def mode_of(entry: TreeEntry) -> Mode:
 
 
 def shown_path(path: str) -> str:
-    """For messages, whatever bytes the name is made of."""
+    """The path for messages, even if its bytes are not UTF-8."""
     return repr(path[:120].encode("ascii", "backslashreplace").decode("ascii"))

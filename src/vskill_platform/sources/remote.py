@@ -1,8 +1,8 @@
 """Talking to a repository's host: what its head is, and fetching exactly one commit of it.
 
-Every answer becomes one of the platform's errors, so that a host that is down is never taken for a repository
-without a skill. git itself follows no redirect: where a host gives one, it is read here, judged like an address that
-a person wrote, and followed once.
+Every failure becomes one of the platform's errors, so that a host that is down is never mistaken for a repository
+without a skill. git itself follows no redirect: this module reads it, checks it like a submitted URL, and follows it
+once.
 """
 
 import asyncio
@@ -103,7 +103,7 @@ class Remote:
                 "--no-recurse-submodules",
                 "--no-auto-maintenance",
                 "--no-write-fetch-head",
-                # What is too large to be part of any skill is left on the host, where the host can do that.
+                # Skip blobs that are too large for any skill, if the host supports that.
                 f"--filter=blob:limit={self._largest_file + 1}",
                 "--end-of-options",
                 route.url,
@@ -122,7 +122,7 @@ class Remote:
             raise SourceUnavailable(message, host=route.host) from None
         if done.code == 0:
             return done
-        # What the kernel's limit ended says nothing about why.
+        # A process ended by the kernel's limit does not say why.
         if await asyncio.to_thread(size_of, folder / "objects") >= self._limits.disk_bytes:
             raise too_large(self._limits)
         raise _failure(route, done.err)
@@ -141,7 +141,7 @@ class Remote:
             raise SourceGone(f"{route.host} redirects more than once; give the last address.") from None
 
     async def _follow(self, identity: Identity, route: Route) -> tuple[Identity, Route]:
-        """Where the host sends us, by the same rules as an address that a person wrote."""
+        """The redirect's target, checked by the same rules as a submitted URL."""
         if route.mirror:
             raise SourceGone(f"The mirror of {route.host} redirects, which a mirror must not.")
         target = await self._location(route)
@@ -189,8 +189,8 @@ def is_commit(text: str) -> bool:
 
 
 def _settle(folder: Path) -> str:
-    """The commit that was fetched. The configuration is written anew: git noted there whom to ask for what was
-    left out, and what was left out must simply be missing."""
+    """The commit that was fetched. Resets the configuration, in which git noted where to fetch the skipped blobs: they
+    must stay missing."""
     commit = (folder / REF).read_text("ascii").strip()
     if not is_commit(commit):  # pragma: no cover - git wrote it
         raise InvalidInput("The repository's head is not a commit.", field="repo_url")
@@ -217,7 +217,7 @@ async def _response_head(route: Route, netloc: str, url: str) -> str:
             await writer.wait_closed()
 
 
-# From what git says to what it means. Lines that the host wrote (`remote: …`) are not git's words.
+# Git's messages as errors. Lines from the host (`remote: …`) are ignored.
 
 _GONE = (
     "not found",
@@ -242,7 +242,7 @@ _OUT_OF_MEMORY = (
     "mmap failed",
     "Cannot allocate memory",
 )
-#: What a machine lacks, in the words of git and of the system.
+#: Messages of git and the system about a shortage of this machine.
 _SHORT = {
     "died of signal 9": "memory",
     "failed to map segment from shared object": "memory",
@@ -251,7 +251,7 @@ _SHORT = {
     "Resource temporarily unavailable": "processes",
     "Cannot fork": "processes",
 }
-#: All that is said when the program that unpacks was ended by a limit.
+#: The only message if a limit ended the program that unpacks.
 _KILLED = "fatal: fetch-pack: invalid index-pack output"
 
 
@@ -269,7 +269,7 @@ def _failure(route: Route, err: bytes) -> Exception:
 
 
 def _lasting(route: Route, own: str) -> PlatformError | None:
-    """What no other attempt would change, and what this machine lacks."""
+    """Errors that a retry would not change, and shortages of this machine."""
     if any(words in own for words in _GONE):
         return no_repository(route.host)
     if any(words in own for words in _NOT_GIT):

@@ -20,8 +20,8 @@ class UploadSource:
         self._blobs = blobs
 
     async def fetch(self, submission: Submission) -> Fetched:
-        """Raises BlobUnavailable where the blob store is down, ContentDamaged where the bytes are not there or not
-        whole: that is not the submitter's fault."""
+        """Raises BlobUnavailable if the blob store is down, ContentDamaged if the bytes are missing or damaged: neither
+        is the submitter's fault."""
         if submission.upload is None:
             raise SourceGone(f"{submission.repo_url} is not an upload, and no other source is configured")
         return Fetched(verified_files(await self._blobs.get(submission.upload), submission.upload))
@@ -33,7 +33,7 @@ class SourceRouter:
     def __init__(self, uploads: UploadSource, git: GitSource | None, problem: str = _NO_GIT) -> None:
         self._uploads = uploads
         self._git = git
-        #: Why there is no git; empty where there is.
+        #: Why there is no git; empty if there is.
         self.problem = "" if git is not None else problem
 
     @property

@@ -42,13 +42,13 @@ from vskill_platform.sources.listing import (
 W = TypeVar("W")
 F = TypeVar("F")
 
-#: Of the list of a whole repository; a longer one is read folder by folder.
+#: Limit of a whole repository's listing; longer ones are read folder by folder.
 LISTING_BYTES = 16 * 1024 * 1024
 #: A repository below both is read whole and kept in memory.
 SMALL_PACK = 1024 * 1024
 SMALL_FILES = 500
 SMALL_BYTES = 4 * 1024 * 1024
-#: Of one list of skills.
+#: Limit of one list of skills.
 MOST_SKILLS = 1000
 #: A longer SKILL.md is listed without its name.
 LISTED_SKILL_BYTES = 256 * 1024
@@ -73,14 +73,14 @@ class Snapshot:
         self._cost = CommandLimits(seconds=seconds, out_bytes=LISTING_BYTES)
         self._lines: list[bytes] | None = None
         self._blobs: dict[str, bytes] | None = None
-        #: The commit itself, of a snapshot that is in memory.
+        #: The commit object, if the snapshot is in memory.
         self._about: bytes | None = None
         #: Disk and memory that it uses.
         self.disk_bytes = 0
         self.memory_bytes = 0
 
     async def load(self) -> None:
-        """Read the list of names, and everything where that is little."""
+        """Read the list of names, and all content if it is small."""
         if self._folder is None:
             raise RuntimeError("a snapshot is loaded once")
         lines, cut = await self._list(self.commit)
@@ -91,7 +91,7 @@ class Snapshot:
         self.memory_bytes += sum(map(len, self._lines or ()))
 
     async def remove(self) -> None:
-        """Take it off the disk."""
+        """Delete it from the disk."""
         if self._folder is not None:
             folder, self._folder = self._folder, None
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
@@ -121,7 +121,7 @@ class Snapshot:
         raise await self.no_skill(folder)
 
     async def skill_folders(self, below: str) -> tuple[list[str], list[str], bool]:
-        """Folders with a SKILL.md at or below this one, those that no address can name, and whether there are more."""
+        """Folders with a SKILL.md at or below this one, those that no URL can name, and whether there are more."""
         lines, cut = (self._lines, False) if self._lines is not None else await self._list(self.commit)
         found = await _choose(folders_with_skill, lines, below)
         named = sorted(path for path in found if can_be_named(path))
@@ -133,7 +133,7 @@ class Snapshot:
         )
 
     async def skill_texts(self, folders: Sequence[str]) -> dict[str, bytes]:
-        """The SKILL.md of each folder, as far as it is a plain file of a sane size."""
+        """The SKILL.md of each folder, if it is a plain file of a sane size."""
         wanted = {skill_file_in(folder): folder for folder in folders}
         lines = self._lines if self._lines is not None else (await self._list(self.commit))[0]
         found = await _choose(lines_of, lines, wanted)
@@ -142,7 +142,7 @@ class Snapshot:
         return {wanted[entry.path]: blobs[entry.id] for entry in entries if entry.id in blobs}
 
     async def texts(self, paths: Collection[str]) -> dict[str, bytes | None]:
-        """Those of these files that are there; None for one that is not plain or not of a sane size."""
+        """Those of these files that exist; None for one that is no plain file or too large."""
         there = await self._find_entries(paths)
         entries = [entry for entry in there if entry.mode in MODES]
         blobs = await self._small_blobs(entries)
@@ -151,7 +151,7 @@ class Snapshot:
         return {entry.path: sane.get(entry.path) for entry in there}
 
     async def _small_blobs(self, entries: Sequence[TreeEntry]) -> dict[str, bytes]:
-        """By id, the bytes of those that are there and of a sane size; of a snapshot in memory, of all."""
+        """Bytes by id, of entries that exist and are of a sane size; for a snapshot in memory, of all."""
         if self._blobs is not None:
             return self._blobs
         async with self._objects() as reader:
@@ -194,7 +194,7 @@ class Snapshot:
         return NoSkillFound(f"There is no SKILL.md {where}; {hint}.", folder=folder, found=named[:20])
 
     async def _entries(self, folder: str) -> list[TreeEntry]:
-        """Every entry below a folder, its path counted from there; more than a skill may hold are refused."""
+        """Every entry below a folder, with paths relative to it; refuses more than a skill may hold."""
         if self._lines is not None:
             lines, cut = await _choose(lines_below, self._lines, folder), False
             start = len(folder) + 1 if folder else 0
@@ -211,7 +211,7 @@ class Snapshot:
         return [TreeEntry(one.mode, one.id, one.path[start:]) for one in map(entry_of, lines)]
 
     async def _list(self, tree: str, path: str = "") -> tuple[list[bytes], bool]:
-        """`git ls-tree`, without the last line where it was cut."""
+        """The lines of `git ls-tree`, without a truncated last one, and whether it was truncated."""
         arguments = (
             "ls-tree",
             "-r",
@@ -249,7 +249,7 @@ class Snapshot:
         await self.remove()
 
     async def _read(self, entries: Sequence[TreeEntry]) -> dict[str, bytes]:
-        """The bytes of these entries, once their sizes are known to be fine."""
+        """The bytes of these entries, after a check of their sizes."""
         if self._blobs is not None:
             self._check_sizes(entries, {entry.id: len(self._blobs[entry.id]) for entry in entries})
             return self._blobs
@@ -280,7 +280,7 @@ class Snapshot:
 
     @asynccontextmanager
     async def _objects(self) -> AsyncIterator[ObjectReader]:
-        """A reader; objects that git cannot give within the limits are refused as such."""
+        """A reader; refuses objects that git cannot read within the limits."""
         try:
             async with self._git.objects(self._here(), self._cost) as reader:
                 yield reader
@@ -303,7 +303,7 @@ class Snapshot:
 
 
 async def _choose(choose: Callable[[Sequence[bytes], W], F], lines: Sequence[bytes], wanted: W) -> F:
-    """In a thread where the list is long: a short one is through before a thread has begun."""
+    """Run in a thread if the list is long; for a short one, starting a thread would take longer."""
     if len(lines) <= SMALL_FILES:
         return choose(lines, wanted)
     return await asyncio.to_thread(choose, lines, wanted)

@@ -1,1 +1,1 @@
-"""Looking after stored content: find what is damaged, repair it, and delete what no record names."""
+"""Maintains stored content: finds what is damaged, repairs it, and deletes what no record names."""

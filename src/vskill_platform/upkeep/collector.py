@@ -1,8 +1,8 @@
 """The collector: deletes content that no record names, such as uploads that were refused.
 
-What nobody names and nobody put for a week is set aside; a day later it is deleted, if still no record names it.
-Whoever puts or reads it meanwhile brings it back, and so does the collector when a record names it. Content is put
-before a record names it, so a record that is written meanwhile has content that was touched meanwhile.
+Content that no record names and nobody put for a week is set aside, and deleted a day later if still no record names
+it. A put or read meanwhile brings it back, and so does the collector if a record names it. This is safe beside writers:
+content is put before a record names it, so a new record's content was touched recently.
 """
 
 import msgspec
@@ -14,7 +14,7 @@ from vskill_platform.worker_context import require_env
 EVERY_MS = 6 * 3_600_000
 #: Content that nobody put for this long may be set aside.
 UNTOUCHED_MS = 7 * 24 * 3_600_000
-#: What was set aside is kept for this long.
+#: Content that was set aside is kept this long.
 ASIDE_MS = 24 * 3_600_000
 #: Records that are read at once.
 PAGE = 200
@@ -30,9 +30,9 @@ class Collected(msgspec.Struct, frozen=True):
 
 
 async def collect(*, dry_run: bool = False) -> Collected:
-    """One run over all content. A record that cannot be read stops it: it may name anything."""
+    """One run over all content. An unreadable record stops it, because it may name anything."""
     env = require_env("blobs")
-    # Content first, then records: what was put after the look is not in the list.
+    # List content before records: then content put for a newer record is not in the list.
     pieces = [piece async for piece in env.blobs.pieces()]
     old = {one.address for one in pieces if one.is_aside or one.untouched_ms >= UNTOUCHED_MS}
     named = await _named_among(old) if old else frozenset()
@@ -53,7 +53,7 @@ async def collect(*, dry_run: bool = False) -> Collected:
 
 
 async def _named_among(addresses: set[str]) -> frozenset[str]:
-    """Those of these addresses that stand in a record."""
+    """The addresses among these that a record names."""
     named: set[str] = set()
     async for entry in iter_entries("", page=PAGE):
         named |= addresses_in(entry.key, entry.value) & addresses

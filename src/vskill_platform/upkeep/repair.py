@@ -1,9 +1,9 @@
 """The repair of one damaged content: a task, asked for when the damage is found.
 
-The files are fetched again from the repository at the commit that was verified. Only files with the very same digest
-take the place of the damaged ones. A list of skills is made anew by whoever asks for it next. What was uploaded has no
-source: it waits until somebody submits the same files again, or brings them back from a backup. The task then says so,
-and the scrub asks for it again later.
+The files are fetched again from the repository at the commit that was verified, and replace the damaged ones only if
+their digest is the same. A list of skills is made again at the next request. Uploads have no source: they wait until
+somebody submits the same files again, or restores them from a backup. The task then says so, and the scrub asks for it
+again later.
 """
 
 import msgspec
@@ -37,7 +37,7 @@ class _NotThere(Exception):
 
 
 async def repair(task: Task) -> TaskEnd:
-    """Make one content whole again, or say why that cannot be done now."""
+    """Repair one content, or say why that cannot be done now."""
     damage = await read_damage(task.subject["digest"])
     if damage is None:
         return TaskEnd("nothing to repair: it is not damaged")
@@ -60,7 +60,7 @@ async def _is_whole(digest: str) -> bool:
 
 
 async def _fetch_again(damage: Damage) -> TaskEnd:
-    """From each place that it came from; a place that is away is asked again, unless another one has it."""
+    """Try each place that it came from; retry later if one is unavailable and no other has it."""
     places = await _places(damage)
     reasons = [] if places else [NO_SOURCE if damage.named_by else UNKNOWN_SOURCE]
     away: SourceUnavailable | None = None

@@ -1,8 +1,8 @@
 """The scrub: reads every piece of content that a record names, again and again, and verifies it by its digest.
 
-It walks records and never the content store, so what is missing is found too. A run of the job reads no more than its
-share of bytes and leaves its place in the job's record. What it finds is noted; what was damaged and is whole again
-is forgotten.
+It walks records, not the content store, so it finds missing content too. A run of the job reads no more than its share
+of bytes and saves its position in the job's record. It notes damage, and removes the note once the content is whole
+again.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -29,14 +29,14 @@ from vskill_platform.worker_context import require_env
 
 #: How often the job runs.
 EVERY_MS = 5_000
-#: A pass begins this long after the one before it began, or once that has ended.
+#: A pass begins this long after the previous one began, or once that has ended.
 PASS_EVERY_MS = 600_000
-#: A repair that found no way is tried again after this long.
+#: A repair that failed is tried again after this long.
 REPAIR_AGAIN_MS = 3_600_000
-#: Records that one run looks at, however small their content is, and that are read at once.
+#: Records per run, however small their content is, and records per read.
 MOST_RECORDS = 1_000
 PAGE = 200
-#: After this many pieces in a row that cannot be read, it is the store that cannot.
+#: After this many unreadable pieces in a row, the store itself counts as unavailable.
 MOST_UNREAD = 3
 
 
@@ -45,13 +45,13 @@ class ScrubProgress(msgspec.Struct, frozen=True):
 
     #: The next record comes after this key; empty: the pass is over.
     after: str = ""
-    #: Bytes that were read beyond the share of earlier runs.
+    #: Bytes that earlier runs read beyond their share.
     owed: int = 0
-    #: Of the pass that is under way or was the last.
+    #: Start of the current or last pass, and its figures.
     began_at: int = 0
     pieces: int = 0
     bytes: int = 0
-    #: Pieces that the store could not read; that is no damage.
+    #: Pieces that the store could not read; they do not count as damaged.
     unread: int = 0
     #: When a whole pass last ended, and what it had read; 0: none has.
     ended_at: int = 0
@@ -64,9 +64,9 @@ class CheckedPiece(msgspec.Struct, frozen=True):
 
     digest: str
     size: int = 0
-    #: None where it is whole, or where nobody could read it.
+    #: None if it is whole, or could not be read.
     damage: ContentDamaged | None = None
-    #: False: the store could not read it, which is no damage.
+    #: False: the store could not read it; that is not damage.
     is_read: bool = True
 
 
@@ -74,21 +74,21 @@ class CheckedRecord(msgspec.Struct, frozen=True):
     """A record that names content."""
 
     key: str
-    #: What no record before it named.
+    #: The content that no earlier record named.
     pieces: tuple[CheckedPiece, ...]
-    #: Of everything that it names.
+    #: Damage in all content that it names.
     damages: tuple[ContentDamaged, ...]
 
 
 async def scrub(progress: ScrubProgress) -> ScrubProgress:
-    """Read on for one run's share of bytes."""
+    """Continue for one run's share of bytes."""
     env = require_env("kv")
     known = await list_damage()
     await _retry_repairs(known)
     share = env.settings.scrub_bytes_per_s * EVERY_MS // 1000
     if progress.owed >= share:
         return msgspec.structs.replace(progress, owed=progress.owed - share)
-    # A pass that began later than now did so before the clock went back.
+    # A pass with a start in the future began before the clock went back, and does not count.
     if not progress.after and 0 <= env.kv.now() - progress.began_at < PASS_EVERY_MS:
         return msgspec.structs.replace(progress, owed=0)
     return await _read_on(progress, share, {damage.digest for damage in known})
@@ -181,7 +181,7 @@ async def _check_piece(digest: str) -> CheckedPiece:
 
 
 async def _retry_repairs(known: Iterable[Damage]) -> None:
-    """Ask for the repairs that nobody was asked for, and once more for those that found no way."""
+    """Ask for missing repairs, and again for those that failed."""
     kv = require_env("kv").kv
     wanted = {task_key(REPAIR, damage.digest): damage.digest for damage in known}
     settled = await kv.get_many(wanted)

@@ -1,4 +1,4 @@
-"""What work needs of this machine beside its stores, tried: a temporary file, a child process, git, the scanner.
+"""Tries what work needs of this machine besides its stores: a temporary file, a child process, git, the scanner.
 
 Readiness, `doctor` and the workers' signs of life ask here. The answer is a Shortage that says what is missing and how
 to get it, or None.
@@ -21,7 +21,7 @@ from vskill_platform.worker_context import Env, run_with_worker_env
 _SKILL = SkillFile(
     "SKILL.md", "100644", b"---\nname: probe\ndescription: A probe of the scanner.\n---\n# Probe\n"
 )
-#: For git to say its version on a busy machine.
+#: Timeout of `git --version`, on a busy machine.
 _GIT_S = 30.0
 
 
@@ -38,7 +38,7 @@ def _look() -> Shortage | None:
         fix = "set TMPDIR to a folder that this account may write"
         return _lack(f"No temporary file can be written ({os.strerror(error.errno or 0)}): {fix}.", fix)
     program = shutil.which("git")
-    # Without git, uploads are verified nevertheless: a mode that has a name.
+    # Without git, uploads are still verified: a named degraded mode.
     try:
         if program is not None:
             subprocess.run([program, "--version"], capture_output=True, timeout=_GIT_S, check=True)
@@ -49,7 +49,7 @@ def _look() -> Shortage | None:
 
 
 async def find_scanner_lack(env: Env) -> Shortage | None:
-    """What keeps the scanner from scanning a small skill, in a child process that it starts where none runs."""
+    """What keeps the scanner from scanning a small skill; starts its child process if none runs."""
     try:
         report = await env.scanner.scan((_SKILL,))
     except Shortage as error:
@@ -60,7 +60,7 @@ async def find_scanner_lack(env: Env) -> Shortage | None:
 
 
 async def look_at_running(env: Env) -> WorkersSeen:
-    """What the live workers say about themselves: their services may be allowed less than this process."""
+    """What the live workers report about themselves: they may have lower limits than this process."""
     return await run_with_worker_env(env, look_at_workers)
 
 
