@@ -133,15 +133,15 @@ def test_circles_long_files_long_functions_and_settings_are_counted():
 
 def test_a_figure_may_fall_and_rises_only_with_its_limit():
     contents = {KEYS: "x = 1\n"}
-    limits = [f'"{one.title}" = {one.figure}' for one in measures.measure(contents)]
+    limits = [f'"{one.title}" = {one.limit}' for one in measures.measure(contents)]
     contents[measures.RATCHET] = "# a line that stays\n" + "\n".join(limits) + "\n"
-    assert list(measures.check(contents)) == []
-    first, problem = measures.check({**contents, KEYS: "x = 1\ny = 2\n"})
-    assert first.message.startswith("lines of all packages: 2, more than 1: take something away")
-    assert problem.message.startswith("lines of src: 2, more than 1: take something away")
+    assert list(measures.check({**contents, KEYS: "x = 1\n" * 100})) == []
+    first, problem = measures.check({**contents, KEYS: "x = 1\n" * 101})
+    assert first.message.startswith("lines of all packages: 101, more than 100: take something away")
+    assert problem.message.startswith("lines of src: 101, more than 100: take something away")
     (unlimited,) = measures.check({**contents, measures.RATCHET: "\n".join(limits[1:])})
-    assert unlimited.message == "'lines of all packages' has no limit: write \"lines of all packages\" = 1"
-    raised = contents[measures.RATCHET].replace('src" = 1', 'src" = 1_200 # a reason')
+    assert unlimited.message == "'lines of all packages' has no limit: write \"lines of all packages\" = 100"
+    raised = contents[measures.RATCHET].replace('src" = 100', 'src" = 1_200 # a reason')
     assert measures.lower({**contents, measures.RATCHET: raised}) == contents[measures.RATCHET]
 
 

@@ -41,8 +41,8 @@ def answer_page(
 ) -> Endpoint:
     """An admin page that shows the answers of actions, each by its name in the template: `shown` is an action, one with
     the request that it is asked with, or else what the page always shows. The first action is the one that the page is
-    for, unless `action` is. The page takes the parameters of its request that `takes` names, or those of `query`, and
-    the template finds them in `asked`."""
+    for, unless `action` is. The page takes the fields of its request that stand in its path, and the parameters that
+    `takes` names, or those of `query`; the template finds them in `asked`."""
     answers = {name: one if isinstance(one, tuple) else (one, None) for name, one in shown.items()}
     asked_of = {name: pair for name, pair in answers.items() if isinstance(pair[0], Action)}
     (first_name, (first, _)), *others = asked_of.items()
@@ -51,7 +51,7 @@ def answer_page(
 
     async def show(request: Request) -> Response:
         services, reader, asked = services_of(request), principal_of(request), query_of(request, parameters)
-        given = {name: getattr(asked, name) for name in takes}
+        given = {**request.path_params, **{name: getattr(asked, name) for name in takes}}
         found = {first_name: await first(services, reader, first.request(**given))}
         for name, (other, wanted) in others:
             found[name] = await other(services, reader, wanted or other.request())
