@@ -10,8 +10,10 @@ from vskill_core.capability import (
     CapabilityClass,
     CapabilityContext,
     CapabilityKind,
+    Lack,
     SkillCapability,
     describe_gains,
+    describe_needs,
     make_card,
     needing_review,
     new_capabilities,
@@ -141,3 +143,19 @@ def test_the_sentence_names_each_thing_with_its_place_and_counts_the_rest():
         "unlike version 1.2.0, it reads a secret (SSH keys at run.py:12), and runs shell commands that use a host "
         "(a.example at run.sh:4, b.example at run.sh:4, c.example at run.sh:4, 2 more)"
     )
+
+
+@pytest.mark.parametrize(
+    ("without", "told"),
+    [
+        (None, []),
+        (tuple(Lack), ["no network", "no scripts"]),
+        ((), ["network", "scripts", "secrets"]),
+        ((Lack.NETWORK, Lack.SECRETS, Lack.FILES), ["no network", "scripts", "install step"]),
+        ((Lack.SCRIPTS, Lack.SECRETS, Lack.INSTALLS), ["network", "no scripts", "files elsewhere"]),
+    ],
+)
+def test_two_or_three_facts_tell_skills_apart_and_what_is_rare_is_told_where_it_is_there(without, told):
+    found = describe_needs(without)
+    assert [text for text, _ in found] == told
+    assert all(is_lack is text.startswith("no ") for text, is_lack in found)

@@ -174,6 +174,16 @@ async def test_a_list_is_narrowed_by_what_a_skill_does_without_one_choice_after_
     assert kept["without"] == "network,scripts"
 
 
+async def test_a_card_shows_the_facts_that_differ_and_no_badge_that_all_have(site):
+    await site.publish("prose-only", head="license: MIT")
+    await site.publish("with-script", SCRIPT)
+    await site.publish("unread", SkillFile("run.rb", "100644", b"puts 1\n"))
+    text = (await site.page("/skills?sort=newest")).text.partition(" Results ")[2]
+    for fact in ("no network no scripts MIT", "network scripts no licence", "not read whole no licence"):
+        assert fact in text
+    assert "Scanned" not in text and "T2" not in text
+
+
 async def test_an_empty_list_names_the_filters_to_drop_and_what_is_left_then(site):
     await site.publish("prose-only", head="license: MIT")
     await site.publish("with-script", SCRIPT)

@@ -15,9 +15,11 @@ import jinja2
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from vskill_core.capability import describe_needs
 from vskill_core.plural import counted
 from vskill_platform import __version__
 from vskill_platform.actions.operation.system import SHOW_OVERVIEW
+from vskill_platform.domain.skills.listing import lacks_in
 from vskill_platform.domain.skills.ranking import mark_words
 from vskill_platform.domain.submissions.states import State, category_of
 from vskill_platform.web.assets import static_address
@@ -80,6 +82,7 @@ def environment() -> jinja2.Environment:
         code_spans=code_spans,
         avatar=avatar_of,
         at_line=at_line,
+        needs=lambda without: describe_needs(lacks_in(without)),
     )
     return found
 

@@ -13,8 +13,9 @@ from vskill_client.wire.skills import (
     OwnerChoice,
     SearchAnswer,
     SearchSkills,
+    SkillCard,
 )
-from vskill_core.capability import Lack
+from vskill_core.capability import Lack, describe_needs
 from vskill_core.plural import counted
 
 #: The fields that narrow a search, with the values that they take, if there are only a few, and their help.
@@ -58,6 +59,14 @@ def search(*, words: tuple[str, ...], limit: int, as_json: bool, **filters: Any)
         tell_registries()
 
 
+def tell_facts(card: SkillCard) -> str:
+    """What tells a skill apart: why it cannot be installed, or what it needs, and its licence."""
+    if card.is_blocked or card.is_withdrawn:
+        return card.cert_tier.lower()
+    needs = [text for text, _ in describe_needs(card.without)] or ["not read whole"]
+    return ", ".join([*needs, "no licence" if card.licence == "none" else card.licence or ""])
+
+
 def _show(found: SearchAnswer, words: str) -> None:
     if found.truncated and not found.results:
         click.echo("The search took too long. Use other words, or fewer.")
@@ -69,9 +78,9 @@ def _show(found: SearchAnswer, words: str) -> None:
         click.echo(f"Did you mean: {found.did_you_mean}?")
     count = counted(found.total, "skill")
     rows = [
-        (one.name, " ".join(one.description.split()), one.cert_tier.lower(), one.vskill_installs)
+        (one.name, " ".join(one.description.split()), tell_facts(one), one.vskill_installs)
         for one in found.results
     ]
-    print_table(count, ("name", "description", "verdict", "installs"), rows)
+    print_table(count, ("name", "description", "facts", "installs"), rows)
     if found.truncated:
         click.echo("More results; refine your search, or give a higher --limit.")

@@ -70,16 +70,33 @@ class Lack(enum.StrEnum):
     @property
     def words(self) -> str:
         """As people say it."""
-        return _LACK_WORDS[self]
+        return _LACK_WORDS[self][0]
+
+    @property
+    def need(self) -> str:
+        """What a version has that is not without it."""
+        return _LACK_WORDS[self][1]
 
 
 _LACK_WORDS = {
-    Lack.NETWORK: "no network",
-    Lack.SECRETS: "no secrets",
-    Lack.INSTALLS: "no install step",
-    Lack.SCRIPTS: "no scripts",
-    Lack.FILES: "only its folder",
+    Lack.NETWORK: ("no network", "network"),
+    Lack.SECRETS: ("no secrets", "secrets"),
+    Lack.INSTALLS: ("no install step", "install step"),
+    Lack.SCRIPTS: ("no scripts", "scripts"),
+    Lack.FILES: ("only its folder", "files elsewhere"),
 }
+
+
+def describe_needs(without: Collection[str] | None) -> tuple[tuple[str, bool], ...]:
+    """The two or three facts of a card in which skills differ most, each with whether the skill is without it; nothing
+    where it was not read whole. What is rare, and worth a look, is told where it is there."""
+    if without is None:
+        return ()
+    always = tuple(
+        (one.words if one in without else one.need, one in without) for one in (Lack.NETWORK, Lack.SCRIPTS)
+    )
+    rare = next((one for one in (Lack.SECRETS, Lack.INSTALLS, Lack.FILES) if one not in without), None)
+    return always if rare is None else (*always, (rare.need, False))
 
 
 class SkillCapability(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -4,6 +4,7 @@ name (owner/repository/skill) or a short one that means exactly one skill."""
 import click
 import msgspec
 
+from vskill_client.search import tell_facts
 from vskill_client.wire.findings import CapabilityView
 from vskill_client.wire.skills import SkillState
 from vskill_core.capability import CapabilityContext
@@ -37,7 +38,7 @@ _LIST = table(
     "skills",
     ("skill", "name"),
     ("version", "current_version"),
-    ("certification", "cert_tier"),
+    ("facts", tell_facts),
     ("installs", "vskill_installs"),
     "description",
 )
