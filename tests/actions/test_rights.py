@@ -73,6 +73,7 @@ MATRIX = {
     "skill.list": Row(EVERYBODY, "read"),
     "skill.search": Row(EVERYBODY, "read", {"q": "lint"}),
     "skill.facets": Row(EVERYBODY, "read"),
+    "skill.compare": Row(EVERYBODY, "read", {"a": "{skill}", "b": "{skill}"}),
     "skill.show": Row(EVERYBODY, "read", {"skill": "{skill}"}),
     "skill.versions": Row(EVERYBODY, "read", {"skill": "{skill}"}),
     "skill.files": Row(EVERYBODY, "read", {"skill": "{skill}"}),

@@ -1,5 +1,7 @@
 """Counts of what was found, and what filters mean."""
 
+from typing import Any
+
 import pytest
 
 from tests.domain.test_skill_changes import by, publication
@@ -27,7 +29,8 @@ ROWS = [
 
 
 def facets(total: int, **counts: dict[str, int]) -> Facets:
-    return Facets(total, *(counts.get(name, {}) for name in Facets.__struct_fields__[1:-1]))
+    every: dict[str, Any] = {name: counts.get(name, {}) for name in Facets.__struct_fields__[1:-1]}
+    return Facets(total=total, **every)
 
 
 def test_what_cannot_be_installed_is_not_counted():

@@ -56,6 +56,8 @@ NAMED = {
     "name": "slug",
     "slug": "slug",
     "skill": "canonical",
+    "a": "canonical",
+    "b": "canonical",
     "skills": "canonical",
     "skillName": "slug",
     "skillPath": "path",

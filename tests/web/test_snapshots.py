@@ -182,6 +182,7 @@ ASKED: tuple[Ask, ...] = (
     ),
     *get("/api/v1/skills/search", "/api/v1/skills/search?q=notes", "/api/v1/skills/search?q=nothing"),
     *get("/api/v1/skills/facets"),
+    *get("/api/v1/compare", "/api/v1/compare?a=acme/tools/lint&b=notes"),
     *get(
         "/api/v1/skills/{owner}/{repo}/{slug}", SKILL, "/api/v1/skills/acme/tools/bad", "/api/v1/skills/a/b/c"
     ),

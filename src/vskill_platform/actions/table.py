@@ -29,7 +29,13 @@ from vskill_platform.actions.skills import (
 )
 from vskill_platform.actions.submissions import findings, hand_ins, intake, submission_lists, submissions
 from vskill_platform.actions.telling import notifications, webhooks
-from vskill_platform.actions.verdicts import external_scans, rule_figures, skill_security, suppressions
+from vskill_platform.actions.verdicts import (
+    comparison,
+    external_scans,
+    rule_figures,
+    skill_security,
+    suppressions,
+)
 
 ACTIONS: tuple[Action[Any, Any], ...] = (
     *submissions.ACTIONS,
@@ -48,6 +54,7 @@ ACTIONS: tuple[Action[Any, Any], ...] = (
     *catalogue.ACTIONS,
     *skill_contents.ACTIONS,
     *skill_security.ACTIONS,
+    *comparison.ACTIONS,
     *external_scans.ACTIONS,
     *versions.ACTIONS,
     *downloads.ACTIONS,

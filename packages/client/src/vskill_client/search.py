@@ -64,7 +64,8 @@ def tell_facts(card: SkillCard) -> str:
     if card.is_blocked or card.is_withdrawn:
         return card.cert_tier.lower()
     needs = [text for text, _ in describe_needs(card.without)] or ["not read whole"]
-    return ", ".join([*needs, "no licence" if card.licence == "none" else card.licence or ""])
+    licence = "no licence" if card.licence == "none" else card.licence
+    return ", ".join([*needs, *([licence] if licence else [])])
 
 
 def _show(found: SearchAnswer, words: str) -> None:

@@ -10,7 +10,7 @@ from vskill_client.wire.skills import SkillState
 from vskill_core.capability import CapabilityContext
 from vskill_platform.actions.recall import takedowns
 from vskill_platform.actions.skills import catalogue, names, narrowing, skill_contents, versions
-from vskill_platform.actions.verdicts import skill_security
+from vskill_platform.actions.verdicts import comparison, skill_security
 from vskill_platform.cli.action_commands import CommandQuestion, Part, command_for, table, when
 from vskill_platform.cli.process import run_in_env
 
@@ -26,6 +26,10 @@ def show_state(changed: SkillState) -> None:
 def acting_capabilities(report: skill_security.SecurityAnswer) -> list[CapabilityView]:
     """What acts; links are in the JSON."""
     return [one for one in report.capabilities or () if one.context != CapabilityContext.LINK]
+
+
+def _tell_place(one: CapabilityView) -> str:
+    return f"{one.file}:{one.line}" if one.line else one.file
 
 
 _READERS = when(
@@ -55,7 +59,7 @@ _CAPABILITIES = table(
     acting_capabilities,
     "kind",
     ("what", "value"),
-    ("where", lambda one: f"{one.file}:{one.line}" if one.line else one.file),
+    ("where", _tell_place),
     "context",
 )
 _SECURITY: Part = (
@@ -88,6 +92,32 @@ _SECURITY: Part = (
 )
 
 
+_COMPARISON: Part = (
+    table(
+        "{a.name} (a) and {b.name} (b)",
+        "facts",
+        ("differs", lambda one: "*" if one.differs else ""),
+        *("fact", "a", "b"),
+    ),
+    when(
+        "capabilities",
+        tuple(
+            when(
+                f"capabilities.{side}",
+                table(
+                    f"only {name} can",
+                    f"capabilities.{side}",
+                    "kind",
+                    ("what", "value"),
+                    ("where", _tell_place),
+                ),
+            )
+            for name, side in (("a", "removed"), ("b", "added"))
+        ),
+    ),
+)
+
+
 @click.command("export")
 def export() -> None:
     """Print every published skill as a line of JSON, sorted by name."""
@@ -113,6 +143,7 @@ COMMANDS = (
         ),
     ),
     command_for(skill_security.SECURITY, _SECURITY),
+    command_for(comparison.COMPARE, _COMPARISON, arguments=("a", "b")),
     command_for(versions.YANK, show_state),
     command_for(versions.UNYANK, show_state),
     command_for(takedowns.TAKE_DOWN, show_state, arguments=("version",)),

@@ -5,7 +5,7 @@ from vskill_platform.web.pages import clients, docs, home, palette
 from vskill_platform.web.pages.operation import admin
 from vskill_platform.web.pages.people import account, namespaces, owners, ownership, signin
 from vskill_platform.web.pages.recall import revocations
-from vskill_platform.web.pages.skills import skill, skill_files, skills
+from vskill_platform.web.pages.skills import compare, skill, skill_files, skills
 from vskill_platform.web.pages.submissions import hand_ins, queue, submissions, submit
 from vskill_platform.web.pages.telling import notifications
 from vskill_platform.web.routing import Endpoint
@@ -17,6 +17,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *palette.ENDPOINTS,
     *skill.ENDPOINTS,
     *skill_files.ENDPOINTS,
+    *compare.ENDPOINTS,
     *owners.ENDPOINTS,
     *submit.ENDPOINTS,
     *queue.ENDPOINTS,
