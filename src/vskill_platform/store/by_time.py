@@ -1,7 +1,7 @@
 """Lists by time, the latest first, of records whose keys end in a sortable id (`audit:`, `report:`).
 
-Stores list keys upwards only. So a list looks at a short stretch of time before its end, and at ever longer ones
-before that, until it has enough: its cost is proportional to the page, not to the total.
+Stores list keys in ascending order only. So a list reads a short period before its end, then ever longer ones before
+that, until it has enough: its cost is proportional to the page, not to the total.
 """
 
 import msgspec
@@ -10,7 +10,7 @@ from vskill_core.errors import InvalidInput
 from vskill_platform.ledger.clock import sortable_id
 from vskill_platform.worker_context import require_env
 
-#: The first stretch; each further one is twice as long.
+#: The first period; each further one is twice as long.
 FIRST_MS = 3_600_000
 MOST = 1000
 
@@ -54,7 +54,7 @@ async def _oldest(prefix: str) -> str | None:
 
 
 async def _between(prefix: str, start: str | None, end: str | None) -> list[str]:
-    """Keys after `start` and before `end`. No id ends in the zeros of a bound, so none falls between two stretches."""
+    """Keys after `start` and before `end`. No id ends in the zeros of a bound, so none falls between two periods."""
     kv = require_env("kv").kv
     found: list[str] = []
     after = start
@@ -68,7 +68,7 @@ async def _between(prefix: str, start: str | None, end: str | None) -> list[str]
 
 
 def _check_cursor(text: str) -> str:
-    """A cursor comes from outside: it must be an id, and nothing else."""
+    """Refuse a cursor that is not an id: it comes from a client."""
     if len(text) != _ID_LENGTH or not set(text) <= set(_DIGITS):
         raise InvalidInput(
             "The cursor is not valid.", field="before", fix="use the `before` of the previous page"
@@ -77,7 +77,7 @@ def _check_cursor(text: str) -> str:
 
 
 def _time_of(key: str, prefix: str) -> int:
-    """The milliseconds in an id; 0 for a key that holds none, so that lists reach down to it."""
+    """The milliseconds in an id; 0 for a key without one, so that lists still reach it."""
     digits = key.removeprefix(prefix)[:_TIME_LENGTH]
     if not set(digits) <= set(_DIGITS):
         return 0

@@ -1,8 +1,8 @@
-"""Claims: how a worker takes a submission up, keeps it, and writes what became of it.
+"""Claims: how a worker takes a submission, keeps it, and writes the outcome.
 
-One `HeldClaim` per job owns the record's current version and serialises renewals and transitions. After a
-conflict or an unknown outcome it reads again: its own token there means that the claim is held, and the change is
-applied to the new version with foreign fields kept; any other token, or none, means that it is lost.
+One `HeldClaim` per job owns the record's current version and serialises renewals and transitions. After a conflict or
+an unknown outcome it reads again. If its own token is there, it still holds the claim, and applies its change to the
+new version, keeping fields that others wrote. Otherwise the claim is lost.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ from vskill_platform.submission_store import (
 )
 from vskill_platform.worker_context import require_env
 
-#: Why work whose claim ended before it did is done again.
+#: The reason for repeating work whose claim expired before it ended.
 RAN_OUT = "its claim ran out, as when this machine slept"
-#: Of a claim, what is left for the record to say that the store refuses another write.
+#: The part of a claim that is left to write down that the store refuses another write.
 LEFT_TO_GIVE_UP_MS = CLAIM_MS // 2
 
 
@@ -47,11 +47,11 @@ class NotClaimed(msgspec.Struct, frozen=True):
 async def claim_submission(
     submission_id: str, run: int, seen: tuple[Submission, int] | None = None
 ) -> "HeldClaim | NotClaimed":
-    """Take up this run of a submission, if it is due and nobody alive holds it.
+    """Claim this run of a submission, if it is due and no live worker holds it.
 
-    `seen` is the record as it was a moment ago: a claim on it needs no other look, a refusal takes a fresh one.
-    Each try has a token of its own: one whose outcome is unknown may have succeeded, and been followed by another
-    worker since.
+    `seen` is the record as it was a moment ago: a claim needs no further read, a refusal is based on a fresh one.
+    Each try has its own token: one with an unknown outcome may have succeeded, and another worker may have taken over
+    since.
     """
     env = require_env("kv")
     tried: list[str] = []
@@ -81,7 +81,7 @@ async def _claim(record: Submission, version: int, tried: list[str]) -> "HeldCla
     env = require_env("kv")
     token = env.clock.new_id()
     tried.append(token)
-    # One for the step that says that a worker died, one for the step that begins the attempt.
+    # One id for the step that says that a worker died, one for the step that begins the attempt.
     ids = (f"{token}-0", f"{token}-1")
     claimed = attempts.claim(
         record,
@@ -99,8 +99,8 @@ async def _claim(record: Submission, version: int, tried: list[str]) -> "HeldCla
 
 
 def store_failed_under(record: Owed) -> bool:
-    """Whether this process met a failing store since the claim on the record was last renewed: the worker that held it
-    could not renew it either, and need not have died."""
+    """Whether the store failed for this process since the claim was last renewed: then its worker could not renew it
+    either, and need not have died."""
     claim, failed_at = record.claim, require_env("kv").shortages.store_failed_at
     return claim is not None and failed_at >= claim.until - CLAIM_MS
 
@@ -109,7 +109,7 @@ def _refusal(record: Submission, run: int) -> NotClaimed | None:
     if record.run > run:
         return NotClaimed(f"run {run} is over; run {record.run} has its own message")
     if not record.state.active:
-        # Said again here, because the settlement that said it first may have been lost.
+        # Repeated here, because the first settlement may have been lost.
         reason = attempts.exhaustion(record)
         return NotClaimed(reason or f"it is {record.state}", exhausted=reason is not None)
     now = require_env("kv").kv.now()
@@ -123,7 +123,7 @@ Build = Callable[[Submission], Awaitable[RecordChange]]
 
 
 class Passed(msgspec.Struct, frozen=True):
-    """A state that a run only passes through: it stands in the history, and is written with the one after it."""
+    """A state that a run only passes through: it appears in the history, and is written together with the next one."""
 
     to: State
     reason: str
@@ -140,7 +140,7 @@ class HeldClaim:
         self._run = record.run
         self._lock = asyncio.Lock()
         self._learnt: dict[str, object] = {}
-        #: The claim was given up by an own write: the run ended, or went back to the queue.
+        #: Our own write gave up the claim: the run ended, or went back to the queue.
         self.over = False
 
     async def renew(self) -> None:
@@ -150,7 +150,7 @@ class HeldClaim:
                 await self._write(self._renewal, None)
 
     async def move(self, to: State, reason: str, **changes: object) -> None:
-        """To another state of the same run, still held where that state is active."""
+        """Move to another state of the same run, keeping the claim if that state is active."""
 
         async def build(record: Submission) -> RecordChange:
             step = self._step(event_id, reason)
@@ -161,7 +161,7 @@ class HeldClaim:
         await self._apply(build, event_id)
 
     def learn(self, **facts: object) -> None:
-        """Facts about the content, which the next step of the run writes together with itself."""
+        """Note facts about the content, which the run's next write includes."""
         self._learnt |= facts
         self.record = msgspec.structs.replace(self.record, **facts)
 
@@ -172,8 +172,8 @@ class HeldClaim:
         extra: Callable[[Submission], Awaitable[tuple[tuple[Operation, ...], dict[str, object]]]],
         passed: Passed | None = None,
     ) -> None:
-        """End the run together with other records, in one commit. `extra` reads what it needs anew each time, and
-        sees the record as it is once it has `passed`."""
+        """End the run together with other records, in one commit. `extra` is called for each try, with the record
+        after it has `passed`."""
 
         async def build(record: Submission) -> RecordChange:
             if passed is not None:
@@ -211,7 +211,7 @@ class HeldClaim:
             if self.over:
                 raise ClaimLost("this claim was already released", submission=self.record.id)
             if self._left_ms() <= 0:
-                # Whatever was found out took too long to be believed, and another worker may be at it.
+                # The claim expired, so another worker may have the submission: discard the result.
                 await self._hand_back_expired()
                 raise ClaimLost(RAN_OUT, submission=self.record.id)
             await self._write(build, event_id, leave_ms)
@@ -227,8 +227,8 @@ class HeldClaim:
         return RecordChange(attempts.renew(record, self._token, require_env("kv").kv.now()))
 
     async def _write(self, build: Build, event_id: str | None, leave_ms: int = LEFT_TO_GIVE_UP_MS) -> None:
-        """Until it is written or the claim is lost. StoreUnavailable once only `leave_ms` of the claim are left:
-        the store may refuse this write alone, and take a smaller one that says so."""
+        """Retry until it is written or the claim is lost. Raises StoreUnavailable once only `leave_ms` of the claim are
+        left: the store may refuse only this write, and accept a smaller one that says so."""
         pause, stale = PAUSE_MS, False
         while True:
             try:
@@ -253,13 +253,13 @@ class HeldClaim:
         if event_id is None:
             put = Put(self.record.key, msgspec.json.encode(change.record), self._version, quiet=True)
             self._version = await require_env("kv").kv.commit([put], urgent=True)
-            # The work goes on beside a renewal, and may have learnt something since the change was built.
+            # Work goes on during a renewal, and may have learnt something since the change was built.
             self.record = self._with_learnt(change.record)
             return
         stored, operations = stored_form(change, self._version, event_id)
         self._version = await commit_change(operations, self.record, change.record, stored)
         self.over = not stored.held_by(self._token)
-        # Where the next run was stored in its place, this is still the run that ended.
+        # Even if the next run was stored in its place, this is the run that ended.
         self.record = change.record
 
     async def _read_again(self, event_id: str | None) -> bool:

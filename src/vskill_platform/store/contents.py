@@ -1,5 +1,5 @@
-"""Whose content a digest names. What was found out about content is kept by its digest alone, so whoever asks by digest
-is told only where they may read something that holds it."""
+"""Who may read content by its digest. Facts about content are stored by digest alone, so a reader gets them only if
+they may read a skill or submission that holds it."""
 
 from vskill_platform.domain.audience import EVERYTHING, Audiences
 from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS
@@ -10,8 +10,8 @@ from vskill_platform.worker_context import require_env
 
 
 async def may_read_content(digest: str, audiences: Audiences) -> bool:
-    """Whether a reader of these audiences may read a skill or a submission that holds this content now. Two reads,
-    whatever the digest is."""
+    """Whether a reader of these audiences may read a skill or a submission that holds this content now. Always two
+    reads, so that timing reveals nothing."""
     skills, submissions = await find_holders(digest)
     return any(readable(entry, audiences) for entry in (*skills, *submissions))
 

@@ -1,5 +1,5 @@
-"""Damaged content, at `damage:{digest}`: what is wrong with it, since when, and which records name it. The record is
-written by the read that finds the damage and goes when the content is whole again, with an entry in the audit."""
+"""Damaged content, at `damage:{digest}`: what is wrong with it, since when, and which records name it. The read that
+finds the damage writes the record; it is removed, with an audit entry, when the content is whole again."""
 
 import msgspec
 
@@ -19,8 +19,7 @@ REPAIR = "repair"
 
 
 async def note_damage(found: ContentDamaged, named_by: tuple[str, ...]) -> None:
-    """Write what was found, and ask for the repair of what was not known: the damage, or a record that may lead to
-    its source."""
+    """Write what was found, and ask for a repair if the damage, or a record that may lead to its source, is new."""
     env = require_env("kv")
     digest, kind = found.digest, DamageKind(found.kind)
 
@@ -41,7 +40,7 @@ async def note_damage(found: ContentDamaged, named_by: tuple[str, ...]) -> None:
 
 
 async def note_damage_in_passing(found: ContentDamaged) -> None:
-    """The same for a reader, who is told of the damage whether or not it could be noted."""
+    """The same for a reader, who gets the damage as an error even if it could not be noted."""
     try:
         await note_damage(found, await find_names(found.digest))
     except PlatformError as error:
@@ -49,7 +48,7 @@ async def note_damage_in_passing(found: ContentDamaged) -> None:
 
 
 async def find_names(digest: str) -> tuple[str, ...]:
-    """Records that name this content, as far as indexes know them. The scrub finds the others."""
+    """Records that name this content, as far as indexes can find them. The scrub finds the others."""
     skills, submissions = await find_holders(digest)
     versions = (
         keys.version(skill.canonical, ref.number)
@@ -72,12 +71,12 @@ async def list_damage() -> tuple[Damage, ...]:
 
 
 async def ask_for_repair(digest: str) -> None:
-    """Have it repaired as soon as there is a worker."""
+    """Request its repair."""
     await ask_for(REPAIR, digest, {"digest": digest})
 
 
 def mending_writes(damage: Damage, how: str, version: int | None = None) -> tuple[Operation, ...]:
-    """What to commit once the content is whole again: the record goes, and the audit says why."""
+    """The operations for content that is whole again: remove the record, with an audit entry."""
     env = require_env("kv")
     env.metrics.content_mended.inc()
     env.log.info("content is whole again", digest=damage.digest, how=how)
@@ -88,7 +87,7 @@ def mending_writes(damage: Damage, how: str, version: int | None = None) -> tupl
 
 
 async def forget_damage(digest: str, how: str) -> None:
-    """The content is whole again; says so once, however many find that out."""
+    """The content is whole again; audited once, however many processes find that out."""
     kv = require_env("kv").kv
 
     async def write() -> None:

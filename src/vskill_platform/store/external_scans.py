@@ -1,6 +1,6 @@
 """What other analysers say about a content, one record per analyser at `extscan:{digest}:{provider}`.
 
-These reports stand beside our own verdict and never gate anything: a disagreement is shown, not averaged away.
+These reports are shown beside our own verdict: a disagreement is visible, not averaged away.
 """
 
 import enum
@@ -100,9 +100,9 @@ def report_write(digest: str, report: ExternalReport, if_version: int | None = N
 
 
 async def take_remote_report(digest: str, report: ExternalReport) -> bool:
-    """Store what a remote analyser sent and end the task that waits for it, in one commit; whether it was news.
+    """Store what a remote analyser sent and end the task that waits for it, in one commit; whether it was new.
 
-    What was sent before, or signed earlier than what is stored, changes nothing, so a replay is harmless.
+    A report that was sent before, or signed earlier than the stored one, changes nothing, so a replay is harmless.
     """
 
     async def write() -> bool:
@@ -127,7 +127,7 @@ def _is_news(report: ExternalReport, stored: ExternalReport) -> bool:
 
 
 def _end_of(task: Task, version: int, now: int) -> tuple[Operation, ...]:
-    """Ending it clears the claim of a worker that looks at it this moment: that worker's write is then refused."""
+    """End the task. This clears its claim, so the write of a worker that has it now will be refused."""
     ended = tasks.finish(task, "the analyser has reported", now)
     put = Put(ended.key, msgspec.json.encode(ended), version)
     return (put,) if ended.run == task.run else (put, task_send(ended.kind, ended.id, ended.run))

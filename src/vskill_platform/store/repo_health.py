@@ -1,8 +1,8 @@
 """Repository health, at `repohealth:{host}/{owner}/{repo}`: is the source still there, did it move, how old is its
 last commit, under which licence is it.
 
-What was learnt about a repository stays when it disappears or its host is down: it is marked, never deleted. The
-checks themselves are tasks (`repo_check`).
+The record stays when a repository disappears or its host is down: it is marked, never deleted. The checks themselves
+are tasks (`repo_check`).
 """
 
 import enum

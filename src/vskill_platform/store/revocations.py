@@ -1,8 +1,8 @@
 """Revocations: one record per commit that changes which versions are withdrawn, at `revocation:{serial}`.
 
-`store.skills.skills.skill_writes` adds these writes to every change of a skill, so no way of withdrawing or restoring a
-version can leave them out. The serial is the number of such commits; no reader sees it, since it counts hidden ones.
-Two that are made at once meet at the same key: one of them is refused, and tries again with the next serial.
+`store.skills.skills.skill_writes` adds these writes to every change of a skill, so no withdrawal or restoration can
+leave them out. The serial is the number of such commits; no reader sees it, since it counts hidden ones. Two concurrent
+commits conflict on the same key: one is refused, and retries with the next serial.
 """
 
 import msgspec
@@ -18,13 +18,13 @@ PAGE = 500
 
 
 async def revocation_writes(before: PublishedSkill, after: PublishedSkill) -> tuple[Operation, ...]:
-    """What is committed with a skill's record; nothing where no list of revoked versions changes."""
+    """The operations to commit with a skill's record; none if no list of revoked versions changes."""
     steps = revocation_steps(before, after)
     return () if steps is None else await _raise_serial(after.canonical, steps)
 
 
 async def reader_writes() -> tuple[Operation, ...]:
-    """What is committed with a change of who may read a namespace, or the registry: lists hold other skills then."""
+    """The operations to commit if the readers of a namespace or the registry change, since that changes the lists."""
     return await _raise_serial("", ())
 
 
@@ -40,7 +40,7 @@ async def _raise_serial(skill: str, steps: tuple[RevocationStep, ...]) -> tuple[
 
 
 async def read_serial() -> int:
-    """The serial of now; 0 before the first revocation."""
+    """The current serial; 0 before the first revocation."""
     entry = await require_env("kv").kv.get(keys.CONTROL_REVOCATIONS)
     return 0 if entry is None else int(entry.value)
 

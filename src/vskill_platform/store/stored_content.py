@@ -1,5 +1,5 @@
-"""The files behind a digest: read whole or not at all, and kept before any record names them. Everything that reads or
-keeps a skill's files comes through here, so damage is noted wherever it is met."""
+"""The files behind a digest: read whole or not at all, and kept before any record names them. All reads and writes of a
+skill's files go through here, so damage is always noted."""
 
 import asyncio
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ async def verify_content(data: bytes | None, digest: str) -> tuple[SkillFile, ..
 
 
 async def keep_content(digest: str, files: Sequence[SkillFile]) -> None:
-    """Keep files under their digest. Where the stored ones were damaged, these take their place."""
+    """Keep files under their digest; they replace damaged ones."""
     env = require_env("blobs")
     is_damaged = await env.kv.get(keys.damage(digest)) is not None
     await env.blobs.put(digest, pack(files), replace=is_damaged)

@@ -17,11 +17,11 @@ from vskill_platform.worker_context import require_env
 
 
 class TaskEnd(msgspec.Struct, frozen=True):
-    """What a task came to, and what is committed together with its end."""
+    """The outcome of a task, and what is committed together with it."""
 
     outcome: str
     operations: tuple[Operation, ...] = ()
-    #: It is not over: its time comes then.
+    #: It is not over, and due again at this time.
     again_at: int | None = None
 
 
@@ -74,8 +74,8 @@ def task_writes(
 
 
 async def claim_task(kind: str, task_id: str, run: int) -> "HeldTask | NotClaimed":
-    """Take it up, if it is due and nobody alive holds it. Each try has a token of its own: one whose outcome is
-    unknown may have succeeded, and been followed by another worker since."""
+    """Claim it, if it is due and no live worker holds it. Each try has its own token: one with an unknown outcome may
+    have succeeded, and another worker may have taken over since."""
     env = require_env("kv")
     tried: list[str] = []
 
@@ -111,15 +111,15 @@ class HeldTask:
         self._token = token
 
     async def renew(self) -> None:
-        """Keep it for longer. Raises ClaimLost."""
+        """Extend the claim. Raises ClaimLost."""
         if self.task.claim is not None:
             await self.write(lambda task: domain.renew(task, require_env("kv").kv.now()), quiet=True)
 
     async def write(
         self, change: Callable[[Task], Task], operations: tuple[Operation, ...] = (), *, quiet: bool = False
     ) -> None:
-        """Change the record, together with what the task found. Raises ClaimLost, also where the claim ran out: then
-        the task is handed back instead."""
+        """Change the record, together with what the task found. Raises ClaimLost, even if the claim merely expired:
+        then the task is handed back instead."""
         now = require_env("kv").kv.now()
         has_run_out = not quiet and self.task.claim is not None and self.task.claim.until <= now
         if has_run_out:

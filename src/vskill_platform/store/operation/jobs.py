@@ -1,5 +1,5 @@
-"""The record of each scheduled job: when it is due, how it last went, where it goes on. A tick is taken by
-compare-and-swap, so any number of schedules may run and none leads."""
+"""The record of each scheduled job: when it is due, how it last went, where it continues. A tick is taken by
+compare-and-swap, so any number of schedules may run without a leader."""
 
 from collections.abc import Iterable
 
@@ -12,12 +12,12 @@ from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.records import decode, persist, read_entries, read_record
 from vskill_platform.worker_context import require_env
 
-#: How long a job is left alone after its runner was last heard of.
+#: How long a job is reserved for its runner after the last renewal.
 LEASE_MS = 15_000
 
 
 class Running(msgspec.Struct, frozen=True):
-    """Who runs the job now; renewed while it does, so that a dead one is followed soon."""
+    """The lease of the process that runs the job now."""
 
     token: str
     worker: str
@@ -58,7 +58,7 @@ async def read_jobs(names: Iterable[str]) -> dict[str, JobRecord]:
 async def take_tick(name: str, *, every_ms: int, now_forced: bool = False) -> JobRecord | None:
     """Take the tick that is due; None if it is not due, still running, or another schedule was quicker.
 
-    A time further ahead than any that could have been set is from before the clock went back, and counts as past.
+    A time too far in the future was set before the clock went back, and counts as past.
     """
     env = require_env("kv")
     record, version = await read_job(name)
@@ -81,7 +81,7 @@ async def take_tick(name: str, *, every_ms: int, now_forced: bool = False) -> Jo
 
 
 async def renew_tick(taken: JobRecord) -> bool:
-    """Keep running; False if somebody else has taken the job over."""
+    """Renew the lease; False if another schedule has taken the job over."""
     env = require_env("kv")
     record, version = await read_job(taken.name)
     if record.running is None or not _is_same(record, taken):
@@ -102,7 +102,7 @@ def _is_same(record: JobRecord, taken: JobRecord) -> bool:
 async def finish_tick(
     taken: JobRecord, *, duration_ms: int, error: str | None, state: dict[str, str | int | None]
 ) -> None:
-    """Write how it went, unless somebody else has taken the job over since."""
+    """Write the outcome, unless another schedule has taken the job over."""
 
     async def write() -> None:
         env = require_env("kv")

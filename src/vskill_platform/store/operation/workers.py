@@ -1,6 +1,6 @@
-"""Signs of life of worker processes: each writes when it was last there, so that health can tell that none is.
+"""Signs of life (heartbeats) of worker processes, so that health can tell if none is alive.
 
-A sign is no claim and no lease: nothing is taken from a worker whose signs stop. It expires a day after the last one.
+A sign is neither claim nor lease: a worker whose signs stop loses no work. It expires after a day.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.records import decode, iter_entries
 from vskill_platform.worker_context import require_env
 
-#: A worker whose last sign is older than this many intervals is dead: two that were missed, and a late one.
+#: A worker whose last sign is older than this many intervals counts as dead: two missed, and one late.
 MISSED_SIGNS = 2.5
 KEPT_MS = 24 * 3_600_000
 
@@ -45,25 +45,25 @@ class WorkersSeen(msgspec.Struct, frozen=True):
 
 
 async def give_sign(*, stopped: bool = False, write_ms: int = 0, lacks: str = "") -> None:
-    """Say how this worker is now, and how long its last sign took to be written."""
+    """Write a sign of life, with how long the last one took."""
     env = require_env("kv")
     sign = msgspec.json.encode(WorkerSign(env.kv.now(), stopped, write_ms, lacks))
     await env.kv.commit([Put(keys.worker(env.worker_id), sign, quiet=True, ttl_ms=KEPT_MS)])
 
 
 async def look_at_workers() -> WorkersSeen:
-    """Who gave a sign lately. A failed read raises."""
+    """Read all signs of life. A failed read raises."""
     signs = [decode(entry, WorkerSign) async for entry in iter_entries(keys.worker.prefix)]
     return count_workers(signs, require_env("kv").kv.now(), silence_ms())
 
 
 def silence_ms() -> int:
-    """How long a worker that lives can be silent."""
+    """How long a live worker can be silent."""
     return int(require_env("pace").pace.sign_every_s * 1000 * MISSED_SIGNS)
 
 
 def count_workers(signs: Sequence[WorkerSign], now: int, silent_ms: int) -> WorkersSeen:
-    """A sign from later than now was given before the clock was set back, and says nothing."""
+    """Signs from the future were written before the clock went back, and are ignored."""
     known = [sign for sign in signs if sign.seen_at <= now + CLOCK_SLACK_MS]
     last = max((sign.seen_at for sign in known), default=None)
     since = now - silent_ms

@@ -23,7 +23,7 @@ from vskill_platform.worker_context import require_env
 
 MOST_NAME = 50
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
-#: Names that would look like somebody they are not.
+#: Names that could be mistaken for the system.
 _RESERVED = frozenset({"anonymous", "system", "local", "worker", "command-line"})
 
 
@@ -85,7 +85,7 @@ class User(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.role is Role.ADMIN
 
     def __repr__(self) -> str:
-        """Without the hash: records find their way into messages."""
+        """Without the hash, because records get into messages and logs."""
         return f"User(name={self.name!r}, role={self.role.value!r}, disabled={self.disabled})"
 
 
@@ -108,7 +108,7 @@ class UserChange(msgspec.Struct, frozen=True):
 
 
 def check_name(name: str) -> str:
-    """A name of lower-case letters, digits and single hyphens: it stands in histories, keys and addresses."""
+    """Require lower-case letters, digits and single hyphens: the name appears in histories, keys and URLs."""
     edges = name[:1] + name[-1:]
     if (
         not 1 <= len(name) <= MOST_NAME
@@ -123,7 +123,7 @@ def check_name(name: str) -> str:
 
 
 async def read_user(name: str) -> tuple[User | None, int]:
-    """The record and its version; what cannot be a name has none."""
+    """The record and its version; an invalid name has none."""
     try:
         key = keys.user(name)
     except InvalidInput:
@@ -179,8 +179,8 @@ async def create_user(
     operations: Callable[[], Awaitable[tuple[Operation, ...]]] | None = None,
     setup_version: int | None = None,
 ) -> User:
-    """A new account; NameTaken where an account, a team or an upload namespace has the name. An admin ends the one-time
-    link, which is asserted to be at `setup_version` where that is given."""
+    """Create an account; NameTaken if an account, a team or an upload namespace has the name. A new admin ends the
+    one-time setup link, whose record must have `setup_version` if that is given."""
     check_name(name)
     require_reason(reason)
     encoded = None if password is None else await hash_password(check_password(password, name))
@@ -199,7 +199,7 @@ async def create_user(
 
 
 async def _assert_free(name: str) -> list[Assert]:
-    """That no team and no upload namespace has the name of a new account; NameTaken where one has it, or an account."""
+    """Assertions that no team and no upload namespace has the name; NameTaken if one, or an account, has it."""
     kv = require_env("kv").kv
     others = {
         keys.user(name): f"account {name!r}",
@@ -218,8 +218,8 @@ async def _assert_free(name: str) -> list[Assert]:
 
 
 async def renew_hash(user: User, version: int, password: str) -> None:
-    """The same password under today's cost; nobody is signed out, and nothing that people see changes. An account that
-    was changed meanwhile is left as it is: the next sign-in renews it."""
+    """Store the same password hashed with today's cost; this signs nobody out. If the account was changed meanwhile, do
+    nothing: the next sign-in tries again."""
     renewed = msgspec.structs.replace(user, password=await hash_password(password))
     put = Put(keys.user(user.name), msgspec.json.encode(renewed), version, quiet=True)
     with suppress(Conflict):
@@ -235,8 +235,8 @@ async def change_user(
     reason: str,
     details: Mapping[str, str] | None = None,
 ) -> User:
-    """One commit: the record by compare-and-swap, its audit entry, and what the change brings along. Tokens that the
-    change takes from the record's list are deleted with it. `decide` is called again after a conflict."""
+    """One commit: the record by compare-and-swap, its audit entry, and the change's further operations. Tokens that the
+    change removes from the record's list are deleted with it. `decide` is called again after a conflict."""
 
     async def write() -> tuple[User, list[Operation]]:
         known, version = await read_user(name)

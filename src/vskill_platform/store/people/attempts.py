@@ -1,8 +1,8 @@
-"""How often somebody tried to sign in lately, and how many codes were mailed to an address, counted in the store, so
-that every process and every restart counts on.
+"""Counts recent sign-in attempts, and codes mailed to an address, in the store, so that all processes share the counts
+and a restart keeps them.
 
-An attempt is counted before the password is looked at. A name that does not exist is counted like any other: the
-answer, and the time it takes, tell nobody which names there are.
+An attempt is counted before the password is checked. A missing name is counted like any other: neither the answer nor
+its time reveals which names exist.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ class CountedAttempts(msgspec.Struct, frozen=True):
 
 
 async def count_attempt(name: str, address: str) -> None:
-    """One more; RateLimited where that is one too many. Refused ones are not counted, so the window ends."""
+    """Count one attempt; RateLimited if it is one too many. Refused attempts do not count, so the window ends."""
     subjects = {
         _key("pair", name, address): MOST_PAIR,
         _key("address", address): MOST_ADDRESS,
@@ -47,8 +47,8 @@ async def count_attempt(name: str, address: str) -> None:
 
 
 async def count_code_to(address: str) -> list[Put]:
-    """One more code to an e-mail address, whichever account asks, to commit with the task that mails it; RateLimited
-    where that is one too many."""
+    """Count one more code to an e-mail address, from any account; commit the result with the task that mails it.
+    RateLimited if it is one too many."""
     return await _count(
         {_key("code", address.lower()): MOST_PROOFS_TO_ADDRESS},
         PROOF_MS,
@@ -59,12 +59,12 @@ async def count_code_to(address: str) -> list[Put]:
 
 
 async def forget_attempts(name: str, address: str) -> None:
-    """The right password was given: what came before were mistakes of the same person."""
+    """Reset the counts after the right password: the earlier attempts were the same person's mistakes."""
     await persist(lambda: require_env("kv").kv.commit([Delete(_key("pair", name, address))]))
 
 
 async def _count(subjects: dict[str, int], window_ms: int, refusal: Callable[[int], str]) -> list[Put]:
-    """The writes that count each once more; RateLimited where one has been counted that often already."""
+    """The writes that count each subject once more; RateLimited if one has reached its limit."""
     kv = require_env("kv").kv
     counted_before = await read_entries(subjects)
     now = kv.now()
@@ -84,5 +84,5 @@ async def _count(subjects: dict[str, int], window_ms: int, refusal: Callable[[in
 
 
 def _key(*subject: str) -> str:
-    """Foreign text of any length and kind as a key."""
+    """A key for foreign text of any length and kind (hashed)."""
     return keys.attempts(hashlib.sha256(msgspec.json.encode(subject)).hexdigest())

@@ -1,7 +1,7 @@
 """The audit: who did what to what, when and why, at `audit:{id}`.
 
-An entry is one operation of the very commit that does the thing, so neither is ever there without the other.
-Entries are written once and never changed.
+An entry is part of the commit that does the thing, so neither exists without the other. Entries are written once and
+never changed.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -71,7 +71,7 @@ def record_audit(
     details: Mapping[str, str] | None = None,
     entry_id: str | None = None,
 ) -> Put:
-    """The operation to commit together with what was done. A caller that may try again gives the id, and looks with
+    """The operation to commit together with what was done. A caller that may retry gives the id, and checks
     `was_audited` before it does."""
     env = require_env("kv")
     kept = {name: _cut(text, MOST_DETAIL) for name, text in list((details or {}).items())[:MOST_DETAILS]}
@@ -91,7 +91,7 @@ def record_audit(
 def record_token_use(
     action: str, target: str, *, by: str, reason: str, details: Mapping[str, str]
 ) -> tuple[Put, ...]:
-    """The entry for what is audited only if a token did it; nothing otherwise."""
+    """The entry of an action that is audited only if a token did it; empty otherwise."""
     if require_env("kv").acting_token is None:
         return ()
     return (record_audit(action, target, by=by, reason=reason, details=details),)
@@ -116,8 +116,8 @@ async def commit_audited(
     *,
     entry_id: str | None = None,
 ) -> T:
-    """One commit of a change and its audit entry. `decide` reads what is there, and says what it becomes and what to
-    write: nothing where it stays as it is. It is called again after a conflict. A commit whose outcome was unknown is
+    """Commit a change together with its audit entry. `decide` reads the current state and returns the result and the
+    operations, none if nothing changes. It is called again after a conflict. A commit with an unknown outcome is
     recognised by its entry."""
     require_reason(note.reason)
     env = require_env("kv")
@@ -128,7 +128,7 @@ async def commit_audited(
         return bool(tried) and await was_audited(entry_id)
 
     async def write() -> T:
-        # Asked after `decide` has read: a commit that was applied before that is then recognised.
+        # Checked after `decide` has read, so that a commit applied before that is recognised.
         try:
             outcome, operations = await decide()
         except PlatformError:

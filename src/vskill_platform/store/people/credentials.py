@@ -1,4 +1,4 @@
-"""Whether sessions and tokens are still good, for what was opened with one and lives longer than a request."""
+"""Whether sessions and tokens are still valid, for connections that outlive a request."""
 
 from collections.abc import Collection
 
@@ -23,8 +23,8 @@ class Credential(msgspec.Struct, frozen=True):
 
 
 async def read_roles(credentials: Collection[Credential]) -> dict[Credential, Role | None]:
-    """The role that the account of each has now; None where the account, the session or the token is no longer good.
-    Looking does not count as use. A read that fails raises."""
+    """The current role of each credential's account; None if the account, session or token is no longer valid. This
+    does not count as use. A failed read raises."""
     if not credentials:
         return {}
     stored = await read_entries({key for one in credentials for key in (one.key, keys.user(one.account))})

@@ -1,9 +1,9 @@
-"""Accounts that sign in with GitHub, and what that proves: whoever signs in as a login controls its repositories.
+"""Accounts that sign in with GitHub, and what that proves: somebody who signs in as a login controls its repositories.
 
-The identity is the issuer, which is the server's host, and the number that it gave out; its account is kept at
-`github:id:{number}`. A login can be given up and taken by somebody else, so `github:login:{login}` names the identity
-that proved it first, for ever. The proof is good while that identity has lately signed in under this login: the
-repositories of a login that it gave up are somebody else's.
+An identity is the issuer (the server's host) and the number that it assigned; its account is at `github:id:{number}`.
+A login can be given up and taken by somebody else, so `github:login:{login}` permanently names the identity that proved
+it first. The proof is valid while that identity has recently signed in under this login: once it gives the login up,
+the repositories belong to somebody else.
 """
 
 from urllib.parse import urlsplit
@@ -64,13 +64,13 @@ def _login_key(login: str, issuer: str) -> str:
 
 
 def _at(issuer: str, name: str) -> str:
-    """Numbers and logins are an issuer's own: any other server than github.com stands before its own."""
+    """Numbers and logins are unique per issuer only, so other servers than github.com prefix theirs."""
     return name if issuer == GITHUB_HOST else f"{issuer}/{name}"
 
 
 async def account_of_github(number: str, login: str, let_in_by: str | None = "") -> User:
-    """The account of a GitHub account that has just proved who it is; made at its first time. `let_in_by` says whom the
-    sign-in rule lets in by: None is nobody, so that only an account for which an admin vouches may sign in."""
+    """The account of an authenticated GitHub account; created at its first sign-in. `let_in_by` is the entry of the
+    sign-in rule that admits it; None if none does: then only an account for which an admin vouches may sign in."""
     env = require_env("kv")
     link = GitHubLink(number, login, env.kv.now(), issuer_of(env.settings), let_in_by or "")
     for name in _names_for(link):
@@ -81,14 +81,14 @@ async def account_of_github(number: str, login: str, let_in_by: str | None = "")
         try:
             return await _create(name, link)
         except NameTaken:
-            # By somebody else, who keeps it; or by the same person's other browser.
+            # Somebody else has the name, or the same person's other browser was first.
             continue
     message = f"The names that an account of the login {login} could have are taken; ask an admin."
     raise NotPermitted(message, login=login)
 
 
 async def _require_let_in(link: GitHubLink, account: str | None, *, is_named: bool) -> None:
-    """NotPermitted where the rule does not let this identity in. A login that is named is that of whoever proved it
+    """Raise NotPermitted if the rule does not admit this identity. A named login means the identity that proved it
     first."""
     entry = await require_env("kv").kv.get(_login_key(link.login, link.issuer))
     is_others = entry is not None and decode(entry, ProvedLogin).id != link.id
@@ -145,7 +145,7 @@ async def _create(name: str, link: GitHubLink) -> User:
 
 
 async def _bind(account: str, link: GitHubLink) -> tuple[Operation, ...]:
-    """What binds a login to the identity; nothing where somebody proved it before."""
+    """The operations that bind a login to the identity; none if it is bound already."""
     key = _login_key(link.login, link.issuer)
     if await require_env("kv").kv.get(key) is not None:
         return ()
@@ -153,7 +153,7 @@ async def _bind(account: str, link: GitHubLink) -> tuple[Operation, ...]:
 
 
 async def find_signed_in(repo: Identity) -> str | None:
-    """The account whose identity first proved the owner of a repository and has lately signed in, or None."""
+    """The account whose identity first proved the owner of a repository and signed in recently, or None."""
     env = require_env("kv")
     issuer = issuer_of(env.settings)
     if repo.host != issuer:

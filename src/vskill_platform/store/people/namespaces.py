@@ -2,8 +2,8 @@
 change them is decided in `actions.people.namespaces` and `actions.people.teams`; what they mean, in
 `domain.people.namespace`.
 
-Every change writes `control:namespaces` in the same commit, so one read of that key tells whether what a process keeps
-is still true. Writing a record into a namespace asserts, in the same commit, that the namespace is as it was read.
+Every change writes `control:namespaces` in the same commit, so one read of that key tells whether a process's cache is
+still valid. Writing a record into a namespace asserts, in the same commit, that the namespace has not changed.
 """
 
 from collections.abc import Awaitable, Callable
@@ -58,7 +58,7 @@ class Belonging(msgspec.Struct, frozen=True):
 
 
 async def read_directory() -> Directory:
-    """Everything that decides who may read: what the process keeps, if the store's version is still the same."""
+    """Everything that decides who may read; from the process's cache if the store's version is still the same."""
     env = require_env("kv")
     while True:
         access, version = await read_access()
@@ -66,13 +66,13 @@ async def read_directory() -> Directory:
         if kept is not None and kept[0] == version:
             return kept[1]
         if version == ABSENT:
-            # Nothing was ever changed, so there is nothing to read.
+            # Nothing was ever written, so there is nothing to read.
             env.kept.directory = (version, Directory())
             return Directory()
         directory = Directory(
             access, await _all(keys.namespace.prefix, Namespace), await _all(keys.team.prefix, Team)
         )
-        # Parts of two versions could together give what neither of them gives.
+        # Parts of two versions together could allow what neither of them allows.
         if (await read_access())[1] == version:
             env.kept.directory = (version, directory)
             return directory
@@ -85,7 +85,7 @@ async def read_access() -> tuple[Access, int]:
 
 
 async def read_namespace(name: str) -> tuple[Namespace, int]:
-    """The record and its version; without members and unmanaged where there is none."""
+    """The record and its version; if there is none, an unmanaged namespace without members."""
     namespace, version = await read_record(keys.namespace(name), Namespace)
     return namespace or Namespace(name), version
 
@@ -105,7 +105,7 @@ async def belonging_of(identity: Identity, narrowed: Visibility | None = None) -
 
 
 async def require_as_open(asked: Identity, found: Identity) -> None:
-    """SourceGone where a redirect leads to what fewer may read: what is found there would be told to all others."""
+    """Raise SourceGone if a redirect leads to what fewer people may read: the others would learn what is there."""
     if found.repo_key == asked.repo_key:
         return
     shared = {PUBLIC, (await belonging_of(asked)).audience, *shared_form(await read_directory())}
@@ -114,7 +114,7 @@ async def require_as_open(asked: Identity, found: Identity) -> None:
 
 
 async def _all(prefix: str, kind: type[N]) -> dict[str, N]:
-    """Every record, whole or not at all: one that cannot be read must not look like one that hides nothing."""
+    """Every record. An unreadable one raises: it must not look like a namespace that hides nothing."""
     records = [decode(entry, kind) async for entry in iter_entries(prefix)]
     return {record.name: record for record in records}
 
@@ -125,8 +125,8 @@ async def _all(prefix: str, kind: type[N]) -> dict[str, N]:
 async def change_namespace(
     name: str, decide: Callable[[Namespace], Awaitable[NamespaceChange | None]], note: AuditNote
 ) -> Namespace:
-    """One commit: the record, the version of the whole, the audit entry, and what goes with them. `decide` is called
-    again after a conflict; None leaves everything as it is."""
+    """One commit: the record, the version of all namespaces, the audit entry, and further operations. `decide` is
+    called again after a conflict; None leaves everything as it is."""
 
     async def write() -> tuple[Namespace, list[Operation]]:
         known, version = await read_namespace(name)
@@ -153,7 +153,7 @@ async def _assert_no_account(name: str | None) -> tuple[Assert, ...]:
 async def change_team(
     name: str, decide: Callable[[Team | None], Awaitable[Team | None]], note: AuditNote
 ) -> Team | None:
-    """The same for a team; None is one that is not there, before or after."""
+    """The same for a team; None is a team that does not exist, before or after."""
 
     async def write() -> tuple[Team | None, list[Operation]]:
         known, version = await read_team(name)

@@ -1,8 +1,8 @@
-"""Who controls a repository: members of its namespace whose role holds for that repository; and claims that are not
-proved yet, at `owner_proof:{repository}:{account}`. What it takes to become one is decided in
-`actions.people.owners`, what they may do in `actions.principal`.
+"""Who controls a repository: members of its namespace whose role covers that repository; and claims that are not
+proved yet, at `owner_proof:{repository}:{account}`. `actions.people.owners` decides how to become an owner,
+`actions.principal` what owners may do.
 
-Of a claim's token only the hash is kept, bound to the account and the repository: the token itself stands in public.
+Only the hash of a claim's token is kept, bound to the account and the repository: the token itself is published.
 """
 
 from collections.abc import Callable
@@ -115,8 +115,8 @@ async def _role(directory: Directory, account: str, name: str, repo: str = "") -
 
 
 async def find_owner_by_name(namespace: Namespace) -> str | None:
-    """The account that owns a namespace because of its name: it uploads there, or first proved the login. Nobody does
-    where others took the namespace in hand before: an admin who made it for a team, say."""
+    """The account that owns a namespace by its name: it uploads there, or first proved the login. None if others manage
+    the namespace already, such as an admin who made it for a team."""
     uploader = uploader_of(namespace.name)
     if uploader is not None:
         is_owned = not namespace.released and (await read_user(uploader))[0] is not None
@@ -137,7 +137,7 @@ async def namespace_by_sign_in(account: str) -> str | None:
 
 
 def ownership_in(directory: Directory, repo: Identity) -> Ownership:
-    """Who controls a repository as its namespace says it; without owners if nobody has proved it."""
+    """Who controls a repository, by its namespace; without owners if nobody has proved it."""
     namespace = directory.namespaces.get(namespace_of(repo))
     owners = _owners_in(namespace, repo.repo_key) if namespace is not None else ()
     return Ownership(repo.repo_key, repo.url, owners)
@@ -212,14 +212,14 @@ async def put_proof(repo: Identity, proof: Proof, ttl_ms: int) -> None:
 
 
 async def read_proof(account: str, repo: Identity) -> tuple[Proof | None, int]:
-    """An account's claim and its version; None where there is none that is still good."""
+    """An account's claim and its version; None if it has none or it expired."""
     proof, version = await read_record(keys.owner_proof(repo.repo_key, account), Proof)
     is_good = proof is not None and proof.expires_at > require_env("kv").kv.now()
     return (proof if is_good else None), version
 
 
 async def list_proofs(account: str) -> tuple[Proof, ...]:
-    """The claims of an account that are still good, the one that expires first first."""
+    """The valid claims of an account, by expiry."""
     now = require_env("kv").kv.now()
     proofs = decode_readable(
         [entry async for entry in iter_entries(keys.owner_proof.prefix)], Proof, "list_proofs"

@@ -1,5 +1,5 @@
-"""Passwords: what a good one is, and argon2id in a thread, one at a time, so that neither the event loop nor the
-memory suffers from many attempts. Only the hash is ever kept; there is no default password."""
+"""Passwords: the rules for them, and argon2id in a thread, one at a time, so that many attempts exhaust neither the
+event loop nor memory. Only the hash is ever kept; there is no default password."""
 
 import asyncio
 import functools
@@ -42,7 +42,7 @@ async def hash_password(password: str) -> str:
 
 
 async def fits(encoded: str | None, password: str) -> bool:
-    """Whether the password is the right one. Without a hash to compare with it takes as long, and is not."""
+    """Whether the password is right. Without a hash this takes as long, and is false."""
     if len(password) > MOST_PASSWORD:
         password = password[:MOST_PASSWORD] + "\N{HORIZONTAL ELLIPSIS}"
     env = require_env("kv")

@@ -1,4 +1,4 @@
-"""What an account may read as it is now, for what is told to it while it does not ask: webhooks and mail."""
+"""What an account may read now, for messages that it gets without a request: webhooks and mail."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -12,12 +12,12 @@ from vskill_platform.store.people.sign_in_rule import is_let_in
 
 T = TypeVar("T")
 
-#: How history and audit name whoever runs commands on the server's machine.
+#: How history and audit name somebody who runs commands on the server's machine.
 OPERATOR = "admin:command line"
 
 
 async def audiences_of_actor(actor: str) -> Audiences:
-    """By the actor that history and audit name. An account that is gone or not let in reads what anybody may read."""
+    """The audiences of an actor of history or audit. A missing or refused account reads what anybody may."""
     if actor == OPERATOR:
         return audiences(Reader(reads_all=True), await read_directory())
     user, _ = await read_user(actor.partition(":")[2])
@@ -27,9 +27,9 @@ async def audiences_of_actor(actor: str) -> Audiences:
 
 
 async def read_as(actor: str, read: Callable[[Audiences], Awaitable[T]]) -> T:
-    """What is read with the audiences of an actor; NotFound where that finds nothing. Who may read what is looked at
-    again afterwards, and where it has changed all is read anew: a record that was given another audience in between
-    would not be found, and whoever is told only once would never hear of it."""
+    """Read with an actor's audiences; NotFound if that finds nothing. If the audiences changed meanwhile, read again: a
+    record that got another audience in between would not be found, and somebody who is told only once would never hear
+    of it."""
     known = await audiences_of_actor(actor)
     while True:
         found, missing = await _try(read, known)

@@ -1,5 +1,5 @@
-"""Sessions, at `session:{hash}`: that a browser has signed in. The browser holds a random token, the store only its
-SHA-256. A session ends when it was idle for too long, at its longest age, or when the account says so."""
+"""Sessions of browsers, at `session:{hash}`. The browser holds a random token, the store only its SHA-256. A session
+ends when it was idle for too long, at its maximum age, or when the account's record says so."""
 
 import hashlib
 import secrets
@@ -18,9 +18,9 @@ from vskill_platform.store.people.passwords import fits, is_outdated
 from vskill_platform.store.people.sign_in_rule import is_let_in
 from vskill_platform.worker_context import require_env
 
-#: However much it is used.
+#: Maximum age, however much it is used.
 LONGEST_MS = 30 * 86_400_000
-#: Without a request. Whoever can decide about others' work is signed out sooner.
+#: Idle timeout. Roles that decide about others' work are signed out sooner.
 IDLE_MS = {Role.AUTHOR: 14 * 86_400_000, Role.REVIEWER: 12 * 3_600_000, Role.ADMIN: 12 * 3_600_000}
 _TOKEN_BYTES = 32
 
@@ -36,7 +36,7 @@ class Session(msgspec.Struct, frozen=True):
 
 
 async def sign_in(name: str, password: str, address: str) -> User:
-    """The account of this name and password. Whatever is wrong, the answer and its cost are the same."""
+    """The account of this name and password. Every failure gives the same error at the same cost."""
     name = name.strip().lower()[:200]
     await count_attempt(name, address)
     user, version = await read_user(name)
@@ -52,18 +52,18 @@ async def sign_in(name: str, password: str, address: str) -> User:
 
 
 async def open_session(user: User, how: str) -> str:
-    """A new session; the token to give to the browser. A token that a browser brought is never taken over."""
+    """Open a session; the token for the browser. A token that the browser sent is never reused (session fixation)."""
     env = require_env("kv")
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     now = env.kv.now()
-    # After the last sign-out even where both fall into one millisecond.
+    # After the last sign-out, even within the same millisecond.
     began = max(now, user.signed_out_at + 1)
     session = Session(user.name, began, now + IDLE_MS[user.role], how)
     audit = record_audit("signed in", user.name, by=f"user:{user.name}", reason=f"by {how}")
     put = Put(session_key(token), msgspec.json.encode(session), ttl_ms=IDLE_MS[user.role])
 
     async def write() -> None:
-        # Only the audit entry can be there already: the commit whose outcome was unknown was applied.
+        # A conflict can only mean that the audit entry exists: a try with an unknown outcome was applied.
         with suppress(Conflict):
             await env.kv.commit([put, audit])
 
@@ -72,7 +72,7 @@ async def open_session(user: User, how: str) -> str:
 
 
 async def find_session(token: str) -> tuple[Session, User] | None:
-    """The session of a token and its account, if both are still good; being used keeps it alive."""
+    """The session of a token and its account, if both are still valid; this use extends it."""
     env = require_env("kv")
     entry = await env.kv.get(session_key(token))
     if entry is None:
@@ -89,7 +89,7 @@ async def find_session(token: str) -> tuple[Session, User] | None:
 
 
 async def _slide(key: str, version: int, session: Session, user: User, now: int) -> None:
-    """Written when half of the time is over, so that most requests write nothing; failing to is no failure."""
+    """Extend the session once half of its time is over, so that most requests write nothing; errors are ignored."""
     idle = IDLE_MS[user.role]
     expires_at = min(now + idle, session.created_at + LONGEST_MS)
     if session.expires_at - now > idle // 2 or expires_at <= session.expires_at:
@@ -101,7 +101,7 @@ async def _slide(key: str, version: int, session: Session, user: User, now: int)
 
 
 async def close_session(token: str) -> None:
-    """Sign out; a session that is over already is none."""
+    """Sign out; a session that is over already is no error."""
     kv = require_env("kv").kv
     entry = await kv.get(session_key(token))
     if entry is None:

@@ -1,7 +1,7 @@
-"""The first admin: made by a link that is good once, for a while, and only as long as there is no admin at all.
+"""The first admin: made by a link that works once, for a limited time, and only while there is no admin.
 
-The link's token is shown to whoever starts the server; the store has only its hash, at `control:setup`. Every
-commit that makes an admin removes that record, so a link and a command that race make one admin, not two.
+The server prints the link's token at its start; the store has only its hash, at `control:setup`. Every commit that
+makes an admin removes that record, so a link and a command that race make one admin, not two.
 """
 
 import hashlib
@@ -27,13 +27,13 @@ class SetupLink(msgspec.Struct, frozen=True):
 
 
 async def first_admin_link(env: Env, address: str) -> str | None:
-    """The address at which the first admin is made; None where there is one. An earlier link is no longer good."""
+    """The URL that makes the first admin; None if there is one. Invalidates earlier links."""
     token = await run_with_worker_env(env, new_setup_token)
     return None if token is None else f"{address.rstrip('/')}/setup?token={token}"
 
 
 async def new_setup_token() -> str | None:
-    """A new token, or None where there is an admin."""
+    """A new token, or None if there is an admin."""
     if await find_admins():
         return None
     kv = require_env("kv").kv

@@ -1,8 +1,8 @@
-"""Whom signing in with GitHub lets in: everybody, those whom the operator named, or nobody.
+"""Who may sign in with GitHub: everybody, those whom the operator named, or nobody.
 
-A GitHub account is had for nothing, and in an internal registry every account reads. So such a registry names logins,
-organisations or teams, or lets nobody in that way. The rule holds for accounts that are there already: one that signed
-in before it, and for which no admin vouches, is let in again when it signs in under the rule.
+Anybody can get a GitHub account, and in an internal registry every account may read. So such a registry names logins,
+organisations or teams, or disables this sign-in. The rule also covers existing accounts: one that no admin vouches for
+is admitted again only after it has signed in under the rule.
 """
 
 import msgspec
@@ -36,7 +36,7 @@ class SignInRule(msgspec.Struct, frozen=True):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """Everybody who is named, as `GitHubLink.let_in_by` has it."""
+        """All named entries, in the form of `GitHubLink.let_in_by`."""
         logins = (f"login {one}" for one in self.logins)
         organisations = (f"organisation {one}" for one in self.organisations)
         return (*logins, *organisations, *(f"team {one}" for one in self.teams))
@@ -54,7 +54,7 @@ class SignInRule(msgspec.Struct, frozen=True):
         )
 
     def admits(self, user: User) -> bool:
-        """Whether an account's sessions and tokens are good."""
+        """Whether an account's sessions and tokens are valid."""
         if user.github is None or user.vouched_for or self.lets_everybody_in:
             return True
         return user.github.let_in_by in self.named

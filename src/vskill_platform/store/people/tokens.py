@@ -1,6 +1,5 @@
-"""API tokens, at `token:{hash}`: what programs show instead of signing in; `actions.people.tokens` makes and revokes
-them. The
-store keeps only the SHA-256 of a token. The account's own record lists its tokens, so revoking one or all is final."""
+"""API tokens, at `token:{hash}`: programs send one instead of signing in; `actions.people.tokens` makes and revokes
+them. The store keeps only the SHA-256 of a token. The account's record lists its tokens, so one write revokes them."""
 
 import hashlib
 from collections.abc import Iterable
@@ -18,7 +17,7 @@ from vskill_platform.store.people.sign_in_rule import is_let_in
 from vskill_platform.worker_context import require_env
 
 PREFIX = "vsk_"
-#: When it was last used is known to the hour: a write per request would cost more than it tells.
+#: The last use is recorded to the hour only: a write per request would cost too much.
 USED_EVERY_MS = 3_600_000
 
 
@@ -29,7 +28,7 @@ async def list_tokens(account: str) -> tuple[Token, ...]:
 
 
 async def list_all_tokens() -> tuple[Token, ...]:
-    """Everybody's, the latest first."""
+    """All accounts' tokens, the latest first."""
     return _latest_first([entry async for entry in iter_entries(keys.token.prefix)])
 
 
@@ -44,7 +43,7 @@ async def _read_tokens(account: str) -> dict[str, Entry]:
 
 
 async def find_token_hash(account: str, token_id: str) -> tuple[str, Token]:
-    """What the store knows a token of an account by, and the token; NotFound where the account has none of that id."""
+    """The hash of an account's token, and the token; NotFound if the account has none of that id."""
     for key, entry in (await _read_tokens(account)).items():
         token = decode(entry, Token)
         if token.id == token_id:
@@ -53,7 +52,7 @@ async def find_token_hash(account: str, token_id: str) -> tuple[str, Token]:
 
 
 async def find_token(secret: str) -> tuple[Token, User] | None:
-    """The token and its account, if both are good."""
+    """The token and its account, if both are valid."""
     if not secret.startswith(PREFIX) or len(secret) > 200:
         return None
     kv = require_env("kv").kv
@@ -72,7 +71,7 @@ async def find_token(secret: str) -> tuple[Token, User] | None:
 
 
 async def _note_use(key: str, version: int, token: Token, now: int) -> None:
-    """Failing to note it is no reason to refuse it."""
+    """Record the use; errors are ignored."""
     used = msgspec.json.encode(msgspec.structs.replace(token, last_used_at=now))
     with suppress(Conflict, StoreUnavailable):
         await require_env("kv").kv.commit([Put(key, used, version, quiet=True)])

@@ -1,7 +1,7 @@
 """Attestations: the signed statement about each version, and the public keys that signed any of them.
 
-Publishing writes both in its own commit. That the key is kept beside what it signed lets every web process of a
-registry serve the keys of all its workers, also those of a machine that is gone.
+Publishing writes both in its own commit. Keeping the key beside what it signed lets every web process serve the keys of
+all workers, even those of a machine that is gone.
 """
 
 import msgspec
@@ -36,9 +36,9 @@ class PublishedKey(msgspec.Struct, frozen=True):
 
 
 async def attestation_writes(statement: Statement, key: SigningKey) -> tuple[Operation, ...]:
-    """The operations that store the signed statement, and the key where it has signed nothing here before.
+    """The operations that store the signed statement, and the key if it has signed nothing here before.
 
-    A version that is published again has been verified again, so the newer statement takes the older one's place.
+    A version that is published again has been verified again, so the newer statement replaces the older one.
     """
     about = statement.predicate
     envelope = seal(encode_statement(statement), key)
@@ -61,7 +61,7 @@ async def _signer_writes(key: PublicKey) -> tuple[Operation, ...]:
 
 
 async def get_attestation(skill: PublishedSkill, number: str) -> bytes:
-    """The envelope as it was signed. What is blocked or taken down is not vouched for any more."""
+    """The envelope as it was signed. Blocked or taken-down versions have none any more."""
     canonical = skill.canonical
     ref = await _live_version(skill, number)
     entry = await require_env("kv").kv.get(keys.attestation(canonical, ref.number))

@@ -1,7 +1,7 @@
 """The blocklist: its entries, and the version that every change of them raises.
 
-An entry is effective once written: publishing asserts `control:blocklist` in its own commit, so what is blocked while
-it is being published does not go live. `blocklist_pass` applies entries to what is queued or live already.
+An entry is effective once written: publishing asserts `control:blocklist` in its own commit, so a skill that is blocked
+while it is being published does not go live. `blocklist_pass` applies entries to what is queued or live already.
 """
 
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ from vskill_platform.store.people.audit import AuditNote, commit_audited, record
 from vskill_platform.store.people.namespaces import belonging_of, read_directory
 from vskill_platform.worker_context import require_env
 
-#: Targets whose entries are about what lies in one namespace.
+#: Targets that lie in one namespace.
 _OF_ONE_PLACE = (TargetKind.PLACE, TargetKind.REPOSITORY)
 
 
@@ -52,16 +52,16 @@ async def blocklist_version() -> int:
 
 
 async def assert_blocklist() -> Assert:
-    """Commit it with what follows from an entry: nothing is written if the blocklist has changed meanwhile."""
+    """An assertion to commit with what follows from an entry: nothing is written if the blocklist changed meanwhile."""
     return Assert(keys.CONTROL_BLOCKLIST, await blocklist_version())
 
 
 async def require_unblocked(targets: Iterable[BlockTarget]) -> Assert:
-    """Raises Blocked where an entry hits one of them. Commit the answer with what relies on it: the version is read
-    first, so an entry that comes after this look makes that commit fail."""
+    """Raise Blocked if an entry hits one of them. Commit the result with what relies on it: the version is read first,
+    so an entry that comes later makes that commit fail."""
     asserted = await assert_blocklist()
     if asserted.version == ABSENT:
-        # No entry was ever written: each raises the version.
+        # No entry was ever written, since each raises the version.
         return asserted
     hit = hit_reason(await find_hits(targets))
     if hit is not None:
@@ -70,14 +70,14 @@ async def require_unblocked(targets: Iterable[BlockTarget]) -> Assert:
 
 
 async def list_blocks() -> list[BlockEntry]:
-    """Every entry, whole or not at all: one that cannot be read must not look like one that was lifted."""
+    """Every entry. An unreadable one raises: it must not look like a lifted one."""
     return [decode(entry, BlockEntry) async for entry in iter_entries(keys.block.prefix)]
 
 
 async def read_blocklist(version: int) -> Blocklist:
-    """All of it, under the version that was read before."""
+    """The whole blocklist, with the version that was read before."""
     entries = await list_blocks()
-    # A place that nobody has submitted, whether mistyped or blocked ahead, says nothing about its neighbours.
+    # A place that was never submitted, whether mistyped or blocked in advance, says nothing about its neighbours.
     places = await places_with_records(entry.target for entry in entries)
     tainted: dict[str, tuple[BlockEntry, ...]] = {}
     for entry in entries:
@@ -108,7 +108,7 @@ async def why_version_blocked(published: PublishedSkill, ref: VersionRef) -> str
 
 
 async def block_writes(entry: BlockEntry) -> tuple[Operation, ...]:
-    """The operations that write an entry, joined with what is known already, raise the version, and say who did it."""
+    """The operations that write an entry, merged with an existing one, raise the version, and audit it."""
     note = _note_about(entry)
     audit = record_audit(note.action, note.target, by=note.by, reason=note.reason, details=note.details)
     return (*await _entry_writes(entry), audit)
@@ -126,7 +126,7 @@ def _note_about(entry: BlockEntry) -> AuditNote:
 
 
 class BlockedContent(msgspec.Struct, frozen=True, kw_only=True):
-    """What was decided about, as the entry names it."""
+    """The content of a decision, as the entry names it."""
 
     identity: Identity
     digest: str
@@ -142,7 +142,7 @@ class BlockedContent(msgspec.Struct, frozen=True, kw_only=True):
 async def decided_block_writes(
     decision: Decision | RescanDecision, blocked: BlockedContent
 ) -> tuple[Operation, ...]:
-    """The operations that write the entry that a decision asks for; none where it asks for none."""
+    """The operations that write a decision's entry; none if it asks for none."""
     if decision.block is BlockScope.NONE:
         return ()
     is_place = decision.block is BlockScope.PLACE
@@ -194,7 +194,7 @@ def targets_for(record: Submission) -> tuple[BlockTarget, ...]:
 
 
 async def places_with_records(targets: Iterable[BlockTarget]) -> frozenset[str]:
-    """Of these places, those that were ever submitted. A read that fails raises."""
+    """The places among these that were ever submitted. A failed read raises."""
     wanted = {
         keys.sub(submission_id_at(target.value)): target.value
         for target in targets
@@ -206,8 +206,8 @@ async def places_with_records(targets: Iterable[BlockTarget]) -> frozenset[str]:
 
 
 async def audience_of_block(target: BlockTarget, known: str) -> str:
-    """Whose readers may see a new entry about a skill of this audience. Content can be found elsewhere too; what the
-    indexes do not know, the next pass over the blocklist adds."""
+    """The audience of a new entry about a skill of this audience. Other skills may hold the same content; those that no
+    index finds are added by the next pass over the blocklist."""
     if target.kind is not TargetKind.DIGEST:
         return known
     skills, submissions = await find_holders(target.value)
@@ -216,8 +216,8 @@ async def audience_of_block(target: BlockTarget, known: str) -> str:
 
 
 async def audience_ahead(target: BlockTarget) -> str | None:
-    """The audience of an entry that hits nothing: for a place or a full name, the narrowest of its namespace. None
-    where the target does not say whose it is."""
+    """The audience of an entry that hits nothing: for a place or a full name, the narrowest of its namespace. None if
+    the target belongs to no namespace."""
     if target.kind in _OF_ONE_PLACE:
         host, owner, repo = _repository_of(target).split("/")
         place = Identity(host.replace("_", ":"), owner, repo)

@@ -120,12 +120,12 @@ def _near(target: BlockTarget, places: set[str]) -> tuple[str, ...]:
 
 
 async def reapply_blocklist(applied: int | None = None, *, judge_again: JudgeAgain | None = None) -> int:
-    """End and restart runs, take versions down and bring them back, until the store agrees with the blocklist; the
-    version it agrees with.
+    """End and restart runs, take versions down and bring them back, until the store agrees with the blocklist; returns
+    the blocklist's version that it agrees with.
 
-    `applied` is what the last pass returned: while the blocklist stands there, there is nothing to do. `judge_again` is
-    called for every version that came back: the rules may have changed while it was down. The pass also gives each
-    entry the audience of what it hits now.
+    `applied` is the result of the last pass: if the blocklist still has that version, there is nothing to do.
+    `judge_again` is called for every version that came back: the rules may have changed while it was down. The pass
+    also gives each entry the audience of what it hits now.
     """
     env = require_env("kv")
     version = await blocklist_version()
@@ -159,7 +159,7 @@ async def reapply_blocklist(applied: int | None = None, *, judge_again: JudgeAga
 
 
 class _BlockFacts(msgspec.Struct, frozen=True, order=True):
-    """What an entry tells about something that it hits."""
+    """What an entry says about something that it hits."""
 
     skill_name: str
     source_url: str
@@ -178,7 +178,7 @@ def _facts_of_skill(published: PublishedSkill, target: BlockTarget) -> _BlockFac
 
 
 class _Hits:
-    """An entry, the audiences of what it hits, and what it tells about that."""
+    """An entry, the audiences of what it hits, and what it says about that."""
 
     def __init__(self, entry: BlockEntry) -> None:
         self.entry = entry
@@ -187,8 +187,8 @@ class _Hits:
         self._told: tuple[bool, bool, _BlockFacts, str] | None = None
 
     def add(self, audience: str, facts: _BlockFacts, *, named: bool, published: bool) -> None:
-        """`named`: this is what the entry's names are about. Something public is told of before anything else, and a
-        skill before a submission."""
+        """`named`: the entry's names are about this. Public facts win over others, and a skill's over a
+        submission's."""
         self._all.add(audience)
         if named:
             self._named.add(audience)
@@ -197,8 +197,8 @@ class _Hits:
             self._told = found if self._told is None else min(self._told, found)
 
     async def renew(self, entry: BlockEntry) -> BlockEntry:
-        """The entry with the audiences as they are now, and with names and hashes of what it hits where it has none.
-        What hits nothing any more keeps all of it: its names are still those of what it hit."""
+        """The entry with the current audiences, and with names and hashes of what it hits if it has none. An entry that
+        hits nothing any more keeps what it has: its names are still those of what it hit."""
         audience = widest(self._all) or await audience_ahead(entry.target) or entry.audience
         entry = msgspec.structs.replace(entry, audience=audience, origin=widest(self._named) or entry.origin)
         if self._told is None or entry.digest:
@@ -208,7 +208,7 @@ class _Hits:
             entry = msgspec.structs.replace(entry, origin=origin)
         told = {name: getattr(entry, name) or getattr(facts, name) for name in facts.__struct_fields__}
         if entry.target.kind is TargetKind.NAME:
-            # Clients take an address for the only place that is meant.
+            # Clients read the URL as the only place that is blocked.
             told["source_url"] = entry.source_url
         return msgspec.structs.replace(entry, **told)
 
@@ -229,8 +229,8 @@ async def _renew_audience(hits: _Hits) -> None:
 
 
 class _Walk:
-    """Every record of some kinds. A pass that could not read one has not applied the blocklist: it goes to the
-    end all the same, and then says so."""
+    """Every record of some kinds. If one cannot be read, the blocklist is not fully applied: the walk still goes to the
+    end, and then raises."""
 
     def __init__(self, env: Env) -> None:
         self._env = env
@@ -247,14 +247,14 @@ class _Walk:
                     yield record
 
     def finish(self) -> None:
-        """Raises what a read failed with, so that the pass is repeated."""
+        """Raise the error of a failed read, so that the pass is repeated."""
         self._skips.report(self._env)
         for error in self._failed:
             raise error
 
 
 async def _end_run(env: Env, record: Submission) -> None:
-    """Whatever it is doing, it is BLOCKED now, by the entries that hit it at this moment."""
+    """End the run as BLOCKED, whatever its state, by the entries that hit it now."""
     event_id = env.clock.new_id()
 
     async def decide(current: Submission) -> RecordChange | None:
@@ -273,7 +273,7 @@ def _block(record: Submission, step: Step) -> Submission:
 
 
 async def _restart(env: Env, record: Submission) -> None:
-    """Every BLOCKED submission has an entry that hits it; where none is left, it was unblocked."""
+    """Start a new run if no entry hits this BLOCKED submission any more."""
     event_id = env.clock.new_id()
 
     async def decide(current: Submission) -> RecordChange | None:
@@ -291,11 +291,11 @@ def _targets_of_skill(published: PublishedSkill) -> tuple[BlockTarget, ...]:
 
 
 async def _agree(env: Env, canonical: str, judge_again: JudgeAgain | None) -> None:
-    """Take down every version that an entry hits at this moment: all by place or repository, some by name or digest.
-    Bring back what an entry took down, where none hits it any more.
+    """Take down every version that an entry hits now: all by place or repository, some by name or digest. Bring back
+    versions that an entry took down and none hits any more.
 
-    A submission that is PUBLISHED with such a version is BLOCKED in the same commit: where the pass could not read
-    it, or breaks off here, and the entry is lifted before the next one, nobody would ever bring the version back.
+    A submission that is PUBLISHED with such a version becomes BLOCKED in the same commit: otherwise, if the pass ended
+    here and the entry was lifted before the next pass, nothing would ever bring the version back.
     """
 
     async def write() -> tuple[PublishedSkill, PublishedSkill]:
@@ -320,7 +320,7 @@ def _block_publisher(record: Submission, ref: VersionRef | None, step: Step) -> 
     is_down = ref is not None and ref.status is VersionStatus.TAKEN_DOWN
     if ref is None or not is_down or record.state is not State.PUBLISHED:
         return None
-    # A step of its own for each try: one that was applied unseen may have been followed by another run.
+    # A new event id for each try: one with an unknown outcome may have been applied, and another run begun since.
     event_id = require_env("clock").clock.new_id()
     return RecordChange(_block(record, msgspec.structs.replace(step, event_id=event_id, reason=ref.reason)))
 

@@ -1,9 +1,9 @@
 """The first time that a namespace is managed: its records get its audience while everybody may still read them, then
 its visibility changes in one write.
 
-From the moment that `preparing` is set, whoever writes into the namespace writes its audience; the pass here gives it
-to what was there before. A pass can be done any number of times, by several processes at once: each record is changed
-by compare-and-swap, and one that has its audience is left alone.
+Once `preparing` is set, every write into the namespace sets its audience; the pass here sets it on existing records. A
+pass is idempotent, and several processes may run it at once: each record is changed by compare-and-swap, and records
+that have the audience are left alone.
 """
 
 import asyncio
@@ -37,12 +37,12 @@ from vskill_platform.worker_context import require_env
 AT_ONCE = 32
 
 Record = dict[str, Any]
-#: What is written beside a record that gets its audience.
+#: Further writes beside a record that gets its audience.
 Beside = Callable[[str, Record], Awaitable[list[Operation]]]
 
 
 async def finish_preparations(judge_again: JudgeAgain) -> int:
-    """Finish what a process left that died over it; how many namespaces were being prepared."""
+    """Finish preparations that a dead process left; how many there were."""
     waiting = [one.name for one in (await read_directory()).namespaces.values() if one.preparing is not None]
     for name in waiting:
         await finish_preparing(name, judge_again)
@@ -50,14 +50,14 @@ async def finish_preparations(judge_again: JudgeAgain) -> int:
 
 
 async def longest_preparing_ms() -> int | None:
-    """For how long a namespace has been prepared, of several the longest."""
+    """The longest time for which a namespace has been in preparation."""
     began = [one.preparing_since for one in (await read_directory()).namespaces.values() if one.preparing]
     return require_env("kv").kv.now() - min(began) if began else None
 
 
 async def finish_preparing(name: str, judge_again: JudgeAgain) -> Namespace:
-    """Give every record of the namespace its audience, then set the visibility that it is prepared for. Entries of the
-    blocklist name skills and places too, so a pass over it comes before; `judge_again` is for what it brings back."""
+    """Give every record of the namespace its audience, then set the intended visibility. Blocklist entries name skills
+    and places too, so a pass over the blocklist comes first; `judge_again` is for versions that it brings back."""
     namespace, _ = await read_namespace(name)
     if namespace.preparing is None:
         return namespace
@@ -88,15 +88,15 @@ async def public_skills_in(name: str) -> AsyncIterator[Entry]:
 
 
 async def public_submissions_in(name: str) -> AsyncIterator[Entry]:
-    """Every submission that has no audience of the namespace yet. No index knows the namespace of such a record, so
-    all public ones are looked at: once, when it is first managed."""
+    """Every submission that has no audience of the namespace yet. No index finds them by namespace, so all public ones
+    are read: once, when it is first managed."""
     async for entry in iter_selected(SUBMISSIONS.prefix, audiences=PUBLIC_ONLY, order_by="created_at"):
         if _namespace_of(parse(entry.value)) == name:
             yield entry
 
 
 def _namespace_of(record: Any) -> str | None:
-    """None where the record is no submission that could be shown to anybody."""
+    """None if the record is not a readable submission."""
     try:
         return namespace_of(msgspec.convert(record["identity"], Identity))
     except (TypeError, KeyError, msgspec.ValidationError):
@@ -107,7 +107,7 @@ def _namespace_of(record: Any) -> str | None:
 
 
 async def _rewrite(found: AsyncIterator[str], name: str, beside: Beside | None = None) -> None:
-    """A few at a time. What the record says otherwise stays as it is, also what this release does not know."""
+    """Rewrite a few at a time. All other fields stay as they are, even those that this release does not know."""
     batch: list[str] = []
     async for key in found:
         batch.append(key)
@@ -123,7 +123,7 @@ async def _give_audience(key: str, name: str, beside: Beside | None) -> None:
     async def write() -> None:
         entry = readable(await kv.get(key), PUBLIC_ONLY)
         record = None if entry is None else parse(entry.value)
-        # It has its audience, or is nothing that anybody could read.
+        # It is gone, or not a record that anybody could read.
         if entry is None or not isinstance(record, dict):
             return
         record["audience"] = f"ns:{name}"
@@ -134,7 +134,7 @@ async def _give_audience(key: str, name: str, beside: Beside | None) -> None:
 
 
 async def _beside_skill(name: str, record: Record) -> list[Operation]:
-    """Its flat names, and its part of what the namespace uses."""
+    """The writes of its flat names, and of its share in the namespace's usage."""
     canonical = str(record.get("canonical", ""))
     value = msgspec.json.encode({"audience": record["audience"]})
     aliases = [Put(keys.alias_key(str(flat), canonical), value) for flat in record.get("aliases", ())]

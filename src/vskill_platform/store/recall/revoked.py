@@ -1,11 +1,11 @@
-"""Lists of revoked versions, derived from the skills' records for one set of audiences, and kept.
+"""Lists of revoked versions, derived from the skills' records for one set of audiences, and cached.
 
-The first list of a process walks over every skill that its readers may read. After that, the events since the serial
-that it was derived at name the skills to read again. Records can be newer than the serial that was read before them,
-so the events are followed until their number stands still: every change of a list adds one in the same commit.
+The first list of a process walks over every skill that its readers may read. After that, the events since its serial
+name the skills to read again. Records can be newer than the serial that was read before them, so the events are
+followed until no new one comes: every change of a list adds one in the same commit.
 
-The serial that readers see is kept for each list at `revoked:{scope}`, so every process gives the same. It rises where
-the list differs from what it was, and so tells nothing of what its readers may not read.
+The serial that readers see is stored for each list at `revoked:{scope}`, so every process gives the same. It rises only
+if that list changes, and so reveals nothing about what its readers may not read.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from vskill_platform.store.revocations import PAGE, list_revocations, read_seria
 from vskill_platform.store.skills.skills import iter_readable
 from vskill_platform.worker_context import require_env
 
-#: Lists that a process keeps: documents about the whole registry have two forms.
+#: Lists that a process caches: documents about the whole registry have two forms.
 MOST_KEPT = 4
 DAY_MS = 86_400_000
 
@@ -35,9 +35,9 @@ class ListMark(msgspec.Struct, frozen=True):
     """The record at `revoked:{scope}`."""
 
     serial: int
-    #: When it became as it is.
+    #: When the list last changed.
     at: int
-    #: Of the list, by which it is seen whether it has changed.
+    #: The list's digest, to detect changes.
     digest: str
     #: How many events it was derived from: a process that knows fewer is behind.
     followed: int
@@ -59,21 +59,21 @@ async def read_revoked(scope: str, audiences: Audiences) -> RevokedList:
 
 
 async def read_revoked_in(scope: str, namespace: str, audiences: Audiences) -> RevokedList:
-    """The same for the skills of one namespace; not kept."""
+    """The same for the skills of one namespace; not cached."""
     while True:
         followed = await read_serial()
         found = _derived(followed, await _walk(audiences, f"{namespace}/"))
-        # Anybody can ask for any namespace: of a list that has always been empty nothing is written.
+        # Anybody can ask for any namespace, so nothing is written for a list that was always empty.
         numbered = await _number(scope, found, keep_empty=False)
         if await read_serial() == followed and numbered is not None:
             return numbered
 
 
 async def _number(scope: str, revoked: RevokedList, *, keep_empty: bool) -> RevokedList | None:
-    """The list with its serial; None where somebody has derived a later one.
+    """The list with its serial; None if another process has derived a later one.
 
-    The first serial is a time, the present one or, where nothing is written, the beginning of the day: a registry that
-    lost its marks goes on above what machines have seen.
+    The first serial is a time (now or, if nothing is written, the start of the day), so that a registry that lost its
+    marks continues above the serials that clients have seen.
     """
     kv = require_env("kv").kv
     while True:
@@ -113,7 +113,7 @@ def _derived(followed: int, skills: dict[str, tuple[RevokedVersion, ...]]) -> Re
 
 
 async def _names_since(serial: int) -> frozenset[str] | None:
-    """The skills that events name; None where one of them says that other skills may be read now."""
+    """The skills that events name; None if an event says that readers may now read other skills."""
     names: set[str] = set()
     while True:
         events = await list_revocations(serial)
@@ -133,8 +133,7 @@ async def _walk(audiences: Audiences, under: str = "") -> dict[str, tuple[Revoke
 async def _read(names: frozenset[str], audiences: Audiences) -> dict[str, tuple[RevokedVersion, ...]]:
     stored = await read_entries(map(keys.skill, sorted(names)))
     shown = (entry for entry in stored.values() if readable(entry, audiences) is not None)
-    # A record that is damaged is left out and reported, as in every list: it must not keep all other recalls from
-    # arriving.
+    # A malformed record is left out and reported, as in every list: it must not block all other recalls.
     skills = decode_readable(shown, PublishedSkill, "read_revoked")
     return {skill.canonical: own for skill in skills if (own := revoked_versions(skill))}
 

@@ -1,6 +1,6 @@
-"""The one commit of a change to a published skill's versions: its record, and the submission where it follows. People
-change them by `alter_skill`, with an audit entry, and bring back nothing that the blocklist hits: the commit asserts
-the blocklist that was looked at. Rescans and the pass of the blocklist plan the same commit, on grounds of their own.
+"""The one commit that changes a published skill's versions: its record, and its submission where that follows. People
+use `alter_skill`, which adds an audit entry and cannot bring back a version that the blocklist hits: the commit asserts
+the blocklist's version. Rescans and the blocklist's pass plan the same commit, for their own reasons.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,9 +21,9 @@ from vskill_platform.worker_context import require_env
 
 ALL = "all versions"
 
-#: From the record as it is to what it becomes, at this time.
+#: From the current record, at this time, to the next one.
 AlterSkill = Callable[[PublishedSkill, int], PublishedSkill]
-#: What becomes of the skill's submission, and of the version with its content; None leaves it as it is.
+#: The change of the skill's submission, given the version with its content; None leaves it as it is.
 Follow = Callable[[Submission, VersionRef | None, Step], RecordChange | None]
 #: What else is written in the same commit.
 MoreWrites = Callable[[], Awaitable[tuple[Operation, ...]]]
@@ -34,11 +34,11 @@ class SkillCommit(msgspec.Struct, frozen=True):
 
     skill: PublishedSkill
     operations: tuple[Operation, ...] = ()
-    #: Its submission as it was and as it becomes; empty where that does not follow.
+    #: Its submission before and after; empty if it does not change.
     submission: tuple[Submission, ...] = ()
 
     def count_steps(self) -> None:
-        """Once it is written."""
+        """Count the steps, once the commit is written."""
         if self.submission:
             count_steps(*self.submission)
 
@@ -56,8 +56,8 @@ async def alter_skill(
     follow: Follow | None = None,
     more: MoreWrites | None = None,
 ) -> PublishedSkill:
-    """One commit of the skill, its audit entry, what follows and `more`; nothing where the skill stays as it is, unless
-    `always` says that the rest counts by itself."""
+    """One commit of the skill, its audit entry, what follows and `more`. If the skill does not change, nothing is
+    written unless `always` is set."""
     env = require_env("kv")
     entry_id = env.clock.new_id()
 
@@ -82,7 +82,7 @@ async def alter_skill(
 async def plan_commit(
     before: PublishedSkill, version: int, after: PublishedSkill, step: Step, follow: Follow | None = None
 ) -> SkillCommit:
-    """What writes the skill's next record, if it is another one, and what its submission becomes."""
+    """The operations that write the skill's next record, if it changed, and its submission's."""
     writes = await skill_writes(before, after, version) if after != before else ()
     known = None if follow is None or after.submission is None else await read_submission(after.submission)
     if follow is None or known is None:

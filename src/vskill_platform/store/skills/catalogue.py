@@ -1,8 +1,7 @@
 """The marketplace's lists: skills with a live version, filtered, sorted, searched and counted by the engine itself.
 
-There is no index of our own to lose or to lag behind (A1, A12): every answer is a question over the skill
-records, one round trip each, whatever their number. Every one of them says for which audiences it is asked, and finds
-the skills of those only.
+There is no index of our own that could be lost or lag behind (A1, A12): every answer is one query over the skill
+records, in one round trip. Every query names its audiences, and finds only their skills.
 """
 
 from collections.abc import Mapping
@@ -37,11 +36,11 @@ from vskill_platform.store.skills.skills import read_skills
 from vskill_platform.store.skills.vocabulary import read_known_words
 from vskill_platform.worker_context import require_env
 
-#: What a search takes from the engine to be ranked, and to be counted.
+#: How many results of the engine a search ranks, and how many it counts.
 MOST_CANDIDATES, MOST_COUNTED = 300, 1_000
-#: As many of the best are read, so that of several with one name its holder is found.
+#: How many of the best results are read, so that the holder of a shared name is among them.
 MOST_READ = 50
-#: What ranking and counting the candidates of a search needs to know of each.
+#: The fields needed to rank and count the candidates of a search.
 _NEEDED = ("weight", *COUNTED_BY)
 
 _ORDERS = {Sort.UPDATED: "listed_at", Sort.NEWEST: "first_at", Sort.INSTALLS: "installs"}
@@ -75,7 +74,7 @@ async def list_skills(
 async def search_skills(
     text: str, filters: Filter | None = None, limit: int = 30, *, audiences: Audiences
 ) -> SkillHits:
-    """What fits the words best, or the words that were probably meant, where nothing has those of the text."""
+    """The best matches of the words or, if nothing matches, of the words that were probably meant."""
     env = require_env("kv")
     where = _conditions(filters)
     found = await _find(text, where, audiences, max(limit, MOST_CANDIDATES))
@@ -136,7 +135,7 @@ async def _search(
 async def _with_holder(
     text: str, items: tuple[PublishedSkill, ...], audiences: Audiences
 ) -> tuple[PublishedSkill, ...]:
-    """Many newcomers that copy a name must not push its holder out of the answer."""
+    """Add the holder of the name, which many copies of the name could otherwise push out."""
     holder = holder_for(await read_name(hyphenate(text) or "-"), audiences)
     if holder is None or any(one.canonical == holder.canonical for one in items):
         return items

@@ -27,8 +27,8 @@ class MadeList(msgspec.Struct, frozen=True):
 async def current_list(
     scope: str, form: str, marks: ListMarks, make: Callable[[], Awaitable[MadeList]], *, is_lost: bool = False
 ) -> GitList:
-    """The list to serve: the stored one, or a new one if something has changed and its time has come. `marks` are
-    of now, but for the position of the last change. `is_lost`: the stored files cannot be read here."""
+    """The list to serve: the stored one, or a new one if something has changed and it is due. `marks` are current,
+    except for the position of the last change. `is_lost`: the stored files cannot be read here."""
     env, key = require_env("kv"), keys.git_list(scope, form)
 
     async def write() -> GitList:
@@ -36,11 +36,11 @@ async def current_list(
         known = None if entry is None else decode(entry, GitList)
         now, interval_ms = env.kv.now(), env.settings.git_list_interval_ms
         if known is not None and is_lost and await read_list(known.served) is not None:
-            # The one that had the turn before has made it.
+            # The previous holder of the lock has made it.
             return known
         if known is not None and not is_lost and not must_check(known, marks, now, interval_ms):
             return known
-        # Before anything is read: what changes meanwhile is in the next list.
+        # Read the cursor first: what changes meanwhile is in the next list.
         seen = msgspec.structs.replace(marks, seen=await _last_change())
         if known is not None and not is_lost and await _is_unchanged(known.marks, seen):
             served = known.served
@@ -58,14 +58,14 @@ async def current_list(
         known = decode(entry, GitList)
         if not must_check(known, marks, env.kv.now(), env.settings.git_list_interval_ms):
             return known
-    # Many who ask at once wait for one list; whose turn it is looks again.
+    # Concurrent requests wait for one list, and check again once they have the lock.
     async with env.kept.git_list_turn:
         return await persist(write)
 
 
 async def read_list(served: ServedList) -> tuple[SkillFile, ...] | None:
-    """Its files, every byte verified; None where they are not here as they were made. That is no damage: a list is made
-    anew, and processes may each have a content store of their own."""
+    """Its files, every byte verified; None if they are missing or differ. That is not damage: a list can be made again,
+    and processes may have separate content stores."""
     try:
         return await verify_content(await require_env("blobs").blobs.get(served.digest), served.digest)
     except ContentDamaged:

@@ -1,6 +1,6 @@
-"""Records of short names, at `name:{flat}`: read, claimed and released. What a claim leads to is decided by the pure
-functions of `domain.skills.names`; each record is changed by compare-and-swap together with the skill that claims, so
-of two skills that want one name at once, one gets it and the other tries the next.
+"""Records of short names, at `name:{flat}`: read, claimed and released. The pure functions of `domain.skills.names`
+decide a claim; each record is changed by compare-and-swap together with the claiming skill, so if two skills want one
+name at once, one gets it and the other tries the next.
 """
 
 from collections.abc import Iterable, Mapping
@@ -37,7 +37,7 @@ class NameState(msgspec.Struct, frozen=True):
 
 
 async def read_names(flats: Iterable[str]) -> NameState:
-    """The records of these names that there are."""
+    """The records of those of these names that are claimed."""
     wanted = keys.names([*flats])
     stored = await read_entries(wanted)
     held = {wanted[key]: decode(entry, HeldName) for key, entry in stored.items()}
@@ -55,7 +55,7 @@ async def read_name(flat: str) -> HeldName:
 async def claim_writes(
     skill: PublishedSkill, namespace: Namespace
 ) -> tuple[PublishedSkill, tuple[Operation, ...]]:
-    """The skill with the names that it needs in its namespace as that is, and what must be committed with it."""
+    """The skill with the names that it needs for its namespace's readers, and the operations to commit with it."""
     form = form_for(skill.canonical, namespace.visibility, skill.narrowed)
     state = await read_names(names_of(skill.canonical))
     claimed = claim_names(skill.canonical, form, skill.listed_as, state.held, require_env("kv").kv.now())
@@ -64,7 +64,7 @@ async def claim_writes(
 
 
 async def name_namespace(name: str) -> None:
-    """Claim what the skills of a namespace lack since more people may read them."""
+    """Claim names that the skills of a namespace lack after it was opened to more readers."""
     kv = require_env("kv").kv
     after: str | None = None
     while True:
@@ -77,7 +77,7 @@ async def name_namespace(name: str) -> None:
 
 
 async def name_skill_record(canonical: str) -> None:
-    """Claim what one published skill lacks."""
+    """Claim the names that one published skill lacks."""
     kv, key = require_env("kv").kv, keys.skill(canonical)
 
     async def write() -> None:
@@ -102,8 +102,8 @@ class _Names(msgspec.Struct, frozen=True):
 
 
 async def name_shown_skills() -> int:
-    """Name every skill that lacks a name for all who may read it; how many there were. A process that ends between
-    opening a namespace and naming its skills leaves some."""
+    """Name every skill that lacks a name for its readers; how many there were. A process that dies between opening a
+    namespace and naming its skills leaves some."""
     namespaces = (await read_directory()).namespaces
     count = 0
     async for skill in iter_readable_records(SKILLS, _Names, "name_skills"):

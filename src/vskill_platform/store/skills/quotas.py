@@ -52,8 +52,8 @@ async def read_usage(name: str) -> NamespaceUsage:
 
 
 async def admit_submission(namespace: Namespace, *, is_new: bool) -> tuple[Operation, ...]:
-    """What to commit with a submission that begins a run. Raises RateLimited or QuotaExceeded where it is known now
-    that a quota forbids it; `is_new` says that its place has no skill yet."""
+    """The operations to commit with a submission that begins a run. Raises RateLimited or QuotaExceeded if a quota
+    already forbids it; `is_new` says that its place has no skill yet."""
     quotas = namespace.quotas
     if quotas == Quotas():
         return ()
@@ -79,7 +79,7 @@ async def admit_submission(namespace: Namespace, *, is_new: bool) -> tuple[Opera
 async def count_publication(
     namespace: Namespace, audience: str, before: PublishedSkill | None, added: SkillVersion | None
 ) -> tuple[Operation, ...]:
-    """What to commit with a publication. Raises QuotaExceeded where the namespace cannot hold it."""
+    """The operations to commit with a publication. Raises QuotaExceeded if it exceeds the namespace's quota."""
     if audience == PUBLIC:
         return ()
     size = 0 if added is None else size_of((added,))
@@ -93,7 +93,7 @@ async def count_publication(
     operations = usage_writes(namespace.name, **counts)
     if found is None:
         return operations
-    # Two publications at once must not both take the last room.
+    # Two concurrent publications must not both use the last of a quota.
     return (*(Assert(one.key, found.versions[one.key]) for one in operations), *operations)
 
 
@@ -128,7 +128,7 @@ async def _read(name: str) -> _Counters:
     entry = stored.get(wanted["submissions"])
     now = kv.now()
     hour = SubmissionHour(now, 0) if entry is None else decode(entry, SubmissionHour)
-    # One that began after now is from before the store's clock went back.
+    # An hour that begins in the future is from before the store's clock went back.
     if not hour.began <= now < hour.began + HOUR_MS:
         hour = SubmissionHour(now, 0)
     versions = {key: stored[key].version if key in stored else ABSENT for key in wanted.values()}

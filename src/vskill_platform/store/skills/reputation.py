@@ -39,7 +39,7 @@ async def refresh_standing() -> int:
     changed = 0
     async for skill in iter_skills():
         trust = await _trust_of(skill, known)
-        # The figure may be made differently by this release, of the same facts.
+        # This release may compute another figure from the same facts.
         if skill.listing is None or with_trust(skill, trust) == skill:
             continue
         changed += await _write(skill.canonical, trust)
@@ -47,8 +47,8 @@ async def refresh_standing() -> int:
 
 
 async def follow_installs(after: str | None) -> str:
-    """Take over the counters that changed after a cursor into the records of their skills; the cursor to go on from.
-    What no cursor leads back to is taken over by `refresh_standing`."""
+    """Copy counters that changed after a cursor into their skills' records; returns the next cursor. Changes that the
+    cursor no longer reaches are copied by `refresh_standing`."""
     kv = require_env("kv").kv
     after = after or await kv.change_cursor()
     counted: set[str] = set()
@@ -67,7 +67,7 @@ async def follow_installs(after: str | None) -> str:
 
 
 async def _write_installs(canonical: str, installs: int) -> None:
-    """A skill that is gone, or that somebody else is writing again and again, is left to `refresh_standing`."""
+    """A skill that is gone, or whose write keeps conflicting, is left to `refresh_standing`."""
     with contextlib.suppress(NotFound, Conflict):
         await update_skill(canonical, lambda skill: with_installs(skill, installs))
 
@@ -84,7 +84,7 @@ async def _write(canonical: str, facts: TrustFacts) -> bool:
     try:
         await update_skill(canonical, changed)
     except Conflict:
-        # Somebody else is writing this skill again and again; the next run looks at it anew.
+        # Writing this skill keeps conflicting; the next run tries again.
         require_env("log").log.info("standing not written", skill=canonical)
         return False
     return True
@@ -94,7 +94,7 @@ async def _trust_of(skill: PublishedSkill, known: Known) -> TrustFacts:
     age = require_env("kv").kv.now() - skill.created_at
     return msgspec.structs.replace(
         skill.trust,
-        # In the steps that count and no further, so that a record does not change every day.
+        # Rounded to the steps that count, so that a record does not change every day.
         age_ms=min(max(0, age), FULL_AGE_MS) // AGE_STEP_MS * AGE_STEP_MS,
         installs=known.installs.get(skill.canonical, 0),
         open_reports=known.open_reports.get(skill.canonical, 0),

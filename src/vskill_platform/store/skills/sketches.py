@@ -49,7 +49,7 @@ async def sketch_writes(skill: PublishedSkill, digest: str, marks: ContentMarks)
     """The operations that remember a version of a skill. A host counts once per skill and audience."""
     known, version = await read_record(keys.sketch(skill.canonical), Sketch)
     counted = known.hosts if known is not None and known.audience == skill.audience else ()
-    # What was counted stays counted, so a host that comes and goes with versions does not add up.
+    # Hosts stay counted, so that one that comes and goes between versions counts once.
     hosts = tuple(dict.fromkeys((*counted, *marks.hosts)))
     sketch = Sketch(skill.audience, digest, marks.hashes, hosts)
     if sketch == known:
@@ -74,7 +74,7 @@ async def remember_marks(canonical: str, digest: str, marks: ContentMarks) -> No
     skill, version = await require_skill(canonical)
     if skill.current_digest != digest:
         return
-    # Somebody published a newer version first, or changed who may read it: the next rescan looks again.
+    # A newer version was published, or its readers changed: the next rescan tries again.
     with contextlib.suppress(Conflict):
         if writes := await sketch_writes(skill, digest, marks):
             await require_env("kv").kv.commit([Assert(keys.skill(canonical), version), *writes])

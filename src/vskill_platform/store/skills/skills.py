@@ -55,9 +55,9 @@ async def get_skill(canonical: str) -> PublishedSkill:
 
 
 async def find_by_name(name: str, repo_url: str | None = None, *, audiences: Audiences) -> PublishedSkill:
-    """By canonical name, by `owner/slug`, or by short name: the one way to resolve names. With `repo_url` only a skill
-    of that repository is meant. What a name means to a reader never changes by what others publish; where nobody
-    holds it, several skills are an error that lists them. Skills of other audiences are not there."""
+    """Resolve a canonical name, `owner/slug` or a short name: the one way to do so. With `repo_url`, only skills of
+    that repository match. What others publish never changes the meaning of a name to a reader; if nobody holds it and
+    several skills match, an error lists them. Skills of other audiences do not exist here."""
     place = parse_place(repo_url) if repo_url else None
     if name.count("/") == 2:
         skill, _ = await find_by_full_name(name, audiences=audiences)
@@ -69,19 +69,19 @@ async def find_by_name(name: str, repo_url: str | None = None, *, audiences: Aud
     if place is not None:
         known = await _of_flat(flat, audiences, owner.lower())
         found = [one for one in known if one.identity.repo_key == place.repo_key]
-        # Of several in one repository, the holder is meant.
+        # If several are in one repository, the holder wins.
         if len(found) <= 1:
             return _only(name, found)
     held = await read_name(flat)
     holder = holder_for(held, audiences)
     is_meant = holder is not None and holder.canonical.startswith(f"{owner.lower()}/" if owner else "")
-    # The same reads whether a hidden skill holds the name or nobody does.
+    # The same reads whether a hidden skill holds the name or nobody does, so that timing reveals nothing.
     kept = await require_env("kv").kv.get(keys.skill(holder.canonical if holder and is_meant else "-"))
     entry = readable(kept, audiences)
     if entry is not None:
         return decode(entry, PublishedSkill)
     found = await _of_flat(flat, audiences, owner.lower())
-    # Nobody takes the place of a holder that this reader may not read, nor that of one who lost the name.
+    # No other skill replaces a holder that this reader may not read, or one that lost the name.
     return _only(name, [] if is_meant or (held.released and not owner) else found)
 
 
@@ -95,7 +95,7 @@ def _only(name: str, found: list[PublishedSkill]) -> PublishedSkill:
 
 
 async def find_by_full_name(name: str, *, audiences: Audiences) -> tuple[PublishedSkill, int]:
-    """The record and its version. Hosts that compare without case have lower-case names here, whatever is written."""
+    """The record and its version. Names on hosts that ignore case are looked up in lower case."""
     kv = require_env("kv").kv
     for written in dict.fromkeys((name, name.lower())):
         entry = readable(await kv.get(keys.skill(written)), audiences)
@@ -105,14 +105,14 @@ async def find_by_full_name(name: str, *, audiences: Audiences) -> tuple[Publish
 
 
 async def list_flat(flat: str, *, audiences: Audiences) -> tuple[str, ...]:
-    """The canonical names of the skills that a flat name may mean, in their order. One read, whoever asks and whatever
-    the name means to others."""
+    """The canonical names of the skills that a flat name may mean, in order. Always one read, so that timing reveals
+    nothing."""
     page = await require_env("kv").kv.scan(keys.alias_key.under(flat.lower()))
     return tuple(keys.parse(entry.key).parts[1] for entry in entries_of(page) if readable(entry, audiences))
 
 
 async def _of_flat(flat: str, audiences: Audiences, owner: str = "") -> list[PublishedSkill]:
-    """Every skill that has this slug or declares this name, perhaps of one owner, up to a limit."""
+    """Every skill that has this slug or declares this name, up to a limit; with `owner`, only that owner's."""
     known = await list_flat(flat, audiences=audiences)
     names = [one for one in known if not owner or one.startswith(f"{owner}/")][:MOST_SAME]
     if not names:
@@ -220,7 +220,7 @@ async def list_under_review(*, audiences: Audiences) -> list[PublishedSkill]:
 
 
 async def _forget_review(marker: Entry, skill_key: str, seen: Entry | None) -> None:
-    """Asserts the skill as it was seen: one that was put under review meanwhile keeps its marker."""
+    """Remove a stale marker, asserting the skill as it was read: if it was put under review meanwhile, it keeps it."""
     unchanged = Assert(skill_key, ABSENT if seen is None else seen.version)
     with contextlib.suppress(Conflict):
         await require_env("kv").kv.commit([unchanged, Delete(marker.key)])
@@ -236,7 +236,7 @@ class SkillPlace(NamedTuple):
 
 
 async def place_of(identity: Identity) -> SkillPlace:
-    """A name that another place of the repository has taken gives this one a slug of its own (A4c)."""
+    """If another place of the repository has taken the name, this one gets another slug (A4c)."""
     slug = slug_of(identity)
     canonical = canonical_name(identity, slug)
     skill, version = await read_skill(canonical)
@@ -250,8 +250,8 @@ async def place_of(identity: Identity) -> SkillPlace:
 async def skill_writes(
     before: PublishedSkill | None, skill: PublishedSkill, version: int, added: SkillVersion | None = None
 ) -> tuple[Operation, ...]:
-    """The operations that store a skill with its aliases, a new version beside it, and the revocation record where
-    this commit withdraws or restores a version."""
+    """The operations that store a skill with its aliases, a new version, and the revocation record if this commit
+    withdraws or restores a version."""
     operations: list[Operation] = [Put(keys.skill(skill.canonical), msgspec.json.encode(skill), version)]
     if newest_under_review(skill) is not None:
         operations.append(Put(keys.review(skill.canonical), b"{}"))
@@ -265,7 +265,7 @@ async def skill_writes(
 
 
 def alias_writes(skill: PublishedSkill) -> list[Put]:
-    """A skill's flat names, each with the skill's audience: a reader who may not read it is not led to it."""
+    """Writes of a skill's flat names, each with the skill's audience, so that other readers do not find it."""
     value = msgspec.json.encode({"audience": skill.audience})
     return [Put(keys.alias_key(alias, skill.canonical), value) for alias in skill.aliases]
 

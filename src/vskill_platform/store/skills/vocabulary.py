@@ -12,30 +12,30 @@ from vskill_platform.submission_store import iter_published_skills
 from vskill_platform.worker_context import require_env
 
 EVERY_MS = 60_000
-#: Making it reads every skill, so it rests the longer the more there are: a minute for 3,000, half an hour for 100,000.
+#: Making it reads every skill, so the pause grows with their number: a minute for 3,000, half an hour for 100,000.
 REST_MS_EACH = 18
 LONGEST_REST_MS = 1_800_000
 #: How long a process uses what it has read.
 KEPT_MS = 10_000
-#: What the vocabulary holds. Another number for something else, so that it is made anew at once.
+#: Format version; a new number makes the job rebuild it at once.
 _FORM = 2
 
 
 class VocabularyProgress(msgspec.Struct, frozen=True):
     """What the job keeps from one run to the next."""
 
-    #: Where the changes of skills are followed from.
+    #: Cursor in the changes of skills.
     cursor: str | None = None
-    #: Not made anew before then.
+    #: Not rebuilt before this time.
     rests_until: int = 0
-    #: What it was made as.
+    #: Its format version.
     form: int = 0
 
 
 async def follow_words(progress: VocabularyProgress) -> VocabularyProgress:
-    """Make the vocabulary anew where a skill has changed, unless it was made a moment ago."""
+    """Rebuild the vocabulary if a skill has changed, unless it was rebuilt recently."""
     kv = require_env("kv").kv
-    # A longer rest was noted before the clock was put back.
+    # A longer pause was noted before the clock went back, and does not count.
     if progress.form == _FORM and 0 < progress.rests_until - kv.now() <= LONGEST_REST_MS:
         return progress
     cursor = await kv.change_cursor()
@@ -53,8 +53,7 @@ async def _has_changed(since: str) -> bool:
 
 
 async def write_vocabulary() -> int:
-    """Count the words of every public skill that can be installed, and write them where they differ; the number of
-    skills."""
+    """Count the words of every public, installable skill, and write them if they changed; the number of skills."""
     env = require_env("kv")
     counts = WordCounts()
     async for skill in iter_published_skills(audiences=PUBLIC_ONLY):
@@ -68,7 +67,7 @@ async def write_vocabulary() -> int:
 
 
 async def read_known_words() -> KnownWords:
-    """What the last vocabulary knows; nothing before the first."""
+    """The words of the last vocabulary; empty before the first."""
     env = require_env("kv")
     now, kept = env.kv.now(), env.kept.known_words
     if kept is None or not 0 <= kept[0] - now <= KEPT_MS:

@@ -1,7 +1,7 @@
 """Hand-ins: what one request submitted, at `hand_in:{id}`, so that its page can be reloaded and shared.
 
-The record holds what became of each skill at the door. Where it stands now is in the submissions themselves, which
-decide who may read that. Its id cannot be guessed, and it is gone after 90 days; the submissions stay.
+The record holds intake's answer for each skill. The submissions themselves hold the current state, and decide who may
+read it. Its id cannot be guessed, and it expires after 90 days; the submissions stay.
 """
 
 import msgspec
@@ -57,14 +57,14 @@ async def read_hand_in(hand_in_id: str) -> HandIn | None:
 
 
 async def read_submissions_of(hand_in: HandIn, *, audiences: Audiences) -> dict[str, Submission]:
-    """By id, the submissions that these audiences may read. StoreUnavailable where one cannot be read: without it the
-    others would be counted as all there are."""
+    """By id, the submissions that these audiences may read. Raises StoreUnavailable if a read fails, because the counts
+    would be wrong without it."""
     env = require_env("kv")
     wanted = [keys.sub(skill.submission_id) for skill in hand_in.skills if skill.submission_id is not None]
     skips = Skips("read_submissions_of")
     settled = await env.kv.get_many(wanted)
     skips.failed(settled.failed)
-    # What has no usable audience is malformed for every reader.
+    # A record without a valid audience is malformed for every reader.
     shown = (
         entry for entry in settled.found.values() if audience_of(entry) is None or readable(entry, audiences)
     )

@@ -1,11 +1,11 @@
-"""Numbers about the queue: what ended lately and how long it took, who stands where in the line, and how the judge
-is doing. Read by the queue page, the API, alerts and metrics.
+"""Numbers about the queue: what ended recently and how long it took, positions in the line, and how the judge is doing.
+Read by the queue page, the API, alerts and metrics.
 
-Decision: they are computed from the records, by index, each question bounded; no counters are kept beside them. A
-counter per minute would be one row that every ending run has to write, a point of contention that PostgreSQL would
-serialise on, and a second truth to drift from the first. What it costs: a submission that ran twice within the hour
-counts once, with its latest run; and beyond `SAMPLE` ends the window gets shorter. Both are said where the numbers
-are shown: `since` is the time from which on nothing is missing.
+Decision: they are computed from the records, by index, each query bounded; no counters are kept beside them. A counter
+per minute would be one row that every ending run has to write, a point of contention that PostgreSQL would serialise
+on, and a second truth that could drift from the first. The cost: a submission that ran twice within the hour counts
+once, with its latest run; and beyond `SAMPLE` ends the window gets shorter. Both are said where the numbers are shown:
+`since` is the time from which nothing is missing.
 """
 
 import bisect
@@ -29,13 +29,13 @@ from vskill_platform.worker_context import require_env
 HOUR_MS = 3_600_000
 #: What the charts show.
 HOURS_MS = 6 * HOUR_MS
-#: Ends that are looked at for the charts.
+#: Ends that are read for the charts.
 SAMPLE = 1_000
 #: The recent past from which the speed of the line is taken.
 RATE_MS = 600_000
 #: Beyond this many a position is "at least".
 MOST_AHEAD = 1_000
-#: Runs that are looked at for how the judge is doing; of those, the latest that asked it count.
+#: Runs that are read for the judge's health, and how many of them, the latest that asked it, count.
 ENDS_SAMPLE, ASKED = 100, 20
 
 _RESTING = tuple(sorted(set(State) - ACTIVE_STATES))
@@ -97,7 +97,7 @@ class Activity(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def per_minute(self) -> float | None:
-        """Ends a minute in the last ten; None where none ended. An idle queue has few, however fast it is."""
+        """Ends per minute in the last ten minutes; None if none ended. An idle queue has few, however fast it is."""
         start = max(self.since, self.at - RATE_MS)
         worked = sum(end.at >= start and end.state in _WORKED for end in self.ends)
         span_ms = self.at - start
@@ -105,8 +105,8 @@ class Activity(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def ms_each(self) -> float | None:
-        """How fast the line moves: the time in which anybody worked in the last ten minutes, for each run that ended in
-        it. Idle times and pauses do not count. None where none ended."""
+        """How fast the line moves: time in which any worker was busy in the last ten minutes, per run that ended. Idle
+        times and pauses do not count. None if none ended."""
         start = max(self.since, self.at - RATE_MS)
         spans = sorted(end.worked for end in self.ends if end.worked and end.worked[1] >= start)
         busy, until = 0, start
@@ -116,11 +116,11 @@ class Activity(msgspec.Struct, frozen=True, dict=True):
         return max(busy, 1) / len(spans) if spans else None
 
     def took(self, share: float) -> int | None:
-        """The duration that this share of the ends stayed within."""
+        """The duration that this share of the ends did not exceed."""
         return percentile([end.took_ms for end in self.ends if end.took_ms is not None], share)
 
     def most_waiting(self, start: int, end: int) -> int | None:
-        """How many were in the queue at most from then to then. None where not all of them are known."""
+        """The maximum queue length between these times; None if not all of it is known."""
         if self.queue is None or end <= max(self.since, self.queue.since):
             return None
         times, depths = self._depths
@@ -130,8 +130,8 @@ class Activity(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _depths(self) -> tuple[list[int], list[int]]:
-        """When the queue became longer or shorter, and how long it was before the first time and after each: from now
-        backwards, because only the length of now is known."""
+        """The times when the queue's length changed, and its length before the first and after each; computed backwards
+        from the current length, the only one known."""
         queue = self.queue or QueueNow(0)
         spans = [end.queued for end in self.ends if end.queued]
         came = [(at, 1) for at in (*queue.entered, *(span[0] for span in spans))]
@@ -172,8 +172,7 @@ class _EndFields(msgspec.Struct, frozen=True):
 
 
 async def recent_activity(window_ms: int = HOUR_MS, limit: int = SAMPLE, *, audiences: Audiences) -> Activity:
-    """What ended within the window of what these audiences may read, by one question to the index. A failed read
-    raises."""
+    """What ended within the window and these audiences may read, by one index query. A failed read raises."""
     now = require_env("kv").kv.now()
     page = await _select_latest(_RESTING, limit, audiences, since=now - window_ms)
     ended = decode_readable(page.items, _EndFields, "recent_activity")
@@ -195,7 +194,7 @@ async def _read_queue_now(limit: int, audiences: Audiences) -> QueueNow:
     entered = tuple(one.history[0].at if one.history else one.updated_at for one in active)
     if page.after is None:
         return QueueNow(len(active), entered)
-    # What is not on the page did not change since the last of it did, so it came before.
+    # Submissions beyond the page changed before its last one, so they came before it.
     count = (await count_submissions(audiences=audiences)).active
     return QueueNow(count, entered, active[-1].updated_at if active else require_env("kv").kv.now())
 
@@ -232,7 +231,7 @@ def _end(fields: _EndFields) -> End:
 
 
 def percentile(values: Sequence[int], share: float) -> int | None:
-    """The least value that this share of them does not exceed; None of none."""
+    """The least value that this share of them does not exceed; None if there are no values."""
     if not values:
         return None
     return sorted(values)[max(math.ceil(share * len(values)) - 1, 0)]
@@ -252,7 +251,7 @@ class LinePosition(msgspec.Struct, frozen=True):
 
 
 class WaitingLine(msgspec.Struct, frozen=True):
-    """Those that wait and are due, the one that is next first."""
+    """Waiting submissions that are due, the next one first."""
 
     places: dict[str, int]
     truncated: bool
@@ -330,7 +329,7 @@ class _JudgeFields(msgspec.Struct, frozen=True):
 
     @property
     def worst(self) -> JudgeStatus:
-        """Of two judges, one that is down is not made up for by the other."""
+        """The worst status: with two judges, one that works does not make up for one that is down."""
         statuses = (self.judge_status, self.second_judge_status)
         return JudgeStatus.DOWN if JudgeStatus.DOWN in statuses else self.judge_status
 
@@ -361,7 +360,7 @@ async def last_end_at(*, audiences: Audiences) -> int | None:
 
 
 def _last_at(entries: Sequence[Entry]) -> int | None:
-    """By this one field: a run has ended also where the rest of its record cannot be read."""
+    """By this one field alone: a run counts as ended even if the rest of its record is malformed."""
     found = SUBMISSIONS.fields["updated_at"].read(entries[0].value) if entries else None
     return found if isinstance(found, int) else None
 

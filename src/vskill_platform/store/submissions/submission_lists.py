@@ -1,7 +1,7 @@
 """Lists of submissions as people ask for them: narrowed by state, by who submitted and by words, in either direction.
 
-Every question is served by a declared index or by the search index; what no index serves is refused with the fix,
-never answered slowly or in part.
+Every query is served by a declared index or by the search index; what no index serves is refused with the fix, never
+answered slowly or in part.
 """
 
 import enum
@@ -48,9 +48,9 @@ async def find_submissions(
     after: str | None = None,
     limit: int = 50,
 ) -> FoundSubmissions:
-    """Words are answered by how well they match, without further pages; everything else in order, page by page.
+    """A search by words is ordered by relevance and has one page; everything else is in order, page by page.
 
-    Of one submitter the order is always that of submitting.
+    For one submitter the order is always that of submitting.
     """
     where: dict[str, Condition] = {"state": In(tuple(sorted(states)))} if states else {}
     if submitter is not None:

@@ -1,10 +1,10 @@
 """Notifications of accounts, at `inbox:{account}:{moment}`, and who watches what: `watches:{account}` lists it for the
 account, and `watcher:{target}:{account}` finds the accounts that watch a skill or a namespace.
 
-How many are unread stands on every page, so one scan must tell it: the first record of an inbox says until when the
+Every page shows the number of unread ones, so one scan must give it: the first record of an inbox says until when the
 account has read, and each notification carries the audience of what it is about.
 
-Whether an account may read what a notification is about is asked when it is shown, of the account as it is then.
+Whether the account may read what a notification is about is checked when it is shown.
 """
 
 import secrets
@@ -54,7 +54,7 @@ from vskill_platform.store.tasks import task_writes
 from vskill_platform.submission_store import get_submissions
 from vskill_platform.worker_context import require_env
 
-#: Kinds of tasks: one mail about one thing, and one about what an account was told in a day.
+#: Kinds of tasks: a mail about one thing, and an account's daily digest.
 MAIL, DIGEST = "mail", "digest"
 #: Unread ones are counted up to this many.
 MOST_COUNTED = 100
@@ -62,7 +62,7 @@ MOST_COUNTED = 100
 WRITTEN_AT_ONCE = 500
 #: Pages of notifications that are read for one page of readable ones.
 MOST_PAGES = 10
-#: What a daily mail counts; there is one more in the list where there are more.
+#: What a daily mail counts; the list holds one more if there are more.
 MOST_MAILED = 200
 #: After this many notifications no more skills and submissions are read for one daily mail.
 MOST_RESOLVED = 1_000
@@ -103,8 +103,7 @@ class _Told(msgspec.Struct, frozen=True):
 
 
 async def tell(told: Iterable[tuple[str, Notification]]) -> None:
-    """Show each on its account's page, and ask for the daily mail of those that have an address; once, however often it
-    is told."""
+    """Show each on its account's page, and request the daily mail of accounts with an address. Idempotent."""
     by_key = {one.key: one for one in (_Told(account, notification) for account, notification in told)}
     names = list(by_key)
     for start in range(0, len(names), WRITTEN_AT_ONCE):
@@ -112,7 +111,7 @@ async def tell(told: Iterable[tuple[str, Notification]]) -> None:
 
 
 async def take_back(told: Iterable[tuple[str, Notification]]) -> None:
-    """Remove from pages what no longer holds; what was not mailed yet is not mailed then."""
+    """Remove notifications that no longer hold; those not mailed yet will not be mailed."""
     kv = require_env("kv").kv
     names = list(dict.fromkeys(keys.inbox(account, one.moment) for account, one in told))
     for start in range(0, len(names), WRITTEN_AT_ONCE):
@@ -121,7 +120,7 @@ async def take_back(told: Iterable[tuple[str, Notification]]) -> None:
 
 
 async def _write_new(told: Sequence[_Told]) -> None:
-    """Those that are not there yet, in one commit with the tasks of daily mail: neither is lost without the other."""
+    """Write missing notifications, in one commit with the tasks of daily mail, so that neither is lost alone."""
 
     async def write() -> list[Notification]:
         env = require_env("kv")
@@ -152,8 +151,8 @@ async def _write_new(told: Sequence[_Told]) -> None:
 
 
 def _digest_task(account: str, due: int, now: int) -> Put:
-    """The task of a day's mail. It has no message: that would wait for a day in the queue, and recovery sends one when
-    the task is due."""
+    """The task of a daily mail. It has no message, which would wait in the queue for a day: recovery sends one when the
+    task is due."""
     subject = {"account": account, "until": str(due)}
     put, _ = task_writes(DIGEST, f"{account}:{due}", subject, now=now, delay_ms=due + DIGEST_GRACE_MS - now)
     return put
@@ -198,13 +197,13 @@ async def find_watchers(canonical: str, at: int) -> list[str]:
 
 
 async def find_accounts(topic: Topic) -> list[str]:
-    """The accounts whose role hears of it."""
+    """The accounts whose role is told of this topic."""
     users = decode_readable([entry async for entry in iter_entries(keys.user.prefix)], User, "find_accounts")
     return [user.name for user in users if not user.disabled and topic in topics_of(user)]
 
 
 def topics_of(user: User) -> frozenset[Topic]:
-    """What an account hears of in its present role."""
+    """The topics that an account is told of in its current role."""
     return topics_heard(reads_all=user.reads_all, operates=user.operates)
 
 
@@ -214,10 +213,10 @@ def topics_of(user: User) -> frozenset[Topic]:
 async def list_notifications(
     user: User, *, after: str | None = None, limit: int = 50, audiences: Audiences
 ) -> NotificationPage:
-    """Those of an account that hears of them in its present role, and that readers of these audiences may read.
+    """An account's notifications on its current role's topics that readers of these audiences may read.
 
-    Another page follows where another readable one was found, and its cursor is the last that is shown: any other
-    cursor would tell that something happened that the account may not read.
+    There is a next page only if another readable one was found, and its cursor is the last one shown: any other cursor
+    would reveal that something happened that the account may not read.
     """
     topics = topics_of(user)
     found: list[Notification] = []
@@ -246,7 +245,7 @@ async def list_for_digest(
     """What the account was told of these topics in the day until then, the latest first."""
     found: list[Notification] = []
     resolved = 0
-    # What happened longer ago was told before that day: changes are followed for a week.
+    # Changes are followed for a week, so anything older was told before that day.
     last = keys.inbox(account, moment_at(until - 9 * DAY_MS))
     place: str | None = None
     while True:
@@ -271,8 +270,8 @@ async def _readable(items: Iterable[Notification], audiences: Audiences) -> list
 
 
 async def read_unread(account: str, topics: frozenset[Topic], *, audiences: Audiences) -> Unread:
-    """How many of the latest ones the account was told since it last marked them as read: by one read, and of those
-    about what readers of these audiences may read."""
+    """How many of the latest notifications are unread, among those that readers of these audiences may read; by one
+    read."""
     page = await require_env("kv").kv.scan(keys.inbox.under(account), limit=MOST_COUNTED + 1)
     entries = list(entries_of(page))
     seen_at = 0
@@ -295,7 +294,7 @@ async def read_choices(account: str) -> tuple[AccountChoices, int]:
 
 
 async def set_address(account: str, address: str) -> AccountChoices:
-    """Mail a code to an address; it is the account's once that is given. An empty one ends all mail."""
+    """Mail a code to an address, which the account must enter to confirm it. An empty address ends all mail."""
     now = require_env("kv").kv.now()
     code = secrets.token_urlsafe(12)
 
@@ -318,12 +317,12 @@ async def set_address(account: str, address: str) -> AccountChoices:
 
 
 async def confirm_address(account: str, code: str) -> AccountChoices:
-    """Mail goes to the address that this code was sent to."""
+    """Confirm the address that this code was mailed to."""
     now = require_env("kv").kv.now()
 
     def decide(known: AccountChoices) -> tuple[AccountChoices, tuple[Operation, ...]]:
         proof = known.proof
-        # As bytes: texts are compared only where both are ASCII.
+        # As bytes: `compare_digest` takes only ASCII strings.
         fits = proof is not None and secrets.compare_digest(proof.code.encode(), code.encode())
         if proof is None or not proof.code or not fits or now >= proof.good_until:
             raise InvalidInput(
@@ -337,12 +336,12 @@ async def confirm_address(account: str, code: str) -> AccountChoices:
 
 
 def _spent(proof: MailProof | None) -> MailProof | None:
-    """Only how many were asked for, and since when."""
+    """The proof without its code: only how many codes were requested, and since when."""
     return None if proof is None else msgspec.structs.replace(proof, address="", code="")
 
 
 async def mark_read(account: str) -> None:
-    """Everything that the account has been told until now."""
+    """Mark everything up to now as read."""
     kv = require_env("kv").kv
     seen = Put(keys.inbox_seen(account), msgspec.json.encode(SeenUntil(kv.now())), quiet=True)
     await persist(lambda: kv.commit([seen]))
@@ -368,7 +367,7 @@ async def watch(account: str, target: str) -> AccountChoices:
 
 
 async def unwatch(account: str, target: str) -> AccountChoices:
-    """Tell it nothing more of that; what it does not watch is no error."""
+    """Stop watching; it is no error if the account does not watch the target."""
     return await _change(
         account, lambda known: (without_watched(known, target), (Delete(keys.watcher(target, account)),))
     )
@@ -379,7 +378,7 @@ async def _change(
     decide: Callable[[AccountChoices], tuple[AccountChoices, tuple[Operation, ...]]],
     count: Callable[[], Awaitable[Sequence[Operation]]] | None = None,
 ) -> AccountChoices:
-    """`count` raises where it happened too often, and otherwise counts it in the same commit."""
+    """`count` raises if this happened too often, and otherwise counts it in the same commit."""
 
     async def write() -> AccountChoices:
         known, version = await read_choices(account)
