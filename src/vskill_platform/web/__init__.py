@@ -1,1 +1,1 @@
-"""The web side: reads what the stores hold and shows it to clients and operators. No worker need be alive."""
+"""The web side: reads the stores and shows them to clients and operators. It needs no live worker."""

@@ -25,7 +25,7 @@ from vskill_platform.web.routing import (
     read_body,
 )
 
-#: How a skill's name stands in an action's path, and in which forms the routes take it.
+#: The skill's name in an action's path, and the forms in which routes accept it.
 _SKILL = f"{SKILLS}/{{skill}}"
 _SKILL_FORMS = (CANONICAL, ANY_NAME)
 
@@ -68,7 +68,7 @@ def _endpoint(action: Action[Any, Any], path: str) -> Endpoint:
 
 
 def _reads_query(action: Action[Any, Any]) -> bool:
-    """Whether the fields beside the path are the query, not a JSON body."""
+    """Whether fields that are not in the path come from the query, not from a JSON body."""
     return action.method == "GET" or bool(action.body_field)
 
 
@@ -80,7 +80,7 @@ def _view(action: Action[Any, Any], kind: type[msgspec.Struct]) -> Callable[[Req
         if _reads_query(action):
             given = query_of(request, kind)
         else:
-            # A body with nothing in it that is needed may be left out.
+            # A body without required fields may be left out.
             given = decode_body(await read_body(request) or b"{}", kind)
         parts = {
             name: asked_name(request) if name == "skill" else _path_value(request.path_params[name], field)
@@ -113,7 +113,7 @@ def _view(action: Action[Any, Any], kind: type[msgspec.Struct]) -> Callable[[Req
 
 
 def _path_value(text: str, kind: Any) -> Any:
-    """As its field's type. What is not of that type stays a text: the check of the request refuses it by its name."""
+    """Convert to the field's type. A value of another type stays text, so that validation names the field."""
     try:
         return msgspec.convert(text, kind, strict=False)
     except msgspec.ValidationError:

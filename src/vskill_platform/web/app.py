@@ -43,7 +43,7 @@ from vskill_platform.web.streams import live
 from vskill_platform.web.streams.follower import Hub
 from vskill_platform.worker_context import Env
 
-#: Area by area. A fixed part of a path goes before one that matches anything, whatever the order here.
+#: By area. A fixed segment of a path wins over a parameter, whatever the order here.
 ENDPOINTS: tuple[Endpoint, ...] = (
     *operations.ENDPOINTS,
     *endpoints_of(ACTIONS),
@@ -79,6 +79,6 @@ def create_app(
     *,
     works: bool = False,
 ) -> ASGIApp:
-    """The application over one environment. Who stops it closes the hub first, so that no stream holds it up; from
-    `stop` on it says that it is not ready, and where its process `works` the queue, while no worker can."""
+    """The application over one environment. Close the hub before stopping it, so that no stream blocks that. It reports
+    not ready once `stop` is set, and if its process `works` the queue, while no worker can."""
     return RequestContext(Application(env, endpoints, hub, stop, works=works), env)

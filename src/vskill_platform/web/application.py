@@ -1,6 +1,6 @@
 """The application: finds a request's endpoint, lets it answer, and turns every error into an answer.
 
-It is the innermost of the two layers that a request goes through; `context` stands around it.
+It is the inner one of the two layers that a request goes through; `context` wraps it.
 """
 
 import asyncio
@@ -45,9 +45,9 @@ class Application:
         self.state.limiter = Limiter(env.settings)
         self.state.live = hub or Hub(env)
         self.state.readiness = ReadinessProbe(works=works)
-        #: Set when the process has been asked to end.
+        #: Set when the process is asked to stop.
         self.state.stop = stop or asyncio.Event()
-        #: Answers that may be given again; on the way of every request, so no lookup by name.
+        #: Cached answers; an attribute, because every request needs it.
         self.kept = KeptThings(env.clock)
         self._compression = Compression()
         self._tree = PathTree(self.endpoints)
@@ -62,7 +62,7 @@ class Application:
             await self._compression.apply(request, response)
         except ClientDisconnect:
             return
-        except Exception as error:  # noqa: BLE001 - an answer is made of whatever went wrong
+        except Exception as error:  # noqa: BLE001 - every error becomes an answer
             response = _answer_failure(request, error)
         try:
             await response(scope, receive, send)
@@ -70,7 +70,7 @@ class Application:
             if "answered" not in scope:
                 await _answer_failure(request, error)(scope, receive, send)
                 return
-            # The answer has begun: only a broken connection tells the client that it is not whole.
+            # The answer has begun, so only a broken connection tells the client that it is incomplete.
             require_env("log").log.exception("response broke off")
             raise
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import msgspec
 
 FOLDER = Path(__file__).parent / "static"
-#: What is served, by the end of its name; anything else in the folder is for those who read the source.
+#: Media types by extension; other files in the folder are not served.
 MEDIA = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",

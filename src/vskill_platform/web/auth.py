@@ -1,8 +1,8 @@
 """Who a request comes from: by its session cookie, or by its token, sent as `Bearer` or as the password of `Basic`; and
 whether a form was sent by a page of ours. `web.routing` asks here before any view runs.
 
-A request that brings neither costs nothing. A token that is not good any more breaks no public read: such a request is
-anonymous, its answer carries a `Warning`, and everything that an anonymous request may not do is a 401.
+A request with neither costs nothing. An invalid token does not break public reads: such a request is anonymous, its
+answer carries a `Warning`, and everything that an anonymous request may not do is a 401.
 """
 
 import base64
@@ -32,7 +32,7 @@ from vskill_platform.web.exchange import principal_of, services_of
 #: The platform's own forms have far fewer.
 MOST_FIELDS = 1_000
 MOST_FILES = 10
-#: What a signed-in script of our own pages sends instead of a field.
+#: The CSRF token as our own pages' scripts send it, instead of a form field.
 CSRF_HEADER = "x-csrf-token"
 
 BAD_TOKEN = "The token is not valid, has expired, or was revoked."  # noqa: S105 - a sentence about tokens
@@ -47,7 +47,7 @@ _FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 async def authenticate(request: Request, *, with_token: bool = True) -> Principal:
-    """The principal of a request; anybody where it brings neither cookie nor token."""
+    """The principal of a request; anonymous if it has neither cookie nor token."""
     has_cookie = False
     for name, value in request.scope["headers"]:
         if with_token and name == b"authorization":
@@ -60,13 +60,13 @@ async def authenticate(request: Request, *, with_token: bool = True) -> Principa
 
 
 def has_bad_token(request: Request) -> bool:
-    """Whether a token was sent that is not good, so that the request is anonymous."""
+    """Whether an invalid token was sent, so that the request is anonymous."""
     return "bad_token" in request.scope
 
 
 def _secret_in(authorization: bytes) -> str | None:
-    """The token of an `Authorization` header; None where it says nothing to us, as that of a proxy in front of us: of
-    another scheme, or a password that is none of our tokens."""
+    """The token of an `Authorization` header; None if the header is not for us but, say, for a proxy: another scheme,
+    or a password that is not one of our tokens."""
     scheme, _, rest = authorization.decode("latin-1").partition(" ")
     if scheme.lower() == "bearer":
         return rest.strip()
@@ -106,9 +106,9 @@ async def _by_session(request: Request) -> Principal:
 
 
 async def check_csrf(request: Request, *, is_form: bool = True) -> None:
-    """CrossSite unless what changes something was sent by a page of this site.
+    """Raise CrossSite unless a page of this site sent the request (CSRF).
 
-    A browser never sends a token on its own, and an API call without a session has no rights to abuse.
+    A browser never sends a token by itself, and an API call without a session has no rights to abuse.
     """
     principal = principal_of(request)
     if principal.token is not None or not (is_form or principal.account is not None):
@@ -137,7 +137,7 @@ def _check_origin(request: Request) -> None:
 
 
 async def form_of(request: Request) -> dict[str, str | UploadFile]:
-    """What a form sent; of a field that came more than once, the last. Use `values_of` for several."""
+    """The fields of a form, with the last value of each; `values_of` gives all."""
     given = request.headers.get("content-type", "")
     kind = given.partition(";")[0].strip().lower()
     if kind not in _FORM_TYPES or len(given) > MOST_CONTENT_TYPE:
@@ -168,7 +168,7 @@ async def values_of(request: Request, name: str) -> tuple[str, ...]:
 
 
 def to_sign_in(request: Request) -> Response:
-    """Where a page sends somebody who must sign in first."""
+    """Redirect to the sign-in page."""
     query = request.url.query
     wanted = request.url.path + (f"?{query}" if query else "")
     way = f"/signin?next={quote(wanted, safe='/')}" if len(wanted) <= MOST_NEXT else "/signin"
@@ -176,7 +176,7 @@ def to_sign_in(request: Request) -> Response:
 
 
 def set_form_cookie(request: Request, response: Response) -> Response:
-    """A visitor who was shown a form gets the cookie that it is bound to."""
+    """Set the visitor's cookie that a shown form is bound to."""
     browser: Browser | None = request.scope.get("browser")
     if browser is not None and browser.new and browser.visitor is not None:
         set_cookie(request, response, VISITOR_COOKIE, browser.visitor)
@@ -184,7 +184,7 @@ def set_form_cookie(request: Request, response: Response) -> Response:
 
 
 def safe_next(wanted: str | None, default: str = "/account") -> str:
-    """An address of this site: a link to the sign-in page must not redirect elsewhere."""
+    """The wanted path if it is on this site: the sign-in page must not be an open redirect."""
     if (
         not wanted
         or len(wanted) > MOST_NEXT

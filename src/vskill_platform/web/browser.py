@@ -1,8 +1,8 @@
-"""A browser, as its cookies tell it: the session, or a visitor without one, and the secret that its forms carry.
+"""A browser, by its cookies: the session, or a visitor without one, and the CSRF secret of its forms.
 
-The secret is an HMAC under the cookie's own value, so it is bound to it and nothing of ours needs to be kept. A
-visitor gets a cookie only when a page shows it a form. Each answer shows the secret under another mask, so that the
-length of a compressed answer tells nothing about it (BREACH).
+The secret is an HMAC keyed with the cookie's value, so it is bound to the cookie and need not be stored. A visitor gets
+a cookie only when a page shows a form. Each answer masks the secret differently, so that the length of a compressed
+answer reveals nothing about it (BREACH).
 """
 
 import hashlib
@@ -23,7 +23,7 @@ _MASK_DIGITS = 64
 
 
 class Browser:
-    """What a request's cookies say; `new` where a visitor's cookie is still to be set."""
+    """What a request's cookies say; `new` if a visitor's cookie must still be set."""
 
     def __init__(self, session: str | None, visitor: str | None) -> None:
         self.session = session
@@ -32,7 +32,7 @@ class Browser:
 
     @property
     def csrf(self) -> str:
-        """What a form of this browser carries: a random mask, and the secret under it."""
+        """The CSRF token of this browser's forms: a random mask, and the masked secret."""
         mask = secrets.token_bytes(_MASK_DIGITS // 2)
         return (mask + _xor(mask, self.secret)).hex()
 
@@ -46,7 +46,7 @@ class Browser:
         return hmac.new(bound_to.encode(), b"vskill forms of a " + kind, hashlib.sha256).digest()
 
     def knows(self, csrf: str) -> bool:
-        """Whether a form of this browser carries it; no for a browser that brought no cookie."""
+        """Whether this is a CSRF token of this browser; false if it sent no cookie."""
         try:
             mask, masked = bytes.fromhex(csrf[:_MASK_DIGITS]), bytes.fromhex(csrf[_MASK_DIGITS:])
         except ValueError:
@@ -73,7 +73,7 @@ def cookie_of(request: Request, name: str) -> str | None:
 
 
 def browser_of(request: Request) -> Browser:
-    """The browser that makes this request; the same object each time it is asked for."""
+    """The browser that makes this request; the same object for each call."""
     found: Browser | None = request.scope.get("browser")
     if found is None:
         visitor = cookie_of(request, VISITOR_COOKIE) or None

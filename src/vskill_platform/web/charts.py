@@ -1,7 +1,7 @@
 """Charts as geometry: from numbers to rectangles and lines in a fixed box, which a template writes as SVG.
 
-Drawn by the server, so they need no script and are there in the first paint. A slot whose number is unknown is left
-empty and said to be unknown; it is never drawn as zero (C4).
+Drawn by the server, so they need no script and are there in the first paint. A slot whose number is unknown is empty
+and labelled as unknown; it is never drawn as zero (C4).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +50,7 @@ class ChartLine(msgspec.Struct, frozen=True):
     """A series: its points, and the pieces of line between points that follow each other."""
 
     name: str
-    #: Of the stylesheet.
+    #: A class of the stylesheet.
     kind: str
     marks: tuple[Label, ...]
     #: `x,y x,y …`, one for each piece without a gap.
@@ -105,7 +105,7 @@ def queue_chart(slots: Sequence[Slot]) -> Chart:
         for slot in slots
     )
     line = _line("queue", "in the queue", waiting, most, slots, number)
-    # An empty queue is a line on the ground, without a mark for each slot.
+    # An empty queue is a line at zero, without a mark for each slot.
     marks = tuple(mark for mark in line.marks if mark.y < HEIGHT - BOTTOM)
     return Chart(
         id="queue",
@@ -184,7 +184,7 @@ def installs_chart(days: Mapping[str, int], today: date) -> Chart:
 
 
 def ceiling(value: int) -> int:
-    """The least round number that is not below it: 1, 2, 5, 10, 20 …"""
+    """The next round number that is not smaller: 1, 2, 5, 10, 20 …"""
     power = 1
     while True:
         for step in _STEPS:

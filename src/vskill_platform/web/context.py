@@ -19,9 +19,9 @@ from vskill_platform.worker_context import Env, run_with_worker_env
 REQUEST_ID_HEADER = b"x-request-id"
 MAX_REQUEST_ID = 64
 HSTS = "max-age=31536000; includeSubDomains"
-#: Who asks may change what is answered, also where somebody who did not sign in is answered.
+#: Every answer may depend on who asks, even an answer to an anonymous request.
 VARY = (b"vary", b"Authorization, Cookie")
-#: What an answer says that was given as to an anonymous request, because the token that was sent is not good.
+#: The warning on an answer to a request whose token is invalid, and which therefore counts as anonymous.
 BAD_TOKEN_WARNING = (
     b"warning",
     b'199 - "The token is not valid, has expired, or was revoked; answered as to an anonymous request"',
@@ -31,7 +31,7 @@ _ID_CHARACTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXY
 
 
 def security_headers(settings: Settings) -> tuple[tuple[bytes, bytes], ...]:
-    """What every answer says: no script, style, frame or request that is not ours."""
+    """Headers of every answer: only our own scripts, styles, frames and requests are allowed."""
     sign_in = f" {settings.github_url}" if settings.github_client_id else ""
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -51,7 +51,7 @@ def security_headers(settings: Settings) -> tuple[tuple[bytes, bytes], ...]:
 
 
 class RequestContext:
-    """Pure ASGI: no task of its own stands between the server and the view."""
+    """Pure ASGI middleware: no extra task between the server and the view."""
 
     def __init__(self, app: ASGIApp, env: Env) -> None:
         self.application = app
@@ -59,8 +59,8 @@ class RequestContext:
         self._headers = list(security_headers(env.settings))
         #: By route and status: each series of the metrics is looked up once.
         self._series: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
-        #: Told apart from those of other processes by its beginning. All have one length: what is hidden and what is
-        #: absent must be answered in equally many bytes.
+        #: Request ids differ between processes by this prefix. All have the same length: answers about hidden and
+        #: about absent things must have equally many bytes.
         beginning = secrets.token_hex(5)
         self._ids = (f"{beginning}-{number:08x}" for number in itertools.count(1))
 
@@ -79,7 +79,7 @@ class RequestContext:
             reset_contextvars(**bound)
 
     def _watch(self, scope: Scope, send: Send) -> Send:
-        """Sees the answer pass: adds the headers, and counts it when it begins."""
+        """Wrap `send`: add the headers, and count the answer when it begins."""
         began = self._env.clock.monotonic()
 
         async def watched(message: Message) -> None:
@@ -101,7 +101,7 @@ class RequestContext:
         return watched
 
     def _count(self, scope: Scope, status: int, duration_s: float) -> None:
-        # The route's template, never the path: foreign text must not make new series.
+        # The route's template, not the path: foreign text must not create new series.
         endpoint = scope.get("endpoint")
         route = "unmatched" if endpoint is None else endpoint.path
         if (route, status) not in self._series:

@@ -56,7 +56,7 @@ def _document(path: str, text: str) -> Document:
     heading = next((line[2:].strip() for line in text.splitlines() if line.startswith("# ")), "").replace(
         "`", ""
     )
-    # Where a generated part begins and ends is for those who write the page.
+    # Drop the markers of generated parts.
     shown = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("<!--"))
     title = heading or path.rpartition("/")[2].removesuffix(".md")
     headings = "\n".join(line for line in text.splitlines() if line.startswith("##"))

@@ -1,7 +1,7 @@
 """What a view is given of a request, and what it answers with.
 
-`web.auth` finds out who makes the request; what they may do is decided by `actions.principal`. An answer is JSON that
-is true now, public bytes that may be kept with their tag, or a file that browsers never run.
+`web.auth` finds out who makes the request; `actions.principal` decides what they may do. An answer is JSON that must
+not be cached, public bytes that may be cached with their ETag, or a file that browsers never run.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from vskill_platform.actions.action import Services
 from vskill_platform.actions.principal import ANYBODY, Principal, Viewer, reads_as_public, viewer_for
 from vskill_platform.actions.wire import encode
 
-#: Where a request notes that its answer holds an address that the client itself named.
+#: Request attribute: the answer holds an address from the client's `Host` header.
 NAMED_BY_CLIENT = "address_named_by_client"
 
 _HOST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:-[]")
@@ -42,9 +42,8 @@ def services_of(request: Request) -> Services:
 
 
 def public_address(request: Request) -> str:
-    """Where people reach this registry: the address that the operator set, or else the one that the request came to,
-    without a slash at its end. A `Host` that could not be one is not repeated, and an answer with one that the
-    client named is kept by nobody else (`cache_for`)."""
+    """The registry's public URL without a trailing slash: the operator's setting, or else the request's `Host`. An
+    invalid `Host` is not repeated, and an answer with the client's `Host` is not cached for others (`cache_for`)."""
     settings = services_of(request).settings
     if settings.public_url:
         return settings.public_url.rstrip("/")
@@ -58,15 +57,15 @@ def public_address(request: Request) -> str:
 # The answer.
 
 JSON_TYPE = "application/json"
-#: What is public may be kept, and is asked about again by its tag.
+#: Public answers may be cached, and are revalidated by their ETag.
 REVALIDATE = "public, max-age=0, must-revalidate"
-#: What not everybody may read is kept by the reader alone.
+#: Other answers may only be cached by the reader's own browser.
 PRIVATE = "private, no-cache"
 
 
 def cache_for(request: Request) -> str:
-    """Who may keep an answer: it is public where those who did not sign in are given the same. With an address that the
-    client named (its `Host`), a shared cache would give one client's answer to another."""
+    """Who may cache an answer: it is public if anonymous requests get the same. With an address from the client's
+    `Host`, a shared cache would give one client's answer to another."""
     if NAMED_BY_CLIENT in request.scope:
         return PRIVATE
     reader = principal_of(request)
@@ -75,13 +74,13 @@ def cache_for(request: Request) -> str:
 
 
 def json_response(value: object, status: int = 200) -> Response:
-    """A private or momentary answer: `no-store`."""
+    """A private or short-lived answer: `no-store`."""
     body = encode(value) if isinstance(value, Wire) else msgspec.json.encode(camel(value))
     return Response(body, status, {"cache-control": "no-store"}, JSON_TYPE)
 
 
 def answer_with_tag(request: Request, body: bytes, media_type: str = JSON_TYPE) -> Response:
-    """An answer with its tag; a client that has it already is told so with 304 and no body."""
+    """An answer with its ETag; 304 without a body if the client has it already."""
     return with_tag(request, body, tag_of(body), media_type)
 
 
@@ -99,14 +98,14 @@ def with_tag(request: Request, body: bytes, tag: str, media_type: str) -> Respon
 
 
 def foreign_file(request: Request, data: bytes, tag: str, media_type: str, name: str) -> Response:
-    """A file that a stranger wrote: saved under its name, and without any rights should a browser show it after all."""
+    """A foreign file: downloaded under its name, and sandboxed should a browser show it after all."""
     response = with_tag(request, data, tag, media_type)
     response.headers["content-security-policy"] = "sandbox"
     return attachment(response, name)
 
 
 def attachment(response: Response, name: str) -> Response:
-    """To be saved under this name; foreign content is never shown by the browser itself."""
+    """Make the browser save it under this name: it must not show foreign content."""
     plain = "".join(char if char.isascii() and (char.isalnum() or char in "-._") else "_" for char in name)
     response.headers["content-disposition"] = (
         f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"

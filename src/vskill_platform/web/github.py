@@ -1,7 +1,7 @@
 """Talking to GitHub: where a browser signs in, who a token belongs to, and which organisations and teams let them in.
 
-Its addresses are settings, so an enterprise server, or a test's own server, can stand in. What it answers is
-foreign: only the number, the login and whether somebody is a member are taken, and all are checked.
+Its addresses are settings, so that an enterprise server or a test server can replace it. Its answers are foreign input:
+only the number, the login and memberships are used, and all are checked.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ def require_github(settings: Settings) -> None:
 
 
 def authorize_url(settings: Settings, state: str, verifier: str) -> str:
-    """Where the browser goes. Only the name is asked for, and memberships where the registry's rule needs them."""
+    """The URL for the browser. It requests only the name, and memberships if the sign-in rule needs them."""
     challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
     asked = {
         "client_id": settings.github_client_id,
@@ -81,7 +81,7 @@ def callback_url(settings: Settings) -> str:
 
 
 async def token_of_code(settings: Settings, code: str, verifier: str) -> str:
-    """GitHub's token of who signed in there; NotSignedIn where the code is not good."""
+    """Exchange the code for GitHub's token; NotSignedIn if the code is invalid."""
     form = {
         "client_id": settings.github_client_id,
         "client_secret": settings.github_client_secret,
@@ -97,15 +97,15 @@ async def token_of_code(settings: Settings, code: str, verifier: str) -> str:
 
 
 async def sign_in_with_token(settings: Settings, token: str) -> User:
-    """The account of the token's owner, made at the first sign-in; NotPermitted where the rule does not let them in."""
+    """The account of the token's owner, created at the first sign-in; NotPermitted if the rule does not admit them."""
     person = await _user_of_token(settings, token)
     let_in_by = await _find_admission(settings, await read_rule(), person, token)
     return await account_of_github(str(person.id), person.login, let_in_by)
 
 
 async def _find_admission(settings: Settings, rule: SignInRule, person: GitHubUser, token: str) -> str | None:
-    """By which of those whom the rule names somebody is let in; empty where everybody is, None where nobody names them.
-    GitHub is asked about memberships only where the login decides nothing."""
+    """The rule's entry that admits this person; empty if everybody is admitted, None if no entry does. GitHub is asked
+    about memberships only if the login is not enough."""
     login = person.login.lower()
     if rule.lets_everybody_in:
         return ""
@@ -124,7 +124,7 @@ async def _find_admission(settings: Settings, rule: SignInRule, person: GitHubUs
 
 
 async def _user_of_token(settings: Settings, token: str) -> GitHubUser:
-    """Whose token it is, if it was given to our own app: one that another site got does not sign in here."""
+    """The owner of a token that was issued to our own app: another site's token must not sign in here."""
     url = f"{_api_address(settings)}/applications/{settings.github_client_id}/token"
     basic = httpx2.BasicAuth(settings.github_client_id, settings.github_client_secret)
     checked = await _ask("POST", url, _Checked, json={"access_token": token}, auth=basic)
@@ -136,7 +136,7 @@ async def _user_of_token(settings: Settings, token: str) -> GitHubUser:
 
 
 async def _ask(method: str, url: str, kind: type[T], token: str = "", **options: Any) -> T | None:
-    """The answer's JSON; None where GitHub refuses, SourceUnavailable where it does not answer in its right mind."""
+    """The answer's JSON; None if GitHub refuses, SourceUnavailable if it gives no valid answer."""
     trust = await asyncio.to_thread(ssl.create_default_context) if url.startswith("https:") else False
     headers = {"accept": "application/json", "user-agent": "vskill-platform"}
     if token:

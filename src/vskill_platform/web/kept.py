@@ -1,9 +1,9 @@
 """The caches of a web process: each entry has a mark that tells whether it is still valid.
 
-Before a kept answer is used, the store is asked for its present mark (a record's version, the blocklist's version, the
-position of the last change), and another mark means another answer. So a block, a takedown or a publication is seen by
-the next request, and a store that is away is noticed (C4). Only counts and choices that a page says are of lately
-(`recent`) are used for some seconds unasked.
+Before a cached answer is used, the store is asked for its current mark (a record's version, the blocklist's version,
+the position of the last change); another mark invalidates it. So the next request sees a block, a takedown or a
+publication, and notices an unavailable store (C4). Only counts and choices that a page calls recent (`recent`) are used
+for some seconds without asking.
 """
 
 import asyncio
@@ -37,20 +37,20 @@ from vskill_platform.worker_context import require_env
 
 V = TypeVar("V")
 
-#: Answers of lately that are kept: those asked for last.
+#: How many `recent` answers are cached (LRU).
 MOST_RECENT = 64
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """Bytes that were sent, ready to be sent again, and the marks at which they were true."""
+    """Bytes that were sent, ready to be sent again, and the marks at which they were valid."""
 
     body: bytes
-    #: Without who may keep it, which depends on who asks.
+    #: Without `Cache-Control`, which depends on who asks.
     headers: list[tuple[bytes, bytes]]
     tag: bytes
-    #: The position of the last change when it was last found to be true.
+    #: The position of the last change when it was last found valid.
     seen: str | None
-    #: The versions of the records that it is made of, where it is known which.
+    #: The versions of the records that it is made of, if known.
     mark: object = None
 
 
@@ -75,15 +75,15 @@ class Again(Response):
 
 
 class KeptThings:
-    """Everything that one process keeps."""
+    """All caches of one web process."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        #: With the time at which each was made; they count by number.
+        #: Each with the time at which it was made; limited by number.
         self._recent: Kept[tuple[float, Any]] = Kept(MOST_RECENT, 1)
         self._recent_turns: WeakValueDictionary[object, asyncio.Lock] = WeakValueDictionary()
         self.answers: Kept[Answer] = Kept()
-        #: Documents about the whole registry, which may be large, and of which one is made at a time.
+        #: Documents about the whole registry, which may be large; one is made at a time.
         self.documents: Kept[Answer] = Kept(MOST_BYTES, MOST_BYTES)
         self.document_turn = asyncio.Lock()
         #: Git marketplaces by what is in them and the address that they were packed for.
@@ -99,8 +99,8 @@ class KeptThings:
     async def recent(
         self, name: str, audiences: Audiences, max_age_s: float, make: Callable[[], Awaitable[V]]
     ) -> V:
-        """The answer of that name for readers of these audiences if it is young enough, otherwise a new one: made once
-        for all who ask meanwhile. A failure is never kept."""
+        """The cached answer for readers of these audiences if it is young enough, otherwise a new one, made once for
+        all concurrent callers. A failure is never cached."""
         key = (name, audiences)
         async with self._recent_turns.setdefault(key, asyncio.Lock()):
             known, now = self._recent.get(key), self._clock.monotonic()
@@ -125,7 +125,7 @@ class KeptThings:
         return found
 
     def keep(self, key: object, body: bytes, seen: str | None, mark: object = None) -> Answer:
-        """The answer, kept under its key if it has one."""
+        """The answer, cached under its key if it has one."""
         made = _prepare(body, JSON_TYPE, seen, mark)
         if key is not None and (seen is not None or mark is not None):
             self.answers.put(key, made, len(body))
@@ -151,8 +151,8 @@ async def answer_until_change(request: Request, make: Callable[[], Awaitable[byt
 
 
 def form_key(request: Request, form: Principal | None, *parts: object) -> object:
-    """What an answer is kept by: what was asked, and the audiences that it was made for. None where nobody else may
-    have these: such an answer is not kept, since there is one for each set of memberships."""
+    """The cache key of an answer: the request, and the audiences that it was made for. None for audiences that hardly
+    anybody shares: such answers are not cached, since there is one per set of memberships."""
     reader = form or principal_of(request)
     if form is None and not shares_form(services_of(request), reader):
         return None
@@ -166,16 +166,16 @@ async def answer_recently(
     return await kept_of(request).recent(name, audiences_of(principal_of(request)), max_age_s, make)
 
 
-#: Makes a document of the registry's public address, for a reader of its form, by the blocklist of now.
+#: Makes a document from the registry's public URL, for a reader of its form, with the current blocklist.
 MakeDocument = Callable[[str, Principal, Blocklist], Awaitable[bytes]]
 
 
 async def answer_document(
     request: Request, media_type: str, make: MakeDocument, form: Principal | None = None
 ) -> Response:
-    """A document about many skills: the whole registry's, or one that is made for `form`. It is kept until a skill or
-    the blocklist changes, however much else does, because making it walks over all of them. One is made at a time, and
-    those who ask for the same meanwhile are given it; who asks for another that is kept does not wait."""
+    """A document about many skills: the whole registry's, or one made for `form`. It is cached until a skill or the
+    blocklist changes, whatever else does, because making it walks over all skills. One is made at a time, and
+    concurrent requests for the same share it; requests for another cached one do not wait."""
     kept, base, services = kept_of(request), public_address(request), services_of(request)
     reader = form or await document_reader(principal_of(request))
     key = form_key(request, reader, request.scope["path"], request.scope["query_string"], base)
@@ -193,7 +193,7 @@ async def answer_document(
 
 
 async def _read_document(kept: KeptThings, key: object, blocklist: Blocklist) -> Answer | None:
-    """The kept document, if it is true up to the present change."""
+    """The cached document, if it is valid up to the last change."""
     known = kept.documents.get(key)
     if known is None or known.mark != blocklist.version:
         return None
@@ -215,7 +215,7 @@ def kept_of(request: Request) -> KeptThings:
 
 
 async def last_change() -> str | None:
-    """The mark of everything in the store; None where the engine has none."""
+    """The mark of everything in the store; None if the engine has none."""
     try:
         return await require_env("kv").kv.change_cursor()
     except Unsupported:

@@ -157,7 +157,7 @@ def _operation(endpoint: Endpoint, schemas: Schemas) -> Document:
         made["description"] = endpoint.about
     if endpoint.body is not None:
         content = {JSON: {"schema": schemas.of(endpoint.body)}}
-        # A body of which nothing must be said may be left out.
+        # A body without required fields may be left out.
         is_required = any(field.required for field in msgspec.structs.fields(endpoint.body))
         made["requestBody"] = {"required": is_required, "content": content}
     elif endpoint.body_media:
@@ -188,7 +188,7 @@ def _path_parameters(endpoint: Endpoint) -> list[Document]:
 
 
 def _query_parameter(name: str, schema: Document, *, required: bool) -> Document:
-    """Absent is how a query says null."""
+    """Without null: a query says null by leaving the parameter out."""
     text = schema.pop("description", None)
     if schema.get("default", 0) is None:
         del schema["default"]
@@ -227,7 +227,7 @@ def needs_account(endpoint: Endpoint) -> bool:
 
 
 def problem_statuses(endpoint: Endpoint) -> set[int]:
-    """What may go wrong: declared, or following from the declaration."""
+    """The error statuses: declared ones, and those that follow from the declaration."""
     found = {400, 401, 503, *endpoint.problems}
     if needs_account(endpoint) or endpoint.token_scope is not None or endpoint.method != "GET":
         found.add(403)

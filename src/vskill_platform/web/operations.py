@@ -1,4 +1,4 @@
-"""Addresses for operators and their machines: is it up, is it ready, what do its metrics say."""
+"""Endpoints for operators and their tools: liveness, readiness, metrics."""
 
 import asyncio
 import hmac
@@ -29,7 +29,7 @@ from vskill_platform.web.readiness import ReadinessProbe
 from vskill_platform.web.routing import Endpoint, View, get
 from vskill_platform.worker_context import require_env
 
-#: What a proxy adds.
+#: Headers that a proxy adds.
 FORWARDED = ("x-forwarded-for", "forwarded", "x-real-ip")
 
 
@@ -76,13 +76,13 @@ async def guarded_metrics(request: Request) -> Response:
 
 
 async def _require_this_machine(request: Request) -> None:
-    """NotSignedIn for who comes from elsewhere, also through a proxy here, and in internal mode."""
+    """Raise NotSignedIn for requests from elsewhere, even through a local proxy, and in internal mode."""
     peer = request.client.host if request.client else ""
     if not is_loopback(peer) or any(name in request.headers for name in FORWARDED):
         raise NotSignedIn(
             "Metrics are read with a token: set VSKILL_METRICS_TOKEN, and send it as a bearer token."
         )
-    # Without the store, the process tells what it knows by itself.
+    # Without the store, the process still tells what it knows itself.
     with suppress(StoreUnavailable):
         require_entry(await resolve(principal_of(request)))
 
@@ -90,7 +90,7 @@ async def _require_this_machine(request: Request) -> None:
 async def metrics(_request: Request) -> Response:
     """Everything in Prometheus's text format; what the store knows is asked for this answer."""
     env = require_env("metrics")
-    # Before anything is set: nobody else's scrape comes in between.
+    # Before anything is set, so that no other scrape comes in between.
     beside = await env.metrics.read_beside()
     for disk in await asyncio.to_thread(look_at_disks, env.settings):
         env.metrics.disk_free.labels(disk.kept).set(disk.free_bytes)
@@ -109,7 +109,7 @@ async def metrics(_request: Request) -> Response:
 
 
 async def _depth() -> Depth | None:
-    """None where the queue is away, which an alert says."""
+    """None if the queue is unavailable, which an alert says."""
     try:
         return await require_env("broker").broker.depth()
     except QueueUnavailable:
@@ -156,7 +156,7 @@ def _metrics_at(view: View) -> Endpoint:
     return get(
         "/metrics",
         view,
-        # It has a guard of its own, whose token is none of the registry's.
+        # It checks its own token, which is not an API token.
         stays_open=True,
         signs_in=True,
         tag="operations",
@@ -166,5 +166,5 @@ def _metrics_at(view: View) -> Endpoint:
 
 
 ENDPOINTS = (*_ALWAYS, _metrics_at(guarded_metrics))
-#: On a port of its own, everybody who reaches the port may read.
+#: On a separate port, everybody who reaches it may read.
 OWN_PORT = (*_ALWAYS, _metrics_at(metrics))

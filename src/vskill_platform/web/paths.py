@@ -1,9 +1,8 @@
-"""From the path of a request to its endpoint, segment by segment: what a look costs does not grow with the number
-of routes.
+"""From the path of a request to its endpoint, segment by segment: the cost does not grow with the number of routes.
 
-The path is cut where the client wrote `/`, before its percent-encoding is taken off, so a name with a `/` in it
-(`a%2Fb`) is one segment. At each step a fixed segment goes before one that matches anything, whatever the order of
-the table. Starlette's router does neither, and tries every route in turn (docs/adr/0026-own-router.md).
+The path is split at `/` before percent-decoding, so a name with a `/` in it (`a%2Fb`) is one segment. At each step a
+fixed segment wins over a parameter, whatever the order of the table. Starlette's router does neither, and tries every
+route in turn (docs/adr/0026-own-router.md).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,9 +20,9 @@ class PathTree:
 
     def __init__(self, endpoints: Iterable[Endpoint] = ()) -> None:
         self.fixed: dict[str, PathTree] = {}
-        #: Any one segment; each endpoint knows by which name.
+        #: A parameter: any one segment; each endpoint has its own name for it.
         self.any: PathTree | None = None
-        #: By method, with the names of what matched anything on the way.
+        #: By method, with the names of the parameters on the way.
         self.ends: dict[str, tuple[Endpoint, tuple[str, ...]]] = {}
         #: The same for a last part that takes all segments that are left (`{name:path}`).
         self.rests: dict[str, tuple[Endpoint, tuple[str, ...]]] = {}
@@ -63,7 +62,7 @@ class PathTree:
 
 
 def segments_of(scope: Scope) -> list[str]:
-    """The path's segments, cut first and decoded then."""
+    """The path's segments, split first and then decoded."""
     raw = scope.get("raw_path")
     text = quote(scope["path"]) if raw is None else raw.decode("latin-1")
     parts: list[str] = text.split("/")[1:]
@@ -71,8 +70,8 @@ def segments_of(scope: Scope) -> list[str]:
 
 
 def drop_extra_slashes(scope: Scope) -> None:
-    """Read `//api/v1/skills` as `/api/v1/skills`: clients put an address that ends in `/` before a path. The path
-    itself is changed, so that nothing repeats it as `//host` to a browser, which would take that for another site."""
+    """Read `//api/v1/skills` as `/api/v1/skills`: clients join a URL that ends in `/` with a path. The path itself is
+    changed, so that no redirect repeats it as `//host`, which a browser would take for another site."""
     if scope["path"].startswith("//"):
         scope["path"] = "/" + scope["path"].lstrip("/")
         raw = scope.get("raw_path")

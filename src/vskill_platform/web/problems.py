@@ -29,7 +29,7 @@ from vskill_platform.web.render import render
 from vskill_platform.worker_context import get_worker_env
 
 PROBLEM_TYPE = "application/problem+json"
-#: Where an error that is told in text says which one it is.
+#: Header with the error's code, for errors in plain text.
 CODE_HEADER = "x-error-code"
 TEXT_TYPE = "text/plain; charset=utf-8"
 #: How a token may be sent: as the password of any user, or by itself.
@@ -38,9 +38,9 @@ BASIC_OR_BEARER = 'Basic realm="skills", Bearer'
 NOT_FOUND_OR_CLOSED = "Not found, or sign-in needed."
 #: Characters of a sentence about an error.
 MOST_TEXT = 1_000
-#: When nothing says how long, ask again after this.
+#: Default of `Retry-After`.
 RETRY_AFTER_S = 5
-#: Below these, whatever a client says that it accepts, it is a program.
+#: Under these paths the client is a program, whatever it says that it accepts.
 PROGRAMS = (
     "/api/",
     "/.well-known/",
@@ -56,7 +56,7 @@ PROGRAMS = (
 )
 
 
-#: Below these an error is a line of text: the client prints the body as it is.
+#: Under these paths an error is a line of text, because the client prints the body as it is.
 PRINTED = ("/clawhub/",)
 
 
@@ -84,7 +84,7 @@ def problem_of(request: Request, error: Exception) -> Response:
         return platform_problem(request, error)
     if isinstance(error, HTTPException):
         return http_problem(request, error)
-    # Its text goes to the log; the client gets only the request id.
+    # The error's text goes to the log; the client gets only the request id.
     return platform_problem(request, PlatformError())
 
 
@@ -103,8 +103,8 @@ def platform_problem(request: Request, error: PlatformError) -> Response:
 
 
 def _for_reader(request: Request, error: PlatformError) -> PlatformError:
-    """Where a token may help, what is not found is a 401, the same whether it exists or not: for a token that is not
-    good, and where an anonymous client sends its token only when it is asked for it."""
+    """If a token may help, "not found" becomes a 401, whether the thing exists or not: after an invalid token, and for
+    anonymous clients that send a token only when challenged."""
     if not isinstance(error, NotFound):
         return error
     if "bad_token" in request.scope:
@@ -120,8 +120,8 @@ def _challenges(request: Request) -> bool:
 
 
 def _names(request: Request) -> dict[str, str]:
-    """Fields that the caller knows by another name: the one in the address's declaration. None before the query is
-    read: a refusal of it repeats the names that were sent."""
+    """The wire names of the route's fields, by their names in code. Empty before the query is read: errors of the query
+    repeat the names that were sent."""
     if "query" not in request.scope:
         return {}
     endpoint = request.scope["endpoint"]
@@ -178,7 +178,7 @@ def _problem(
 
 
 def cut_text(text: str) -> str:
-    """What was sent is named, not sent back: an error needs no more than this."""
+    """Truncate: an error names what was sent, but does not send it back."""
     return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}…"
 
 
@@ -189,7 +189,7 @@ def wants_page(request: Request) -> bool:
 
 
 def _page(request: Request, status: int, title: str, detail: str, fix: str) -> Response | None:
-    """None where even the page cannot be made: the document always can."""
+    """The error page; None if rendering it fails: the problem document always works."""
     request_id = request.scope.get("request_id")
     try:
         return render(
@@ -211,8 +211,8 @@ def _page(request: Request, status: int, title: str, detail: str, fix: str) -> R
 
 def _headers_of(request: Request, error: PlatformError) -> dict[str, str]:
     if isinstance(error, NotSignedIn):
-        # Basic makes a browser ask for a password, so only those who need it are told of it.
-        # An empty set: the registry lets in accounts only, and this is none.
+        # Basic makes a browser ask for a password, so only clients that need it get the challenge.
+        # An empty set: only accounts may read this registry, and this request has none.
         needs_basic = _challenges(request) or principal_of(request).audiences == frozenset()
         return {"www-authenticate": BASIC_OR_BEARER if needs_basic else "Bearer"}
     if isinstance(error, Ambiguous):

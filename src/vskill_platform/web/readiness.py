@@ -1,6 +1,6 @@
 """Whether this process can do its work now: a real write to the record store and to the content store, a temporary file
-and a child process; where it works the queue, also whether a worker could. Everybody who asks within a few seconds gets
-the same answer, so that asking often costs nothing."""
+and a child process; if it works the queue, also whether a worker could. The result is reused for a few seconds, so that
+frequent probes cost nothing."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ class ReadinessProbe:
         self._began = 0.0
 
     async def check(self, env: Env) -> None:
-        """Raise what keeps this process from its work."""
+        """Raise the error that keeps this process from its work."""
         now = env.clock.monotonic()
         probe = self._probe
         if probe is None or (probe.done() and now - self._began >= env.pace.ready_every_s):

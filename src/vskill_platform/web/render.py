@@ -40,8 +40,7 @@ TEMPLATES = MappingProxyType(
 
 
 def render(request: Request, template: str, status: int = 200, /, **context: Any) -> Response:
-    """A page; what it says is true now, so a browser asks again each time. Its one address is known where the operator
-    said what the registry is called."""
+    """A page, which browsers do not cache. It has a canonical URL if the operator set the registry's address."""
     base = services_of(request).settings.public_url
     text = (
         environment()
@@ -89,8 +88,8 @@ def environment() -> jinja2.Environment:
 
 @jinja2.pass_context
 def web_address(context: jinja2.runtime.Context, text: str) -> str:
-    """A foreign address that a link may have; empty for any other, whatever was let into a record. A repository's is by
-    https, unless its host is one that the operator lets speak plain HTTP."""
+    """A foreign URL if a link may have it, else empty, whatever the record holds. A repository's URL must be https,
+    unless the operator allows plain HTTP for its host."""
     if not text.startswith(("https://", "http://")):
         return ""
     host = text.partition("://")[2].partition("/")[0]
@@ -99,7 +98,7 @@ def web_address(context: jinja2.runtime.Context, text: str) -> str:
 
 
 def code_spans(text: str) -> list[tuple[str, bool]]:
-    """A sentence in pieces, and of each whether it stands between backticks; one without its pair is a character."""
+    """A sentence in pieces, each with whether it is between backticks; a single backtick is a plain character."""
     pieces = text.split("`")
     if len(pieces) % 2 == 0:
         pieces[-2:] = ["`".join(pieces[-2:])]

@@ -1,9 +1,8 @@
 """How a route is declared: its path, its view, who may use it, and every parameter that it understands.
 
-An `Endpoint` is what the application routes by, what the OpenAPI document describes and what the tests walk:
-one declaration for all three. A parameter that a route does not name is refused, so that a misspelt filter
-never looks like an empty answer (E4). Only pages ignore it: links to them are passed on with parameters of others
-(`utm_source`). Admin's pages do not, where a misspelt filter would select more than was meant.
+An `Endpoint` is one declaration for the application's routes, the OpenAPI document and the tests. Unknown query
+parameters are refused, so that a misspelt filter never looks like an empty answer (E4). Only pages ignore them: links
+get foreign parameters (`utm_source`). Admin pages do not, where a misspelt filter would select too much.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -37,15 +36,15 @@ from vskill_platform.web.exchange import services_of
 from vskill_platform.web.problems import wants_page
 from vskill_platform.worker_context import run_with_worker_env
 
-#: What a part of a documented path may be, by its name; the others are any name.
+#: Patterns of documented path parameters, by name; the others are any name.
 PATH_PATTERNS = {"digest": "^[0-9a-f]{64}$", "letter_id": "^(0|[1-9][0-9]{0,17})$"}
 
 View = Callable[[Request], Awaitable[Response]]
 T = TypeVar("T")
 
-#: What a request may carry, unless the route says otherwise.
+#: Default limit of a request's body.
 MOST_BODY = 1_000_000
-#: No address of ours takes half as many.
+#: No route of ours takes half as many.
 MOST_PARAMETERS = 50
 
 
@@ -92,30 +91,30 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     is_form: bool = False
     #: Sign-in endpoint: an expired bearer token is ignored instead of answered with 401.
     signs_in: bool = False
-    #: In an internal registry it answers those who did not sign in too, and it reads nothing that anybody published.
+    #: Open to anonymous requests even in an internal registry; it reads nothing that anybody published.
     stays_open: bool = False
-    #: It answers with what the process knows by itself where the store cannot be asked who may read.
+    #: It works without the store, which decides who may read, from what the process knows itself.
     needs_no_store: bool = False
-    #: It goes on as long as the client listens.
+    #: It streams for as long as the client listens.
     is_stream: bool = False
-    #: It changes nothing, whatever its method: a token that is not good does not matter.
+    #: It changes nothing, whatever its method, so an invalid token does not matter.
     reads_only: bool = False
     #: Git asks: it sends a token only where a 401 asks for one, and shows an error only as plain text.
     for_git: bool = False
-    #: An anonymous request for what it cannot read is asked for a token, whether that exists or not.
+    #: Anonymous requests for what they cannot read get a 401, whether it exists or not.
     challenges: bool = False
     #: Part of the API, and so of its document; pages are not.
     documented: bool = True
 
     @property
     def ignores_unknown(self) -> bool:
-        """Whether a query parameter that it does not name changes nothing."""
+        """Whether unknown query parameters are ignored."""
         return self.method == "GET" and self.media == "text/html" and not self.path.startswith("/admin")
 
     @property
     def shows_header(self) -> bool:
-        """Whether it answers with a whole page, whose header says what the account has not read. What goes without the
-        store, or without who asks, goes without that."""
+        """Whether it answers with a whole page, whose header shows the number of unread notifications. Routes that work
+        without the store, or without authentication, show none."""
         is_page = self.method == "GET" and self.media == "text/html"
         return is_page and not (self.needs_no_store or self.stays_open)
 
@@ -129,7 +128,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         return self.method != "GET" and not self.reads_only
 
     def __post_init__(self) -> None:
-        """A declaration without its scope never gets as far as a request."""
+        """Refuse a declaration without a scope."""
         if self.method != "GET" and (self.action is None) is not bool(self.no_scope):
             raise TypeError(
                 f"{self.method} {self.path} declares its action, or in no_scope why a token needs no scope for it"
@@ -137,7 +136,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def get(path: str, view: View, **declared: Any) -> Endpoint:
-    """An address for reading (GET and HEAD)."""
+    """A route for reading (GET and HEAD)."""
     return Endpoint(method="GET", path=path, view=view, **declared)
 
 
@@ -151,7 +150,7 @@ def page(path: str, view: View, **declared: Any) -> Endpoint:
 
 
 def form(path: str, view: View, **declared: Any) -> Endpoint:
-    """What a page's form is sent to."""
+    """The route that a page's form is sent to."""
     return post(path, view, media="text/html", documented=False, is_form=True, **declared)
 
 
@@ -211,8 +210,8 @@ async def answer(endpoint: Endpoint, request: Request) -> Response:
 
 
 async def answer_unknown(request: Request, error: HTTPException) -> Response:
-    """Raise the error of an address or method that there is not. Where only accounts are let in, everybody else is
-    answered as at every other address."""
+    """Raise the error for an unknown path or method. If only accounts may read, anonymous requests get the same answer
+    as at every other path."""
     principal = request.scope["principal"] = await resolve(await auth.authenticate(request))
     try:
         require_entry(principal)
@@ -234,7 +233,7 @@ async def _resolve(endpoint: Endpoint, principal: Principal) -> Principal:
 
 
 def _let_in(endpoint: Endpoint, principal: Principal) -> None:
-    """Raise NotSignedIn or NotPermitted for what needs no look at the request."""
+    """Raise NotSignedIn or NotPermitted, as far as the declaration alone decides."""
     if not endpoint.stays_open:
         require_entry(principal)
     if endpoint.action is not None:
@@ -242,8 +241,7 @@ def _let_in(endpoint: Endpoint, principal: Principal) -> None:
 
 
 async def _view(endpoint: Endpoint, request: Request, principal: Principal) -> Response:
-    """The view. Its header may say how many notifications are unread; what it writes to the audit names the token that
-    was shown."""
+    """Call the view. The page's header may show unread notifications; audit entries name the token that was used."""
     if endpoint.shows_header and request.headers.get("hx-request-type") != "partial":
         request.scope["unread"] = await count_for_header(principal)
     if principal.token is None:
@@ -275,7 +273,7 @@ def query_of(request: Request, kind: type[T]) -> T:
 
 
 async def body_of(request: Request, kind: type[T], limit: int = MOST_BODY) -> T:
-    """The request's JSON body; what is wrong with it is said by field."""
+    """The request's JSON body; errors name the field."""
     return decode_body(await read_body(request, limit), kind)
 
 
@@ -327,8 +325,8 @@ def _too_large(limit: int) -> LimitExceeded:
 def parse_query(
     request: Request, kind: type[T], *, skip_empty: bool = False, ignore_unknown: bool = False
 ) -> T:
-    """The parameters as the struct; each name at most once, none that the struct does not know. `skip_empty`: what a
-    form on a page leaves empty is left out; `ignore_unknown`: so is what the struct does not know."""
+    """The parameters as the struct; repeated and unknown names are refused. `skip_empty` drops fields that a form left
+    empty; `ignore_unknown` drops unknown ones."""
     sent: bytes = request.scope["query_string"]
     if not sent:
         return _convert({}, kind)
@@ -358,7 +356,7 @@ def parse_query(
 
 
 def repeated_name(names: Iterable[str]) -> str | None:
-    """The first name that came before."""
+    """The first name that occurs twice."""
     seen = set()
     for name in names:
         if name in seen:
@@ -377,7 +375,8 @@ def _convert(given: dict[str, str], kind: type[T]) -> T:
 
 
 def _refuse_null(given: dict[str, str], kind: type[T]) -> None:
-    """The conversion would take the word for no value, and a filter would filter nothing; as a text it is one."""
+    """Refuse the word `null`: the conversion would take it for no value, and a filter would match everything. For a
+    text field it is a value."""
     for name, value in given.items():
         if value.lower() == "null" and not _takes_text({name: value}, kind):
             raise InvalidInput(f"{name}: {value!r} is not valid.", field=name, fix="leave it out")
@@ -387,7 +386,7 @@ def _takes_text(given: dict[str, str], kind: type[T]) -> bool:
     try:
         found = msgspec.convert(given, type=kind, strict=False)
     except msgspec.ValidationError:
-        # Another parameter is missing; what is wrong with this one is said by the whole conversion.
+        # Another parameter is missing; the conversion of the whole reports errors of this one.
         return True
     fields = getattr(kind, "__struct_fields__", ())
     return any(getattr(found, field) in given.values() for field in fields)

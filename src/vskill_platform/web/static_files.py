@@ -11,12 +11,12 @@ from vskill_platform.web.assets import FILES
 from vskill_platform.web.routing import page
 
 FOR_EVER = "public, max-age=31536000, immutable"
-#: Under an old release's hash the present file is served, but not to be kept.
+#: Under an old release's hash the current file is served, but must not be cached.
 ASK_AGAIN = "no-cache"
 
 
 async def static_file(request: Request) -> Response:
-    """A file by its name; the hash decides only how long it may be kept."""
+    """A file by its name; the hash decides only how long it may be cached."""
     name = request.path_params["name"]
     found = FILES.get(name)
     if found is None:

@@ -1,8 +1,8 @@
 """Uploaded archives (zip, tar, tar.gz), read in memory under limits and never extracted.
 
-A zip is read by the standard library, which only parses and inflates it; a tar is read here, because the library's
-reader can be made to loop. Whatever is not a plain file with a plain name is refused, and the refusal names the
-member and the fix. SKILL.md stands at the root or in the one folder that holds everything.
+The standard library reads a zip: it only parses and inflates. A tar is read here, because the library's reader can be
+made to loop. Anything but a plain file with a plain name is refused, and the error names the member and the fix.
+SKILL.md is at the root or in the one folder that holds everything.
 """
 
 import io
@@ -24,26 +24,26 @@ from vskill_core.content import (
 from vskill_core.errors import InvalidInput, LimitExceeded
 from vskill_core.identity import SKILL_FILE
 
-#: A member that is larger inflated than this many times its packed size is a bomb, if it is large at all.
+#: A large member that inflates to more than this many times its packed size is a bomb.
 MOST_RATIO = 200
 RATIO_FROM_BYTES = 1024 * 1024
 #: Folders and the metadata of a file system count as members, but not as files.
 MEMBERS_PER_FILE = 4
 #: Metadata of one member of a tar, such as a long name.
 MOST_HEADER_BYTES = 64 * 1024
-#: How long and deep a name may be is asked once the folder around all files is gone.
+#: Limits of path length and depth apply after the folder around all files is stripped.
 _ANY_LENGTH = ContentLimits(path_length=MOST_HEADER_BYTES, depth=MOST_HEADER_BYTES)
-#: Of a name or a reason in a message.
+#: Characters of a name or a reason in a message.
 _SHOWN = 120
 
 BLOCK = 512
-#: What one system adds to archives beside the files themselves.
+#: What macOS adds to archives beside the files themselves.
 _LITTER = "__MACOSX/"
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 _GZIP_MAGIC = b"\x1f\x8b"
 #: For zlib: a gzip header, and the largest window.
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
-#: What the library raises over archives that are none.
+#: What the library raises for invalid archives.
 _UNREADABLE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -77,7 +77,7 @@ def read_archive(data: bytes, limits: ContentLimits = DEFAULT_LIMITS) -> tuple[S
 
 
 def _without_top(files: list[SkillFile]) -> list[SkillFile]:
-    """Many tools pack a folder as one: what it holds counts from there."""
+    """Strip a single top folder, which many tools add."""
     tops = {file.path.partition("/")[0] for file in files}
     if len(tops) != 1 or any("/" not in file.path or file.path == SKILL_FILE for file in files):
         return files
@@ -85,7 +85,7 @@ def _without_top(files: list[SkillFile]) -> list[SkillFile]:
 
 
 class _Room:
-    """What may still be taken out of an archive."""
+    """What may still be read from an archive within the limits."""
 
     def __init__(self, limits: ContentLimits) -> None:
         self._limits = limits
@@ -100,7 +100,7 @@ class _Room:
             raise _over("The archive", "members", most, "pack one skill only")
 
     def file(self, name: str, size: int) -> None:
-        """Before a byte of it is inflated."""
+        """Count a file against the limits, before a byte of it is inflated."""
         check_path(name, _ANY_LENGTH)
         self._files -= 1
         self._bytes -= size
@@ -116,7 +116,7 @@ class _Room:
 
 
 def _zip_members(data: bytes, limits: ContentLimits) -> Iterator[SkillFile]:
-    # The library reads the whole directory at once, so a directory that is too long is not given to it.
+    # The library reads the whole directory at once, so check its length first.
     if data.count(b"PK\x01\x02") > limits.files * MEMBERS_PER_FILE:
         raise _over("The archive", "members", limits.files * MEMBERS_PER_FILE, "pack one skill only")
     try:
@@ -124,7 +124,7 @@ def _zip_members(data: bytes, limits: ContentLimits) -> Iterator[SkillFile]:
             room = _Room(limits)
             for member in archive.infolist():
                 room.member()
-                # Not is_dir(), which an empty name makes fail.
+                # Not is_dir(), which fails on an empty name.
                 if not member.filename.endswith("/"):
                     _check_zip_member(member)
                     room.file(member.filename, member.file_size)
@@ -198,7 +198,7 @@ def _tar_members(data: bytes, limits: ContentLimits) -> Iterator[SkillFile]:
 
 
 def _gunzip(data: bytes, limits: ContentLimits) -> bytes:
-    """Inflated up to what the limits and a tar's own blocks can need."""
+    """Inflate, up to the size that the limits and a tar's own blocks allow."""
     most = limits.bytes_total + (limits.files * MEMBERS_PER_FILE + 20) * BLOCK * 2
     stream = zlib.decompressobj(_GZIP_WINDOW)
     try:
@@ -216,12 +216,12 @@ def _gunzip(data: bytes, limits: ContentLimits) -> bytes:
 
 def _header_name(header: bytes) -> bytes:
     name, prefix = header[:100].split(b"\0")[0], header[345:500].split(b"\0")[0]
-    # The older format of GNU tar keeps times where the prefix would be.
+    # The old GNU format has times in place of the prefix.
     return prefix + b"/" + name if prefix and header[257:263] == b"ustar\0" else name
 
 
 def _noted_name(kind: bytes, text: bytes, size: int) -> bytes:
-    """A long name that stands before its member, in either of the two ways; empty where it notes something else."""
+    """A long name noted before its member, in the GNU or the pax way; empty if the note is something else."""
     if size > MOST_HEADER_BYTES:
         raise _over("A member's metadata", "bytes", MOST_HEADER_BYTES, "pack it with fewer attributes")
     if kind == b"L":
@@ -248,7 +248,7 @@ def _pax_records(text: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _tar_number(field: bytes) -> int:
-    """Octal digits; the other way to write a number is for sizes beyond every limit of ours."""
+    """A number in octal digits; the binary form is only for sizes beyond our limits."""
     digits = field.strip(b" \0")
     if not digits:
         return 0

@@ -1,9 +1,9 @@
-"""The archives in which a version is handed out: a zip and a tar.gz whose bytes depend on the files alone.
+"""The archives in which a version is downloaded: a zip and a tar.gz whose bytes depend on the files alone.
 
-Attestations name the SHA-256 of both, and archives are made anew whenever somebody asks, so they must come out the
-same on every machine and for ever. Both are therefore written here byte by byte, without compression: what a
-compressor makes of the same input changes between its versions and builds, and skills are small. SKILL.md is at
-the root, entries are in the order of the paths' bytes, and nothing but plain files is in them.
+Attestations name the SHA-256 of both, and archives are made again for every download, so they must be identical on
+every machine and for ever. Both are therefore written here byte by byte, without compression: a compressor's output
+changes between its versions and builds, and skills are small. SKILL.md is at the root, entries are in the order of the
+paths' bytes, and there are only plain files.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from vskill_core.errors import InvalidInput
 ZIP_TYPE = "application/zip"
 TAR_TYPE = "application/gzip"
 
-#: 1980-01-01 00:00, the first moment that a zip can name: time, then date.
+#: 1980-01-01 00:00, the earliest time of a zip: time, then date.
 _ZIP_EPOCH = (0, 0x0021)
 #: Names are UTF-8.
 _ZIP_UTF8 = 0x0800
@@ -102,7 +102,7 @@ def _sort_files(files: Iterable[SkillFile]) -> tuple[SkillFile, ...]:
 
 
 def _zip_facts(file: SkillFile) -> bytes:
-    """The fields that an entry and its line in the directory share: both lengths are the same, nothing is extra."""
+    """The fields that an entry and its directory entry share: both sizes are equal, and there is no extra field."""
     size, name = len(file.data), file.path.encode()
     head = struct.pack("<HHHHH", _ZIP_NEEDS, _ZIP_UTF8, 0, *_ZIP_EPOCH)
     return head + struct.pack("<IIIHH", zlib.crc32(file.data), size, size, len(name), 0)

@@ -2,8 +2,8 @@
 session, and what could not be read. One entry per thing, with its place: the capability card.
 
 The scan makes a card, pages and clients show it, the attestation repeats it. Two cards are compared here, and the
-pipeline asks a reviewer about what a version can do and the live one cannot. A card lists what our rules found: a thing
-that is not on it was not found, which does not mean that it is not there.
+pipeline asks a reviewer about capabilities that the live version does not have. A card lists only what our rules found:
+something missing from it may still be there.
 """
 
 import enum
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-#: Of one kind; what is over is counted in a last entry.
+#: Entries per kind; a last entry counts the rest.
 MOST_OF_A_KIND = 60
 MOST_LINKS = 20
 LONGEST_VALUE = 160
@@ -114,7 +114,7 @@ class SkillCapability(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def acts(self) -> bool:
-        """Whether a machine or an agent acts upon it."""
+        """Whether a machine or an agent acts on it."""
         return self.context is not CapabilityContext.LINK
 
     @property
@@ -124,7 +124,7 @@ class SkillCapability(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def review_class(self) -> CapabilityClass | None:
-        """The class by which a setting can name it; None for what never goes to a reviewer."""
+        """The class by which a setting can name it; None if it never needs a reviewer."""
         if not self.acts:
             return None
         if self.kind is CapabilityKind.HOST:
@@ -144,8 +144,7 @@ _CONTEXTS = {context: rank for rank, context in enumerate(CapabilityContext)}
 def make_card(found: Iterable[SkillCapability]) -> tuple[SkillCapability, ...]:
     """One entry per thing, at its strongest place, in an order that depends on the content alone.
 
-    A kind with more entries than are kept ends with one that counts the rest, so that a change of what is left out
-    still shows as a change.
+    A kind with too many entries ends with one that counts the rest, so that a change in the rest still shows.
     """
     best: dict[tuple[CapabilityKind, str, str], SkillCapability] = {}
     for one in found:
@@ -178,20 +177,20 @@ def _order(one: SkillCapability) -> tuple[int, bool, str]:
 def new_capabilities(
     before: Iterable[SkillCapability], after: Iterable[SkillCapability]
 ) -> tuple[SkillCapability, ...]:
-    """What the second card has and the first has not. What was only linked to and is now acted upon is new."""
+    """What only the second card has. Something that was only linked to and is now acted on is new."""
     known = {_key(one): one.acts for one in before}
     return tuple(one for one in after if _key(one) not in known or (one.acts and not known[_key(one)]))
 
 
 def _key(one: SkillCapability) -> tuple[CapabilityKind, str, str]:
-    """What makes two entries the same thing; each file that cannot be read is one by itself."""
+    """Two entries with the same key are the same thing; each unreadable file is its own."""
     return one.kind, one.value, one.file if one.kind is CapabilityKind.UNREAD else ""
 
 
 def needing_review(
     found: Iterable[SkillCapability], classes: Collection[CapabilityClass]
 ) -> tuple[SkillCapability, ...]:
-    """Those that belong to a class which an operator sends to a reviewer."""
+    """Those of the classes that the operator sends to a reviewer."""
     return tuple(one for one in found if one.review_class is not None and one.review_class in classes)
 
 

@@ -23,9 +23,9 @@ MODES: tuple[Mode, ...] = ("100644", "100755")
 
 #: Bytes of a file's or folder's name: no file system takes more.
 MOST_NAME = 255
-#: Characters that no name on Windows may have; a colon also leads to a hidden stream.
+#: Characters that Windows forbids in names; a colon also names a hidden stream.
 _NOT_ON_WINDOWS = frozenset('<>:"|?*')
-#: Names of devices on Windows, whatever stands after a dot.
+#: Names of devices on Windows, with any extension.
 _DEVICES = frozenset(
     (
         "con",
@@ -37,7 +37,7 @@ _DEVICES = frozenset(
         *(f"{port}{n}" for port in ("com", "lpt") for n in "123456789¹²³"),
     )
 )
-#: Characters that macOS leaves out when it compares names.
+#: Characters that macOS ignores when it compares names.
 _IGNORED = dict.fromkeys((*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF))
 #: How Windows shortens `.git`.
 _SHORT_GIT = tuple(f"git~{n}" for n in "123456789")
@@ -84,7 +84,7 @@ DEFAULT_LIMITS = ContentLimits()
 
 
 def check_files(files: Sequence[SkillFile], limits: ContentLimits = DEFAULT_LIMITS) -> None:
-    """Refuses what is too large, and paths that are unsafe or that collide on some file system."""
+    """Refuse content that is too large, and paths that are unsafe or collide on some file system."""
     if len(files) > limits.files:
         raise _over("files", len(files), limits.files)
     total = 0
@@ -99,7 +99,7 @@ def check_files(files: Sequence[SkillFile], limits: ContentLimits = DEFAULT_LIMI
 
 
 def check_path(path: str, limits: ContentLimits = DEFAULT_LIMITS) -> None:
-    """Refuses a path that is absolute, leaves the folder, is not plain text, or cannot be written on every system."""
+    """Refuse a path that is absolute, leaves the folder, is not plain text, or cannot be written on every system."""
     parts = path.split("/")
     if has_control_characters(path) or "\\" in path:
         raise _bad_path(path, "use plain characters and '/' between folders")
@@ -114,7 +114,7 @@ def check_path(path: str, limits: ContentLimits = DEFAULT_LIMITS) -> None:
 
 
 def _check_name(path: str, name: str) -> None:
-    """One rule for every source: what git, Windows or macOS would not write, or would take for `.git`."""
+    """Refuse names that git, Windows or macOS would not write, or would take for `.git`, whatever the source."""
     plain = _fold(name).rstrip(". ")
     if plain == ".git" or plain in _SHORT_GIT:
         raise _bad_path(path, f"leave {name[:80]!a} out: it is, or passes for, the folder of a repository")
@@ -138,7 +138,7 @@ def skill_file_of(files: Iterable[SkillFile], where: str = "at this address") ->
 
 
 def _check_collisions(paths: Sequence[str]) -> None:
-    """A file system without case, or one that normalises Unicode, would merge such files."""
+    """Refuse paths that a case-insensitive or Unicode-normalising file system would merge."""
     seen: dict[str, str] = {}
     for path in paths:
         folded = _fold(path)
@@ -152,7 +152,7 @@ def _check_collisions(paths: Sequence[str]) -> None:
 
 
 def _fold(path: str) -> str:
-    """The same for all names that some file system takes for one."""
+    """A form in which all names that some file system treats as equal are equal."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path.translate(_IGNORED)).casefold())
 
 
@@ -188,7 +188,7 @@ def manifest_lines(manifest: Iterable[FileEntry]) -> bytes:
 
 
 def digest_of(manifest: Iterable[FileEntry]) -> str:
-    """The name of exactly this content: a change of any byte, mode or path is another digest."""
+    """The digest of exactly this content: it changes with any byte, mode or path."""
     return hashlib.sha256(manifest_lines(manifest)).hexdigest()
 
 
@@ -214,7 +214,7 @@ def _line(entry: FileEntry) -> bytes:
 
 
 def content_hash(skill_md: bytes) -> str:
-    """SHA-256 of SKILL.md without a byte order mark and with LF line ends, as the clients take it."""
+    """SHA-256 of SKILL.md without a byte order mark and with LF line ends, as clients compute it."""
     return hashlib.sha256(_as_clients_read(skill_md)).hexdigest()
 
 
@@ -228,7 +228,7 @@ def tree_hash(files: Iterable[SkillFile]) -> str:
 
 
 def _as_clients_read(data: bytes) -> bytes:
-    """The clients read every file as UTF-8 text, so bytes that are none become U+FFFD here as well."""
+    """Clients read every file as UTF-8 text, so invalid bytes become U+FFFD here as well."""
     text = data.decode("utf-8", "replace")
     return text.removeprefix(_BOM).replace("\r\n", "\n").encode()
 

@@ -1,5 +1,5 @@
-"""The envelope around a signed statement: DSSE version 1, which signs the payload's type and its exact bytes, so
-that nothing has to be brought into a canonical form first.
+"""The envelope around a signed statement: DSSE version 1, which signs the payload's type and its exact bytes, so that
+no canonical form is needed.
 
 Opening one is strict: known members only, one spelling of base64, and the key id must be that of the key that
 verifies. So no byte of an envelope as we write it can change unnoticed.
@@ -15,11 +15,11 @@ from vskill_core.errors import AttestationInvalid
 from vskill_core.signing_keys import PublicKey, SigningKey
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
-#: What the web side sends an envelope as.
+#: Media type of an envelope.
 ENVELOPE_TYPE = "application/vnd.dsse.envelope.v1+json"
-#: Larger than any attestation of ours by far.
+#: Far larger than any attestation of ours.
 MAX_BYTES = 1024 * 1024
-#: How much of a foreign key id is repeated in a message.
+#: Characters of a foreign key id that a message repeats.
 KEY_SHOWN = 32
 
 
@@ -76,7 +76,7 @@ def open_envelope(
 
 
 def read_payload(data: bytes) -> bytes:
-    """What an envelope of this registry's own store holds, without a look at its signature."""
+    """The payload of an envelope from this registry's own store, without checking its signature."""
     return _from_base64(_parse(data, MAX_BYTES).payload, "payload")
 
 
@@ -94,7 +94,7 @@ def _base64(data: bytes) -> str:
 
 
 def _from_base64(text: str, what: str) -> bytes:
-    """Bytes have one spelling: the spare bits of the last character must be zero."""
+    """Decode strictly, so that bytes have one spelling: the spare bits of the last character must be zero."""
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

@@ -1,8 +1,8 @@
 """The one tree of errors that this project raises on purpose.
 
-It stands below everything else: the domain raises these, engines translate their drivers' errors into them,
-and the web and the command line render them in one place each. Every class has a stable `code` that clients
-may compare, an HTTP status, and a docstring that is also its default message.
+Everything else builds on it: the domain raises these, engines translate their drivers' errors into them, and the web
+and the command line render them in one place each. Every class has a stable `code` that clients may compare, an HTTP
+status, and a docstring that is also its default message.
 """
 
 from typing import ClassVar
@@ -31,7 +31,7 @@ class PlatformError(Exception):
 
     @property
     def public_message(self) -> str:
-        """What whoever asks may read."""
+        """The message for clients."""
         return self.message
 
     @property
@@ -143,7 +143,7 @@ class NotPermitted(PlatformError):
     status = 403
 
 
-# Somebody else was faster, or the record is not where the caller believed.
+# Somebody else was faster, or the record is in another state than the caller expected.
 
 
 class TransitionError(PlatformError):
@@ -208,7 +208,7 @@ class StoreError(PlatformError):
 
     @property
     def public_message(self) -> str:
-        """Without the driver's words, which can name files, servers and accounts; the log has them."""
+        """Without the driver's message, which can name files, servers and accounts; the log has it."""
         return self.default_message() if self.status >= 500 else self.message
 
 

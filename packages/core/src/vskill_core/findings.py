@@ -34,7 +34,7 @@ class Severity(enum.StrEnum):
 
     @property
     def penalty(self) -> int:
-        """What a rule takes from the score, by its worst finding."""
+        """What a rule deducts from the score, by its worst finding."""
         return PENALTY[self]
 
 
@@ -195,7 +195,7 @@ class JudgeReport(msgspec.Struct, frozen=True, omit_defaults=True):
         return any(finding.key in confirmed for finding in findings)
 
     def cleared(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-        """Those that the judge calls false positives; a finding that it also confirms is not cleared."""
+        """The findings that the judge calls false positives; one that it also confirms is not cleared."""
         confirmed = {word.finding for word in self.confirmations if word.confirmed}
         cleared = {word.finding for word in self.confirmations} - confirmed
         return tuple(finding for finding in findings if finding.key in cleared)

@@ -1,5 +1,5 @@
-"""Skills on this machine: where they lie below a folder, and their files, within a skill's limits. `scan`, `submit` and
-`verify` read them in this one way."""
+"""Skills on this machine: finds them below a folder and reads their files, within a skill's limits. `scan`, `submit`
+and `verify` all use it."""
 
 import os
 import stat
@@ -16,7 +16,7 @@ from vskill_core.naming import slugify
 #: What a checkout holds beside the skill itself.
 BESIDE_THE_SKILL = frozenset({".git"})
 ARCHIVE_ENDINGS = (".zip", ".tar.gz", ".tgz", ".tar")
-#: What no skill lies in.
+#: Folders that are not searched for skills.
 WITHOUT_SKILLS = BESIDE_THE_SKILL | {"node_modules", ".venv", "__pycache__"}
 
 
@@ -35,8 +35,8 @@ def _skill_folders(folder: Path) -> Iterator[Path]:
 
 
 def skill_name_at(place: Path) -> str:
-    """What the skill is called in its namespace: as its folder, or as its archive without the ending; in the form of a
-    slug where no address can hold that name."""
+    """The skill's name in its namespace: its folder's, or its archive's without the extension; as a slug if a URL
+    cannot hold that name."""
     name = place.resolve().name
     if place.is_file():
         ending = next((one for one in ARCHIVE_ENDINGS if name.lower().endswith(one)), "")
@@ -48,7 +48,7 @@ def skill_name_at(place: Path) -> str:
 
 
 def read_folder(folder: Path, limits: ContentLimits = DEFAULT_LIMITS) -> tuple[SkillFile, ...]:
-    """Every file below the folder. A link is refused: what it points to may be outside.
+    """Every file below the folder. Links are refused, since they may point outside.
 
     It stops at the limits of a skill, so that a wrong folder does not fill the memory.
     """
@@ -64,8 +64,8 @@ def read_folder(folder: Path, limits: ContentLimits = DEFAULT_LIMITS) -> tuple[S
 
 
 def read_installed_folder(folder: Path) -> tuple[SkillFile, ...]:
-    """Every file below a folder that is compared with an attestation. What a checkout may hold beside a skill counts
-    too: nobody verified it."""
+    """Every file below a folder, to compare with an attestation. Even what a checkout holds beside a skill (`.git`)
+    counts, because nobody verified it."""
     for current, folders, names in os.walk(folder, onerror=_unreadable):
         for name in sorted(BESIDE_THE_SKILL.intersection((*folders, *names))):
             place = (Path(current) / name).relative_to(folder).as_posix()

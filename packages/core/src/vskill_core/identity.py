@@ -101,7 +101,7 @@ def normalise(repo_url: str, skill_path: str = "") -> Identity:
     groups = [_checked_name(name, is_first=index == 0) for index, name in enumerate(names[:-1])]
     repo = _checked_name(_without_git_suffix(names[-1]), is_first=False)
     if _marker_index(host, [*groups, repo]) <= len(groups):
-        # Only `.git` kept it apart from a view of files: written without it, it would be another place.
+        # Without `.git` this name would be read as a view of files, and so as another place.
         raise _bad_url(f"{repo!r} cannot be a repository's name here.", "give the repository's own address")
     path = _joined_path(url_path, clean_path(skill_path))
     return Identity(host=host, owner="/".join(groups), repo=repo, path=path)
@@ -278,7 +278,7 @@ def _marker_index(host: str, segments: list[str]) -> int:
     """Where the repository's names end and a view of its files (`/tree/...`, `/-/blob/...`) begins."""
     for index in range(2, len(segments)):
         here, following = segments[index], "".join(segments[index + 1 : index + 2])
-        # A nested group may be called src, so there it needs the word that follows it in such addresses.
+        # A nested group may be called src, so on nesting hosts the next segment must confirm a source view.
         is_source_view = here == "src" and (host in FLAT_HOSTS or following in _REF_KINDS)
         if here in ("-", "tree", "blob") or is_source_view:
             return index
@@ -301,7 +301,7 @@ def _path_behind_marker(rest: list[str]) -> str:
 
 
 def _joined_path(url_path: str, skill_path: str) -> str:
-    """Both count from the root; the one from the argument may only say more than the one in the address."""
+    """Both are relative to the root; the argument's path must be the URL's path or lie below it."""
     if not skill_path or not url_path or f"{skill_path}/".startswith(f"{url_path}/"):
         return skill_path or url_path
     raise InvalidInput(
@@ -318,7 +318,7 @@ def _without_git_suffix(name: str) -> str:
 
 
 def _checked_name(name: str, *, is_first: bool, field: str = "repo_url") -> str:
-    """A `~` may begin an owner (that is how some hosts write users); elsewhere it would blur our keys."""
+    """A `~` may begin an owner (some hosts write users so); elsewhere it would make our keys ambiguous."""
     plain = name[1:] if is_first and name.startswith("~") else name
     allowed = bool(plain) and plain.isascii() and all(c.isalnum() or c in _NAME_MARKS for c in plain)
     if not allowed or len(name) > MAX_NAME or not plain.strip("."):

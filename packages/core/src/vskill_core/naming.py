@@ -10,13 +10,13 @@ import unicodedata
 from vskill_core.identity import Identity
 
 MAX_SLUG = 100
-#: Of a skill's name, as the Agent Skills specification and its clients have it.
+#: Length limit of a skill's name, by the Agent Skills specification and its clients.
 NAME_LENGTH = 64
-#: Hexadecimal digits that stand for a text without one usable letter.
+#: Hexadecimal digits that replace a text without a usable letter.
 _MARK = 8
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 _NEUTRAL_MARKS = frozenset("-._")
-#: For the translation of ASCII alone: what is no part of a plain name.
+#: Translates ASCII characters that are not allowed in a plain name.
 _ASCII_PLAIN = {code: "-" for code in range(128) if chr(code) not in _PLAIN}
 _ASCII_SLUG = {code: "-" for code in range(128) if not (chr(code).isalnum() or chr(code) in _NEUTRAL_MARKS)}
 
@@ -88,7 +88,7 @@ def canonical_name(identity: Identity, slug: str | None = None) -> str:
     A GitHub owner whose name is one of our routes keeps its host too, so it can publish and we keep the
     route.
     """
-    # A record that no check has seen may hold a repository with a slash; a page about it must not break.
+    # An unchecked record may hold a repository with a slash; a page about it must not break.
     _, owner, repo = identity.repo_key.split("/", 2)
     if identity.host != "github.com" or owner in RESERVED_OWNERS:
         owner = f"{identity.host_segment}~{owner}"
@@ -101,7 +101,7 @@ def slug_of(identity: Identity) -> str:
 
 
 def slugify(text: str) -> str:
-    """Letters, digits, `-`, `.` and `_`; all else becomes a `-`, and nothing at all becomes `skill`."""
+    """Letters, digits, `-`, `.` and `_`; all else becomes a `-`, and an empty result becomes `skill`."""
     if text.isascii():
         dashed = text.lower().translate(_ASCII_SLUG)
     else:
@@ -117,13 +117,13 @@ def is_plain_name(name: str) -> bool:
 
 
 def plain_name(text: str) -> str:
-    """The plain name nearest to a text, always the same one; `skill-` and a hash where no letter is left."""
+    """The plain name nearest to a text (deterministic); `skill-` and a hash if no letter is left."""
     hyphened = hyphenate(text)[:NAME_LENGTH].strip("-")
     return hyphened or f"skill-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:_MARK]}"
 
 
 def hyphenate(text: str) -> str:
-    """Lower-case letters, digits and single hyphens for everything else; perhaps nothing."""
+    """Lower-case letters, digits and single hyphens for everything else; may be empty."""
     lower = text.lower()
     if text.isascii():
         plain = lower.translate(_ASCII_PLAIN)

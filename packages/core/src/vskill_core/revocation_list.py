@@ -1,8 +1,8 @@
 """The signed revocation list: every published version that a registry withdrew, for programs that check what they have
 without asking about each.
 
-It is the same bytes on every process for one serial and one day: its times come from the record of that serial and
-from the day, and signatures of Ed25519 do not vary. docs/reference/revocations.md describes it.
+For one serial and one day, every process gives the same bytes: its times come from the record of that serial and from
+the day, and Ed25519 signatures are deterministic. docs/reference/revocations.md describes it.
 """
 
 import enum
@@ -14,12 +14,12 @@ import msgspec
 from vskill_core.errors import AttestationInvalid
 
 PAYLOAD_TYPE = "application/vnd.vskill.revocations+json"
-#: More than a hundred thousand revoked versions.
+#: Enough for more than a hundred thousand revoked versions.
 MAX_BYTES = 64 * 1024 * 1024
 DAY_MS = 86_400_000
-#: A list is good for so long; whoever has none that is newer cannot know what was withdrawn since.
+#: How long a list is valid; without a newer one, a client cannot know what was withdrawn since.
 VALID_MS = 7 * DAY_MS
-#: From this age on, whoever uses it is warned.
+#: From this age on, clients warn.
 OLD_MS = 3 * DAY_MS
 
 
@@ -93,7 +93,7 @@ class RevocationDocument(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def read_revocation_list(payload: bytes) -> RevocationDocument:
-    """A payload whose signature was checked; `AttestationInvalid` where it is no list."""
+    """Decode a payload whose signature was checked; `AttestationInvalid` if it is not a list."""
     try:
         document = msgspec.json.decode(payload, type=RevocationDocument)
         _ms(document.issued_at), _ms(document.expires_at)

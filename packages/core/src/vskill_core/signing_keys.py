@@ -51,7 +51,7 @@ class PublicKey(msgspec.Struct, frozen=True):
 
 
 class SigningKey:
-    """A key that signs. What it is made of is never shown."""
+    """A key that signs. The private key is never shown."""
 
     def __init__(self, private: Ed25519PrivateKey) -> None:
         self._private = private

@@ -129,7 +129,7 @@ def encode_statement(statement: Statement) -> bytes:
 
 
 def read_statement(payload: bytes) -> Statement:
-    """A payload whose signature was checked; `AttestationInvalid` where it is none of ours."""
+    """Decode a payload whose signature was checked; `AttestationInvalid` if it is not one of ours."""
     try:
         statement = msgspec.json.decode(payload, type=Statement)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

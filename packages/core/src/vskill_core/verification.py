@@ -1,5 +1,5 @@
-"""Checking an attestation, or a revocation list, with nothing but files: whose signature it is, what it says, and
-whether it is about the content at hand. The command `verify` calls it; no store and no network is asked."""
+"""Checks an attestation or a revocation list offline: who signed it, what it says, and whether it is about the given
+content. The command `verify` calls it."""
 
 import hashlib
 from collections.abc import Iterable

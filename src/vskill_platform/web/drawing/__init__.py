@@ -1,1 +1,1 @@
-"""From content to what a page shows: charts, pictures, coloured code, Markdown, differences."""
+"""Renders content for pages: avatars, coloured code, Markdown, differences."""

@@ -1,5 +1,5 @@
-"""Pictures for names: a pattern of five by five squares, drawn here from the name alone. Nothing is fetched, so no
-other host learns who is looked at, and the same name has the same picture everywhere."""
+"""Avatars: a pattern of five by five squares, drawn from the name alone. Nothing is fetched, so no other host learns
+whose page is viewed, and the same name has the same picture everywhere."""
 
 import hashlib
 from functools import lru_cache

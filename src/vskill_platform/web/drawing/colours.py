@@ -1,7 +1,7 @@
 """The process that colours foreign code for pages, started by `highlight`.
 
-Pygments matches with Python's `re`, which the right text keeps busy for minutes. Here that costs a file its colours and
-nobody else anything: each file has a share of processor time, and the process has limits of its own.
+Pygments matches with Python's `re`, which crafted text can keep busy for minutes. In this process that only costs the
+file its colours: each file has a limit of CPU time, and the process has limits of its own.
 """
 
 import resource
@@ -88,12 +88,12 @@ def main(descriptor: int) -> None:
 
 
 def colour(path: str, text: str) -> list[Pieces] | None:
-    """The lines of a text in pieces; None where no language is known, where it takes too long or has too many pieces,
-    and where a lexer made another text of it."""
+    """The lines of a text in pieces; None if the language is unknown, it takes too long, has too many pieces, or the
+    lexer changed the text."""
     lexer = lexer_for(path, text)
     if lexer is None:
         return None
-    # Some languages know a comment only by the end of its line.
+    # Some lexers recognise a comment only with its line end.
     ends = text.endswith("\n")
     signal.setitimer(signal.ITIMER_PROF, FILE_S)
     try:
@@ -108,13 +108,13 @@ def colour(path: str, text: str) -> list[Pieces] | None:
 
 
 def lexer_for(path: str, text: str) -> Lexer | None:
-    """By the end of the file's name, by the name, or by the program that its first line names."""
+    """The lexer by the file's extension, its name, or the program in its first line."""
     name = PurePosixPath(path).name.lower()
     language = LANGUAGES.get(name.rpartition(".")[2])
     if language is None and text.startswith("#!"):
         first = text.partition("\n")[0]
         language = next((found for program, found in PROGRAMS.items() if program in first), None)
-    # A block in Markdown may name any lexer, and there are some that make another text of what they are given.
+    # A code block in Markdown may name any lexer, and some lexers change the text.
     options = {"handlecodeblocks": False} if language == "markdown" else {}
     return None if language is None else get_lexer_by_name(language, **options)
 
@@ -134,7 +134,7 @@ def _cut_lines(lexer: Lexer, text: str) -> Iterator[Pieces]:
 
 
 def _add(line: Pieces, text: str, kind: str) -> None:
-    """Neighbours of one kind are one piece."""
+    """Add a piece, merged with the last one if it has the same kind."""
     if text and line and line[-1][1] == kind:
         line[-1] = (line[-1][0] + text, kind)
     elif text:
@@ -142,7 +142,7 @@ def _add(line: Pieces, text: str, kind: str) -> None:
 
 
 def _limit_process() -> None:
-    """Called once: what escapes a file's own share ends the process."""
+    """Set limits for the whole process, once: they end it if a file escapes its own limit."""
     limit_resource(resource.RLIMIT_CORE, 0, 0)
     limit_resource(resource.RLIMIT_AS, MEMORY_BYTES, MEMORY_BYTES)
     limit_resource(resource.RLIMIT_CPU, PROCESS_S, PROCESS_S)

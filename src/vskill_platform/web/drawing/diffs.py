@@ -1,7 +1,7 @@
 """What changed between two versions: unified diffs made under limits, so that no content can keep us busy.
 
-A file that is too large, or no text, is said to have changed, without a diff. Large work is done in a thread, one
-piece at a time.
+A file that is too large, or not text, is listed as changed, without a diff. Large diffs are made in a thread, one at a
+time.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ CONTEXT = 3
 TOO_LARGE = "too large to be shown"
 NOT_TEXT = "not text"
 EMPTY = "empty"
-#: What follows a last line that does not end, as every tool that reads diffs knows it.
+#: The usual mark after a last line without a line end.
 _NO_END = "\n\\ No newline at end of file"
 
 

@@ -1,5 +1,5 @@
-"""Code of strangers for pages: cut into lines and coloured by another process (`colours`), with what hides in it made
-visible. A text that is too large, or takes too long, is shown without colours; nothing of it is ever lost or added.
+"""Foreign code for pages: split into lines and coloured by another process (`colours`), with hidden characters made
+visible. A text that is too large, or takes too long, is shown without colours; nothing is ever lost or added.
 """
 
 import asyncio
@@ -12,15 +12,15 @@ from vskill_platform.machine.child_processes import ProcessDied, start_own
 from vskill_platform.machine.process_cache import MOST_BYTES, Kept
 
 COLOURS = "vskill_platform.web.drawing.colours"
-#: Of all texts of one call, in characters; the rest stays without colours.
+#: Characters that one call colours; the rest stays without colours.
 MOST_CHARACTERS = 400_000
-#: Processes at the same time, how long a page waits for its turn, and how long for its process. Their own limit is
-#: processor time, which counts less on a busy machine.
+#: Concurrent processes, how long a page waits for its turn, and how long for its process. The processes' own limit is
+#: CPU time, which passes more slowly on a busy machine.
 AT_ONCE = 2
 TURN_S = 1.0
 WAIT_S = 10.0
-#: What a piece takes in memory, and at most a character beside it. A text at both limits, that of characters and that
-#: of pieces in `colours`, is small enough to be kept.
+#: Memory of a piece, and at most of a character. A text at both limits, of characters and of pieces (`colours`), is
+#: small enough for the cache.
 PIECE_BYTES = 220
 CHARACTER_BYTES = 8
 MOST_KEPT_ONE = MOST_BYTES // 2
@@ -36,23 +36,23 @@ class CodePart(msgspec.Struct, frozen=True):
 
 
 CodeLine = tuple[CodePart, ...]
-#: A line as it is: texts and their kinds. What hides in it is shown by `shorten`, since that makes a part of each
-#: character, and most lines are never shown.
+#: A line as it is: texts and their kinds. `shorten` reveals hidden characters later, because each becomes a part of its
+#: own, and most lines are never shown.
 RawLine = tuple[tuple[str, str], ...]
 CodeText = tuple[RawLine, ...]
 
 
 class Highlighter:
-    """Colours texts in processes of their own, and keeps what was coloured last by its content."""
+    """Colours texts in separate processes, and caches the results by content."""
 
     def __init__(self, at_once: int = AT_ONCE, wait_s: float = WAIT_S) -> None:
         self._turns = asyncio.Semaphore(at_once)
         self._wait_s = wait_s
-        #: Without lines: the text has no colours.
+        #: An entry without lines: the text has no colours.
         self._kept: Kept[CodeText] = Kept(MOST_BYTES, MOST_KEPT_ONE)
 
     async def highlight(self, files: Sequence[tuple[str, str]]) -> list[CodeText]:
-        """Each text, given with its path, as lines in pieces; all that is missing by one process."""
+        """Each text, given with its path, as lines in pieces; one process colours all that are not cached."""
         keys = [(path.rpartition("/")[2], hashlib.sha256(text.encode()).digest()) for path, text in files]
         found = {key: self._kept.get(key) for key in keys}
         left = MOST_CHARACTERS
@@ -69,8 +69,7 @@ class Highlighter:
         return [found[key] or plain_lines(text) for key, (_, text) in zip(keys, files, strict=True)]
 
     async def _colour(self, files: list[tuple[str, str]]) -> list[CodeText | None]:
-        """Nothing where its turn did not come soon, or the process could not be started, did not end in time or
-        broke."""
+        """No colours if its turn does not come soon, or the process cannot be started, fails or takes too long."""
         try:
             async with asyncio.timeout(TURN_S):
                 await self._turns.acquire()
@@ -96,8 +95,8 @@ def plain_lines(text: str) -> CodeText:
 
 
 def shorten(line: RawLine, width: int) -> CodeLine:
-    """The beginning of a line with what hides in it, and an ellipsis where there is more. Of its end, which may have a
-    carriage return too, nothing is shown."""
+    """The beginning of a line with hidden characters revealed, and an ellipsis if it is longer. The line end, which may
+    include a carriage return, is left out."""
     parts: list[CodePart] = []
     for place, (piece, kind) in enumerate(line, 1):
         text = piece.removesuffix("\r") if place == len(line) else piece
@@ -109,7 +108,7 @@ def shorten(line: RawLine, width: int) -> CodeLine:
 
 
 def _reveal(text: str, kind: str) -> list[CodePart]:
-    """What hides in a text is shown: a reader must see what an agent would read."""
+    """Reveal hidden characters: a reader must see what an agent would read."""
     if not text or text.replace("\t", "").isprintable():
         return [CodePart(text, kind)] if text else []
     parts: list[CodePart] = []

@@ -1,8 +1,8 @@
 """Markdown to HTML that is safe to put into a page, for foreign text (a skill's SKILL.md) and for our own documents.
 
-Two locks, each sufficient: markdown-it is told to show HTML in the text as text, and nh3 keeps only the elements and
-attributes that are listed here. Nothing is loaded from anywhere: an image becomes a link to itself. Text beyond the
-limit is left out, and the result says so.
+Two defences, each sufficient: markdown-it shows HTML in the text as text, and nh3 keeps only the elements and
+attributes that are listed here. The page loads nothing: an image becomes a link to itself. Text beyond the limit is
+left out, and the result says so.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markupsafe import Markup
 
-#: Of a text, in characters: what is rendered. The whole is in the file viewer.
+#: Characters that are rendered. The whole text is in the file viewer.
 MOST_CHARACTERS = 64_000
 #: Longer texts are rendered in a thread.
 AT_ONCE_CHARACTERS = 8_000
-#: Lists in lists, quotes in quotes; deeper is shown flat.
+#: Depth of lists and quotes; deeper ones are shown flat.
 MOST_NESTING = 20
-#: A fence, a table or a line of dashes and stars: whoever needs more of one character in a row is not writing prose.
+#: The longest run of one character; prose, fences, tables and rules need fewer.
 MOST_REPEATED = 1_000
 MARKER = "---"
 
@@ -39,7 +39,7 @@ _ATTRIBUTES = {
     "a": {"href", "title"},
     "ol": {"start"},
     "th": {"scope"},
-    # What scrolls is reached by the keyboard.
+    # So that the keyboard reaches what scrolls.
     "pre": {"tabindex"},
     "div": {"tabindex"},
 }
@@ -89,7 +89,7 @@ class Rendered(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=256)
 def render_markdown(text: str, style: Style) -> Rendered:
-    """The same text gives the same HTML, so what is asked for often is kept."""
+    """Render it; cached, because the same text gives the same HTML."""
     shown = text[:MOST_CHARACTERS]
     env: dict[str, Any] = {"style": style}
     parser = _parser()
@@ -119,7 +119,7 @@ def body_of(text: str) -> str:
 
 
 def _tame(text: str) -> str:
-    """Runs of one character, the only thing that makes the parser slow, are cut to a length that no prose has."""
+    """Truncate runs of one character, the only thing that makes the parser slow."""
     parts: list[str] = []
     run, before = 0, ""
     for char in text:
@@ -157,7 +157,7 @@ class _Renderer(RendererHTML):
         return f'<a href="{_escape(href)}">' if href else "<a>"
 
     def image(self, tokens: Sequence[Token], at: int, options: Any, env: MutableMapping[str, Any]) -> str:
-        """A link: the page loads nothing, and whoever wants to see it decides that."""
+        """A link instead: the page loads no image, and the reader decides whether to see it."""
         token = tokens[at]
         href = _target(str(token.attrs.get("src", "")), env["style"])
         words = self.renderInlineAsText(token.children or [], options, env) or "no description"
@@ -184,7 +184,7 @@ class _Renderer(RendererHTML):
 
 
 def _close_gaps(tokens: Sequence[Token]) -> None:
-    """Headings go down one level at a time, whatever levels the text skips: readers of headings find no hole."""
+    """Make headings go down one level at a time, whatever levels the text skips, for screen readers."""
     above: list[tuple[int, str]] = []
     for token in tokens:
         if token.type == "heading_open":
@@ -201,13 +201,13 @@ def _shift_heading(tag: str, style: Style) -> str:
 
 
 def _alignment(token: Token) -> str:
-    """The parser writes a style attribute, which pages do not have."""
+    """The alignment as a class: the parser writes a style attribute, which our pages do not allow."""
     aligned = str(token.attrs.get("style", "")).removeprefix("text-align:")
     return f' class="{aligned}"' if aligned in ("right", "center") else ""
 
 
 def _anchor(words: str, env: dict[str, Any]) -> str:
-    """A heading's id, the way code hosts make them, each at most once."""
+    """A heading's id, made as code hosts do, each unique."""
     kept = "".join(c for c in words.casefold() if c.isalnum() or c in " -_")
     name = env["style"].prefix + (kept.strip().replace(" ", "-") or "section")
     seen: dict[str, int] = env.setdefault("anchors", {})
@@ -216,7 +216,7 @@ def _anchor(words: str, env: dict[str, Any]) -> str:
 
 
 def _target(href: str, style: Style) -> str:
-    """Where a link leads: an address that is allowed, a place below the base, or nowhere (empty)."""
+    """A link's target: an allowed URL, a place below the base, or empty."""
     try:
         parts = urlsplit(href)
     except ValueError:
@@ -242,7 +242,7 @@ def _escape(text: str) -> str:
 
 
 async def render_aside(text: str, style: Style) -> Rendered:
-    """The same without holding up other requests, where it may take more than a few milliseconds."""
+    """The same in a thread if it may take more than a few milliseconds, to not block other requests."""
     if len(text) <= AT_ONCE_CHARACTERS:
         return render_markdown(text, style)
     return await asyncio.to_thread(render_markdown, text, style)
