@@ -69,6 +69,7 @@ def test_the_clients_help_loads_nothing_of_the_registry_and_nothing_heavy():
     loaded = done.stderr.split()
     assert done.stdout.startswith("Usage: vskill-client ")
     assert not {
+        "asyncio",
         "vskill_platform",
         "vskill_scan",
         "httpx2",

@@ -11,10 +11,10 @@ WIDTH = 100
 
 
 def render() -> str:
-    """Every command with its help, below its group; of the client only what it lists: its commands are the same."""
-    return "\n".join(
-        (next(_sections(client, "vskill-client", None)), *_sections(cli, "vskill-platform", None))
-    )
+    """Every command with its help, below its group; of the client what it lists, and the one that is not the same."""
+    listed, *others = _sections(client, "vskill-client", None)
+    own = [one for one in others if one.startswith("## vskill-client scan\n")]
+    return "\n".join((listed, *own, *_sections(cli, "vskill-platform", None)))
 
 
 def _sections(command: click.Command, path: str, parent: click.Context | None) -> Iterator[str]:

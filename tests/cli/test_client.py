@@ -71,8 +71,22 @@ def test_an_upload_without_a_name_is_called_as_its_folder(signed_in, skill):
     assert done["submission"]["skillName"] == "neatly"
 
 
-def test_without_a_registry_the_client_says_what_to_do(project):
-    said = CliRunner().invoke(client, ["search", "tidy"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "search tidy",
+        "install tidy",
+        "lock tidy",
+        "submit https://github.com/acme/tools",
+        "status",
+        "whoami",
+        "scan .",
+        "connect codex --yes",
+        "verify . --skill tidy",
+    ],
+)
+def test_without_a_registry_every_command_says_what_to_do_and_makes_nothing(project, home, words):
+    said = CliRunner().invoke(client, words.split())
     assert said.exit_code == 1
-    assert "sign in to one with 'vskill-client login URL'" in said.stderr
-    assert list(project.iterdir()) == []
+    assert "sign in to one with 'vskill-client login URL', or name one with --registry URL" in said.stderr
+    assert list(project.iterdir()) == [] and not home.exists()

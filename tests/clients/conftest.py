@@ -21,7 +21,7 @@ from tests.clients.clients import (
 from tests.clients.private import running_private
 from tests.clients.registry import Registry, running
 from tests.support.wheels import make_wheelhouse
-from vskill_platform.web.clients.own_client import NEEDED
+from vskill_platform.web.clients.own_client import CLIENT, SCANNER
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +46,8 @@ def installed():
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory):
-    """What our own client needs of others."""
-    return make_wheelhouse(tmp_path_factory.mktemp("index") / "wheels", *NEEDED)
+    """What our own client and scanner need of others."""
+    return make_wheelhouse(tmp_path_factory.mktemp("index") / "wheels", *CLIENT.needs, *SCANNER.needs)
 
 
 @pytest.fixture

@@ -69,8 +69,7 @@ def connect_client(
     if owner and collection:
         raise click.UsageError("give --owner or --collection, not both")
     if not connection.registry:
-        fix = "give --registry URL"
-        raise InvalidInput("There is no registry to connect to.", field="--registry", fix=fix)
+        raise connection.no_registry()
     address = _find_list(connection, client, owner, collection)
     planned = list(_plan(client, address, has_token=connection.token is not None))
     for entry in planned:
@@ -158,7 +157,7 @@ def _plan(client: str, address: ListAddress, *, has_token: bool) -> Iterator[Wri
 def _put_helper(text: str, helper: str) -> tuple[str, str]:
     """Git calls the helper later. What `uvx` runs lies in a cache, which may be gone by then."""
     if any((folder / "CACHEDIR.TAG").exists() for folder in Path(sys.prefix).parents):
-        message = "Git would call this command later, and uvx keeps it in a cache only."
+        message = "Git would call this command later, and `uvx` keeps it in a cache only."
         raise InvalidInput(message, field="client", fix="install it with `uv tool install`, then connect")
     return put_section(text, helper)
 

@@ -1,10 +1,9 @@
 """Where a command acts. `vskill-client` acts on a registry at an address; `vskill-platform` can also act on the
 registry of its own machine, with a destination of its own. A command does not know which one it has."""
 
-import asyncio
 import shlex
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 import click
 
@@ -15,6 +14,7 @@ from vskill_core.errors import InvalidInput, NotSignedIn
 if TYPE_CHECKING:
     from vskill_core.signing_keys import PublicKey
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -46,8 +46,12 @@ class Destination:
 
     def run(self, work: Callable[[Caller], Awaitable[T]]) -> T:
         """Do a command's work with a caller."""
+        raise self.no_registry()
+
+    def no_registry(self) -> InvalidInput:
+        """For a command that needs one, where none is named."""
         fix = f"sign in to one with '{self.program} login URL', or name one with --registry URL"
-        raise InvalidInput("There is no registry to ask.", field="--registry", fix=fix)
+        return InvalidInput("There is no registry to ask.", field="--registry", fix=fix)
 
     def own_keys(self) -> "tuple[PublicKey, ...]":
         """The public keys of the registry of this machine."""
@@ -68,6 +72,9 @@ class RemoteDestination(Destination):
         self.program, self.has_own_store = here.program, here.has_own_store
 
     def run(self, work: Callable[[Caller], Awaitable[T]]) -> T:
+        # It takes as long to load as everything else that `--help` needs.
+        import asyncio
+
         # Loaded before the loop runs: an import reads files.
         import vskill_client.caller  # noqa: F401 - `_run` uses it
 
@@ -108,6 +115,13 @@ def current_destination() -> Destination:
 def run_with_caller(work: Callable[[Caller], Awaitable[T]]) -> T:
     """Do a command's work with a caller for the registry that it is about."""
     return current_destination().run(work)
+
+
+async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do what reads or computes for long beside the loop, in which a registry of this machine may run."""
+    import asyncio
+
+    return await asyncio.to_thread(work, *args, **kwargs)
 
 
 def tell_registries() -> None:

@@ -1,14 +1,13 @@
 """`install`: download a version of a skill from a registry, check it against its signed attestation, and put it into a
 folder."""
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
-from vskill_client.destination import Caller, run_with_caller, tell_registries
+from vskill_client.destination import Caller, in_thread, run_with_caller, tell_registries
 from vskill_client.group import complete
 from vskill_client.installed import (
     DEFAULT_FOLDER,
@@ -105,7 +104,7 @@ def install(*, skill: str | None, into: Path, frozen: Path | None, force: bool, 
             found = [await _download(caller, *split_version(str(skill)))]
         done = []
         for one in found:
-            put = await asyncio.to_thread(_put, one, into, force=force)
+            put = await in_thread(_put, one, into, force=force)
             done.append(put)
             if put.changed:
                 await _count(caller, put.skill)
@@ -158,7 +157,7 @@ async def _download(caller: Caller, name: str, version: str | None) -> Download:
     archive = await caller.call(DOWNLOAD, asked)
     envelope = await caller.call(ATTESTATION, AttestedVersion(skill=shown.skill, version=wanted))
     keys = await fetch_keys(caller)
-    files, key_id = await asyncio.to_thread(_check, shown.skill, wanted, archive, envelope, keys)
+    files, key_id = await in_thread(_check, shown.skill, wanted, archive, envelope, keys)
     digest = digest_of_files(files)
     record = InstallRecord(shown.skill, wanted, digest, caller.registry, msgspec.Raw(envelope))
     return Download(record, files, key_id)

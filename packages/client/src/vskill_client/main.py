@@ -8,19 +8,22 @@ from vskill_client.group import PlatformGroup
 from vskill_client.install import install
 from vskill_client.lock import lock
 from vskill_client.login import login, logout, whoami
+from vskill_client.scan import scan
 from vskill_client.search import search
 from vskill_client.status import status
 from vskill_client.submit import submit
 from vskill_client.verify import verify
 from vskill_core.release import __version__
 
-#: Every command; `vskill-platform` has them too.
+#: `vskill-platform` has these too, and a `scan` of its own.
 COMMANDS = (
     *(search, install, lock, verify, submit, status, login, logout, whoami, connect_client, git_credential),
 )
 
 
-@click.group(cls=PlatformGroup, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=PlatformGroup, commands=(*COMMANDS, scan), context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.option(
     "--registry",

@@ -1,6 +1,5 @@
 """`submit`: put skills on the queue of this machine or of a registry: from repositories, local folders and archives."""
 
-import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from vskill_client.destination import Caller, current_destination, run_with_caller
+from vskill_client.destination import Caller, current_destination, in_thread, run_with_caller
 from vskill_client.group import one_line
 from vskill_client.output import StatusLine, json_option, print_json
 from vskill_client.submit_watch import follow_all, print_ends
@@ -175,6 +174,8 @@ class _Submitting:
         self, caller: Caller, targets: Sequence[str], kinds: Sequence[str]
     ) -> list[SubmittedSkill]:
         """Submit several targets at once and print each result; a single refused target raises its error."""
+        import asyncio
+
         slots = asyncio.Semaphore(AT_ONCE)
 
         async def submit_one(target: str, kind: str) -> list[SubmittedSkill]:
@@ -236,8 +237,8 @@ async def _read_outcome(caller: Caller, path: str, outcome: PlaceOutcome, page: 
 async def _from_folder(caller: Caller, target: str, options: Options) -> list[SubmittedSkill]:
     """The skill in a folder, or where it has no SKILL.md, every one below it."""
     folder = Path(target)
-    here = await asyncio.to_thread((folder / SKILL_FILE).exists)
-    places = [folder] if here else await asyncio.to_thread(skills_at, folder)
+    here = await in_thread((folder / SKILL_FILE).exists)
+    places = [folder] if here else await in_thread(skills_at, folder)
     if not here and places == [folder]:
         message = f"There is no SKILL.md in {target} or below it; name the folder of a skill."
         raise NoSkillFound(message, field="TARGET")
@@ -252,7 +253,7 @@ async def _from_skill_folder(
     caller: Caller, folder: Path, options: Options, *, alone: bool
 ) -> SubmittedSkill:
     try:
-        files = await asyncio.to_thread(read_folder, folder)
+        files = await in_thread(read_folder, folder)
         return await _upload(caller, folder, files, options)
     except PlatformError as error:
         if alone:
@@ -261,7 +262,7 @@ async def _from_skill_folder(
 
 
 async def _from_archive(caller: Caller, target: str, options: Options) -> list[SubmittedSkill]:
-    files = await asyncio.to_thread(read_file, Path(target))
+    files = await in_thread(read_file, Path(target))
     return [await _upload(caller, Path(target), files, options)]
 
 
@@ -273,14 +274,14 @@ async def _upload(
     name = options.slug or _plain_name(files)
     if name:
         _require_other_name(options, name, place)
-    archive = await asyncio.to_thread(tar_archive, files)
+    archive = await in_thread(tar_archive, files)
     wanted = UploadSkill(archive=archive, name=options.slug or "", namespace=options.namespace, source=SOURCE)
     try:
         outcome = await caller.call(UPLOAD, wanted)
     except InvalidInput as error:
         if options.slug or error.details.get("field") != "name":
             raise
-        name = await asyncio.to_thread(skill_name_at, place)
+        name = await in_thread(skill_name_at, place)
         _require_other_name(options, name, place)
         outcome = await caller.call(UPLOAD, msgspec.structs.replace(wanted, name=name))
     if outcome.skill_name:

@@ -2,7 +2,6 @@
 there are many, and at the end a block per skill that says what became of it and what to do.
 """
 
-import asyncio
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -74,6 +73,8 @@ class _Watch:
         self._warned = quiet
 
     async def to_the_end(self, status: StatusLine) -> list[SubmissionView]:
+        import asyncio
+
         while True:
             for index in range(len(self._records)):
                 await self._look(index, status)

@@ -11,7 +11,7 @@ from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.skills.catalogue import Sort
 from vskill_platform.web.clients import mcp
 from vskill_platform.web.clients.commands import flat_name, marketplace_name
-from vskill_platform.web.clients.own_client import WHEEL, client_command
+from vskill_platform.web.clients.own_client import CLIENT, client_command
 from vskill_platform.web.exchange import principal_of, public_address, services_of
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page
@@ -32,7 +32,7 @@ async def clients(request: Request) -> Response:
         "docs_clients.html",
         base=base,
         client=client_command(base),
-        wheel=f"{base}/client/{WHEEL}",
+        wheel=f"{base}/client/{CLIENT.wheel}",
         example=example,
         flat=flat_name(example.canonical) if example else "owner--repo--skill",
         canonical=example.canonical if example else "owner/repo/skill",
