@@ -14,6 +14,7 @@ import pytest
 from tests.support.memory_env import memory_env
 from tools import blocks
 from tools.files import ROOT, texts
+from tools.hygiene import unknown_installs
 from tools.reference import without_parts
 from vskill_client.registries import REGISTRY_VARIABLE, TOKEN_VARIABLE
 from vskill_platform.settings import (
@@ -123,6 +124,7 @@ def test_the_install_box_points_each_client_at_the_registry_by_what_it_reads(wit
     assert {way.id for way in ways} >= INSTALLING and "vskill" not in {way.id for way in ways}
     for way in ways:
         assert wrong_commands(list(way.commands)) == []
+        assert unknown_installs("\n".join(way.commands)) == []
         client = CLIENTS.get(way.id)
         assert set(_SET.findall(" ".join(way.commands))) <= (client.reads if client else frozenset())
 

@@ -47,23 +47,37 @@ def test_a_path_that_belongs_to_no_machine_passes(text):
     assert messages(text) == []
 
 
-# Joined here, so that this file passes the check.
+def test_an_install_of_what_was_not_verified_is_reported():
+    """Joined here, so that this file passes the check."""
+    (message,) = messages("type `" + "vskill " + "install a/b/c`")
+    assert "not verified" in message
+
+
 @pytest.mark.parametrize(
-    "words",
+    "command",
     [
-        ("vskill", "install a/b/c"),
-        ("npx", "vskill find x"),
-        ("npx -y", "vskill"),
-        ("npm install", "vskill"),
-        ("pip install", "vskill-platform"),
-        ("pip install", "'vskill-platform[mcp]'"),
-        ("uv tool install", "vskill_platform"),
-        ("uvx", "vskill-platform serve"),
+        "npx vskill find x",
+        "npx -y vskill",
+        "npm install vskill",
+        "npm i -g skils",
+        "pnpm dlx skils add x",
+        "pip install vskill-platform",
+        "vskill/bin/pip install --no-deps 'vskill-platform[mcp]'",
+        "pip install https://elsewhere.example.net/vskill_platform-1.0.0-py3-none-any.whl",
+        "uv tool install vskill_platform",
+        "uvx vskill-platform serve",
+        "uvx --from vskill-platform vskill-platform serve",
+        "docker run -p 8080:8080 -v data:/data vskill-platform",
+        "podman pull vskill/platform",
+        "brew install vskill",
     ],
 )
-def test_an_install_by_a_name_that_is_not_ours_is_reported(words):
-    (message,) = messages(f"type `{' '.join(words)}`")
-    assert "not ours" in message
+def test_a_command_that_looks_up_a_name_that_is_nobodys_is_reported(command):
+    for path in ("docs/some.md", "src/vskill_platform/web/templates/some.html", "packages/client/some.py"):
+        (problem,) = hygiene.check_text(path, f"type `{command}`, then go on")
+        assert "not ours" in str(problem)
+    for path in ("docs/reference/rules.md", "src/vskill_platform/examples/a/b.txt", "tests/some.py"):
+        assert list(hygiene.check_text(path, command)) == []
 
 
 @pytest.mark.parametrize(
@@ -73,12 +87,19 @@ def test_an_install_by_a_name_that_is_not_ours_is_reported(words):
         "pip install --no-deps vskill_platform-*.whl",
         "pip install './vskill_platform-1.0.0-py3-none-any.whl[mcp]'",
         "pip install --require-hashes -r requirements.lock",
+        "uv tool install https://skills.example.org/client/vskill_client-VERSION-py3-none-any.whl",
+        "uvx --from ./vskill_platform-VERSION-py3-none-any.whl vskill-platform serve",
+        'f"uvx --from {base}/client/{CLIENT.wheel} vskill-client"',
+        '"uv tool install " ~ wheel, "vskill-client login " ~ base',
+        "`pip install` takes the same address",
         "npx skills add http://vskill.example.org",
+        "podman run --pull=never -p 8080:8080 vskill-platform",
+        "apt-get install --yes git tini",
         "vskill find WORDS",
     ],
 )
-def test_an_install_of_our_own_passes(text):
-    assert messages(text) == []
+def test_what_is_ours_by_its_address_or_a_client_that_people_have_passes(text):
+    assert [str(one) for one in hygiene.check_text("docs/some.md", text)] == []
 
 
 def lock_messages(*lines: str) -> list[str]:
