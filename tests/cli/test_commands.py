@@ -20,10 +20,12 @@ from vskill_client.output import plain
 from vskill_core.content import ContentLimits
 from vskill_core.errors import LimitExceeded, NotFound, StoreFull
 from vskill_core.folders import read_folder
+from vskill_core.release import __version__
 from vskill_platform.bootstrap import env_for
 from vskill_platform.cli import cli
 from vskill_platform.cli.operation.doctor import Check, check
 from vskill_platform.cli.output import Duration, show_duration
+from vskill_platform.domain.keys import CONTROL_RELEASE
 from vskill_platform.domain.messages import submission_send
 from vskill_platform.settings import process_settings
 from vskill_platform.store.skills.collections import create_collection
@@ -320,6 +322,21 @@ def test_doctor_is_content_with_the_defaults(run):
     text = run("doctor").stdout
     assert "schema version" in text
     assert "degraded mode" in text
+
+
+def test_doctor_says_what_is_new_since_the_release_that_used_the_store_before(run):
+    def look(record: bytes) -> tuple[bool, str]:
+        in_env(lambda env: env.kv.put(CONTROL_RELEASE, record))
+        check = {one["name"]: one for one in json.loads(run("doctor", "--json").stdout)}["release"]
+        return check["warning"], check["detail"]
+
+    this = __version__.encode()
+    assert look(b'{"release":"%s","since":1}' % this) == (False, f"{__version__}, and no other before it")
+    upgraded, detail = look(b'{"release":"%s","since":1,"before":"0.2.9"}' % this)
+    assert not upgraded and detail.startswith(f"{__version__}, after 0.2.9. New since then: 0.3.0 ")
+    assert "To do: 0.3.0: There is no release before it." in detail
+    # Before its first start, the release that is installed now has not used the store.
+    assert look(b'{"release":"0.2.9","since":1}') == (True, detail)
 
 
 def test_doctor_warns_of_a_marketplace_that_is_called_as_every_other(run, monkeypatch):

@@ -16,6 +16,7 @@ from tests.support.lifetimes import running
 from tests.support.patience import PATIENCE_S
 from vskill_core.content import digest_of_files
 from vskill_core.folders import read_folder
+from vskill_core.release import __version__
 
 pytestmark = pytest.mark.slow
 
@@ -53,6 +54,8 @@ def test_a_skill_submitted_beside_a_running_server_is_published_and_watched_to_i
         assert states[-2:] == ["TIER1_SCANNING", "PUBLISHED"]
         assert httpx2.get(f"{address}/api/v1/submissions/stats").json()["byState"]["PUBLISHED"] == 1
         assert stop(process)[0] == 0
+    doctor = subprocess.run([*COMMAND, "doctor"], env=environment, capture_output=True, text=True, check=True)
+    assert f"{__version__}, and no other before it" in doctor.stdout
 
 
 def test_watching_a_skill_that_is_not_published_ends_with_exit_code_1_and_the_reason(environment, skill):

@@ -67,6 +67,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.CONTROL_BLOCKLIST, "control:blocklist"),
         (keys.CONTROL_NAMESPACES, "control:namespaces"),
         (keys.CONTROL_QUEUE, "control:queue"),
+        (keys.CONTROL_RELEASE, "control:release"),
         (keys.CONTROL_RESCANS, "control:rescans"),
         (keys.CONTROL_SETUP, "control:setup"),
         (keys.CONTROL_STREAMS, "control:streams"),

@@ -50,6 +50,7 @@ from vskill_platform.queue.control import current_pause
 from vskill_platform.queue.dead_letters import list_dead_letters
 from vskill_platform.setting_facts import describe_settings
 from vskill_platform.settings import Settings
+from vskill_platform.store.operation.releases import note_release
 from vskill_platform.store.people.accounts import Role, get_user
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.people.sessions import sign_in
@@ -167,6 +168,15 @@ async def test_every_page_works_on_an_empty_store_and_names_itself_once(ada, pat
     assert page.text.count("<h1>") == 1
     assert page.text.count('aria-current="page"') >= 1
     assert " style=" not in page.text and "<script>" not in page.text and "javascript:" not in page.text
+
+
+async def test_the_page_about_storage_says_what_is_new_after_an_upgrade(ada, env):
+    page = (await ada.get("/admin/storage")).text
+    assert "New since" not in page
+    await env.kv.put(keys.CONTROL_RELEASE, b'{"release":"0.2.0","since":1700000000000}')
+    await note_release(env.kv)
+    page = Page((await ada.get("/admin/storage")).text).text
+    assert "New since 0.2.0" in page and "When you upgrade" in page and "In use since" in page
 
 
 async def test_a_reviewer_sees_the_areas_of_reviewers_only(rob):

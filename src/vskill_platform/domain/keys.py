@@ -167,6 +167,8 @@ CONTROL_BLOCKLIST = control("blocklist")
 CONTROL_QUEUE = control("queue")
 #: the registry's mode; its version rises with every change of a namespace or a team
 CONTROL_NAMESPACES = control("namespaces")
+#: the release that uses the store, and the one before it
+CONTROL_RELEASE = control("release")
 #: the rule set that stopped before its first take-down
 CONTROL_RESCANS = control("rescans")
 #: how many events of revocation there are

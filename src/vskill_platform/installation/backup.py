@@ -30,7 +30,7 @@ from vskill_core.errors import (
     StoreCorrupt,
     StoreUnavailable,
 )
-from vskill_platform import __version__
+from vskill_core.release import __version__, release_numbers
 from vskill_platform.bootstrap import open_blobs, open_snapshot
 from vskill_platform.domain.operation.damage import MOST_NAMES, DamageKind, verified_files
 from vskill_platform.domain.skills.content_names import NAMING, addresses_in, bundles_named
@@ -313,7 +313,10 @@ def read_manifest(file: Path) -> BackupManifest:
         with tarfile.open(file, "r:") as archive:
             found = archive.extractfile(MANIFEST)
             manifest = msgspec.json.decode(found.read() if found else b"", type=BackupManifest)
-            needs_newer = manifest.format > FORMAT or _series(manifest.release) > _series(__version__)
+            needs_newer = (
+                manifest.format > FORMAT
+                or release_numbers(manifest.release)[:2] > release_numbers(__version__)[:2]
+            )
     except FileNotFoundError:
         raise NotFound(f"There is no file {file}.", file=str(file)) from None
     except (tarfile.TarError, KeyError, ValueError, OSError) as error:
@@ -333,11 +336,6 @@ def read_manifest(file: Path) -> BackupManifest:
             file=str(file),
         )
     return manifest
-
-
-def _series(release: str) -> tuple[int, ...]:
-    """Major and minor number: releases that differ in neither read each other's backups."""
-    return tuple(map(int, release.split(".")[:2]))
 
 
 def _pages(file: Path, name: str, kind: type[T]) -> Iterator[list[T]]:

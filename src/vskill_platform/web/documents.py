@@ -12,6 +12,8 @@ from types import MappingProxyType
 import msgspec
 import re2
 
+from vskill_core.release import release_numbers
+
 PACKAGE = Path(__file__).parents[1]
 #: Where they may be: inside the package, or two folders above it in a checkout.
 PLACES = (PACKAGE / "documents", PACKAGE.parents[1])
@@ -20,6 +22,9 @@ ROOT_FILES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", 
 INDEX = "docs/README.md"
 #: The last two groups: what the index does not name, and the decision records.
 OTHERS, DECISIONS = "The project", "Decision records"
+CHANGELOG = "CHANGELOG.md"
+#: In the changelog, below what is new in a release: what operators have to do.
+UPGRADE = "### When you upgrade\n"
 _LINK = re2.compile(r"\]\(([^()#]+\.md)")
 
 
@@ -64,6 +69,27 @@ def _document(path: str, text: str) -> Document:
 
 
 DOCUMENTS: Mapping[str, Document] = next(filter(None, map(read_documents, PLACES)), MappingProxyType({}))
+
+
+class ReleaseNotes(msgspec.Struct, frozen=True):
+    """What the changelog says about one release."""
+
+    release: str
+    text: str
+
+    @property
+    def to_do(self) -> str:
+        """What operators have to do, in one line; empty where that is nothing."""
+        listed = self.text.partition(UPGRADE)[2].partition("\n#")[0]
+        return " ".join(line.strip().removeprefix("- ") for line in listed.splitlines()).strip()
+
+
+def notes_since(release: str) -> list[ReleaseNotes]:
+    """Of every release after this one, newest first; none where the changelog is not there."""
+    changelog = DOCUMENTS[CHANGELOG].text if CHANGELOG in DOCUMENTS else ""
+    parts = (part.partition("\n") for part in changelog.split("\n## ")[1:])
+    notes = [ReleaseNotes(heading.partition(",")[0].strip(), text.strip()) for heading, _, text in parts]
+    return [one for one in notes if release_numbers(one.release) > release_numbers(release)]
 
 
 def find_documents(words: Sequence[str]) -> list[Document]:

@@ -5,17 +5,21 @@ import asyncio
 
 import msgspec
 
-from vskill_client.wire.base import Wire
+from vskill_client.wire.base import Wire, iso_time
 from vskill_core.errors import PlatformError
 from vskill_platform import __version__
 from vskill_platform.actions.action import NoParameters, Services, action
 from vskill_platform.actions.principal import Right
 from vskill_platform.bootstrap import schema_version
+from vskill_platform.domain.keys import CONTROL_RELEASE
 from vskill_platform.domain.submissions.states import State
+from vskill_platform.ledger.kv.contract import KV
 from vskill_platform.queue.health import QueueHealth, queue_health
+from vskill_platform.records import decode
 from vskill_platform.setting_facts import SettingFacts, describe_settings, written_value
 from vskill_platform.setting_values import shown_location
 from vskill_platform.settings import Settings
+from vskill_platform.store.operation.releases import UsedRelease
 from vskill_platform.store.review.reports import list_reports
 
 SYSTEM = "/api/v1/admin"
@@ -76,6 +80,10 @@ class StorageAnswer(Wire, frozen=True):
     #: why the store cannot be written; empty where it can
     problem: str
     version: str
+    #: when this release, or a newer one, first used the store; null where none has noted it
+    release_since: str | None
+    #: the release that used the store before; null where it is new
+    release_before: str | None
     #: the process that answers
     process: str
     #: the engine of records, and its scheme
@@ -134,6 +142,12 @@ def _setting_view(facts: SettingFacts, value: object) -> SettingView:
     return SettingView(facts.variable, facts.sentence, shown, text == facts.default, facts.is_secret)
 
 
+async def read_used_release(kv: KV) -> UsedRelease | None:
+    """None before the first start."""
+    entry = await kv.get(CONTROL_RELEASE)
+    return None if entry is None else decode(entry, UsedRelease)
+
+
 async def show_storage(services: Services, _request: NoParameters) -> StorageAnswer:
     try:
         await services.kv.check()
@@ -143,9 +157,12 @@ async def show_storage(services: Services, _request: NoParameters) -> StorageAns
         problem = ""
     settings = services.settings
     health, depth = await queue_health(), await services.broker.depth()
+    used = await read_used_release(services.kv)
     return StorageAnswer(
         problem=problem,
         version=__version__,
+        release_since=iso_time(used.since) if used else None,
+        release_before=(used.previous or None) if used else None,
         process=services.worker_id,
         records=f"{services.kv.engine} ({settings.store.partition(':')[0]})",
         schema=await asyncio.to_thread(schema_version, settings),

@@ -9,6 +9,7 @@ import msgspec
 
 from vskill_client.output import json_option, print_json, print_table
 from vskill_core.errors import PlatformError, Shortage, Unsupported
+from vskill_core.release import __version__
 from vskill_platform.cli.process import run_async
 from vskill_platform.ledger.clock import MAX_SKEW_MS
 from vskill_platform.setting_values import shown_location
@@ -98,6 +99,7 @@ async def _look(env: "Env", content_within_s: float | None) -> AsyncIterator[Che
         risks = await env.kv.risks()
         detail = "; ".join(risks) or "what is acknowledged is kept"
         yield Check("store is durable", ok=True, detail=detail, warning=bool(risks))
+        yield await _check_release(env)
     yield await check("queue answers", env.broker.depth())
     answers = await check("content can be written", env.blobs.check())
     yield answers
@@ -120,6 +122,25 @@ async def _look(env: "Env", content_within_s: float | None) -> AsyncIterator[Che
     yield Check("judge", ok=True, detail=judges)
     for name in env.settings.required_analysers:
         yield await asyncio.to_thread(_required_analyser, name, env.settings)
+
+
+async def _check_release(env: "Env") -> Check:
+    """Which release uses the store; after an upgrade, what is new and what to do."""
+    from vskill_platform.actions.operation.system import read_used_release
+    from vskill_platform.web.documents import notes_since
+
+    used = await read_used_release(env.kv)
+    if used is None:
+        return Check("release", ok=True, detail=f"{__version__}; no server has used this store yet")
+    if not used.previous:
+        return Check("release", ok=True, detail=f"{__version__}, and no other before it")
+    notes = notes_since(used.previous)
+    new = ", ".join(one.release for one in notes)
+    to_do = " ".join(f"{one.release}: {one.to_do}" for one in notes if one.to_do) or "nothing."
+    detail = (
+        f"{__version__}, after {used.previous}. New since then: {new} (/docs/CHANGELOG.md). To do: {to_do}"
+    )
+    return Check("release", ok=True, detail=detail, warning=used.is_older)
 
 
 def _check_registry_name(settings: Settings) -> Check:

@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from vskill_client.output import plain
+from vskill_core.errors import PlatformError
 from vskill_platform.cli.process import check_shared, ending_all, is_shared, run_async, stop_on_signals
 from vskill_platform.setting_values import shown_location
 from vskill_platform.settings import Settings, keep_temporary_files_in, process_settings
@@ -93,6 +94,7 @@ async def _until_stopped(settings: Settings, roles: Roles) -> None:
         stop = stack.enter_context(stop_on_signals())
         async with env_for(settings) as env:
             report_start(env)
+            await _note_release(env)
             await _announce(env, roles, listener)
             async with asyncio.TaskGroup() as group:
                 for name, role in _running(env, roles, listener, stop):
@@ -102,6 +104,16 @@ async def _until_stopped(settings: Settings, roles: Roles) -> None:
                 await stop.wait()
                 log.info("stopping", grace_ms=settings.shutdown_grace_ms)
     log.info("stopped")
+
+
+async def _note_release(env: "Env") -> None:
+    """A note that cannot be written keeps nobody from working."""
+    from vskill_platform.store.operation.releases import note_release
+
+    try:
+        await note_release(env.kv)
+    except PlatformError as error:
+        env.log.warning("the release that uses the store was not noted", reason=error.message)
 
 
 def _listens_at(settings: Settings, roles: Roles) -> Settings | None:

@@ -71,7 +71,7 @@ def check_version(place: str, found: int, migrations: Sequence[Migration]) -> No
     if found > newest:
         raise SchemaUnknown(
             f"{place} has schema version {found}; this release knows versions up to {newest}. "
-            "Use the release that wrote it, or a newer one",
+            "Start the release that wrote it, or a newer one, or restore a backup from before the upgrade",
             file=place,
             found=found,
             known=newest,

@@ -1,17 +1,28 @@
 """The installation itself: webhooks, the audit, the settings without their secrets, where everything is kept, and
 content that is damaged, with its repair."""
 
+from markupsafe import Markup
+
 from vskill_platform.actions.operation.audit import READ_AUDIT
 from vskill_platform.actions.operation.content import REPAIR_CONTENT, SHOW_CONTENT
 from vskill_platform.actions.operation.system import SHOW_SETTINGS, SHOW_STORAGE
 from vskill_platform.actions.telling.webhooks import ADD_WEBHOOK, LIST_WEBHOOKS, REMOVE_WEBHOOK
 from vskill_platform.notifications.notices import NoticeType
+from vskill_platform.web.documents import DOCUMENTS, notes_since
+from vskill_platform.web.drawing.markdown import Style, render_markdown
 from vskill_platform.web.pages.acting import answer_page, form
 
 WEBHOOKS = "/admin/webhooks"
 CONTENT = "/admin/content"
 
 _WEBHOOKS = answer_page(WEBHOOKS, "webhooks.html", found=LIST_WEBHOOKS, events=list(NoticeType))
+
+
+def _render_notes(release: str) -> Markup:
+    """What the changelog says about each release after this one."""
+    notes = "\n\n".join(f"## {one.release}\n\n{one.text}" for one in notes_since(release))
+    return render_markdown(notes, Style(shift=1, base="/docs/", known=frozenset(DOCUMENTS))).html
+
 
 ENDPOINTS = (
     _WEBHOOKS,
@@ -20,7 +31,7 @@ ENDPOINTS = (
     form(f"{WEBHOOKS}/remove", REMOVE_WEBHOOK, "The webhook was removed.", at=WEBHOOKS, confirm=True),
     answer_page("/admin/audit", "audit.html", ("before",), found=READ_AUDIT),
     answer_page("/admin/settings", "settings.html", found=SHOW_SETTINGS),
-    answer_page("/admin/storage", "storage.html", found=SHOW_STORAGE),
+    answer_page("/admin/storage", "storage.html", found=SHOW_STORAGE, notes_since=_render_notes),
     answer_page(CONTENT, "content.html", found=SHOW_CONTENT),
     form(
         f"{CONTENT}/repair",
