@@ -1,1 +1,1 @@
-"""The front door of a web process: connections, their limits, and what is said to those who are turned away."""
+"""The front door of a web process: connections, their limits, and the answers to refused clients."""

@@ -1,8 +1,8 @@
 """Compresses answers: pages, JSON and other text that a GET asks for, with gzip.
 
-The length of a compressed answer tells whether a text that an attacker put into the address also stands elsewhere in
-the answer, and so, guess by guess, a secret beside it (BREACH). So an answer that was made for a session is sent as it
-is. What a visitor or a token gets has no secret of a browser in it but that of a form, which each answer masks anew.
+The length of a compressed answer tells whether text that an attacker put into the URL also occurs elsewhere in the
+answer, and so, guess by guess, reveals a secret in it (BREACH). So answers made for a session are not compressed. The
+only browser secret in answers to visitors or tokens is a form's, which each answer masks differently.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from vskill_platform.web.browser import Browser
 
 #: Smaller ones fit into one packet anyway.
 LEAST_BYTES = 1_024
-#: More than this is compressed in a thread, so that nobody waits for it.
+#: More than this is compressed in a thread, to not block other requests.
 MOST_INLINE = 32_768
 LEVEL = 5
 _TEXT = ("text/", "application/json", "application/xml", "application/javascript")
@@ -27,20 +27,20 @@ _READING = frozenset({"GET", "HEAD"})
 
 
 class Compression:
-    """Of one process: an answer with a tag is compressed once, and its bytes are kept."""
+    """Compression of one process: an answer with an ETag is compressed once, and cached."""
 
     def __init__(self) -> None:
         self._kept: Kept[bytes] = Kept(MOST_BYTES // 2, MOST_BYTES // 8)
 
     async def apply(self, request: Request, response: Response) -> None:
-        """Compress the answer's body in place, where that is useful and safe."""
+        """Compress the answer's body in place, if that is useful and safe."""
         browser: Browser | None = request.scope.get("browser")
         has_session = browser is not None and browser.session is not None
         if request.method not in _READING or has_session:
             return
         tag = response.headers.get("etag")
         if response.status_code == 304:
-            # A cache finds what it keeps by the tag as it knows it.
+            # A cache knows the answer by the weak ETag that we sent.
             if tag is not None and _weak(tag) in request.headers.get("if-none-match", ""):
                 response.headers["etag"] = _weak(tag)
             return
@@ -55,7 +55,7 @@ class Compression:
             response.headers["content-encoding"] = "gzip"
             response.headers["content-length"] = str(len(response.body))
             if tag is not None:
-                # Other bytes of the same answer: equal, not identical.
+                # A weak ETag: equivalent content, but other bytes.
                 response.headers["etag"] = _weak(tag)
 
     async def _packed(self, tag: str | None, body: bytes) -> bytes:
@@ -70,7 +70,7 @@ class Compression:
 
 
 def accepts_gzip(accepted: str) -> bool:
-    """Whether the client takes it: named, and not with the weight 0."""
+    """Whether the client accepts gzip: named, and not with weight 0."""
     for part in accepted.lower().split(","):
         name, _, weight = part.strip().partition(";")
         if name.strip() in ("gzip", "x-gzip"):

@@ -1,8 +1,7 @@
-"""One client's connection: uvicorn's protocol, held to time limits and to its turn.
+"""One client's connection: uvicorn's protocol, with time limits and a queue for request slots.
 
-A request begins when all of it is there, or when its body is so large that the view must read it piece by piece. Until
-then it costs a connection and nothing else, so slow clients take nobody's turn. What is refused is told why before the
-connection ends.
+A request begins when all of it is there, or when its body is so large that the view must read it in chunks. Until then
+it costs only a connection, so slow clients take no slot. A refused client gets the reason before the connection closes.
 """
 
 import asyncio
@@ -36,18 +35,18 @@ from vskill_platform.web.door.refusals import (
     Refusal,
 )
 
-#: Bytes of a request's address, of its headers, and their number; the parser itself knows no limits.
+#: Bytes of a request's URL, of its headers, and their number; the parser itself has no limits.
 MOST_TARGET, MOST_HEADERS, MOST_HEADER_LINES = 49_152, 65_536, 100
 #: Characters of a `Host` (RFC 3986), without the comma: a proxy joins two headers with it.
 _HOST = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~%!$&'()*+;=:[]")
-#: A body that comes slower than this is not waited for.
+#: A slower body is refused.
 BODY_BYTES_PER_S = 16_384
 #: How long a client may take to read this much of its answer.
 READ_WITHIN_S, READ_BYTES = 30.0, 32_768
-#: Whoever is refused may read the reason for this long, and send this much meanwhile that nobody looks at. Hanging up
-#: on a client that still sends would take the answer away from it.
+#: A refused client has this long to read the reason, and may send this much, which is discarded. Closing while a client
+#: still sends would lose the answer.
 LINGER_S, LINGER_BYTES = 2.0, 16 * 1024 * 1024
-#: Whoever watches over this process must hear from it, however busy it is.
+#: Health probes are answered without waiting, however busy the process is.
 NEVER_WAIT = frozenset({"/healthz", "/readyz"})
 _NEVER = float("inf")
 
@@ -69,20 +68,20 @@ class ClientConnection(HttpToolsProtocol, Visitor):
         self._peer = peer
         self._door = door
         self._refusal = refusal
-        #: When its client must have sent what is missing.
+        #: When the client must have sent the rest of its request.
         self._deadline = self.loop.time() + door.limits.header_s
-        #: Bytes since the last head or body ended: those of a head that is not whole.
+        #: Bytes since the last head or body ended: those of an incomplete head.
         self._head = 0
-        #: Bytes of the headers that are whole.
+        #: Bytes of the complete headers.
         self._header_bytes = 0
-        #: What is wrong with a request that the parser gives up.
+        #: The reason for which the parser stops.
         self._fault = BAD_REQUEST
-        #: A request whose body is not all there: neither begun nor answered.
+        #: A request whose body is incomplete, and which has not begun.
         self._held: tuple[RequestResponseCycle, ASGI3Application] | None = None
         self._body_bytes = 0
-        #: What was left of the answer when the client last read enough of it, and when that was.
+        #: Bytes of the answer that were unsent when the client last read enough of it, and when that was.
         self._unread: tuple[int, float] | None = None
-        #: Nobody listens to it any more; it may read why.
+        #: Its input is discarded; the client may still read the reason.
         self._lingers = False
         self._ignored = 0
         if refusal is None:
@@ -112,7 +111,7 @@ class ClientConnection(HttpToolsProtocol, Visitor):
             return
         self._head += len(data)
         super().data_received(data)
-        # What came with the end of the headers is body, or the next request: only a head without an end counts.
+        # Bytes after the headers are a body or the next request: only an incomplete head counts.
         if self._head > MOST_HEADERS and not self._lingers and not self.transport.is_closing():
             self._send_away(LARGE_HEADERS)
 
@@ -157,7 +156,7 @@ class ClientConnection(HttpToolsProtocol, Visitor):
         super().on_headers_complete()
 
     def _stop_parsing(self, reason: Refusal) -> None:
-        """Make the parser give up: it calls `send_400_response`."""
+        """Make the parser fail, so that it calls `send_400_response`."""
         self._fault = reason
         raise ValueError(reason.code)
 
@@ -175,7 +174,7 @@ class ClientConnection(HttpToolsProtocol, Visitor):
             self._begin(self._door.requests)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        """Hold the request until its body is there; a large one, or one that waits for our word, begins at once."""
+        """Hold the request until its body is there; a large one, or one with `Expect: 100-continue`, begins at once."""
         self._held = (cycle, app)
         if not cycle.more_body:
             self._begin(self._door.requests)
@@ -185,7 +184,7 @@ class ClientConnection(HttpToolsProtocol, Visitor):
             self._begin(self._door.uploads)
 
     def _begin(self, slots: RequestSlots) -> None:
-        """Line up for the request's turn."""
+        """Queue for a request slot."""
         if self._held is None:
             return
         (cycle, app), self._held = self._held, None
@@ -219,7 +218,7 @@ class ClientConnection(HttpToolsProtocol, Visitor):
         self.tasks.add(task)
 
     def on_response_complete(self) -> None:
-        """The next request may come; uvicorn's own timer for that is not needed."""
+        """The next request may come; replaces uvicorn's own keep-alive timer."""
         self.server_state.total_requests += 1
         if self._lingers or self.transport.is_closing():
             return
@@ -232,7 +231,7 @@ class ClientConnection(HttpToolsProtocol, Visitor):
     # Time.
 
     def check_time(self, now: float) -> None:
-        """End the connection where its client takes too long."""
+        """End the connection if its client takes too long."""
         self._check_reading(now)
         if now < self._deadline or self.transport is None or self.transport.is_closing():
             return
@@ -243,7 +242,7 @@ class ClientConnection(HttpToolsProtocol, Visitor):
         if not self.cycle.more_body:
             self._deadline = _NEVER
         elif self.flow.read_paused:
-            # We do not read, so it cannot send.
+            # We have paused reading, so the client cannot send.
             self._deadline = now + self._door.limits.body_s
         elif now >= self._deadline + self._body_bytes / BODY_BYTES_PER_S:
             self.give_up(SLOW_BODY)
@@ -259,7 +258,7 @@ class ClientConnection(HttpToolsProtocol, Visitor):
             self.transport.abort()
 
     def give_up(self, reason: Refusal) -> None:
-        """End a connection whose request is not whole. Between two requests there is nothing to answer."""
+        """End a connection whose request is incomplete. Between two requests there is nothing to answer."""
         if self.transport is None:
             self._refusal = reason
             self.leave_door()
@@ -272,11 +271,11 @@ class ClientConnection(HttpToolsProtocol, Visitor):
     # The end.
 
     def _send_away(self, reason: Refusal) -> None:
-        """Answer in place of the view, and hang up once the client has read it."""
+        """Answer in place of the view, and close once the client has read it."""
         self._door.count_refusal(reason)
         self._held = None
         if self.pipeline:
-            # Answers to earlier requests are still due, so this one cannot have its place.
+            # Answers to earlier pipelined requests are still due, so this one cannot be sent.
             self.transport.abort()
             return
         if self.cycle is not None and not self.cycle.response_complete:
@@ -289,7 +288,7 @@ class ClientConnection(HttpToolsProtocol, Visitor):
         self.linger()
 
     def linger(self) -> None:
-        """Send no more, and ignore what comes, until the client hangs up or has had its time."""
+        """Send no more and discard input, until the client closes or its time is over."""
         self.leave_door()
         if self._lingers or self.transport.is_closing():
             return
@@ -311,7 +310,7 @@ class ClientConnection(HttpToolsProtocol, Visitor):
 
 
 class _LingeringEnd:
-    """Stands for the transport of an answer that is given before the request has been read: closing it lingers."""
+    """Replaces the transport of an answer that is sent before the request has been read: closing it lingers."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
@@ -328,8 +327,8 @@ def _leaving(
     cycle: RequestResponseCycle,
     leave: Callable[[], None],
 ) -> ASGI3Application:
-    """The application, which makes room for the next request as soon as its answer begins: a stream goes on for hours,
-    and a client may take its time to read. An answer to a request that is not all there ends the connection."""
+    """The application, which frees its slot as soon as its answer begins: a stream may last for hours, and a client may
+    read slowly. An answer to an incomplete request ends the connection."""
 
     async def answer(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         async def watched(message: ASGISendEvent) -> None:

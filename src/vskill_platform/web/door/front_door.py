@@ -1,9 +1,9 @@
 """The front door of a web process: how many connections it holds, how many requests it works on, and whom it refuses.
 
-The number of files that a process can open is limited. The door takes fewer than that, so that the store, git and the
-scanner find one whenever they need it, however many clients connect. A connection that is too much makes room: the one
-that has waited longest without sending a whole request is closed for it. Requests take turns, address by address; one
-that would wait too long is refused with 503, so that those that are answered are answered soon.
+A process can open a limited number of descriptors. The door uses fewer, so that the store, git and the scanner always
+find one, however many clients connect. If there are too many connections, the one that has waited longest without
+sending a whole request is closed. Requests take turns by address (round robin); one that would wait too long is refused
+with 503, so that the others are answered soon.
 
 `connection` speaks HTTP with one client and asks here.
 """
@@ -32,29 +32,29 @@ _log = structlog.get_logger(__name__)
 MOST_DESCRIPTORS = 65_536
 #: Connections that are held where the system would allow more: each costs memory too.
 MOST_CONNECTIONS = 4_096
-#: Fewer make no web server; a limit that leaves less is told to the operator.
+#: The minimum for a web server; if the system's limit leaves less, the operator is told.
 FEWEST_CONNECTIONS = 16
 #: Descriptors of a process that is idle: store, log, listener, event loop, loaded files; and as many for short reads.
 _OF_A_PROCESS = 128
 #: Descriptors of one message at work, one fetch (pipes, files, sockets) and one scanning process.
 _OF_A_MESSAGE, _OF_A_FETCH, _OF_A_SCANNER = 2, 8, 8
-#: Refused connections that still read their answer; from the descriptors that are kept.
+#: Refused connections that still read their answer; they use the reserved descriptors.
 MOST_LINGERING = 64
-#: Connections that are taken in one go, before those inside are looked after again.
+#: Connections that are accepted in one go, before existing ones are served again.
 _ACCEPT_AT_ONCE = 32
-#: After a shortage of descriptors or memory, the next connection is looked for this much later.
+#: Pause before the next accept after a shortage of descriptors or memory.
 _PAUSE_AFTER_SHORTAGE_S = 0.5
-#: How often time limits are looked at.
+#: How often time limits are checked.
 SWEEP_EVERY_S = 0.25
 #: Of the requests that run at once, one in this many may have a large body.
 _REQUESTS_PER_UPLOAD = 4
 #: An upload may wait longer for its turn: it takes longer itself.
 _UPLOAD_PATIENCE = 10
-#: While some request has waited all the time for this long, the others may wait only a part of their time: a queue that
-#: never empties only makes every answer late.
+#: If the queue has not been empty for this long, requests may wait only a part of their time: a standing queue only
+#: makes every answer late.
 _STANDING_QUEUE_S = 1.0
 _PART_WHILE_STANDING = 0.25
-#: What was refused is told in the log this often at most.
+#: Refusals are logged at most this often.
 _SAY_EVERY_S = 30.0
 
 
@@ -91,13 +91,13 @@ def raise_descriptor_limit() -> int:
 
 
 def door_limits(settings: Settings, descriptors: int) -> DoorLimits:
-    """As many connections as there are descriptors beside the process's own, and half of them for one address."""
+    """As many connections as descriptors remain beside the process's own needs, and half of them for one address."""
     most = max(FEWEST_CONNECTIONS, min(MOST_CONNECTIONS, descriptors - descriptors_kept(settings)))
     return DoorLimits(connections=most, per_address=most // 2)
 
 
 def descriptors_kept(settings: Settings) -> int:
-    """What store, queue, git and scanner of this process may need, however many clients connect."""
+    """Descriptors reserved for store, queue, git and scanner of this process."""
     scanners = settings.scan_processes or os.cpu_count() or 1
     return (
         _OF_A_PROCESS
@@ -131,7 +131,7 @@ class RequestSlots:
         self.running = 0
         self.waiting = 0
         self._lines: dict[str, deque[Turn]] = {}
-        #: Since when somebody has waited all the time.
+        #: Since when the queue has not been empty.
         self._standing_since: float | None = None
 
     def enter(self, turn: Turn) -> None:
@@ -141,7 +141,7 @@ class RequestSlots:
             return
         line = self._lines.setdefault(turn.address, deque())
         if len(line) >= self._per_address:
-            # A client behind a proxy, where connections say nothing about it.
+            # A client behind a proxy, whose connections are not limited per client.
             turn.refuse(TOO_MANY_FROM_ADDRESS)
             return
         if not self.waiting:
@@ -150,7 +150,7 @@ class RequestSlots:
         self.waiting += 1
 
     def leave(self, turn: Turn) -> None:
-        """It answers now; the next one may begin."""
+        """Free the slot, because the answer begins; the next request may start."""
         if not turn.runs:
             return
         turn.runs = False
@@ -170,7 +170,7 @@ class RequestSlots:
         while self.waiting and self.running < self._most:
             address = next(iter(self._lines))
             turn = self._take(address)
-            # The address goes behind all the others.
+            # The address goes to the end of the round.
             if address in self._lines:
                 self._lines[address] = self._lines.pop(address)
             if turn.is_gone():
@@ -204,16 +204,16 @@ class RequestSlots:
 class Visitor(asyncio.Protocol, ABC):
     """A connection, as the door knows it."""
 
-    #: What it is counted for.
+    #: The address that it is counted for.
     address: str
 
     @abstractmethod
     def give_up(self, reason: Refusal) -> None:
-        """End, because another needs the place or the time is over."""
+        """End, because another connection needs the place or the time is over."""
 
     @abstractmethod
     def check_time(self, now: float) -> None:
-        """End where the client takes too long."""
+        """End if the client takes too long."""
 
     @abstractmethod
     def leave_door(self) -> None:
@@ -221,7 +221,7 @@ class Visitor(asyncio.Protocol, ABC):
 
 
 class FrontDoor:
-    """Everybody who is inside, and the decision about the next."""
+    """All open connections, and the decision about the next one."""
 
     def __init__(self, settings: Settings, limits: DoorLimits, metrics: Metrics) -> None:
         self.limits = limits
@@ -233,18 +233,18 @@ class FrontDoor:
         uploads = max(1, limits.requests // _REQUESTS_PER_UPLOAD)
         self.uploads = RequestSlots(uploads, each, wait_s * _UPLOAD_PATIENCE, now)
         self._inside: set[Visitor] = set()
-        #: Inside without a whole request, those first that have been so for longest.
+        #: Connections without a whole request, the longest waiting first.
         self._resting: dict[Visitor, None] = {}
         self._by_address: Counter[str] = Counter()
         self.lingering = 0
-        #: Refused since the log last told of it, by reason.
+        #: Refusals since the last log line, by reason.
         self._untold: Counter[str] = Counter()
         self._told_at = -_SAY_EVERY_S
 
     # Connections.
 
     def admit(self, peer: str) -> Refusal | None:
-        """Whether one more may come in; the reason where not. Where it is too much, another one goes for it."""
+        """None if one more may come in, else the reason. If the door is full, a resting connection is closed for it."""
         address = share_of(peer)
         if self._by_address[address] >= self.limits.per_address and not is_within(peer, self._proxies):
             return None if self._make_room(TOO_MANY_FROM_ADDRESS, address) else TOO_MANY_FROM_ADDRESS
@@ -258,7 +258,7 @@ class FrontDoor:
         self._metrics.connections_open.set(len(self._inside))
 
     def leave(self, connection: Visitor) -> None:
-        """It has no place inside any more, whether it is closed or only reads why it was refused."""
+        """It frees its place, whether it is closed or still reads why it was refused."""
         if connection not in self._inside:
             return
         self._inside.discard(connection)
@@ -269,17 +269,17 @@ class FrontDoor:
         self._metrics.connections_open.set(len(self._inside))
 
     def rest(self, connection: Visitor) -> None:
-        """It waits for its client, and is the last to make room."""
+        """It waits for its client; of all resting connections it is now the last to be closed for another."""
         if connection in self._inside:
             self._resting.pop(connection, None)
             self._resting[connection] = None
 
     def work(self, connection: Visitor) -> None:
-        """Its client waits for us, so it does not make room."""
+        """Its client waits for us, so it is not closed for another."""
         self._resting.pop(connection, None)
 
     def address_of(self, peer: str, forwarded_for: str) -> str:
-        """What a request is counted for: behind a trusted proxy, the address that it names."""
+        """The address that a request is counted for: behind a trusted proxy, the one that the proxy names."""
         return share_of(address_behind(peer, forwarded_for, self._proxies) if self._proxies else peer)
 
     def count_refusal(self, refusal: Refusal) -> None:
@@ -296,7 +296,7 @@ class FrontDoor:
     # Time.
 
     async def watch(self) -> None:
-        """Hold everybody to the time limits, as long as the process serves."""
+        """Enforce the time limits for as long as the process serves."""
         while True:
             await asyncio.sleep(SWEEP_EVERY_S)
             now = self._loop.time()
@@ -316,8 +316,8 @@ class FrontDoor:
 
 
 class Entrance:
-    """Takes connections from the listening socket, one by one: no more descriptors are in use than are inside, and one.
-    It stands where uvicorn has asyncio's server, and ends as that does."""
+    """Accepts connections one by one, so that at most one descriptor more than the admitted ones is in use. It replaces
+    asyncio's server in uvicorn, and ends as that does."""
 
     def __init__(
         self,
@@ -336,7 +336,7 @@ class Entrance:
         self._open()
 
     def close(self) -> None:
-        """Take nobody any more."""
+        """Stop accepting."""
         if not self._closed:
             self._closed = True
             self._loop.remove_reader(self._listener)
@@ -385,7 +385,7 @@ class Entrance:
 
 
 def _refuse_at_once(client: socket.socket, refusal: Refusal) -> None:
-    """Say why and hang up: too many are being refused to wait until each has read it."""
+    """Send the reason and close at once: too many are being refused to wait for each."""
     try:
         client.send(refusal.answer)
         client.shutdown(socket.SHUT_WR)

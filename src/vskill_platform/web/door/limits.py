@@ -1,7 +1,7 @@
 """Rate limits for expensive requests, per client and counted in this process by the `limits` package.
 
-A client is its account where it has one, otherwise the address of its connection, or what a trusted proxy says that
-address is; of an IPv6 address the part that a provider gives to one customer. Administrators are not counted.
+A client is its account if it has one, otherwise the address of its connection, or the one that a trusted proxy gives;
+of an IPv6 address, only the prefix that a provider gives to one customer. Administrators are not counted.
 """
 
 import ipaddress
@@ -22,7 +22,7 @@ from vskill_platform.worker_context import require_env
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-#: One customer's share of the IPv6 addresses.
+#: Prefix length of one customer's IPv6 network.
 _IPV6_SHARE = 64
 #: A longer list of proxies is not trusted.
 _MOST_HOPS = 32
@@ -39,7 +39,7 @@ QUOTAS: dict[Allowance, Quota] = {
     Allowance.SUBMISSIONS: Quota(10, 30),
     Allowance.DISCOVERIES: Quota(30, 60),
     Allowance.INSTALLS: Quota(60, 60),
-    # A company may be one address: a thousand machines that ask six times an hour. A check reads at most 100 records.
+    # A company may share one address: a thousand machines, six requests an hour. A check reads at most 100 records.
     Allowance.UPDATES: Quota(6_000, 6_000),
     Allowance.REPORTS: Quota(10, 30),
 }
@@ -55,7 +55,7 @@ class Limiter:
         self._limiter = FixedWindowRateLimiter(MemoryStorage())
 
     async def take(self, request: Request, allowance: Allowance) -> None:
-        """Count one request; RateLimited where there were too many. The answer's headers say what is left."""
+        """Count one request; RateLimited if there were too many. The answer's headers say what is left."""
         principal = principal_of(request)
         address = client_address(request, self._proxies)
         is_own_machine = self._mode == "remote" and is_loopback(address)
@@ -105,7 +105,7 @@ def client_address(request: Request, proxies: tuple[Network, ...]) -> str:
 
 
 def address_behind(peer: str, forwarded_for: str, proxies: tuple[Network, ...]) -> str:
-    """The last address before the trusted proxies; the peer's own where it is none of them."""
+    """The last address before the trusted proxies; the peer's own if it is not one of them."""
     address = peer
     for hop in reversed(forwarded_for.split(",")[-_MOST_HOPS:]):
         if not is_within(address, proxies) or not _is_address(hop.strip()):
@@ -143,7 +143,7 @@ def is_loopback(address: str) -> bool:
 
 
 def share_of(address: str) -> str:
-    """What one customer has: an IPv4 address, or an IPv6 network."""
+    """One customer's addresses: an IPv4 address, or an IPv6 network."""
     if not _is_address(address):
         return "unknown"
     plain = _plain(address)

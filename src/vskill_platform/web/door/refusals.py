@@ -1,5 +1,5 @@
-"""What the front door says to those whom it does not let in or sends away: whole answers, made once, so that a refusal
-costs next to nothing. They look like every other problem document."""
+"""The front door's answers to refused clients: complete responses, made once, so that a refusal costs next to nothing.
+They look like every other problem document."""
 
 from http import HTTPStatus
 

@@ -30,7 +30,7 @@ BACKLOG = 2048
 
 
 def bind(settings: Settings) -> socket.socket:
-    """A listening socket; InvalidSettings where the address cannot be had."""
+    """A listening socket; InvalidSettings if the address cannot be bound."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
@@ -53,12 +53,12 @@ def server_config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         reset_contextvars=True,
         lifespan="off",
         ws="none",
-        # Logging is the process's: uvicorn must not configure it anew, and requests are counted by our own.
+        # The process configures logging, not uvicorn, and counts requests itself.
         log_config=None,
         log_level="warning",
         access_log=False,
         server_header=False,
-        # Who the client is comes from the connection until an operator says which proxy to believe.
+        # The client's address comes from the connection; our own code handles trusted proxies.
         proxy_headers=False,
         timeout_graceful_shutdown=max(1, settings.shutdown_grace_ms // 1000),
     )
@@ -83,7 +83,7 @@ async def serve(
     try:
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if at_stop is not None:
-            # Without it this is a port for metrics, and nobody sends people there.
+            # Without `at_stop` this is the metrics port, which needs no drain.
             if not serving.done():
                 await _drain(server, settings.drain_ms / 1000)
             at_stop()
@@ -95,8 +95,8 @@ async def serve(
 
 
 async def _drain(server: uvicorn.Server, seconds: float) -> None:
-    """Whoever distributes requests learns from `/readyz` to send them elsewhere; until then each is answered, and each
-    answer ends its connection, so that none is in use when the process ends."""
+    """Load balancers learn from `/readyz` to send requests elsewhere; until then each is answered, and each answer
+    closes its connection, so that none is in use when the process ends."""
     if seconds <= 0:
         return
     closing = (b"connection", b"close")

@@ -7,11 +7,11 @@ somebody watches. It reads a batch of changes, reads each changed record once, a
 its frames once, however many clients share them.
 
 A frame says what a record is now. Of several changes of one record in one batch only the last is sent; the steps in
-between stand in the record's history. Nothing is lost, and a frame can come twice: after a resume that met a live one.
+between are in the record's history. Nothing is lost, but a frame can come twice, if a resume overlaps with a live one.
 
-Who may read is asked again for every batch, after its records were read: a reader who has lost a right by then is told
-nothing of what was committed since. Frames and counts are made of what a stream may read, a record that no stream may
-read is not decoded, and the cursors that clients get are sealed, because the store's own count every write.
+Rights are checked again for every batch, after its records were read: a reader who has lost a right by then is told
+nothing of what was committed since. Frames and counts contain only what a stream may read, a record that no stream may
+read is not decoded, and clients get sealed cursors, because the store's own count every write.
 """
 
 import asyncio
@@ -82,7 +82,7 @@ class Hub:
         after: str | None,
         credential: Credential | None = None,
     ) -> Subscription:
-        """A stream that begins after a sealed cursor, or now. RateLimited where one address has too many."""
+        """A stream that begins after a sealed cursor, or now. RateLimited if one address has too many."""
         if self._by_address[address] >= self._env.settings.max_streams_per_address:
             most = self._env.settings.max_streams_per_address
             raise RateLimited(f"Your address already has {most} open streams; close one first.", limit=most)
@@ -95,7 +95,7 @@ class Hub:
                 if credential is not None:
                     roles = await run_with_worker_env(self._env, lambda: read_roles((credential,)))
                     stream.role = roles[credential]
-                # From here on the follower tells it what comes; what came before is read below.
+                # From here on the follower sends it new changes; earlier ones are read below.
                 self._streams.add(stream)
                 here = self._cursor
             self._env.metrics.streams_open.set(len(self._streams))
@@ -124,18 +124,18 @@ class Hub:
         self._stop_following()
 
     async def cursors(self) -> Cursors:
-        """What seals and opens the cursors that clients hold."""
+        """The key that seals and opens clients' cursors."""
         if self._sealing is None:
             try:
                 self._sealing = Cursors(await run_with_worker_env(self._env, read_stream_key))
             except PlatformError as error:
-                # A store that cannot be written can still be followed; elsewhere these cursors begin anew.
+                # A read-only store can still be followed; in other processes these cursors are invalid.
                 self._env.log.warning("cursors are sealed for this process only", error=error.message)
                 self._sealing = Cursors(make_stream_key())
         return self._sealing
 
     async def _missed_frames(self, stream: Subscription, after: str | None, here: str) -> bytes:
-        """Frames of what changed since the client's cursor, up to where the follower stands."""
+        """Frames of what changed between the client's cursor and the follower's."""
         cursors = await self.cursors()
         opening = comment("connected", cursors.of_now(here))
         try:
@@ -155,7 +155,7 @@ class Hub:
         return await run_with_worker_env(self._env, write) + opening
 
     async def _changes_between(self, after: str, here: str) -> list[Change] | None:
-        """None where there are too many. Where `here` is not met, all there are: twice is better than never."""
+        """None if there are too many. If `here` is not among them, all: twice is better than never."""
         found: list[Change] = []
         most = self._limits.most_replayed
         while True:
@@ -176,7 +176,7 @@ class Hub:
         if self._tasks:
             return
         self._cursor = await self._env.kv.change_cursor()
-        # In a context of their own: what they log is not the work of the request that happened to be first.
+        # In their own context: their log lines do not belong to the request that happened to be first.
         self._tasks = tuple(
             asyncio.create_task(work, context=Context()) for work in (self._follow(), self._beat())
         )
@@ -188,7 +188,7 @@ class Hub:
         self._cursor = ""
 
     async def _beat(self) -> None:
-        """A comment that carries the cursor: it shows no event, and a client that comes back misses less."""
+        """Send heartbeats: comments with the cursor, which show no event, and shorten a later resume."""
         while True:
             await asyncio.sleep(self._limits.heartbeat_s)
             self._tell_all(comment("alive", self._sealed_now()))
@@ -211,7 +211,7 @@ class Hub:
                     self._tell_all(frame("status", {"store": "unreachable"}, self._sealed_now()))
                 await asyncio.sleep(self._limits.pause_s)
             except Exception:
-                # One batch that cannot be told must neither end all streams nor be tried for ever.
+                # A batch that fails must neither end all streams nor be retried for ever.
                 self._env.log.exception("changes not told")
                 self._cursor = await self._now()
                 self._tell_all(self._reset(self._cursor, "some changes could not be told"))
@@ -223,7 +223,7 @@ class Hub:
         return self._cursor
 
     async def _tell_next(self) -> None:
-        """Wait for changes, then tell one batch of them to everybody."""
+        """Wait for changes, then send one batch of them to all streams."""
         kv, after = self._env.kv, self._cursor
         if not await kv.wait_for_change(after, WAIT_MS):
             return
@@ -235,7 +235,7 @@ class Hub:
     async def _tell_page(self, changes: Sequence[Change], after: str, end: str) -> None:
         raw = await read_changes(self._env.kv, changes, after, end)
         counts = {} if raw.is_empty else await self._find_readers(raw, lambda: tuple(self._streams))
-        # No await between here and the end: who joins now is told what comes next, and reads all before it.
+        # No await between here and the end, so that a stream that joins meanwhile misses nothing.
         self._cursor = end
         if raw.is_empty:
             return
@@ -252,8 +252,8 @@ class Hub:
     async def _find_readers(
         self, raw: RawBatch, streams_of: Callable[[], tuple[Subscription, ...]]
     ) -> dict[Audiences, SubmissionCounts]:
-        """Find out what every stream may read now, and count for each set of audiences that is shown counts. What is
-        asked last are the rights: whatever was read before was committed before they were as they are."""
+        """Find out what every stream may read now, and the counts for each set of audiences that is shown them. Rights
+        are read last, so that they are at least as new as everything read before."""
         counts: dict[Audiences, SubmissionCounts] = {}
         while True:
             directory, streams = await read_directory(), streams_of()
@@ -267,13 +267,12 @@ class Hub:
         for stream, audiences in granted.items():
             before, stream.audiences = stream.audiences, audiences
             if before not in (None, audiences):
-                # What it shows may be too much or too little: it loads itself again.
+                # The page may show too much or too little, so it must reload.
                 self._push(stream, self._reset(raw.cursor, "what you may read has changed"))
         return counts
 
     async def _end_signed_out(self, streams: Iterable[Subscription]) -> None:
-        """End streams whose session, token or account is not what it was: their clients come back, and are asked who
-        they are."""
+        """End streams whose session, token or account changed: their clients reconnect and authenticate again."""
         shown = {stream: stream.credential for stream in streams if stream.credential is not None}
         roles = await read_roles(set(shown.values()))
         for stream, credential in shown.items():
@@ -288,7 +287,7 @@ class Hub:
         streams: Sequence[Subscription],
         counts: Mapping[Audiences, SubmissionCounts],
     ) -> dict[Audiences, EventBatch]:
-        """The batch for each set of audiences. What none of them may read is not decoded."""
+        """The batch for each set of audiences. Records that none of them may read are not decoded."""
         sets = {stream.audiences for stream in streams if stream.audiences is not None}
         skips = Skips("live")
         updates = [
@@ -308,7 +307,7 @@ class Hub:
         }
 
     def _decode(self, update: Update, skips: Skips) -> Update:
-        """With the record as it is now, or without one that cannot be read."""
+        """The update with its decoded record, or without one if it is malformed."""
         cursors, key = self._seal(), update.entry.key
         kind: type[Told] = PublishedSkill
         if SUBMISSIONS.holds(key):
@@ -328,7 +327,7 @@ class Hub:
         batches: Mapping[Audiences, EventBatch],
         written: dict[tuple[Channel, Audiences, bool], bytes],
     ) -> bytes:
-        """What a stream is told of a batch: made once for all that are told the same."""
+        """The bytes of a batch for a stream: made once for all streams that get the same."""
         if stream.closed or stream.audiences is None:
             return b""
         batch = batches[stream.audiences]
@@ -339,7 +338,7 @@ class Hub:
             try:
                 written[key] = stream.channel.write(told)
             except Exception:
-                # A mistake of one kind of stream: its clients load their page again, the others go on.
+                # A bug in one kind of stream: its clients must reload, the others go on.
                 self._env.log.exception("frames not written")
                 reason = {"reason": "something changed that could not be told"}
                 written[key] = frame("reset", reason, batch.cursor)
@@ -372,8 +371,7 @@ class Hub:
 
 
 def _tells_counts(batch: EventBatch, told: SubmissionCounts | None) -> bool:
-    """Whether a stream is sent the counts: the same ones again would tell that something changed that it may not
-    read."""
+    """Whether to send the counts: sending unchanged ones would reveal that something hidden changed."""
     if batch.counts is None or told is not None:
         return batch.counts is not None and batch.counts != told
     return any(SUBMISSIONS.holds(update.entry.key) for update in batch.updates)

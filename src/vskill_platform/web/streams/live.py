@@ -135,7 +135,7 @@ def stream(
 
 
 async def _credential_of(request: Request, reader: Principal) -> Credential | None:
-    """What the reader showed; None for who showed nothing."""
+    """The reader's session or token; None if it is anonymous."""
     if reader.account is None:
         return None
     if reader.token is not None:
@@ -145,7 +145,7 @@ async def _credential_of(request: Request, reader: Principal) -> Credential | No
 
 
 async def page_position(request: Request) -> str:
-    """Where the store's changes are before a page reads; empty where they cannot be followed."""
+    """The store's change cursor before a page reads; empty if changes cannot be followed."""
     kv = services_of(request).kv
     return await kv.change_cursor() if Capability.CHANGES in kv.capabilities else ""
 
@@ -172,7 +172,7 @@ async def skills(request: Request) -> Channel:
 def _names(text: str | None, field: str) -> frozenset[str]:
     found = frozenset(part.strip() for part in (text or "").split(",") if part.strip())
     if text is not None and not found:
-        # It would be a stream of everything, which was not meant.
+        # Otherwise it would be a stream of everything.
         raise InvalidInput(f"{field} contains no name.", field=field, fix="name one, or leave it out")
     return found
 
@@ -203,7 +203,7 @@ class Submissions(msgspec.Struct, frozen=True):
             return b""
         data = submission_event(record, self.viewer)
         if record.state.ends_run:
-            # The cursor moves on with the second frame only, so that a break between the two loses neither.
+            # Only the second frame advances the cursor, so that a break between the two loses neither.
             first = frame("submission", data, update.before)
             return first + frame("submission_decision", data, update.cursor)
         return frame("submission", data, update.cursor)
@@ -239,14 +239,14 @@ class Skills(msgspec.Struct, frozen=True):
         return b""
 
     def _wants(self, canonical: str) -> bool:
-        """By any name that a client may know a skill by; a short one may mean several, and tells of each."""
+        """Match any name that a client may use for a skill; a short name may match several skills."""
         owner, _, rest = canonical.lower().partition("/")
         slug = rest.rpartition("/")[2]
         return not self.names or not self.names.isdisjoint((canonical.lower(), f"{owner}/{slug}", slug))
 
 
 def recall_frames(event: Revocation, update: Update) -> bytes:
-    """The cursor moves on with the last frame only, so that a break between two loses none."""
+    """Only the last frame advances the cursor, so that a break between two loses none."""
     views = event_views(event)
     cursors = [*[update.before] * (len(views) - 1), update.cursor]
     return b"".join(map(_recall_frame, views, cursors))

@@ -1,8 +1,8 @@
-"""One client's event stream: its frames, the sealed cursors that they carry, what waits to be sent, and the batches of
-changed records that it is told, as much of them as its reader may read.
+"""One client's event stream: its frames, their sealed cursors, what waits to be sent, and the batches of changed
+records, as far as its reader may read them.
 
-The store's own cursor counts every write, also those that a client may not know of, so a client gets it sealed: it can
-give it back as `Last-Event-ID`, and can neither read nor make one.
+The store's own cursor counts every write, even those that a client may not know of, so a client gets it encrypted: it
+can send it back as `Last-Event-ID`, but neither read nor forge one.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from vskill_platform.submission_store import SubmissionCounts
 #: Room for the longest position of any store, so that every sealed cursor has the same length.
 _ROOM = 48
 _NONCE = 8
-#: What all sealed cursors are shorter than, as text.
+#: All sealed cursors are shorter than this, as text.
 MOST_CURSOR = 120
 
 
@@ -56,15 +56,15 @@ class Cursors:
         self._cipher = AESSIV(key)
 
     def of_event(self, position: str) -> str:
-        """Of one event, whichever process tells it: the same each time, so that a client knows a double."""
+        """The cursor of one event: the same in every process, so that a client recognises a duplicate."""
         return self._seal(bytes(_NONCE), position)
 
     def of_now(self, position: str) -> str:
-        """Of no event: never the same twice, so that it does not tell whether anything was written meanwhile."""
+        """A cursor without an event: never the same twice, so that it does not reveal whether anything was written."""
         return self._seal(b"\1" + secrets.token_bytes(_NONCE - 1), position)
 
     def position(self, sealed: str) -> str:
-        """The store's cursor; InvalidInput for what was not sealed here."""
+        """The store's cursor; InvalidInput if it was not sealed here."""
         try:
             data = base64.urlsafe_b64decode(sealed.encode("ascii") + b"==")
             plain = self._cipher.decrypt(data, None)
@@ -90,7 +90,7 @@ class StreamLimits(msgspec.Struct, frozen=True):
     pause_s: float = 1.0
     #: A client that missed more changes than this must reload its page.
     most_replayed: int = 1_000
-    #: What may wait for one client; who reads slower than that is let go, and comes back with its cursor.
+    #: How much may wait for one client; a slower one is disconnected, and reconnects with its cursor.
     most_waiting_bytes: int = 256 * 1024
 
 
@@ -104,12 +104,12 @@ Told = Submission | PublishedSkill | Revocation
 class Update(msgspec.Struct, frozen=True):
     """A record that changed, as it is now. Its cursors are the store's, and sealed once it is known who may read it."""
 
-    #: Of the change before this one: resuming there brings this one again.
+    #: The cursor of the change before this one: resuming there sends this one again.
     before: str
     cursor: str
     entry: Entry
     audience: str | None
-    #: None where it is not decoded, or cannot be.
+    #: None if it is not decoded, or cannot be.
     record: Told | None = None
 
 
@@ -117,7 +117,7 @@ class EventBatch(msgspec.Struct, frozen=True):
     """What one set of audiences may know of a batch of changes."""
 
     updates: tuple[Update, ...]
-    #: Where a client stands that has seen all of it; sealed.
+    #: The sealed cursor of a client that has seen all of it.
     cursor: str
     #: After changes of submissions, for channels that show them.
     counts: SubmissionCounts | None = None
@@ -131,7 +131,7 @@ class Channel(Hashable, Protocol):
         """Whether its frames hold the counts of submissions."""
 
     def write(self, batch: EventBatch) -> bytes:
-        """The frames of a batch; empty where it holds nothing for this channel."""
+        """The frames of a batch; empty if it holds nothing for this channel."""
 
 
 class Subscription:
@@ -148,10 +148,10 @@ class Subscription:
         self.address = address
         self.reader = reader
         self.channel = channel
-        #: What the reader showed, and the role that its account had then; None is nobody who signed in.
+        #: The reader's session or token, and its account's role at that time; None if anonymous.
         self.credential = credential
         self.role: Role | None = None
-        #: What the reader may read, as of the last batch; None until it was found out.
+        #: What the reader may read, as of the last batch; None until the first.
         self.audiences: Audiences | None = None
         #: The counts that it was told last.
         self.told_counts: SubmissionCounts | None = None
@@ -168,13 +168,13 @@ class Subscription:
         return self._closed
 
     def begin(self, chunk: bytes) -> None:
-        """What goes before everything that was pushed meanwhile."""
+        """Put this before everything that was pushed meanwhile."""
         if not self._closed:
             self._waiting.appendleft(chunk)
 
     def push(self, chunk: bytes) -> bool:
-        """Let it wait for the client; False where too much waits already. A stream that has ended takes nothing: its
-        reader may have lost the right to it."""
+        """Queue it for the client; False if too much waits already. A stream that has ended takes nothing: its reader
+        may have lost the right to it."""
         if self._closed:
             return True
         if self._size + len(chunk) > self._most_bytes and self._waiting:
@@ -200,12 +200,12 @@ class Subscription:
         return chunk
 
     def end(self) -> None:
-        """No more comes; what waits is still sent."""
+        """End it after what waits is sent."""
         self._closed = True
         self._wake()
 
     def drop(self) -> None:
-        """End it now, also in the middle of a send that hangs."""
+        """End it now, even in the middle of a send that hangs."""
         self._waiting.clear()
         self.end()
         if self.sender is not None and self._waiter is None:
@@ -217,14 +217,14 @@ class Subscription:
 
 
 class RawBatch(msgspec.Struct, frozen=True):
-    """What changed, before it is known who may read it."""
+    """Changes before the check of who may read them."""
 
     updates: tuple[Update, ...]
     #: The store's cursor after it.
     cursor: str
     #: A submission changed, or is gone.
     has_submissions: bool
-    #: Somebody may have won or lost a right to read.
+    #: Somebody may have gained or lost a right to read.
     has_rights: bool
 
     @property
@@ -242,7 +242,7 @@ async def read_changes(kv: KV, changes: Sequence[Change], after: str, end: str) 
         or change.key.startswith(keys.revocation.prefix)
     }
     found = await _read_all(kv, last)
-    # A revocation that is about no skill in particular names a key that no record has.
+    # A revocation about no particular skill names a key without a record.
     about = {
         entry.key: keys.skill.prefix + decode(entry, Revocation).skill
         for entry in found.values()
@@ -255,7 +255,7 @@ async def read_changes(kv: KV, changes: Sequence[Change], after: str, end: str) 
         if last.get(change.key) is not change:
             continue
         entry = found.get(change.key)
-        # A revocation is for those who may read its skill now.
+        # A revocation has the audience that its skill has now.
         audience = found.get(about.get(change.key, change.key))
         if entry is not None and audience is not None:
             updates.append(Update(before, change.cursor, entry, audience_of(audience)))
