@@ -4,13 +4,18 @@
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
+
+import msgspec
 
 import vskill_scan.rules.ruleset  # noqa: F401 - the one module that adds an error of its own
 from vskill_core.errors import PlatformError
 from vskill_core.form import MEANINGS, SKIPPED_BY_SKILLS, NoteCode
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.table import ACTIONS
+from vskill_platform.actions.wire import field_texts
+from vskill_platform.domain.verdicts.facts import CapabilityFacts, Facts
+from vskill_platform.domain.verdicts.policy import Needs, PolicyText, RuleText
 from vskill_platform.observing.metrics import DECLARED
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.jobs import JOBS
@@ -39,6 +44,42 @@ def notes() -> str:
         (f"`{code.value}`", MEANINGS[code], "no" if code in SKIPPED_BY_SKILLS else "yes") for code in NoteCode
     )
     return table(("note", "what it means", "`skills` installs it"), rows)
+
+
+def facts() -> str:
+    """A table for each struct of facts; what a field holds links to the struct of its entries."""
+    parts = [_fields(Facts)]
+    for name, kind in get_type_hints(Facts).items():
+        inner = _struct_of(kind)
+        if inner is not None and name != "gained":
+            parts.append(f"### {name}\n\n{_fields(inner)}")
+    return "\n\n".join([*parts, f"### Entries of the card\n\n{_fields(CapabilityFacts)}"])
+
+
+def policy_keys() -> str:
+    parts = [_fields(PolicyText), f"`needs`:\n\n{_fields(Needs)}", f"A rule:\n\n{_fields(RuleText)}"]
+    return "\n\n".join(parts)
+
+
+def _fields(kind: type[msgspec.Struct]) -> str:
+    texts = field_texts(kind)
+    rows = (
+        (f"`{name}`", _type_words(hint), texts.get(name, "")) for name, hint in get_type_hints(kind).items()
+    )
+    return table(("name", "type", "what it is"), rows)
+
+
+def _struct_of(kind: Any) -> type[msgspec.Struct] | None:
+    found = get_args(kind)[0] if get_origin(kind) is tuple else kind
+    return found if isinstance(found, type) and issubclass(found, msgspec.Struct) else None
+
+
+def _type_words(kind: Any) -> str:
+    if get_origin(kind) is tuple:
+        return "list"
+    if _struct_of(kind) is not None:
+        return "object"
+    return {bool: "true or false", int: "whole number"}.get(kind, "text")
 
 
 def settings() -> str:

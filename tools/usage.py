@@ -30,6 +30,8 @@ _DONE = "says that it was done; whatever else is an error"
 _ACCEPTED = "the client sends it, and what is asked is so anyway"
 _CHANGES = "`publish` gives it by name, among the changes of its step"
 _TOOLS = "the reference shows it"
+_ASKED = "rules of the policy ask for it"
+_WRITTEN = "the policy's text fills it"
 
 #: Class and field, and why nothing of ours reads or fills it.
 EXEMPT: Mapping[str, str] = {
@@ -59,6 +61,15 @@ EXEMPT: Mapping[str, str] = {
     "SettingFacts.accepts": _TOOLS,
     "TextRule.originally": _TOOLS,
     "Endpoint.shows": _TOOLS,
+    "SkillFacts.private": _ASKED,
+    "OwnerFacts.vouched": _ASKED,
+    "OwnerFacts.proven": _ASKED,
+    "OwnerFacts.live_skills": _ASKED,
+    "RuleText.when": _WRITTEN,
+    "RuleText.then": _WRITTEN,
+    "RuleText.say": _WRITTEN,
+    "PolicyText.extends": _WRITTEN,
+    "PolicyText.rules": _WRITTEN,
 }
 
 

@@ -15,7 +15,8 @@ from typing import Protocol, TypeVar
 import msgspec
 from structlog.typing import FilteringBoundLogger
 
-from vskill_core.errors import InvalidSettings, StoreUnavailable, Unsupported
+from vskill_core.errors import InvalidInput, InvalidSettings, StoreUnavailable, Unsupported
+from vskill_platform.domain.verdicts.policy import Preset, load_policy
 from vskill_platform.ledger.blobs.contract import Blobs
 from vskill_platform.ledger.blobs.files import FilesBlobs
 from vskill_platform.ledger.blobs.memory import MemoryBlobs
@@ -34,7 +35,7 @@ from vskill_platform.observing.logs import logger
 from vskill_platform.observing.metrics import Metrics
 from vskill_platform.observing.telemetry import open_tracing
 from vskill_platform.setting_values import check_location, shown_location
-from vskill_platform.settings import Settings, check_settings, keys_folder, variable
+from vskill_platform.settings import Settings, check_settings, describe_unmet, keys_folder, variable
 from vskill_platform.signing.key_ring import FileKeys, KeyRing, MemoryKeys
 from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.command import find_git
@@ -86,6 +87,7 @@ async def open_env(settings: Settings, stack: AsyncExitStack, *, clock: Clock = 
         worker_id=worker_id,
         tracing=await open_tracing(settings, worker_id, stack),
         signing=await open_keys(settings),
+        policy_text=await asyncio.to_thread(_chosen_policy, settings),
     )
 
 
@@ -278,6 +280,24 @@ def _operators_indicators(settings: Settings) -> Indicators:
         name = variable("indicators_file")
         fix = "name a text file that this process may read"
         raise InvalidSettings(f"{name} cannot be read: {error}; {fix}.", setting=name, fix=fix) from None
+
+
+def _chosen_policy(settings: Settings) -> str:
+    """The text of the policy that the settings name, once it is found to be valid."""
+    name, chosen = variable("policy"), settings.policy
+    fix = "name open, guarded, strict, or a policy's file (docs/reference/policy.md)"
+    if chosen in set(Preset):
+        return f"extends: {chosen}\n"
+    try:
+        text = Path(chosen).read_text(encoding="utf-8")
+        needs = load_policy(text).keys.needs
+    except (OSError, UnicodeError) as error:
+        raise InvalidSettings(f"{name} cannot be read: {error}; {fix}.", setting=name, fix=fix) from None
+    except InvalidInput as error:
+        raise InvalidSettings(f"{name} is {chosen!r}, which is not valid: {error}", setting=name) from None
+    if unmet := describe_unmet(settings, needs.judges, needs.analysers):
+        raise InvalidSettings(f"{name} is {chosen!r}, which cannot be met here: {unmet}.", setting=name)
+    return text
 
 
 class _Closable(Protocol):

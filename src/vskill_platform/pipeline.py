@@ -21,10 +21,11 @@ from vskill_core.errors import (
     SourceGone,
 )
 from vskill_core.naming import slug_of
+from vskill_platform.domain.policy_rules import MatchedRule, RuleEffect
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import RecordedDecision, Submission
-from vskill_platform.domain.verdicts.decision import Decision, decide, is_automatic
-from vskill_platform.external_scan.requirements import unmet_requirements
+from vskill_platform.domain.verdicts.decision import Decision, can_be_raised, decide, is_automatic
+from vskill_platform.external_scan.requirements import unmet_needs
 from vskill_platform.ledger.kv.entries import Operation
 from vskill_platform.stages.publish import Content, TakenDown, VerifiedContent, publish
 from vskill_platform.store.claims import HeldClaim, Passed
@@ -38,12 +39,13 @@ from vskill_platform.store.recall.blocklist import (
     require_unblocked,
     targets_for,
 )
-from vskill_platform.store.skills.sketches import marks_of
+from vskill_platform.store.skills.sketches import ContentMarks, marks_of
+from vskill_platform.store.skills.skills import place_of
 from vskill_platform.store.stored_content import keep_content
-from vskill_platform.store.verdicts.capability_signals import capability_signals
-from vskill_platform.store.verdicts.judging import (
-    read_verdicts,
-)
+from vskill_platform.store.verdicts.capability_signals import capability_signals, find_gains
+from vskill_platform.store.verdicts.judging import Verdicts, read_verdicts
+from vskill_platform.store.verdicts.policy import PolicyChanged, PolicyInForce, read_policy
+from vskill_platform.store.verdicts.policy_facts import DecisionSubject, gather_facts
 from vskill_platform.store.verdicts.registry_signals import registry_signals
 from vskill_platform.store.verdicts.rule_figures import count_fired
 from vskill_platform.worker_context import require_env
@@ -71,6 +73,8 @@ async def _verify_and_publish(claim: HeldClaim) -> None:
             await publish(claim)
         elif (verified := await _verify(claim)) is not None:
             await publish(claim, verified)
+    except PolicyChanged:
+        await claim.hand_back("the policy has changed; it is decided again")
     except TakenDown as error:
         await _end(claim, State.NEEDS_REVIEW, RecordedDecision(str(error)))
     except FINAL as error:
@@ -82,12 +86,12 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
     else ends the run here. The blocklist comes before the scan: what it hits is BLOCKED even where the scanner
     breaks over it."""
     content = await _fetch(claim)
-    unblocked = await require_unblocked(targets_for(claim.record))
+    unblocked, policy = await require_unblocked(targets_for(claim.record)), await read_policy()
     said = await read_verdicts(
         content.files,
         content.digest,
-        claim.record.identity,
         claim.record.approval,
+        trusted_vendor=policy.policy.trusts(claim.record.identity),
         before_judging=lambda: claim.move(
             State.TIER2_SCANNING, "the static scan is done; the judge reads it"
         ),
@@ -95,25 +99,45 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
     # The record keeps the findings however this run ends.
     claim.learn(evidence=said.evidence)
     marks = marks_of(content.files, said.report.capabilities)
-    signals = (
-        *await capability_signals(claim.record.identity, content.digest, said.report),
-        *await registry_signals(claim.record, content.files, marks),
-    )
-    if signals:
-        claim.learn(evidence=msgspec.structs.replace(said.evidence, noticed=signals))
-    decide_by = partial(decide, said.report, said.judge, second=said.second, signals=signals, **said.grounds)
-    decision = decide_by()
-    if is_automatic(decision):
-        began = claim.record.history[0].at
-        unmet = await unmet_requirements(content.digest, (said.judge, said.second), began=began)
-        decision = decide_by(unmet=unmet)
+    decision = await _decide(claim, content, said, marks, policy)
     recorded = _record_of(decision)
     if decision.next_state is not State.AUTO_APPROVED:
-        await _end(claim, decision.next_state, recorded, decision)
+        await _end(claim, decision.next_state, recorded, decision, policy)
         return None
     approved = Passed(State.AUTO_APPROVED, decision.reason, {"decision": recorded})
     verified = msgspec.structs.replace(content, unblocked=unblocked, report=said.report, marks=marks)
-    return VerifiedContent(verified, approved)
+    return VerifiedContent(verified, approved, policy)
+
+
+async def _decide(
+    claim: HeldClaim, content: Content, said: Verdicts, marks: ContentMarks, in_force: PolicyInForce
+) -> Decision:
+    """By the table, raised by the policy. What the policy needs is waited for before its rules are looked at."""
+    record, policy = claim.record, in_force.policy
+    place = await place_of(record.identity)
+    gains = await find_gains(place.skill, content.digest, said.report)
+    foreign = tuple(host for host in marks.hosts if not policy.owns(host))
+    signals = (
+        *capability_signals(gains),
+        *await registry_signals(record, place, content.files, msgspec.structs.replace(marks, hosts=foreign)),
+    )
+    decide_by = partial(decide, said.report, said.judge, second=said.second, **said.grounds)
+    floor = decide_by()
+    unmet: tuple[MatchedRule, ...] = ()
+    matched: tuple[MatchedRule, ...] = ()
+    if is_automatic(floor):
+        judged, began = (said.judge, said.second), record.history[0].at
+        unmet = await unmet_needs(policy.keys.needs, content.digest, judged, began=began)
+    if can_be_raised(floor):
+        what = DecisionSubject(record, place, content.files, content.manifest)
+        matched = in_force.match(await gather_facts(what, said, signals, gains, policy))
+    if signals:
+        told = "; ".join(rule.reason for rule in matched if rule.then is not RuleEffect.NOTE)
+        noticed = tuple(
+            msgspec.structs.replace(one, holds=one.holds and one.reason in told) for one in signals
+        )
+        claim.learn(evidence=msgspec.structs.replace(said.evidence, noticed=noticed))
+    return decide_by(matched=(*matched, *unmet))
 
 
 async def _fetch(claim: HeldClaim) -> Content:
@@ -140,18 +164,23 @@ def _record_of(decision: Decision) -> RecordedDecision:
 
 
 async def _end(
-    claim: HeldClaim, state: State, decision: RecordedDecision, made: Decision | None = None
+    claim: HeldClaim,
+    state: State,
+    decision: RecordedDecision,
+    made: Decision | None = None,
+    policy: PolicyInForce | None = None,
 ) -> None:
     """End the run; a blocklist entry that the decision asks for is written in the same commit.
 
     Raises Blocked where an entry hits the content by now: no record named its digest until this step, so a pass
-    of the blocklist could not see it.
+    of the blocklist could not see it. Raises PolicyChanged where another policy is in force by now.
     """
 
     async def together(record: Submission) -> tuple[tuple[Operation, ...], dict[str, object]]:
         blocks = () if made is None else await decided_block_writes(made, _blocked_by(record))
         grounds = blocks or (await require_unblocked(targets_for(record)),)
-        return (*grounds, *count_fired(record)), {"decision": decision}
+        decided_by = () if policy is None else (await policy.assert_unchanged(),)
+        return (*grounds, *decided_by, *count_fired(record)), {"decision": decision}
 
     await claim.end(state, decision.reason, together)
 

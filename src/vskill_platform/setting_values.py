@@ -6,9 +6,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import msgspec
 import re2
 
-from vskill_core.capability import CapabilityClass
 from vskill_core.errors import InvalidSettings
-from vskill_platform.domain.judges import MOST_JUDGES
 
 _POSTGRES_HOST = r"(\[[0-9A-Fa-f:.]+\]|[^:@/?#,\[\]\s]*)(:[0-9]+)?"
 #: As the driver reads it: one `@` after user and password, hosts with ports, and nothing else unescaped.
@@ -93,7 +91,7 @@ Network = Annotated[
     str,
     _text("an address or network such as 127.0.0.1 or 10.0.0.0/8", r"^[0-9a-fA-F:.]{2,45}(/[0-9]{1,3})?$"),
 ]
-OwnerPlace = Annotated[str, _text("a host and an owner, as in github.com/acme", r"^[^\s/]+/[^\s/]+$")]
+PolicySource = Annotated[str, _text("open, guarded, strict, or a file's path", least=1)]
 
 GitHubName = Annotated[str, _text("a name on GitHub, such as octo-cat", r"^(\*|[A-Za-z0-9_-]{1,100})$")]
 GitHubGroup = Annotated[
@@ -103,9 +101,6 @@ GitHubGroup = Annotated[
         r"^[A-Za-z0-9_-]{1,100}(/[A-Za-z0-9._-]{1,100})?$",
     ),
 ]
-AnalyserName = Annotated[str, _text("an analyser's name, such as bandit", r"^[a-z0-9][a-z0-9-]{0,39}$")]
-JudgeCount = Annotated[int, _whole(0, MOST_JUDGES)]
-Gain = Annotated[CapabilityClass, msgspec.Meta(description=" or ".join(CapabilityClass))]
 
 
 def is_secret(kind: Any) -> bool:

@@ -9,14 +9,13 @@ import difflib
 import ipaddress
 import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, get_origin, get_type_hints
 
 import msgspec
 
-from vskill_core.capability import CapabilityClass
 from vskill_core.errors import InvalidSettings
 from vskill_platform import setting_values as values
 
@@ -109,21 +108,8 @@ class Settings(FixedLimits, frozen=True, kw_only=True):
     registry_name: values.Name = "vskill-platform"
     #: Whether reviewers may decide about what they submitted themselves: `off` marks it, `on` forbids it.
     four_eyes: Literal["off", "on"] = "off"
-    #: What sends an update to a reviewer when the live version does not have it; an empty value sends nothing.
-    review_new_capabilities: tuple[values.Gain, ...] = (
-        CapabilityClass.SECRET,
-        CapabilityClass.SHELL_HOST,
-        CapabilityClass.PERSISTENCE,
-    )
-    #: What the registry knows that sends a skill to a reviewer: a copy of another owner's skill with something added, a
-    #: name that can be taken for a popular one, an install step with a host that no other skill uses, an owner whose
-    #: other skills were blocked within 90 days; an empty value sends nothing.
-    review_signals: tuple[Literal["copy", "look-alike", "host", "publisher"], ...] = (
-        *("copy", "look-alike"),
-        *("host", "publisher"),
-    )
-    #: Owners whose skills count as a trusted vendor's.
-    trusted_owners: tuple[values.OwnerPlace, ...] = ()
+    #: What is not published without a reviewer: `open`, `guarded`, `strict`, or a file; it counts until one is set.
+    policy: values.PolicySource = "open"
     #: Judge: base address of an OpenAI-compatible API, such as `http://127.0.0.1:11434/v1`.
     judge_url: values.Address = ""
     #: Model that the judge uses; required with VSKILL_JUDGE_URL.
@@ -136,8 +122,6 @@ class Settings(FixedLimits, frozen=True, kw_only=True):
     second_judge_model: values.Name = ""
     #: Bearer token for the second judge.
     second_judge_api_key: values.Secret = ""
-    #: Judges that must have answered before a skill is published without a reviewer; 0 publishes while they are down.
-    judges_required: values.JudgeCount = 0
     #: Most bytes of a skill that a judge reads; the attestation says what was left out.
     judge_max_bytes: values.Bytes = 200_000
     #: Bandit program; `off` disables it. By default `bandit` on the PATH.
@@ -146,8 +130,6 @@ class Settings(FixedLimits, frozen=True, kw_only=True):
     semgrep_command: values.Program = ""
     #: Remote analysers and the secrets that they sign with, as `name=secret`.
     external_scan_secrets: tuple[values.NamedSecret, ...] = ()
-    #: Analysers that must pass a skill before it is published without a reviewer: `bandit`, `semgrep`, remote ones.
-    required_analysers: tuple[values.AnalyserName, ...] = ()
     #: Client id of the GitHub OAuth app; requires VSKILL_GITHUB_CLIENT_SECRET and VSKILL_PUBLIC_URL.
     github_client_id: values.Name = ""
     #: Client secret of the GitHub OAuth app.
@@ -194,6 +176,9 @@ CHOSEN = tuple(name for name in Settings.__struct_fields__ if name not in FixedL
 _FIXED = "nobody had to choose it; unset the variable"
 _FOLLOWS = "it follows VSKILL_JUDGE_BUDGET_MS; unset the variable"
 _DOOR = "the web server knows its limits; unset the variable"
+_POLICY = (
+    "in a file that begins with 'extends: open', and name it in VSKILL_POLICY (docs/reference/policy.md)"
+)
 _OPEN_FILES = "it follows from the limit of open files (LimitNOFILE, ulimit -n); unset the variable"
 #: Settings of earlier versions, and what to do instead.
 GONE = {
@@ -207,6 +192,7 @@ GONE = {
     "VSKILL_GITHUB_API_URL": "it follows VSKILL_GITHUB_URL: /api/v3 there; unset the variable",
     "VSKILL_HEADER_TIMEOUT_MS": _DOOR,
     "VSKILL_IDLE_TIMEOUT_MS": "connections stay open for 15 s; let a proxy in front close idle ones before that",
+    "VSKILL_JUDGES_REQUIRED": f"write 'needs: {{judges: 1}}' {_POLICY}",
     "VSKILL_MAX_BATCH_SIZE": "VSKILL_MAX_CONCURRENCY says how much a worker does at once; unset the variable",
     "VSKILL_MAX_CONNECTIONS": _OPEN_FILES,
     "VSKILL_MAX_CONNECTIONS_PER_ADDRESS": _OPEN_FILES,
@@ -215,10 +201,14 @@ GONE = {
     "VSKILL_MAX_REQUESTS": _DOOR,
     "VSKILL_MAX_REQUEST_WAIT_MS": _DOOR,
     "VSKILL_MAX_STREAMS_PER_ADDRESS": _DOOR,
+    "VSKILL_REQUIRED_ANALYSERS": f"write 'needs: {{analysers: [bandit]}}' {_POLICY}",
+    "VSKILL_REVIEW_NEW_CAPABILITIES": f"write rules about 'gained', or one with the name new-capability, {_POLICY}",
+    "VSKILL_REVIEW_SIGNALS": f"write rules with the names copy, look-alike, host or publisher {_POLICY}",
     "VSKILL_SCAN_PROCESSES": "a worker scans on every core; unset the variable",
     "VSKILL_SCRUB_BYTES_PER_S": _FIXED,
     "VSKILL_STUCK_THRESHOLD_MS": _FOLLOWS,
     "VSKILL_SUBMISSION_BUDGET_MS": _FOLLOWS,
+    "VSKILL_TRUSTED_OWNERS": f"write 'trusted: [github.com/acme]' {_POLICY}",
     "VSKILL_WORKER_NICE": "it is 10; unset the variable",
 }
 
@@ -297,7 +287,7 @@ def check_settings(settings: Settings) -> None:
     values.check_location(settings.broker, variable("broker"))
     check_networks(settings)
     check_remote_analysers(settings)
-    check_requirements(settings)
+    check_judges(settings)
     for given, needed, purpose in TOGETHER:
         if getattr(settings, given) and not getattr(settings, needed):
             raise InvalidSettings(
@@ -332,21 +322,26 @@ def check_remote_analysers(settings: Settings) -> None:
             raise _refuse("external_scan_secrets", problem, fix)
 
 
-def check_requirements(settings: Settings) -> None:
-    """What is required must be configured, or nothing would ever be published without a reviewer."""
-    required, judges = settings.judges_required, bool(settings.judge_url) + bool(settings.second_judge_url)
-    if required > judges:
-        fix = f"configure as many judges, or set {variable('judges_required')} to {judges}"
-        raise _refuse("judges_required", f" is {required}, and {judges} are configured: ", fix)
+def check_judges(settings: Settings) -> None:
+    """Two answers of one model are one opinion."""
     if settings.second_judge_model and settings.second_judge_model == settings.judge_model:
         fix = "name another model; two answers of one model are one opinion"
         raise _refuse("second_judge_model", " is the first judge's model: ", fix)
+
+
+def describe_unmet(settings: Settings, judges: int, analysers: Collection[str]) -> str:
+    """What a policy needs and this registry does not have, so that nothing would ever be published without a reviewer;
+    empty where it has all."""
+    configured = bool(settings.judge_url) + bool(settings.second_judge_url)
+    if judges > configured:
+        return f"it needs {judges} judges, and {configured} are configured ({variable('judge_url')})"
     remote = {pair.partition("=")[0] for pair in settings.external_scan_secrets}
-    for analyser in settings.required_analysers:
+    for analyser in analysers:
         command = getattr(settings, f"{analyser}_command", None)
         if command == "off" or (command is None and analyser not in remote):
-            fix = f"name bandit, semgrep or one of {variable('external_scan_secrets')}, and none that is off"
-            raise _refuse("required_analysers", f": {analyser} is no analyser of this registry; ", fix)
+            own = f"bandit, semgrep or one of {variable('external_scan_secrets')}, and none that is off"
+            return f"it needs {analyser}, which is no analyser of this registry: name {own}"
+    return ""
 
 
 def check_budgets(settings: Settings) -> None:

@@ -15,6 +15,7 @@ from structlog.typing import FilteringBoundLogger
 from vskill_core.errors import NoEnvironment
 from vskill_platform.domain.people.token import ActingToken
 from vskill_platform.domain.submissions.attempts import RENEW_EVERY_MS
+from vskill_platform.domain.verdicts.policy import DEFAULT_POLICY
 from vskill_platform.ledger.blobs.contract import Blobs
 from vskill_platform.ledger.broker.contract import Broker
 from vskill_platform.ledger.clock import Clock
@@ -97,6 +98,8 @@ class Env(msgspec.Struct, frozen=True):
     second_judge: Judge | None = None
     #: The registry's keys; None only where nothing is signed, as in the simulator.
     signing: KeyRing | None = None
+    #: The policy where the store holds none.
+    policy_text: str = DEFAULT_POLICY
     #: The token of the request that runs here; every audit entry that it writes names it.
     acting_token: ActingToken | None = None
 

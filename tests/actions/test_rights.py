@@ -5,6 +5,7 @@ Each action is called as each kind of person, over HTTP and through both command
 else (`rights_world`). Whoever is not let in leaves no trace.
 """
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from vskill_platform.actions.action import Action
 from vskill_platform.actions.principal import Right
 from vskill_platform.actions.table import ACTIONS
 from vskill_platform.domain.people.token import SCOPES, TokenScope
+from vskill_platform.domain.verdicts import policy
 from vskill_platform.ledger.kv.contract import iterate_pages
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -205,6 +207,9 @@ MATRIX = {
     "content.collect": Row(ADMIN, "admin", {"dry_run": True}),
     "job.list": Row(ADMIN, "admin"),
     "job.run": Row(ADMIN, "admin", {"job": "recover"}),
+    "policy.show": Row(EVERYBODY, "read"),
+    "policy.check": Row(ADMIN, "admin", {"text": "extends: open"}),
+    "policy.set": Row(ADMIN, "admin", {"text": "extends: open", **WHY}),
     "rescan.show": Row(ADMIN, "admin"),
     "rescan.continue": Row(ADMIN, "admin", {"ruleset": "rules-2", **WHY}),
 }
@@ -301,7 +306,8 @@ async def test_some_actions_take_the_right_away(tmp_path, name):
 
 
 #: How a person writes what the command line takes in other words.
-IN_WORDS = {"queue.pause": {"duration_ms": "1m"}}
+A_POLICY = {"text": str(Path(policy.__file__).parent / "policies" / "open.yaml")}
+IN_WORDS = {"queue.pause": {"duration_ms": "1m"}, "policy.check": A_POLICY, "policy.set": A_POLICY}
 #: Without it the command asks for a password.
 FLAGS = dict.fromkeys(("account.create", "account.reset-password"), ("--generate",))
 #: `submit` packs a folder, which tests/cli/test_submit.py shows; the others anybody may use.

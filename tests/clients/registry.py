@@ -126,13 +126,15 @@ def add_many(registry: Registry, canonical: str, count: int) -> None:
 def running(folder: Path, **variables: str) -> Iterator[Registry]:
     """`vskill-platform serve` on a free port of loopback, until the block ends."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith("VSKILL_")}
+    policy = folder / "policy.yaml"
+    policy.write_text("rules: [{name: look-alike, when: 'signals.look_alike != \"\"', then: review}]")
     own = {
         **plain,
         "VSKILL_DATA_DIR": str(folder / "data"),
         "VSKILL_RATE_LIMITS": "off",
         # Other tests keep the cores busy, and these wait for its work.
         # All tests of a client publish as one owner, and some of them block what they published.
-        "VSKILL_REVIEW_SIGNALS": "look-alike",
+        "VSKILL_POLICY": str(policy),
         # Clients of these tests update right after a publication.
         "VSKILL_GIT_LIST_INTERVAL_MS": "1",
         "VSKILL_BANDIT_COMMAND": "off",

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 import msgspec
@@ -26,6 +27,7 @@ from vskill_core.findings import (
     counting,
     score,
 )
+from vskill_platform.domain.policy_rules import MatchedRule, RuleEffect
 from vskill_platform.domain.signals import Signal, SignalKind
 from vskill_platform.domain.skills.skill import Certification
 from vskill_platform.domain.submissions.states import TRANSITIONS, State
@@ -36,6 +38,8 @@ from vskill_platform.domain.verdicts.decision import (
     decide,
     judge_can_change,
 )
+from vskill_platform.domain.verdicts.facts import Facts, OwnerFacts, SignalFacts
+from vskill_platform.domain.verdicts.policy import DEFAULT_POLICY, load_policy, match_rules
 from vskill_platform.domain.verdicts.rescan_decision import RescanOutcome, decide_rescan
 
 
@@ -96,6 +100,13 @@ NEW_SECRET = Signal(
 )
 
 
+@cache
+def by_default(signals: tuple[Signal, ...], *, trusted: bool = False) -> tuple[MatchedRule, ...]:
+    """What the default policy says about these signals."""
+    facts = Facts(owner=OwnerFacts(trusted=trusted), signals=SignalFacts.of(signals))
+    return match_rules(load_policy(DEFAULT_POLICY), facts)
+
+
 class Case(NamedTuple):
     findings: tuple[Finding, ...]
     status: ScanStatus
@@ -120,7 +131,7 @@ class Case(NamedTuple):
             blocklist_hit=self.hit,
             approved_by=self.approved,
             trusted_vendor=self.vendor,
-            signals=self.signals,
+            matched=by_default(self.signals, trusted=self.vendor),
         )
 
 
@@ -153,7 +164,7 @@ def expected(case: Case) -> tuple[State, BlockScope, DecisionRow]:
     if case.critical:
         return review, block, DecisionRow.CRITICAL_CLEARED
     if case.signals and not case.vendor:
-        return review, block, DecisionRow.SIGNALLED
+        return review, block, DecisionRow.POLICY
     return state, block, row
 
 
@@ -202,9 +213,8 @@ def test_the_decision_is_total_and_follows_the_table_in_every_combination() -> N
 
 
 def test_every_row_of_the_table_is_reached() -> None:
-    """But for those that need a second judge or a requirement: `test_two_judges` reaches these."""
-    others = {DecisionRow.JUDGES_DISAGREE, DecisionRow.REQUIREMENT_UNMET}
-    assert {case.decide().row for case in CASES} == set(DecisionRow) - others
+    """But for the one that needs a second judge: `test_two_judges` reaches it."""
+    assert {case.decide().row for case in CASES} == set(DecisionRow) - {DecisionRow.JUDGES_DISAGREE}
 
 
 def test_e7_every_decision_has_a_reason_and_only_approval_has_a_certification() -> None:
@@ -244,7 +254,9 @@ def test_a_trusted_vendors_mismatches_and_signals_do_not_count_but_its_malice_do
     for name in ("mismatch-below-50", "mismatch-critical"):
         static = StaticReport("r1", findings=FINDINGS[name])
         assert decide(static, NO_JUDGE).next_state is not State.AUTO_APPROVED
-        vendor = decide(static, NO_JUDGE, trusted_vendor=True, signals=[NEW_SECRET])
+        vendor = decide(
+            static, NO_JUDGE, trusted_vendor=True, matched=by_default((NEW_SECRET,), trusted=True)
+        )
         assert (vendor.next_state, vendor.certification) == (State.AUTO_APPROVED, Certification.CERTIFIED)
     malice = decide(StaticReport("r1", findings=FINDINGS["fail"]), NO_JUDGE, trusted_vendor=True)
     assert malice.next_state is State.TIER1_FAILED
@@ -302,7 +314,9 @@ def test_a_reviewer_must_agree_with_a_judge_that_clears_a_critical_finding() -> 
 
 def test_every_doubt_is_named_to_the_reviewer_and_the_gravest_names_the_row() -> None:
     findings = FINDINGS["critical-two"][:1] + FINDINGS["strong"] + FINDINGS["weak"]
-    decision = decide(StaticReport("r1", findings=findings), cleared(findings), signals=[NEW_SECRET])
+    decision = decide(
+        StaticReport("r1", findings=findings), cleared(findings), matched=by_default((NEW_SECRET,))
+    )
     assert decision.row is DecisionRow.STRONG_MALICE
     assert decision.rule_ids == ("malice-critical-1", "malice-high-1")
     for doubt in ("1 finding of malice (malice-high-1)", "the judge cleared 1 critical", NEW_SECRET.reason):
@@ -438,7 +452,7 @@ def test_the_reason_names_the_rules_and_the_problem() -> None:
 
 
 def test_a_signal_sends_an_approved_skill_to_a_person_and_says_why() -> None:
-    decision = decide(StaticReport("r1"), NO_JUDGE, signals=[NEW_SECRET])
+    decision = decide(StaticReport("r1"), NO_JUDGE, matched=by_default((NEW_SECRET,)))
     assert decision.next_state is State.NEEDS_REVIEW
     assert NEW_SECRET.reason in decision.reason
 
@@ -475,15 +489,15 @@ ANY_JUDGE = st.one_of(
         confirmations=st.lists(st.builds(Confirmation, KEYS, confirmed=st.booleans()), max_size=4).map(tuple),
     ),
 )
+ANY_RULE = st.builds(MatchedRule, st.just("rule"), st.sampled_from(RuleEffect), st.just("it is odd"))
 ANY_REST = st.fixed_dictionaries(
     {
         "blocklist_hit": st.sampled_from([None, None, None, "blocked"]),
         "approved_by": st.sampled_from([None, None, None, "admin:ann"]),
         "trusted_vendor": st.booleans(),
         "suppressed": st.sets(st.sampled_from(["R-0", "R-1"])),
-        "signals": st.lists(st.just(NEW_SECRET), max_size=1),
+        "matched": st.lists(ANY_RULE, max_size=3),
         "second": ANY_JUDGE,
-        "unmet": st.lists(st.just("bandit must pass it, and says FAIL"), max_size=1),
     }
 )
 
@@ -511,6 +525,41 @@ def test_the_rows_are_total_and_more_malice_never_gives_a_milder_state(
         changed[place] = msgspec.structs.replace(findings[place], severity=worse)
     again = decide(StaticReport("r1", status, tuple(changed)), judge, **rest)
     assert MILDNESS[again.next_state] >= MILDNESS[decision.next_state]
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(
+    findings=st.lists(ANY_FINDING, max_size=10),
+    status=st.sampled_from([ScanStatus.COMPLETE] * 3 + list(ScanStatus)),
+    judge=ANY_JUDGE,
+    rest=ANY_REST,
+)
+def test_a_policy_only_raises_and_what_it_asks_for_happens(findings, status, judge, rest) -> None:
+    static, matched = StaticReport("r1", status, tuple(findings)), rest.pop("matched")
+    floor, decision = decide(static, judge, **rest), decide(static, judge, matched=matched, **rest)
+    assert MILDNESS[decision.next_state] >= MILDNESS[floor.next_state]
+    assert (decision.block, decision.score) == (floor.block, floor.score)
+    effects = {rule.then for rule in matched}
+    by_a_person = floor.row is DecisionRow.APPROVED
+    if RuleEffect.REFUSE in effects and not by_a_person:
+        assert MILDNESS[decision.next_state] >= MILDNESS[State.REJECTED]
+    elif RuleEffect.REVIEW in effects and not by_a_person:
+        assert decision.next_state is not State.AUTO_APPROVED
+    if by_a_person or effects <= {RuleEffect.NOTE}:
+        assert decision == floor
+    if decision.next_state is not floor.next_state:
+        assert "it is odd" in decision.reason and decision.certification is None
+
+
+def test_refusing_wins_over_reviewing_and_names_every_rule_that_refuses() -> None:
+    rules = [
+        MatchedRule("a", RuleEffect.REVIEW, "a person should look"),
+        MatchedRule("b", RuleEffect.REFUSE, "no licence"),
+        MatchedRule("c", RuleEffect.REFUSE, "no description"),
+    ]
+    decision = decide(StaticReport("r1"), NO_JUDGE, matched=rules)
+    assert (decision.next_state, decision.row) == (State.REJECTED, DecisionRow.POLICY)
+    assert decision.reason == "refused by the policy: no licence; no description"
 
 
 # Rescan.
@@ -640,7 +689,9 @@ def test_only_what_the_operator_listed_is_taken_down_without_the_brake(findings,
 
 def test_a_signal_that_is_only_shown_holds_nothing() -> None:
     noted = msgspec.structs.replace(NEW_SECRET, holds=False)
-    assert decide(StaticReport("r1"), NO_JUDGE, signals=[noted]).next_state is State.AUTO_APPROVED
-    both = decide(StaticReport("r1"), NO_JUDGE, signals=[noted, NEW_SECRET])
-    assert both.row is DecisionRow.SIGNALLED
+    assert (
+        decide(StaticReport("r1"), NO_JUDGE, matched=by_default((noted,))).next_state is State.AUTO_APPROVED
+    )
+    both = decide(StaticReport("r1"), NO_JUDGE, matched=by_default((noted, NEW_SECRET)))
+    assert both.row is DecisionRow.POLICY
     assert both.reason.count(NEW_SECRET.reason) == 1

@@ -66,6 +66,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.audit("01J"), "audit:01J"),
         (keys.CONTROL_BLOCKLIST, "control:blocklist"),
         (keys.CONTROL_NAMESPACES, "control:namespaces"),
+        (keys.CONTROL_POLICY, "control:policy"),
         (keys.CONTROL_QUEUE, "control:queue"),
         (keys.CONTROL_RELEASE, "control:release"),
         (keys.CONTROL_RESCANS, "control:rescans"),

@@ -19,7 +19,7 @@ from vskill_core.findings import (
 )
 from vskill_platform.domain.evidence import evidence_of
 from vskill_platform.domain.judges import missing_answers, rank_judges
-from vskill_platform.domain.signals import Signal, SignalKind
+from vskill_platform.domain.policy_rules import MatchedRule, RuleEffect
 from vskill_platform.domain.skills.skill import Certification
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.verdicts.decision import BlockScope, DecisionRow, decide, is_automatic
@@ -29,7 +29,7 @@ CRITICAL = Finding(
     "X-001", Severity.CRITICAL, FindingCategory.EXFILTRATION, FindingKind.MALICE, "SKILL.md", 3
 )
 CLEAN, SUSPECT = StaticReport("r1"), StaticReport("r1", findings=(CRITICAL,))
-UNMET = "bandit must pass it, and says FAIL (2 findings)"
+UNMET = MatchedRule("needs", RuleEffect.REVIEW, "bandit must pass it, and says FAIL (2 findings)")
 
 
 def answer(points: int, verdict: Verdict, model: str = "m", *, confirmed: bool | None = None) -> JudgeReport:
@@ -182,17 +182,14 @@ def test_a_rescan_waits_where_no_judge_answered_and_one_is_down() -> None:
 def test_what_is_required_and_missing_sends_an_approved_skill_to_a_reviewer_and_changes_no_other_row() -> (
     None
 ):
-    held = decide(CLEAN, APPROVALS[0], unmet=[UNMET])
-    assert (held.next_state, held.row) == (State.NEEDS_REVIEW, DecisionRow.REQUIREMENT_UNMET)
-    assert held.reason.startswith(UNMET)
-    vendor = decide(CLEAN, NO_JUDGE, trusted_vendor=True, unmet=[UNMET])
+    held = decide(CLEAN, APPROVALS[0], matched=[UNMET])
+    assert (held.next_state, held.row) == (State.NEEDS_REVIEW, DecisionRow.POLICY)
+    assert held.reason.startswith(UNMET.reason)
+    vendor = decide(CLEAN, NO_JUDGE, trusted_vendor=True, matched=[UNMET])
     assert vendor.next_state is State.NEEDS_REVIEW
     for judge in (*DOUBTS, *REJECTIONS):
-        assert decide(CLEAN, judge, unmet=[UNMET]) == decide(CLEAN, judge)
-    assert decide(CLEAN, NO_JUDGE, approved_by="admin:ann", unmet=[UNMET]).next_state is State.AUTO_APPROVED
-    signal = Signal(SignalKind.PUBLISHER, "other skills of its owner were blocked")
-    both = decide(CLEAN, NO_JUDGE, signals=[signal], unmet=[UNMET])
-    assert both.row is DecisionRow.SIGNALLED and UNMET in both.reason
+        assert decide(CLEAN, judge, matched=[UNMET]) == decide(CLEAN, judge)
+    assert decide(CLEAN, NO_JUDGE, approved_by="admin:ann", matched=[UNMET]).next_state is State.AUTO_APPROVED
 
 
 def test_only_what_no_person_approved_is_automatic() -> None:

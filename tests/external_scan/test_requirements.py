@@ -28,6 +28,7 @@ HIGH = (
     'print(\'{"errors": [], "results": [{"test_id": "B602", "issue_severity": "HIGH", "filename": "x.py",'
     ' "line_number": 3, "issue_text": "shell", "issue_confidence": "HIGH"}]}\')'
 )
+BANDIT = "needs: {analysers: [bandit]}"
 SECRET = "a-secret-of-sixteen-characters"
 
 
@@ -47,7 +48,7 @@ async def outcome_of(tmp_path, rounds=4, step_ms=60_000, data=GOOD_PYTHON, clock
 
 
 async def test_what_a_required_analyser_passes_is_published(fake, tmp_path):
-    record = await outcome_of(tmp_path, bandit_command=fake(CLEAN), required_analysers=("bandit",))
+    record = await outcome_of(tmp_path, bandit_command=fake(CLEAN), policy_text=BANDIT)
     assert record.state is State.PUBLISHED
     assert record.attempts.failed == 0, "waiting for a report is no failed attempt"
 
@@ -61,22 +62,20 @@ async def test_what_a_required_analyser_passes_is_published(fake, tmp_path):
     ids=["finding", "broken"],
 )
 async def test_what_it_does_not_pass_goes_to_a_reviewer(fake, tmp_path, code, why):
-    record = await outcome_of(
-        tmp_path, data=BAD_PYTHON, bandit_command=fake(code), required_analysers=("bandit",)
-    )
+    record = await outcome_of(tmp_path, data=BAD_PYTHON, bandit_command=fake(code), policy_text=BANDIT)
     assert record.state is State.NEEDS_REVIEW and why in record.why
 
 
 async def test_one_that_is_not_installed_sends_everything_to_a_reviewer(tmp_path):
     missing = str(tmp_path / "no-such-program")
-    record = await outcome_of(tmp_path, bandit_command=missing, required_analysers=("bandit",))
+    record = await outcome_of(tmp_path, bandit_command=missing, policy_text=BANDIT)
     assert record.state is State.NEEDS_REVIEW
     assert "bandit must pass it, and has no verdict (unavailable: " in record.why
 
 
 async def test_one_that_was_installed_since_is_asked_again(fake, tmp_path):
     missing, clock = str(tmp_path / "no-such-program"), ManualClock()
-    given = {"clock": clock, "required_analysers": ("bandit",)}
+    given = {"clock": clock, "policy_text": BANDIT}
     first = await outcome_of(tmp_path, bandit_command=missing, **given)
     assert first.state is State.NEEDS_REVIEW
     again = await outcome_of(tmp_path, bandit_command=fake(CLEAN), **given)
@@ -85,7 +84,7 @@ async def test_one_that_was_installed_since_is_asked_again(fake, tmp_path):
 
 async def test_one_that_only_some_workers_have_is_asked_once_in_a_run(fake, tmp_path):
     clock = ManualClock()
-    given = {**NONE, "clock": clock, "required_analysers": ("bandit",), "bandit_command": fake(CLEAN)}
+    given = {**NONE, "clock": clock, "policy_text": BANDIT, "bandit_command": fake(CLEAN)}
     async with open_test_env("sqlite", tmp_path / "data", **given) as env:
         settings = msgspec.structs.replace(env.settings, bandit_command=str(tmp_path / "no-such-program"))
         submitted = record_of(await submit_skill("demo", extra=(script("a.py", GOOD_PYTHON),)))
@@ -104,7 +103,7 @@ async def test_one_that_only_some_workers_have_is_asked_once_in_a_run(fake, tmp_
 
 
 async def test_a_remote_one_has_until_its_deadline_and_then_a_reviewer_decides(tmp_path):
-    given = {"external_scan_secrets": (f"far={SECRET}",), "required_analysers": ("far",)}
+    given = {"external_scan_secrets": (f"far={SECRET}",), "policy_text": "needs: {analysers: [far]}"}
     waiting = await outcome_of(tmp_path / "a", rounds=2, **given)
     assert waiting.state.active and waiting.attempts.waiting_for == "far"
     late = await outcome_of(
@@ -116,7 +115,7 @@ async def test_a_remote_one_has_until_its_deadline_and_then_a_reviewer_decides(t
 
 async def test_a_remote_report_in_time_publishes_it(tmp_path):
     clock = ManualClock()
-    given = {**NONE, "external_scan_secrets": (f"far={SECRET}",), "required_analysers": ("far",)}
+    given = {**NONE, "external_scan_secrets": (f"far={SECRET}",), "policy_text": "needs: {analysers: [far]}"}
     async with open_test_env("sqlite", tmp_path, clock=clock, **given) as env:
         submitted = record_of(await submit_skill("demo"))
         await run_until_quiet(env)
@@ -132,7 +131,7 @@ async def test_a_remote_report_in_time_publishes_it(tmp_path):
 
 async def test_what_our_own_scan_holds_waits_for_no_analyser(tmp_path):
     """A report could change nothing, so none is asked for."""
-    given = {**NONE, "external_scan_secrets": (f"far={SECRET}",), "required_analysers": ("far",)}
+    given = {**NONE, "external_scan_secrets": (f"far={SECRET}",), "policy_text": "needs: {analysers: [far]}"}
     async with open_test_env("sqlite", tmp_path, **given) as env:
         with active_env(env, scanner=UnfinishedScanner()) as holding:
             submitted = record_of(await submit_skill("demo"))

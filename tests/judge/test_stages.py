@@ -349,7 +349,7 @@ async def test_a_suppression_needs_a_reason_and_one_that_is_not_there_cannot_be_
 )
 async def test_mismatches_do_not_count_for_a_trusted_owner_on_that_host(tmp_path, trusted, state):
     mismatches = [finding(f"M-{number}", Severity.HIGH) for number in range(4)]
-    async with open_test_env("memory", tmp_path, trusted_owners=trusted) as env:
+    async with open_test_env("memory", tmp_path, policy_text=f"trusted: [{', '.join(trusted)}]") as env:
         sources = ListedSources(env.blobs)
         with active_env(env, scanner=CountingScanner(*mismatches), sources=sources) as trusting:
             submitted = await submit_place(sources, "https://github.com/Acme/tools", "tidy", "tidy")
@@ -363,7 +363,7 @@ async def test_mismatches_do_not_count_for_a_trusted_owner_on_that_host(tmp_path
 
 
 async def test_malice_counts_for_a_trusted_owner_too(tmp_path):
-    async with open_test_env("memory", tmp_path, trusted_owners=("github.com/acme",)) as env:
+    async with open_test_env("memory", tmp_path, policy_text="trusted: [github.com/acme]") as env:
         sources = ListedSources(env.blobs)
         with active_env(env, scanner=CountingScanner(CRITICAL), sources=sources) as trusting:
             submitted = await submit_place(sources, "https://github.com/acme/tools", "tidy", "tidy")

@@ -138,7 +138,7 @@ async def test_one_that_is_down_leaves_it_to_the_other_and_is_seen(judged, serve
 async def test_answers_that_are_required_are_needed_for_publishing_alone(
     servers, tmp_path, required, answers, state, why
 ):
-    given = {**settings_for(servers), "judges_required": required}
+    given = {**settings_for(servers), "policy_text": f"needs: {{judges: {required}}}"}
     for server, answer in zip(servers, answers, strict=True):
         server.answer = answer
     async with open_test_env("sqlite", tmp_path, **given) as env:

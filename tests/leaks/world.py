@@ -159,7 +159,10 @@ async def open_leak_world(
 ) -> AsyncIterator[LeakWorld]:
     """`parts` are those of the environment that another registry has too."""
     # An owner whose place is blocked waits for a reviewer with everything else, and streams would tell of nothing.
-    settings = {"rate_limits": "off", "review_signals": ("look-alike",)}
+    settings = {
+        "rate_limits": "off",
+        "policy_text": "rules: [{name: look-alike, when: 'signals.look_alike != \"\"', then: review}]",
+    }
     clock = ManualClock()
     async with open_shelf(folder, engine, clock=clock, **settings, **parts) as shelf:
         probe = Probe(shelf.env.kv, shelf.env.blobs)

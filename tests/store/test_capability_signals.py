@@ -19,6 +19,7 @@ from vskill_core.content import SkillFile, digest_of_files
 from vskill_platform.domain.skills.skill import Certification
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.domain.verdicts.policy import DEFAULT_POLICY
 from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
@@ -116,8 +117,10 @@ INSTALLS = "Run `pip install requests` first."
 async def test_installs_and_hosts_of_programs_wait_only_where_the_operator_says_so(
     tmp_path, scanner, chosen, held
 ):
-    classes = (chosen,) if held else tuple(CapabilityClass)[:3]
-    async with open_test_env("memory", tmp_path, review_new_capabilities=classes, scanner=scanner) as env:
+    kind = "installs" if chosen is CapabilityClass.INSTALL else "hosts"
+    rule = f"rules: [{{name: gained, when: 'gained.{kind}.exists(one, one.acts)', then: review}}]"
+    text = f"extends: open\n{rule}" if held else DEFAULT_POLICY
+    async with open_test_env("memory", tmp_path, policy_text=text, scanner=scanner) as env:
         await published(env, extra=script(PYTHON.format("api.weather.gov"), "run.py"))
         body = INSTALLS if chosen is CapabilityClass.INSTALL else ""
         host = "api.weather.gov" if body else "api.tides-example.dev"
@@ -125,8 +128,8 @@ async def test_installs_and_hosts_of_programs_wait_only_where_the_operator_says_
     assert second.state is (State.NEEDS_REVIEW if held else State.PUBLISHED)
 
 
-async def test_without_classes_nothing_waits(tmp_path, scanner):
-    async with open_test_env("memory", tmp_path, review_new_capabilities=(), scanner=scanner) as env:
+async def test_without_rules_nothing_waits(tmp_path, scanner):
+    async with open_test_env("memory", tmp_path, policy_text="", scanner=scanner) as env:
         await published(env, extra=script(QUIET))
         assert (await published(env, extra=script(LOUD))).state is State.PUBLISHED
 

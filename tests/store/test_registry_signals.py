@@ -25,7 +25,7 @@ from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.intake.submit import submit_upload
 from vskill_platform.store.recall.blocklist import add_block
 from vskill_platform.store.skills.sketches import ContentMarks
-from vskill_platform.store.skills.skills import get_skill, update_skill
+from vskill_platform.store.skills.skills import get_skill, place_of, update_skill
 from vskill_platform.store.stored_content import INLINE_BYTES
 from vskill_platform.store.verdicts.registry_signals import (
     BLOCKED_WITHIN_MS,
@@ -136,16 +136,22 @@ async def test_a_blocked_repository_speaks_against_its_owner_on_that_host(env):
         ("https://gitlab.com/acme/tools", 0),
     ):
         record = submission(identity=normalise(address, "skills/notes"))
-        assert len(await registry_signals(record, (), ContentMarks((), ()))) == expected
+        place = await place_of(record.identity)
+        assert len(await registry_signals(record, place, (), ContentMarks((), ()))) == expected
 
 
 @pytest.mark.parametrize("kind", ["look-alike", "publisher"])
-async def test_the_operator_chooses_what_is_looked_at(tmp_path, kind):
-    async with open_test_env("memory", tmp_path, review_signals=(kind,)) as env:
+async def test_a_signal_holds_what_a_rule_of_the_policy_says_it_for(tmp_path, kind):
+    text = 'rules: [{name: mine, when: \'signals.%s != ""\', then: review, say: "{signals.%s}"}]'
+    fact = kind.replace("-", "_")
+    async with open_test_env("memory", tmp_path, policy_text=text % (fact, fact)) as env:
         await make_popular(env, "ann", "linter")
         await block(env, "mia", "thief", env.kv.now())
         record = await submit(env, "mia", "linterr")
-        assert [one.kind.value for one in noticed(record)] == [kind]
+        assert record.state is State.NEEDS_REVIEW
+        assert {one.kind.value: one.holds for one in noticed(record)} == {
+            one: one == kind for one in ("look-alike", "publisher")
+        }
 
 
 HOSTS = tuple(f"get.tool-{number}.dev" for number in range(30))
@@ -157,7 +163,9 @@ async def look_up_hosts(env, text: str | bytes) -> tuple[int, list[Signal]]:
     files = (SkillFile("SKILL.md", "100644", data),)
     kv = ProbedKV(env.kv)
     with active_env(env, kv=kv):
-        found = await registry_signals(submission("demo"), files, ContentMarks((), HOSTS))
+        record = submission("demo")
+        place = await place_of(record.identity)
+        found = await registry_signals(record, place, files, ContentMarks((), HOSTS))
     return kv.reads["get_many host"], [*found]
 
 
@@ -186,6 +194,6 @@ class WatchedBytes(bytes):
 
 
 async def test_the_steps_of_a_large_content_are_found_beside_the_event_loop(tmp_path):
-    async with open_test_env("memory", tmp_path, review_signals=("host",)) as env:
+    async with open_test_env("memory", tmp_path) as env:
         await look_up_hosts(env, WatchedBytes(b"x" * (INLINE_BYTES + 1)))
         assert WatchedBytes.threads and threading.get_ident() not in WatchedBytes.threads

@@ -764,6 +764,26 @@ async def test_a_webhooks_secret_is_shown_once(env, ada):
     assert await list_webhooks() == []
 
 
+async def test_a_policy_is_checked_and_set_and_a_refused_text_stays_in_the_form(app, ada):
+    first = await ada.get("/admin/policy")
+    assert first.status_code == 200 and "extends: open" in first.text
+    digest = first.text.split('name="replaces" value="')[1].split('"')[0]
+    bad = "rules: [{name: mine, when: owner.nam, then: note}]"
+    for path in ("/admin/policy/check", "/admin/policy"):
+        refused = await ada.send(path, text=bad, reason="a test", replaces=digest)
+        assert "Line 1, column 28" in refused.text and bad in html.unescape(refused.text)
+    good = 'rules: [{name: mine, when: skill.first, then: refuse, say: "no & never"}]'
+    checked = await ada.send("/admin/policy/check", text=good)
+    assert "It is valid, and not set yet." in checked.text and "skill.first" in checked.text
+    assert "skill.first" not in (await ada.get("/policy")).text
+    assert "is set" in await ada.do("/admin/policy", text=good, reason="a test", replaces=digest)
+    late = await ada.send("/admin/policy", text="rules: []", reason="a test", replaces=digest)
+    assert "Another policy has been set since" in late.text
+    async with browser(app) as anybody:
+        shown = html.unescape((await anybody.get("/policy")).text)
+    assert good in shown and "admin:ada: a test" in shown
+
+
 async def test_settings_are_shown_without_their_secrets(ada):
     page = (await ada.get("/admin/settings")).text
     assert "VSKILL_JUDGE_API_KEY" in page and "set, and not shown" in page

@@ -35,7 +35,7 @@ def script(data: bytes) -> SkillFile:
 
 @pytest.fixture
 async def site(tmp_path) -> AsyncIterator[Site]:
-    async with open_site("sqlite", tmp_path, review_new_capabilities=()) as opened:
+    async with open_site("sqlite", tmp_path, policy_text="") as opened:
         yield opened
 
 

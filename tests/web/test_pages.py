@@ -93,7 +93,7 @@ async def test_home_recommends_no_skill_that_nobody_vouches_for(site):
 
 
 async def test_home_recommends_what_is_certified(tmp_path):
-    async with open_site("sqlite", tmp_path, trusted_owners=("upload/acme",)) as site:
+    async with open_site("sqlite", tmp_path, policy_text="trusted: [upload/acme]") as site:
         certified = await site.publish("tidy-notes", namespace="acme")
         await site.publish("csv-cleaner")
         assert f"npx skills add http://platform.test/{certified}" in (await site.page("/")).text

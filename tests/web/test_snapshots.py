@@ -453,6 +453,13 @@ ASKED: tuple[Ask, ...] = (
     *get("/api/v1/admin/content", who="root"),
     post("/api/v1/admin/content/{digest}/repair", f"/api/v1/admin/content/{'a' * 64}/repair", who="root"),
     post("/api/v1/admin/content/collect", who="root", body={"dryRun": True}),
+    *get("/api/v1/policy"),
+    post(
+        "/api/v1/policy/check",
+        who="root",
+        body={"text": "rules:\n  - {name: a, when: owner.nam, then: note}"},
+    ),
+    post("/api/v1/policy", who="root", body={"text": "extends: open\nrules: []", "reason": "looked"}),
     *get("/api/v1/admin/queue/rescans", who="root"),
     post("/api/v1/admin/queue/rescans/continue", who="root", body={"ruleset": "none", "reason": "looked"}),
     post("/api/v1/admin/queue/jobs/{job}/run", "/api/v1/admin/queue/jobs/none/run", who="root"),

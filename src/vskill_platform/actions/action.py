@@ -56,6 +56,7 @@ _TAGS = {
     "keys": "keys",
     "name": "skills",
     "notification": "account",
+    "policy": "review",
     "queue": "queue",
     "repository": "repositories",
     "rescan": "queue",

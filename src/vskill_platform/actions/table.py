@@ -32,6 +32,7 @@ from vskill_platform.actions.telling import notifications, webhooks
 from vskill_platform.actions.verdicts import (
     comparison,
     external_scans,
+    policy,
     rule_figures,
     skill_security,
     suppressions,
@@ -62,6 +63,7 @@ ACTIONS: tuple[Action[Any, Any], ...] = (
     *repositories.ACTIONS,
     *review.ACTIONS,
     *review_queue.ACTIONS,
+    *policy.ACTIONS,
     *rule_figures.ACTIONS,
     *bulk.ACTIONS,
     *suppressions.ACTIONS,

@@ -174,7 +174,7 @@ def command_for(
     arguments: tuple[str, ...] = (),
     optional: tuple[str, ...] = (),
     metavars: Mapping[str, str] = MappingProxyType({}),
-    options: Mapping[str, click.Option] = MappingProxyType({}),
+    options: Mapping[str, click.Parameter] = MappingProxyType({}),
     about: str = "",
     confirm: CommandQuestion | None = None,
     fill: Fill | None = None,
@@ -215,7 +215,7 @@ def _params(
     by_position: tuple[str, ...],
     optional: tuple[str, ...],
     metavars: Mapping[str, str],
-    options: Mapping[str, click.Option],
+    options: Mapping[str, click.Parameter],
 ) -> list[click.Parameter]:
     """Arguments in their order, then the options as declared."""
     wire = dict(zip(action.request.__struct_fields__, action.request.__struct_encode_fields__, strict=True))

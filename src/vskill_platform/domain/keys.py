@@ -169,6 +169,8 @@ CONTROL_QUEUE = control("queue")
 CONTROL_NAMESPACES = control("namespaces")
 #: the release that uses the store, and the one before it
 CONTROL_RELEASE = control("release")
+#: the operator's policy
+CONTROL_POLICY = control("policy")
 #: the rule set that stopped before its first take-down
 CONTROL_RESCANS = control("rescans")
 #: how many events of revocation there are

@@ -1,4 +1,4 @@
-"""Verdicts that the operator requires before the registry publishes by itself: answers of judges, and clean reports of
+"""Verdicts that the policy needs before the registry publishes by itself: answers of judges, and clean reports of
 analysers.
 
 An analyser that has not reported yet is asked, and the submission is retried until it reports or its deadline passes.
@@ -12,6 +12,8 @@ from vskill_core.errors import SourceUnavailable
 from vskill_core.findings import JudgeReport, Verdict
 from vskill_platform.domain.judges import missing_answers
 from vskill_platform.domain.operation.task import TaskState
+from vskill_platform.domain.policy_rules import MatchedRule, RuleEffect
+from vskill_platform.domain.verdicts.policy import Needs
 from vskill_platform.external_scan.dispatch import find_analyser, request_scan
 from vskill_platform.store.external_scans import (
     ExternalReport,
@@ -19,17 +21,17 @@ from vskill_platform.store.external_scans import (
     get_external_scan,
     read_external_task,
 )
-from vskill_platform.worker_context import require_env
 
 
-async def unmet_requirements(digest: str, judged: Collection[JudgeReport], *, began: int) -> tuple[str, ...]:
-    """Why this content may not be published automatically, in sentences, in a run that began then. Raises
-    SourceUnavailable while an analyser still has time."""
-    settings = require_env("settings").settings
-    unmet = list(missing_answers(judged, settings.judges_required))
-    for name in settings.required_analysers:
+async def unmet_needs(
+    needs: Needs, digest: str, judged: Collection[JudgeReport], *, began: int
+) -> tuple[MatchedRule, ...]:
+    """Why this content may not be published automatically in a run that began then. Raises SourceUnavailable while an
+    analyser still has time."""
+    unmet = list(missing_answers(judged, needs.judges))
+    for name in needs.analysers:
         unmet += await _unmet_report(digest, name, began)
-    return tuple(unmet)
+    return tuple(MatchedRule("needs", RuleEffect.REVIEW, reason) for reason in unmet)
 
 
 async def _unmet_report(digest: str, name: str, began: int) -> tuple[str, ...]:

@@ -188,6 +188,9 @@ class Metrics:
         "Attempts at submissions that ended without a decision: failed or unavailable.", "outcome"
     )
     messages = _busy_counter("Messages handled, by outcome.", "outcome")
+    policy_rule_failures = _counter(
+        "Rules of the policy that could not be evaluated, and so asked for a reviewer."
+    )
     recovered = _counter("Submissions for which recovery sent a message.")
     job_runs = _counter("Runs of scheduled jobs, by job and outcome.", "job", "outcome")
     job_last_success = _gauge(

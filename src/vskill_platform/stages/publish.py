@@ -43,6 +43,7 @@ from vskill_platform.store.skills.quotas import count_publication
 from vskill_platform.store.skills.sketches import ContentMarks, marks_of, sketch_writes
 from vskill_platform.store.skills.skills import alias_writes, place_of, skill_writes
 from vskill_platform.store.stored_content import INLINE_BYTES, read_content
+from vskill_platform.store.verdicts.policy import PolicyInForce
 from vskill_platform.store.verdicts.rule_figures import count_fired
 from vskill_platform.store.verdicts.scans import get_scan, scan_once
 from vskill_platform.worker_context import require_env
@@ -92,11 +93,13 @@ class VerifiedContent(msgspec.Struct, frozen=True):
 
     content: Content
     approved: Passed
+    #: The policy that decided.
+    policy: PolicyInForce
 
 
 async def publish(claim: HeldClaim, verified: VerifiedContent | None = None) -> None:
     """Publish the bytes that were verified just now, or the stored ones of a submission that was approved before.
-    Raises Blocked, LowerVersion, QuotaExceeded, TakenDown or ClaimLost, and then nothing is live."""
+    Raises Blocked, LowerVersion, PolicyChanged, QuotaExceeded, TakenDown or ClaimLost, and then nothing is live."""
     content = verified.content if verified is not None else await _read_content(claim.record)
     measured, seal = await _measure(content.files), await _make_seal(content)
     marks = content.marks or await _find_marks(content, seal)
@@ -107,8 +110,10 @@ async def publish(claim: HeldClaim, verified: VerifiedContent | None = None) -> 
         # An earlier look serves once: where the commit fails, the blocklist may be what has changed.
         asserted, unblocked = unblocked, None
         operations, changes = await _publication(record, content, measured, seal, marks, asserted)
-        # What was approved before was counted when it was decided.
-        return (*operations, *(count_fired(record) if verified is not None else ())), changes
+        if verified is not None:
+            # What was approved before was counted when it was decided, and no policy decides about it.
+            operations = (*operations, await verified.policy.assert_unchanged(), *count_fired(record))
+        return operations, changes
 
     approved = verified.approved if verified is not None else None
     await claim.end(State.PUBLISHED, "published", together, approved)

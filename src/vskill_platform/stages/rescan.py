@@ -36,6 +36,7 @@ from vskill_platform.store.verdicts.brake import (
     stop_rescans,
 )
 from vskill_platform.store.verdicts.judging import read_verdicts
+from vskill_platform.store.verdicts.policy import read_policy
 from vskill_platform.store.verdicts.rescans import apply_rescan
 from vskill_platform.submission_store import read_submission
 from vskill_platform.worker_context import require_env
@@ -166,7 +167,10 @@ async def rescan(task: Task) -> TaskEnd:
         forgotten = await settle_take_down(ruleset, canonical, digest, done=False)
         return TaskEnd(f"nothing to rescan: {why}", forgotten)
     files = await read_content(digest)
-    said = await read_verdicts(files, digest, skill.identity, await _approval(skill, ref))
+    policy = (await read_policy()).policy
+    said = await read_verdicts(
+        files, digest, await _approval(skill, ref), trusted_vendor=policy.trusts(skill.identity)
+    )
     decision = decide_rescan(
         said.report,
         said.judge,

@@ -120,8 +120,9 @@ async def _look(env: "Env", content_within_s: float | None) -> AsyncIterator[Che
     models = [one for one in (env.settings.judge_model, env.settings.second_judge_model) if one]
     judges = " and ".join(models) or "none: degraded mode, SCANNED at most"
     yield Check("judge", ok=True, detail=judges)
-    for name in env.settings.required_analysers:
-        yield await asyncio.to_thread(_required_analyser, name, env.settings)
+    if writable.ok:
+        async for one in _check_policy(env):
+            yield one
 
 
 async def _check_release(env: "Env") -> Check:
@@ -200,6 +201,18 @@ def _disks(settings: Settings) -> Check:
     spaces = look_at_disks(settings)
     detail = ", ".join(f"{one.free_bytes // 1_048_576:,} MiB free for {one.kept}" for one in spaces)
     return Check("disks", ok=not filling(spaces, settings), detail=detail or "nothing is kept on a disk")
+
+
+async def _check_policy(env: "Env") -> AsyncIterator[Check]:
+    """Whether the policy in force can be used, and what it needs is here."""
+    from vskill_platform.actions.action import NoParameters
+    from vskill_platform.actions.principal import OPERATOR
+    from vskill_platform.actions.verdicts.policy import SHOW_POLICY
+
+    policy = await SHOW_POLICY(env, OPERATOR, NoParameters())
+    yield Check("policy", ok=not policy.problem, detail=policy.problem or f"{len(policy.rules)} rules")
+    for name in policy.analysers:
+        yield await asyncio.to_thread(_required_analyser, name, env.settings)
 
 
 def _required_analyser(name: str, settings: Settings) -> Check:

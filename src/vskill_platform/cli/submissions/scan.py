@@ -53,7 +53,7 @@ def scan(*, paths: tuple[Path, ...], form: str, output: Path | None, processes: 
 
     No judge is asked; a registry with one (VSKILL_JUDGE_URL) may decide otherwise. Known-bad content and indicators
     (VSKILL_KNOWN_BAD_DIGESTS, VSKILL_INDICATORS_FILE) are those of this machine's settings. Only the registry knows its
-    trusted vendors (VSKILL_TRUSTED_OWNERS), its blocklist, what its reviewers decided, and the version before.
+    policy (VSKILL_POLICY), its blocklist, what its reviewers decided, and the version before.
     """
     # Loaded before the loop runs: an import reads files.
     import vskill_platform.bootstrap  # noqa: F401

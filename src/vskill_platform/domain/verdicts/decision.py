@@ -2,7 +2,8 @@
 
 The pipeline calls `decide` once both tiers have reported, `rescan_decision` about live content, and nothing else
 in the project decides about a skill. It is pure and total: every combination of reports has exactly one
-answer. The first row that matches gives it; then what would be published and is doubtful is raised to a review.
+answer. The first row that matches gives it; then what would be published and is doubtful is raised to a review, and
+the policy's rules raise what they match. Nothing is ever lowered.
 """
 
 import enum
@@ -26,7 +27,7 @@ from vskill_core.findings import (
     verdict_of,
 )
 from vskill_platform.domain.judges import JudgeSide, clears, condemns, rank_judges, side_of
-from vskill_platform.domain.signals import Signal
+from vskill_platform.domain.policy_rules import MatchedRule, RuleEffect
 from vskill_platform.domain.skills.skill import Certification, certification_for
 from vskill_platform.domain.submissions.states import State
 
@@ -35,7 +36,7 @@ _WORST_ANSWER = JudgeReport(JudgeStatus.ANSWERED, Verdict.FAIL, 0)
 
 
 class Grounds(TypedDict, total=False):
-    """What counts beside the reports, and what the registry noticed does not."""
+    """What counts beside the reports, the policy's rules apart."""
 
     #: why the skill is blocked, if it is
     blocklist_hit: str | None
@@ -75,9 +76,8 @@ class DecisionRow(enum.StrEnum):
     #: not tried in turn: a row above would publish it, and this sends it to a person
     STRONG_MALICE = "strong-malice"
     CRITICAL_CLEARED = "critical-cleared"
-    SIGNALLED = "signalled"
-    #: a verdict that the operator requires is missing or is not clean
-    REQUIREMENT_UNMET = "requirement-unmet"
+    #: a rule of the policy sends it to a person or refuses it
+    POLICY = "policy"
 
 
 class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -108,8 +108,7 @@ class _Case(msgspec.Struct, frozen=True):
     blocklist_hit: str | None
     approved_by: str | None
     trusted_vendor: bool
-    signals: tuple[Signal, ...]
-    unmet: tuple[str, ...]
+    matched: tuple[MatchedRule, ...]
 
     @property
     def score(self) -> int:
@@ -129,16 +128,11 @@ def decide(
     judge: JudgeReport,
     *,
     second: JudgeReport = NO_JUDGE,
-    signals: Collection[Signal] = (),
-    unmet: Collection[str] = (),
+    matched: Collection[MatchedRule] = (),
     **grounds: Unpack[Grounds],
 ) -> Decision:
-    """The next state of a submission.
-
-    `second` is the report of a second judge. `signals` are what the registry noticed about the skill; those that are
-    only shown and a trusted vendor's do not count. `unmet` are sentences about verdicts that the operator requires and
-    that are missing or not clean.
-    """
+    """The next state of a submission. `second` is the report of a second judge, `matched` are the rules of the policy
+    that matched it."""
     trusted_vendor = grounds.get("trusted_vendor", False)
     suppressed = grounds.get("suppressed", ())
     case = _Case(
@@ -148,11 +142,10 @@ def decide(
         grounds.get("blocklist_hit"),
         grounds.get("approved_by"),
         trusted_vendor,
-        signals=() if trusted_vendor else tuple(signals),
-        unmet=tuple(unmet),
+        tuple(matched),
     )
     decision = _before_the_judge(case) or _on_strong_findings(case) or _on_the_rest(case)
-    return _raise_to_review(case, decision)
+    return _refuse(case, decision) or _raise_to_review(case, decision)
 
 
 def judge_can_change(static: StaticReport, **grounds: Unpack[Grounds]) -> bool:
@@ -163,6 +156,11 @@ def judge_can_change(static: StaticReport, **grounds: Unpack[Grounds]) -> bool:
 def is_automatic(decision: Decision) -> bool:
     """Whether it publishes without a person's word on these bytes."""
     return decision.next_state is State.AUTO_APPROVED and decision.row is not DecisionRow.APPROVED
+
+
+def can_be_raised(decision: Decision) -> bool:
+    """Whether a rule of the policy could still change it."""
+    return is_automatic(decision) or decision.next_state is State.NEEDS_REVIEW
 
 
 # The rows, in their order.
@@ -247,6 +245,15 @@ def _decide_without_judge(case: _Case) -> Decision:
     return _make_decision(case, DecisionRow.UNJUDGED_CONCERNS, State.NEEDS_REVIEW, reason)
 
 
+def _refuse(case: _Case, decision: Decision) -> Decision | None:
+    """None where no rule of the policy refuses it, or it ends as badly already."""
+    reasons = [rule.reason for rule in case.matched if rule.then is RuleEffect.REFUSE]
+    if not reasons or not can_be_raised(decision):
+        return None
+    reason = f"refused by the policy: {'; '.join(reasons)}"
+    return _make_decision(case, DecisionRow.POLICY, State.REJECTED, reason)
+
+
 def _raise_to_review(case: _Case, decision: Decision) -> Decision:
     """Send to a person what would be published and is doubtful, unless a person approved these very bytes. Nothing is
     ever lowered here, and the judge's word is kept for the reviewer."""
@@ -261,8 +268,7 @@ def _raise_to_review(case: _Case, decision: Decision) -> Decision:
         found = _count(cleared, "critical finding")
         reason = f"{_judges_name(case)} cleared {found}; a reviewer must agree"
         doubts.append((DecisionRow.CRITICAL_CLEARED, reason))
-    doubts += [(DecisionRow.SIGNALLED, signal.reason) for signal in case.signals if signal.holds]
-    doubts += [(DecisionRow.REQUIREMENT_UNMET, reason) for reason in case.unmet]
+    doubts += [(DecisionRow.POLICY, rule.reason) for rule in case.matched if rule.then is RuleEffect.REVIEW]
     if not doubts:
         return decision
     reasons = "; ".join(reason for _, reason in doubts)

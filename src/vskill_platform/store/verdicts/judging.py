@@ -9,7 +9,6 @@ import msgspec
 
 from vskill_core.content import SkillFile
 from vskill_core.findings import NO_JUDGE, JudgeReport, StaticReport
-from vskill_core.identity import Identity
 from vskill_platform.domain.evidence import Evidence, evidence_of
 from vskill_platform.domain.submissions.submission import Approval
 from vskill_platform.domain.verdicts.decision import Grounds, judge_can_change
@@ -31,14 +30,13 @@ class Verdicts(msgspec.Struct, frozen=True):
 async def read_verdicts(
     files: Sequence[SkillFile],
     digest: str,
-    identity: Identity,
     approval: Approval | None,
     *,
+    trusted_vendor: bool,
     before_judging: Callable[[], Awaitable[None]] | None = None,
 ) -> Verdicts:
-    """Of this content at this place. `before_judging` is called where a judge is asked."""
+    """Of this content, of an owner whom the policy trusts or not. `before_judging` is called where a judge is asked."""
     report = await scan_once(files, digest)
-    trusted_vendor = _is_trusted(identity)
     # Where nothing was found, no rule of it is looked up.
     suppressed = await suppressed_rules(digest) if report.findings else frozenset()
     grounds = Grounds(
@@ -55,13 +53,6 @@ async def read_verdicts(
         digest, report, judge, second=second, suppressed=suppressed, trusted_vendor=trusted_vendor
     )
     return Verdicts(report, judge, second, grounds, evidence)
-
-
-def _is_trusted(identity: Identity) -> bool:
-    """Whether the operator trusts this owner on this host."""
-    listed = (place.partition("/") for place in require_env("settings").settings.trusted_owners)
-    trusted = {Identity(host.lower(), owner, "_").repo_key for host, _, owner in listed}
-    return Identity(identity.host, identity.owner, "_").repo_key in trusted
 
 
 async def _ask_judges(files: Sequence[SkillFile], report: StaticReport) -> tuple[JudgeReport, JudgeReport]:

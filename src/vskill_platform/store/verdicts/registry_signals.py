@@ -1,6 +1,6 @@
 """What the registry knows about a skill and no scan of its files can know: that it is a copy of another one, that its
 name can be taken for a popular one, that it installs from a host that nobody else uses, and that its owner's other
-skills were blocked. Each sends it to a reviewer, if the operator's setting says so.
+skills were blocked. Rules of the policy send it to a reviewer for that.
 
 The record keeps what is said, and its readers change: it is compared with skills and names that everybody may read, so
 that nobody learns of a private one, and a reviewer's page compares with what that reviewer may read. Which skills are
@@ -62,22 +62,17 @@ MOST_SKILLS = 200
 
 
 async def registry_signals(
-    record: Submission, files: tuple[SkillFile, ...], marks: ContentMarks
+    record: Submission, place: SkillPlace, files: tuple[SkillFile, ...], marks: ContentMarks
 ) -> tuple[Signal, ...]:
     """The signals of what was submitted."""
-    wanted = require_env("settings").settings.review_signals
-    directory, place = await read_directory(), await place_of(record.identity)
-    found: list[Signal] = []
-    if SignalKind.COPY in wanted:
-        found += await copy_signals(record, place, files, marks.hashes, shared_form(directory))
-    if SignalKind.LOOK_ALIKE in wanted:
-        found += await _look_alike(place)
-    if SignalKind.HOST in wanted:
-        readers = common_audiences(record.audience, directory)
-        found += await _first_seen_hosts(files, marks.hosts, readers)
-    if SignalKind.PUBLISHER in wanted:
-        found += await _publisher(record.identity)
-    return tuple(found)
+    directory = await read_directory()
+    readers = common_audiences(record.audience, directory)
+    return (
+        *await copy_signals(record, place, files, marks.hashes, shared_form(directory)),
+        *await _look_alike(place),
+        *await _first_seen_hosts(files, marks.hosts, readers),
+        *await _publisher(record.identity),
+    )
 
 
 async def reviewer_signals(
@@ -154,20 +149,26 @@ def _is_imitated(skill: PublishedSkill, canonical: str) -> bool:
 
 
 async def _publisher(identity: Identity) -> list[Signal]:
+    recent = await count_recent_blocks(identity)
+    if not recent:
+        return []
+    blocked = "another skill of its owner was" if recent == 1 else f"{recent} other skills of its owner were"
+    return [Signal(SignalKind.PUBLISHER, f"{blocked} blocked within 90 days")]
+
+
+async def count_recent_blocks(identity: Identity) -> int:
+    """Skills and repositories of its owner that were blocked within 90 days."""
     env = require_env("kv")
     if await blocklist_version() == ABSENT:
         # Nothing was ever blocked.
-        return []
+        return 0
     since = env.kv.now() - BLOCKED_WITHIN_MS
     recent = 0
     for kind in (TargetKind.PLACE, TargetKind.REPOSITORY):
         page = await env.kv.scan(_blocks_of(kind, identity), limit=MOST_BLOCKS)
         blocks = decode_readable(entries_of(page), BlockEntry, "registry_signals")
         recent += sum(block.discovered_at >= since for block in blocks)
-    if not recent:
-        return []
-    blocked = "another skill of its owner was" if recent == 1 else f"{recent} other skills of its owner were"
-    return [Signal(SignalKind.PUBLISHER, f"{blocked} blocked within 90 days")]
+    return recent
 
 
 def _blocks_of(kind: TargetKind, identity: Identity) -> str:
@@ -200,6 +201,12 @@ async def _find_steps(hosts: tuple[str, ...], files: tuple[SkillFile, ...]) -> d
     if not hosts or size_of(files) <= INLINE_BYTES:
         return install_steps(hosts, files)
     return await asyncio.to_thread(install_steps, hosts, files)
+
+
+async def find_seen_hosts(hosts: Iterable[str]) -> set[str]:
+    """Those that a published skill names which everybody may read."""
+    wanted = set(hosts)
+    return wanted.difference(await _without_seen(wanted, PUBLIC_ONLY))
 
 
 async def _without_seen(hosts: Iterable[str], audiences: frozenset[str]) -> list[str]:

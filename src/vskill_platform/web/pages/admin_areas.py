@@ -38,6 +38,7 @@ AREAS: dict[str, tuple[AdminArea, ...]] = {
         AdminArea("/admin/skills", "Skills", "take down, restore"),
         AdminArea("/admin/collections", "Collections", "choose skills for a marketplace"),
         AdminArea("/admin/blocklist", "Blocklist", "block and unblock"),
+        AdminArea("/admin/policy", "Policy", "what is not published without a reviewer"),
         AdminArea("/admin/rules", "Rules", "how each rule did here"),
         AdminArea("/admin/suppressions", "Suppressions", "false positives"),
     ),

@@ -11,7 +11,7 @@ from vskill_platform.web.pages.acting import admin_page
 from vskill_platform.web.pages.operation import admin_queue, admin_system
 from vskill_platform.web.pages.people import admin_access, admin_accounts
 from vskill_platform.web.pages.recall import admin_blocklist
-from vskill_platform.web.pages.review import admin_reports, admin_review, admin_rules
+from vskill_platform.web.pages.review import admin_reports, admin_review, admin_rules, policy
 from vskill_platform.web.pages.skills import admin_collections, admin_skills
 from vskill_platform.web.routing import page
 
@@ -32,6 +32,7 @@ ENDPOINTS = (
     page("/admin", dashboard, action=SHOW_OVERVIEW),
     *admin_review.ENDPOINTS,
     *admin_rules.ENDPOINTS,
+    *policy.ENDPOINTS,
     *admin_reports.ENDPOINTS,
     *admin_blocklist.ENDPOINTS,
     *admin_skills.ENDPOINTS,

@@ -1,0 +1,214 @@
+"""What a policy's rules can ask about a skill: made once per decision, and documented from these declarations.
+
+A fact that is not known is empty, 0 or false, never missing, so a rule need not ask whether it is there. Lists have at
+most 100 entries: those of the capability card are bounded, and of the findings the worst are taken.
+"""
+
+from collections.abc import Iterable
+from typing import Self
+
+import msgspec
+
+from vskill_core.capability import CapabilityKind, SkillCapability
+from vskill_core.findings import Finding
+from vskill_platform.domain.signals import Signal, SignalKind
+
+#: Findings that rules can look at, the worst first.
+MOST_FINDINGS = 100
+
+
+class SkillFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The skill itself."""
+
+    #: Its name in the registry, without its owner.
+    name: str = ""
+    #: As its front matter says it; empty where that names none.
+    licence: str = ""
+    description: str = ""
+    #: Number of files.
+    files: int = 0
+    #: Of all files together.
+    bytes: int = 0
+    #: No version of it is live.
+    first: bool = False
+    #: Not everybody may read it.
+    private: bool = False
+
+
+class OwnerFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose skill it is."""
+
+    #: The first part of the skill's canonical name.
+    name: str = ""
+    #: The policy lists it in `trusted`.
+    trusted: bool = False
+    #: Somebody stands behind it: it is trusted, a member of its managed namespace submits, or a reviewer approved a
+    #: live skill of it; and nothing of it was blocked within 90 days.
+    vouched: bool = False
+    #: An account has proved that it controls the repository, or uploads to its own namespace.
+    proven: bool = False
+    #: Its namespace is managed: only members publish there.
+    managed: bool = False
+    #: Number of its live skills, counted to 50.
+    live_skills: int = 0
+    #: Number of its skills and repositories that were blocked within 90 days.
+    blocks: int = 0
+
+
+class SourceFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Where its files come from."""
+
+    #: `git` or `upload`.
+    kind: str = ""
+    #: Such as `github.com`.
+    host: str = ""
+
+
+class CapabilityFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of the capability card."""
+
+    #: The host, program, path, package, or what it is in words.
+    value: str = ""
+    file: str = ""
+    #: From 1; 0 is the whole file.
+    line: int = 0
+    #: `code`, `instruction` or `link`.
+    context: str = ""
+    #: A machine or an agent acts upon it: it is more than a link.
+    acts: bool = False
+    #: Of a host: a shell command names it, or its file starts commands.
+    shell: bool = False
+    #: Of a host: it is in `own_hosts`, on the list of known hosts, or a published skill names it that all may read.
+    known: bool = False
+
+
+class CardFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the skill can do, by kind."""
+
+    hosts: tuple[CapabilityFacts, ...] = ()
+    commands: tuple[CapabilityFacts, ...] = ()
+    files: tuple[CapabilityFacts, ...] = ()
+    #: Keys, password stores and variables with tokens that it reads.
+    secrets: tuple[CapabilityFacts, ...] = ()
+    #: Packages and programs that it installs.
+    installs: tuple[CapabilityFacts, ...] = ()
+    #: What outlives the session: scheduled jobs, shell profiles, an agent's own settings.
+    persistence: tuple[CapabilityFacts, ...] = ()
+    #: Files and parts that the scan could not read.
+    unread: tuple[CapabilityFacts, ...] = ()
+
+    @classmethod
+    def of(cls, card: Iterable[SkillCapability], known_hosts: frozenset[str]) -> Self:
+        entries: dict[str, list[CapabilityFacts]] = {field: [] for field in _SECTIONS.values()}
+        for one in card:
+            known = one.kind is CapabilityKind.HOST and one.value in known_hosts
+            entries[_SECTIONS[one.kind]].append(
+                CapabilityFacts(
+                    value=one.value,
+                    file=one.file,
+                    line=one.line,
+                    context=one.context.value,
+                    acts=one.acts,
+                    shell=one.shell,
+                    known=known,
+                )
+            )
+        return cls(**{field: tuple(found) for field, found in entries.items()})
+
+
+_SECTIONS = {
+    CapabilityKind.HOST: "hosts",
+    CapabilityKind.COMMAND: "commands",
+    CapabilityKind.FILE: "files",
+    CapabilityKind.SECRET: "secrets",
+    CapabilityKind.INSTALL: "installs",
+    CapabilityKind.PERSISTENCE: "persistence",
+    CapabilityKind.UNREAD: "unread",
+}
+
+
+class FindingFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """One finding that counts."""
+
+    rule: str = ""
+    #: `critical`, `high`, `medium` or `low`.
+    severity: str = ""
+    #: `malice` or `mismatch`.
+    kind: str = ""
+    category: str = ""
+    file: str = ""
+    line: int = 0
+
+    @staticmethod
+    def all_of(findings: Iterable[Finding]) -> tuple["FindingFacts", ...]:
+        worst = sorted(findings, key=lambda one: (-one.severity.rank, one.rule_id, one.file, one.line))
+        return tuple(
+            FindingFacts(
+                rule=one.rule_id,
+                severity=one.severity.value,
+                kind=one.kind.value,
+                category=one.category.value,
+                file=one.file,
+                line=one.line,
+            )
+            for one in worst[:MOST_FINDINGS]
+        )
+
+
+class JudgeFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What judges said."""
+
+    #: How many have read it and answered: 0, 1 or 2.
+    answered: int = 0
+    #: `PASS`, `CONCERNS` or `FAIL`, the harsher of two; empty where none answered.
+    verdict: str = ""
+    #: From 0 to 100, the lower of two.
+    score: int = 0
+
+
+class SignalFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the registry noticed that no scan can see: a sentence each, empty where there is nothing to doubt."""
+
+    #: Unlike the live version it reads a secret, uses a host in a shell command, or outlives the session.
+    new_capability: str = ""
+    #: It is another owner's skill with something added.
+    copy: str = ""
+    #: Its name can be taken for that of a popular skill.
+    look_alike: str = ""
+    #: An install step names a host that no other published skill uses.
+    host: str = ""
+    #: Other skills of its owner were blocked within 90 days.
+    publisher: str = ""
+
+    @classmethod
+    def of(cls, signals: Iterable[Signal]) -> Self:
+        found: dict[SignalKind, list[str]] = {}
+        for one in signals:
+            if one.holds:
+                found.setdefault(one.kind, []).append(one.reason)
+        return cls(**{kind.value.replace("-", "_"): "; ".join(said) for kind, said in found.items()})
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that a rule can ask about."""
+
+    #: The skill itself.
+    skill: SkillFacts = SkillFacts()
+    #: Whose skill it is.
+    owner: OwnerFacts = OwnerFacts()
+    #: Where its files come from.
+    source: SourceFacts = SourceFacts()
+    #: The account that submitted it; empty where nobody was signed in.
+    submitter: str = ""
+    #: What it can do.
+    card: CardFacts = CardFacts()
+    #: What it can do and the live version cannot; empty where none is live.
+    gained: CardFacts = CardFacts()
+    #: The findings that count, the worst 100 first.
+    findings: tuple[FindingFacts, ...] = ()
+    #: What judges said.
+    judge: JudgeFacts = JudgeFacts()
+    #: What the registry noticed that no scan can see.
+    signals: SignalFacts = SignalFacts()
+    #: When it is decided, in seconds since 1970.
+    now: int = 0

@@ -1,0 +1,59 @@
+"""The policy: the page on which everybody reads what is in force, and the admin page on which it is set."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_core.errors import InvalidInput, TransitionError
+from vskill_platform.actions.action import NoParameters
+from vskill_platform.actions.verdicts.policy import CHECK_POLICY, SET_POLICY, SHOW_POLICY
+from vskill_platform.domain.verdicts.policy import LONGEST_TEXT
+from vskill_platform.web.auth import text_of
+from vskill_platform.web.exchange import principal_of, services_of
+from vskill_platform.web.flash import see_other
+from vskill_platform.web.pages.acting import act_by_form, admin_page, form
+from vskill_platform.web.render import render
+from vskill_platform.web.routing import page
+
+PATH = "/policy"
+ADMIN = "/admin/policy"
+
+
+async def show(request: Request) -> Response:
+    found = await SHOW_POLICY(services_of(request), principal_of(request), NoParameters())
+    return render(request, "policy.html", found=found)
+
+
+async def edit(request: Request, **shown: object) -> Response:
+    found = await SHOW_POLICY(services_of(request), principal_of(request), NoParameters())
+    unless = {"text": found.text, "problem": "", "checked": None}
+    return admin_page(request, "policy.html", found=found, **{**unless, **shown})
+
+
+async def _sent(request: Request) -> str:
+    return await text_of(request, "text", 10 * LONGEST_TEXT)
+
+
+async def check(request: Request) -> Response:
+    """The page again with the text that was sent, and what is wrong with it."""
+    try:
+        checked = await act_by_form(request, CHECK_POLICY)
+    except InvalidInput as error:
+        return await edit(request, text=await _sent(request), problem=error.in_words)
+    return await edit(request, text=checked.text, checked=checked)
+
+
+async def set_text(request: Request) -> Response:
+    """A text that is refused stays in the form."""
+    try:
+        await act_by_form(request, SET_POLICY)
+    except (InvalidInput, TransitionError) as error:
+        return await edit(request, text=await _sent(request), problem=error.in_words)
+    return see_other(request, ADMIN, "The policy is set. It counts for every decision from now on.")
+
+
+ENDPOINTS = (
+    page(PATH, show, action=SHOW_POLICY),
+    page(ADMIN, edit, action=SET_POLICY, shows=("policy.check",)),
+    form(f"{ADMIN}/check", CHECK_POLICY, at=ADMIN, view=check),
+    form(ADMIN, SET_POLICY, at=ADMIN, view=set_text),
+)
