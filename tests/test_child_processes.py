@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,15 @@ import pytest
 import uvloop
 
 from tests.support.lifetimes import guard_runner
-from tests.support.patience import NEVER_MS, PATIENCE_S
-from vskill_platform.machine.child_processes import EndedProgram, RunningProcess, start_own, start_program
+from tests.support.patience import NEVER_MS, PATIENCE_S, wait_until
+from vskill_platform.machine.child_processes import (
+    EndedProgram,
+    ProcessDied,
+    RunningProcess,
+    describe_ending,
+    start_own,
+    start_program,
+)
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
@@ -55,6 +63,71 @@ def test_one_that_prints_too_much_is_cut_and_killed(play):
         return await run_shell("exec yes", out_bytes=3)
 
     assert play(scene) == EndedProgram(out=b"y\ny", cut=True)
+
+
+@pytest.mark.parametrize(("printed", "cut"), [(4, False), (5, True)])
+def test_output_up_to_the_limit_is_read_whole(play, printed, cut):
+    async def scene() -> EndedProgram:
+        return await run_shell(f"printf {'x' * printed}", out_bytes=4)
+
+    assert play(scene) == EndedProgram(out=b"xxxx", cut=cut)
+
+
+@pytest.mark.parametrize(("code", "is_left"), [(0, True), (1, False)])
+def test_what_a_program_leaves_in_its_group_is_killed_unless_it_ended_well(play, code, is_left):
+    async def scene() -> int:
+        program = await start_program(("sh", "-c", f"sleep 600 >&- 2>&- & echo $!; exit {code}"))
+        left = int(await program.reader.readline())
+        await program.wait()
+        assert await program.end() == code
+        return left
+
+    left = play(scene)
+    if is_left:
+        # The group was to be killed before the program's end was told.
+        assert _runs(left)
+        os.kill(left, signal.SIGKILL)
+    wait_until(lambda: not _runs(left), "what was killed still runs")
+
+
+def _runs(pid: int) -> bool:
+    """Whether there is such a process that has not ended, even if nobody has waited for it yet."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_module_of_ours_has_our_standard_error_unless_it_is_to_be_quiet(play, capfd, quiet):
+    async def scene() -> None:
+        # It takes the number of its socket for a file, and complains that there is none.
+        program = await start_own("json.tool", quiet=quiet)
+        await program.wait()
+        await program.end()
+
+    play(scene)
+    assert (capfd.readouterr().err == "") is quiet
+
+
+def test_one_that_has_ended_cannot_be_asked(play):
+    async def scene() -> None:
+        program = await start_own("json.tool", quiet=True)
+        await program.wait()
+        try:
+            with pytest.raises(ProcessDied):
+                await program.ask("x" * 1_000_000)
+        finally:
+            await program.end()
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(0, "exit code 0"), (3, "exit code 3"), (-1, "SIGHUP"), (-9, "SIGKILL"), (-200, "signal 200")],
+)
+def test_an_ending_is_told_in_words(code, words):
+    assert describe_ending(code) == words
 
 
 def test_one_that_talks_is_written_to_and_its_errors_go_nowhere(play):

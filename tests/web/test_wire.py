@@ -1,9 +1,11 @@
 """Names and times on the wire."""
 
+from typing import Annotated
+
 import msgspec
 import pytest
 
-from vskill_client.wire.base import Sent, Wire, camel, camel_name, iso_time
+from vskill_client.wire.base import Sent, Wire, camel, camel_name, iso_time, maybe_time
 from vskill_platform.actions.wire import as_written, wire_names
 from vskill_platform.domain.submissions.states import State
 
@@ -78,6 +80,21 @@ def test_an_answer_has_times_and_members_of_enums_as_text():
         (), "1970-01-01T00:00:00.000Z", "2023-11-14T22:13:20.123Z", 7, "TIER1_SCANNING"
     )
     assert type(derived.state) is str
+
+
+def test_an_answer_says_how_long_a_text_may_be_without_losing_what_it_is():
+    class Noted(Wire, frozen=True):
+        state: Annotated[str, msgspec.Meta(max_length=20)]
+
+    class Record(msgspec.Struct):
+        state: State = State.TIER1_SCANNING
+
+    assert type(Noted.of(Record()).state) is str
+
+
+def test_keys_are_text_and_a_time_may_be_missing():
+    assert camel({State.BLOCKED: 1, "a": 2, 3: 4}) == {"BLOCKED": 1, "a": 2, "3": 4}
+    assert (maybe_time(None), maybe_time(0)) == (None, "1970-01-01T00:00:00.000Z")
 
 
 class Renamed(Sent, frozen=True):
