@@ -11,6 +11,8 @@ PUBLIC = {
     "search": "/skills?q=csv",
     "no hits": "/skills?q=zebra",
     "filtered": "/skills?category=data&licence=MIT",
+    "chosen": "/skills?without=network,scripts",
+    "compare": "/compare?a=vskill-harbour/data-skills/csv-cleaner&b=vskill-lintel/engineering/changelog-writer",
     "skill": CSV,
     "files": f"{CSV}/files",
     "file": f"{CSV}/files/SKILL.md",
