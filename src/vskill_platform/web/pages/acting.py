@@ -48,10 +48,12 @@ def answer_page(
     (first_name, (first, _)), *others = asked_of.items()
     parameters = query or part_of(first.request, takes, Asked)
     always = {name: one for name, one in shown.items() if name not in asked_of}
+    in_path = tuple(name for name in first.request.__struct_fields__ if f"{{{name}}}" in path)
 
     async def show(request: Request) -> Response:
         services, reader, asked = services_of(request), principal_of(request), query_of(request, parameters)
-        given = {**request.path_params, **{name: getattr(asked, name) for name in takes}}
+        given = {name: getattr(asked, name) for name in takes}
+        given |= {name: request.path_params[name] for name in in_path}
         found = {first_name: await first(services, reader, first.request(**given))}
         for name, (other, wanted) in others:
             found[name] = await other(services, reader, wanted or other.request())
