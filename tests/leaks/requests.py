@@ -134,6 +134,8 @@ FILTERS = frozenset({"without", "provenance", "minInstalls", "minAge"})
 #: Fields of bodies that name nothing.
 PLAIN_FIELDS: dict[str, Any] = {
     "reason": "a test",
+    "text": "extends: open",
+    "replaces": "",
     "run": 1,
     "account": "zoe",
     "version": "1.0.0",

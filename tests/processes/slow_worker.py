@@ -78,7 +78,7 @@ def slow_down(bootstrap: Any, claim_ms: int) -> None:
     # Run as a script, so the project's folder is not on the path by itself.
     sys.path.append(str(Path(__file__).resolve().parents[2]))
     scanners = import_module("tests.support.scanners")
-    pace = import_module("vskill_platform.env").Pace(look_every_s=min(1.0, claim_ms / 3000))
+    pace = import_module("vskill_platform.worker_context").Pace(look_every_s=min(1.0, claim_ms / 3000))
 
     async def open_scanner(settings: Any, stack: Any) -> Any:
         """Without child processes: these tests kill workers many times, and rules take a second to compile."""
