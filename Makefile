@@ -96,8 +96,10 @@ test: $(READY) ## Run what can be tested within a process, in minutes (ARGS="-k 
 test-slow: $(READY) $(ANALYSERS_READY) $(TOOLS_READY) nginx ## Run what starts servers and processes, walks all routes as everybody, or tries thousands of cases
 	@$(PYTEST) -m "$(SLOW)" $(ARGS)
 
+# A process that has driven the browser has an event loop that never ends, in which no other test can have its own.
 test-clients: node browser ## Run the published npm clients and a Chromium against us
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "node or browser" $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "node" $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "browser" $(ARGS)
 
 test-machine: $(READY) ## Run what compares times, alone; what fails is tried twice more
 	@$(BIN)/python -m pytest -m "machine" $(ARGS) || $(BIN)/python -m pytest -m "machine" --last-failed $(ARGS) \
