@@ -223,14 +223,15 @@ async def test_a_git_that_gets_nothing_of_the_processor_is_not_the_contents_faul
 
 async def _fetch_as_far_as(held: Held, source: GitSource, submission: Submission) -> None:
     """Fetch until the held command takes the time; on a busy machine, what comes before it can take nearly all of it."""
-    while True:
-        try:
-            await source.fetch(submission)
-        except Shortage:
-            assert held.asked.exists()
-            raise
-        except SourceUnavailable:
-            held.asked.unlink(missing_ok=True)
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            try:
+                await source.fetch(submission)
+            except Shortage:
+                assert held.asked.exists()
+                raise
+            except SourceUnavailable:
+                held.asked.unlink(missing_ok=True)
 
 
 async def test_a_scan_that_was_slept_through_is_complete(held, tmp_path):

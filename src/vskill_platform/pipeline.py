@@ -21,7 +21,7 @@ from vskill_core.errors import (
     SourceGone,
 )
 from vskill_core.naming import slug_of
-from vskill_platform.domain.policy_rules import MatchedRule, RuleEffect
+from vskill_platform.domain.signals import MatchedRule, RuleEffect
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import RecordedDecision, Submission
 from vskill_platform.domain.verdicts.decision import Decision, can_be_raised, decide, is_automatic
@@ -132,9 +132,9 @@ async def _decide(
         what = DecisionSubject(record, place, content.files, content.manifest)
         matched = in_force.match(await gather_facts(what, said, signals, gains, policy))
     if signals:
-        told = "; ".join(rule.reason for rule in matched if rule.then is not RuleEffect.NOTE)
+        holding = {kind for rule in matched if rule.then is not RuleEffect.NOTE for kind in rule.signals}
         noticed = tuple(
-            msgspec.structs.replace(one, holds=one.holds and one.reason in told) for one in signals
+            msgspec.structs.replace(one, holds=one.holds and one.kind in holding) for one in signals
         )
         claim.learn(evidence=msgspec.structs.replace(said.evidence, noticed=noticed))
     return decide_by(matched=(*matched, *unmet))

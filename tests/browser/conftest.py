@@ -27,7 +27,7 @@ expect.set_options(timeout=PATIENCE_MS)
 #: A browser that loses its server says so in the console, whatever the page does about it.
 LOST_CONNECTION = "net::ERR_"
 #: So does one that leaves a page while that asks for something.
-LEFT_WHILE_ASKING = "AbortError"
+LEFT_WHILE_ASKING = "AbortError: The user aborted a request."
 #: Adds up what moves without a click or a key, and names it.
 WATCH_SHIFTS = """
     window.shifts = 0;

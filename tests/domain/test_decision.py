@@ -27,8 +27,7 @@ from vskill_core.findings import (
     counting,
     score,
 )
-from vskill_platform.domain.policy_rules import MatchedRule, RuleEffect
-from vskill_platform.domain.signals import Signal, SignalKind
+from vskill_platform.domain.signals import MatchedRule, RuleEffect, Signal, SignalKind
 from vskill_platform.domain.skills.skill import Certification
 from vskill_platform.domain.submissions.states import TRANSITIONS, State
 from vskill_platform.domain.verdicts.decision import (

@@ -13,8 +13,7 @@ from vskill_core.capability import CapabilityContext, CapabilityKind, SkillCapab
 from vskill_core.errors import InvalidInput
 from vskill_core.findings import Finding, FindingCategory, FindingKind, Severity
 from vskill_core.identity import normalise
-from vskill_platform.domain.policy_rules import RuleEffect
-from vskill_platform.domain.signals import Signal, SignalKind
+from vskill_platform.domain.signals import RuleEffect, Signal, SignalKind
 from vskill_platform.domain.verdicts.expressions import LONGEST_EXPRESSION
 from vskill_platform.domain.verdicts.facts import (
     MOST_FINDINGS,

@@ -19,7 +19,7 @@ from vskill_core.findings import (
 )
 from vskill_platform.domain.evidence import evidence_of
 from vskill_platform.domain.judges import missing_answers, rank_judges
-from vskill_platform.domain.policy_rules import MatchedRule, RuleEffect
+from vskill_platform.domain.signals import MatchedRule, RuleEffect
 from vskill_platform.domain.skills.skill import Certification
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.verdicts.decision import BlockScope, DecisionRow, decide, is_automatic

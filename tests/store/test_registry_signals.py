@@ -141,10 +141,10 @@ async def test_a_blocked_repository_speaks_against_its_owner_on_that_host(env):
 
 
 @pytest.mark.parametrize("kind", ["look-alike", "publisher"])
-async def test_a_signal_holds_what_a_rule_of_the_policy_says_it_for(tmp_path, kind):
-    text = 'rules: [{name: mine, when: \'signals.%s != ""\', then: review, say: "{signals.%s}"}]'
+async def test_a_signal_holds_what_a_rule_of_the_policy_asks_about_in_its_own_words(tmp_path, kind):
     fact = kind.replace("-", "_")
-    async with open_test_env("memory", tmp_path, policy_text=text % (fact, fact)) as env:
+    text = f'rules: [{{name: mine, when: \'signals.{fact} != ""\', then: review, say: "ask Mia"}}]'
+    async with open_test_env("memory", tmp_path, policy_text=text) as env:
         await make_popular(env, "ann", "linter")
         await block(env, "mia", "thief", env.kv.now())
         record = await submit(env, "mia", "linterr")

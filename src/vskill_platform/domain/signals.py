@@ -1,5 +1,5 @@
-"""What the registry knows about a skill and no scan of its files can know, as data: the decision reads it, the record
-keeps it, and pages and answers show it."""
+"""What counts about a skill beside its files, as data: what the registry noticed, and which rules of its policy
+matched. The decision reads both, the record keeps them, and pages and answers show them."""
 
 import enum
 
@@ -60,3 +60,27 @@ class Signal(msgspec.Struct, frozen=True, omit_defaults=True):
     skills: tuple[str, ...] = ()
     #: whether it goes to a reviewer because of this
     holds: bool = True
+
+
+class RuleEffect(enum.StrEnum):
+    """What a rule of the policy does with a skill that it matches, the strictest first."""
+
+    #: rejects it; its author can appeal
+    REFUSE = "refuse"
+    #: sends it to a reviewer
+    REVIEW = "review"
+    #: is only shown
+    NOTE = "note"
+
+
+class MatchedRule(msgspec.Struct, frozen=True):
+    """A rule of the policy that matched a skill."""
+
+    name: str
+    then: RuleEffect
+    #: a sentence for the author and the reviewer
+    reason: str
+    #: what the registry noticed that it asks about
+    signals: tuple[SignalKind, ...] = ()
+    #: it could not be evaluated, so it asks for a reviewer
+    failed: bool = False

@@ -12,7 +12,7 @@ from vskill_core.errors import SourceUnavailable
 from vskill_core.findings import JudgeReport, Verdict
 from vskill_platform.domain.judges import missing_answers
 from vskill_platform.domain.operation.task import TaskState
-from vskill_platform.domain.policy_rules import MatchedRule, RuleEffect
+from vskill_platform.domain.signals import MatchedRule, RuleEffect
 from vskill_platform.domain.verdicts.policy import Needs
 from vskill_platform.external_scan.dispatch import find_analyser, request_scan
 from vskill_platform.store.external_scans import (

@@ -27,7 +27,7 @@ from vskill_core.findings import (
     verdict_of,
 )
 from vskill_platform.domain.judges import JudgeSide, clears, condemns, rank_judges, side_of
-from vskill_platform.domain.policy_rules import MatchedRule, RuleEffect
+from vskill_platform.domain.signals import MatchedRule, RuleEffect
 from vskill_platform.domain.skills.skill import Certification, certification_for
 from vskill_platform.domain.submissions.states import State
 

@@ -18,7 +18,7 @@ import yaml
 from vskill_core.errors import InvalidInput
 from vskill_core.identity import Identity
 from vskill_platform.domain.judges import MOST_JUDGES
-from vskill_platform.domain.policy_rules import MatchedRule, RuleEffect
+from vskill_platform.domain.signals import MatchedRule, RuleEffect, SignalKind
 from vskill_platform.domain.verdicts.expressions import (
     Expression,
     ExpressionError,
@@ -131,6 +131,9 @@ class PolicyRule:
     def __init__(self, text: RuleText, when: Expression, say: _Sentence) -> None:
         self.text = text
         self._when, self._say = when, say
+        self._signals = tuple(
+            kind for kind in SignalKind if f"signals.{kind.value.replace('-', '_')}" in text.when
+        )
 
     def match(self, context: Any) -> MatchedRule | None:
         """None where it does not match. What cannot be evaluated asks for a reviewer: unknown is not harmless."""
@@ -138,10 +141,11 @@ class PolicyRule:
         try:
             if not self._when.evaluate(context):
                 return None
-            return MatchedRule(name, self.text.then, self._say.say(context) or f"the rule {name} applies")
+            reason = self._say.say(context) or f"the rule {name} applies"
+            return MatchedRule(name, self.text.then, reason, self._signals)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a rule, the decision goes on
             reason = f"rule {name} could not be evaluated: {describe_failure(error)}"
-            return MatchedRule(name, RuleEffect.REVIEW, reason, failed=True)
+            return MatchedRule(name, RuleEffect.REVIEW, reason, self._signals, failed=True)
 
 
 class Policy:

@@ -5,7 +5,7 @@ import msgspec
 
 from vskill_core.errors import InvalidInput, TransitionError
 from vskill_platform.domain import keys
-from vskill_platform.domain.policy_rules import MatchedRule, RuleEffect
+from vskill_platform.domain.signals import MatchedRule, RuleEffect
 from vskill_platform.domain.verdicts.facts import Facts
 from vskill_platform.domain.verdicts.policy import Policy, load_policy, match_rules
 from vskill_platform.ledger.kv.entries import ABSENT, Assert, Operation, Put
