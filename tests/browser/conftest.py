@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from pathlib import Path
+from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
@@ -24,6 +25,8 @@ VENDOR = Path(__file__).parent / "vendor"
 #: What every wait of a browser is given; only a guard against hanging.
 PATIENCE_MS = PATIENCE_S * 1000
 expect.set_options(timeout=PATIENCE_MS)
+#: WCAG 2.1 A and AA, and what is good practice anyway.
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 #: A browser that loses its server says so in the console, whatever the page does about it.
 LOST_CONNECTION = "net::ERR_"
 #: So does one that leaves a page while that asks for something.
@@ -178,3 +181,21 @@ def axe() -> str:
     script = gzip.decompress((VENDOR / recorded["keptAs"]).read_bytes())
     assert hashlib.sha256(script).hexdigest() == recorded["sha256"]
     return script.decode()
+
+
+def find_barriers(page: Page, axe: str) -> list[dict[str, Any]]:
+    """What it complains about on a page. What it is content with is neither collected nor sent over."""
+    page.evaluate(axe)
+    found: list[dict[str, Any]] = page.evaluate(
+        "rules => axe.run(document, {runOnly: rules, resultTypes: ['violations']}).then(done => done.violations)",
+        RULES,
+    )
+    return found
+
+
+def serious_barriers(page: Page, axe: str) -> list[str]:
+    return [
+        f"{one['id']} {[node['target'] for node in one['nodes']][:3]}"
+        for one in find_barriers(page, axe)
+        if one["impact"] in ("serious", "critical")
+    ]

@@ -9,8 +9,8 @@ import sys
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import DESK, PHONE, new_context, sign_in
-from tests.browser.test_queue import RULES, skill_folder
+from tests.browser.conftest import DESK, PHONE, new_context, serious_barriers, sign_in
+from tests.browser.test_queue import skill_folder
 from tests.support.patience import wait_until
 from tools.browsing import command, environment_of, serving
 
@@ -228,13 +228,7 @@ def test_no_serious_barrier_and_no_sideways_scrolling(admin, axe, waiting, theme
         page.goto(path)
         for fold in page.locator("details.fold > summary").all()[:3]:
             fold.click()
-        page.evaluate(axe)
-        report = page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)
-        bad = [
-            f"{one['id']} {[node['target'] for node in one['nodes']][:2]}"
-            for one in report["violations"]
-            if one["impact"] in ("serious", "critical")
-        ]
+        bad = serious_barriers(page, axe)
         if page.evaluate("document.documentElement.scrollWidth") > size["width"]:
             bad.append("wider than the window")
         if bad:

@@ -6,13 +6,12 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import LOST_CONNECTION, PHONE, sign_in
+from tests.browser.conftest import LOST_CONNECTION, PHONE, serious_barriers, sign_in
 from tests.browser.places import TOUR
 from tools.browsing import command, make_admin, serving
 
 pytestmark = pytest.mark.browser
 
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 #: Of the queue's list; its charts have tables too.
 ROWS = "#queue-rows tr"
 
@@ -99,13 +98,7 @@ def test_admin_pages_have_no_serious_barrier_and_fit_a_phone(admin, axe):
         page.goto(path)
         if page.evaluate("document.documentElement.scrollWidth") > PHONE["width"]:
             found[path] = ["wider than a phone"]
-        page.evaluate(axe)
-        report = page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)
-        bad = [
-            f"{one['id']}: {[node['target'] for node in one['nodes']][:2]}"
-            for one in report["violations"]
-            if one["impact"] in ("serious", "critical")
-        ]
+        bad = serious_barriers(page, axe)
         found.update({path: bad} if bad else {})
     assert found == {}
 

@@ -11,8 +11,7 @@ from urllib.request import Request, urlopen
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import DESK, PHONE
-from tests.browser.test_every_page import RULES
+from tests.browser.conftest import DESK, PHONE, serious_barriers
 from tests.support.git_server import git_server, skill_md
 from tests.support.patience import PATIENCE_S, wait_until
 from tools.browsing import command, environment_of, serving
@@ -227,7 +226,5 @@ def look(page: Page, axe: str, size, name: str) -> None:
         if not fold.evaluate("one => one.parentElement.open"):
             fold.click()
     picture(page, name)
-    page.evaluate(axe)
-    report = page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)
-    assert [one["id"] for one in report["violations"] if one["impact"] in ("serious", "critical")] == []
+    assert serious_barriers(page, axe) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]

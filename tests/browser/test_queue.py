@@ -9,13 +9,12 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Route, expect
 
-from tests.browser.conftest import DESK, LOST_CONNECTION, PHONE, WATCH_SHIFTS, new_context
+from tests.browser.conftest import DESK, LOST_CONNECTION, PHONE, WATCH_SHIFTS, new_context, serious_barriers
 from tests.support.patience import wait_until
 from tools.browsing import command, serving
 
 pytestmark = pytest.mark.browser
 
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 CATEGORIES = ("waiting", "running", "review", "published", "failed", "cancelled")
 ROWS = "#queue-rows tr"
 
@@ -228,13 +227,7 @@ def test_no_serious_barrier_and_no_sideways_scrolling(opened, axe, places, theme
     found = {}
     for name, path in places.items():
         page.goto(path)
-        page.evaluate(axe)
-        report = page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)
-        bad = [
-            f"{one['id']} {[node['target'] for node in one['nodes']][:2]}"
-            for one in report["violations"]
-            if one["impact"] in ("serious", "critical")
-        ]
+        bad = serious_barriers(page, axe)
         if page.evaluate("document.documentElement.scrollWidth") > size["width"]:
             bad.append("wider than the window")
         if bad:

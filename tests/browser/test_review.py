@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import DESK, PHONE
+from tests.browser.conftest import DESK, PHONE, serious_barriers
 from tests.browser.test_admin import DOUBTFUL
 from tests.browser.test_owners import make_author
-from tests.browser.test_queue import RULES, skill_folder
+from tests.browser.test_queue import skill_folder
 from tests.judge.server import Asked, JudgeServer, Reply, judge_server, passes
 from tests.support.patience import wait_until
 from tools.browsing import command, serving
@@ -96,16 +96,6 @@ def reviewer(person):
 def picture(page: Page, name: str) -> None:
     if PICTURES:
         page.screenshot(path=str(Path(PICTURES) / f"{name}.png"), full_page=True)
-
-
-def serious_barriers(page: Page, axe: str) -> list[str]:
-    page.evaluate(axe)
-    report = page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)
-    return [
-        f"{one['id']} {[node['target'] for node in one['nodes']][:3]}"
-        for one in report["violations"]
-        if one["impact"] in ("serious", "critical")
-    ]
 
 
 # As a reviewer.

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import sign_in
+from tests.browser.conftest import serious_barriers, sign_in
 from tests.browser.test_admin import DOUBTFUL
 from tests.browser.test_owners import make_author
 from tests.browser.test_queue import skill_folder
-from tests.browser.test_review import serious_barriers, wait_for
+from tests.browser.test_review import wait_for
 from tools.browsing import command, environment_of, serving
 
 pytestmark = pytest.mark.browser
