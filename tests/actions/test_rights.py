@@ -207,6 +207,8 @@ MATRIX = {
     "content.collect": Row(ADMIN, "admin", {"dry_run": True}),
     "job.list": Row(ADMIN, "admin"),
     "job.run": Row(ADMIN, "admin", {"job": "recover"}),
+    "judge.show": Row(ADMIN, "admin"),
+    "judge.try": Row(ADMIN, "admin"),
     "policy.show": Row(EVERYBODY, "read"),
     "policy.check": Row(ADMIN, "admin", {"text": "extends: open"}),
     "policy.set": Row(ADMIN, "admin", {"text": "extends: open", **WHY}),

@@ -42,6 +42,8 @@ NO_COMMAND = {
     "submission.submit-many": "`submit` takes many targets",
     "system.overview": "`review list`, `report list` and `queue health` say it",
     "system.settings": "a command has settings of its own; `doctor` checks those",
+    "judge.show": "`doctor` says which judges this machine has",
+    "judge.try": "`judge evaluate` asks them about as many skills as one likes",
     "system.storage": "`doctor` looks at the same, and at more",
 }
 

@@ -62,7 +62,7 @@ def first_admin(chromium, fresh, link):
         _fill_setup(page, PASSWORD, "another password")
         expect(page.locator("main")).to_contain_text("The two passwords differ.")
         _fill_setup(page, PASSWORD, PASSWORD)
-        page.wait_for_url(re.compile("/admin$"))
+        page.wait_for_url(re.compile("/admin/judges$"))
         return context.storage_state()
 
 

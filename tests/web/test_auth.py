@@ -1,6 +1,8 @@
 """Signing in and out by real requests: cookies, forms that other sites cannot send, redirects that stay here, sessions
 that cannot be planted, tokens that are exactly worth what they say."""
 
+import html
+
 import httpx2
 import msgspec
 import pytest
@@ -17,10 +19,12 @@ from tests.support.people import (
     signed_in,
     token_of,
 )
+from vskill_platform.domain.verdicts.policy import Preset, load_policy
 from vskill_platform.settings import Settings
 from vskill_platform.store.people.accounts import Role, find_admins, get_user
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.people.setup import first_admin_link
+from vskill_platform.store.verdicts.policy import read_policy
 from vskill_platform.web.app import create_app
 from vskill_platform.web.auth import safe_next
 from vskill_platform.web.browser import SESSION_COOKIE, VISITOR_COOKIE, Browser
@@ -491,11 +495,36 @@ async def test_E11_the_first_start_leads_to_the_first_admin_by_real_requests(env
     bad_name = await visitor.post("/setup", data={**sent, "name": "<script>"}, headers=HTML)
     assert bad_name.status_code == 400 and "<script>" not in bad_name.text.split("<main")[1]
     done = await visitor.post("/setup", data=sent, headers=HTML)
-    assert (done.status_code, done.headers["location"]) == (303, "/admin")
+    assert (done.status_code, done.headers["location"]) == (303, "/admin/judges")
     assert (await visitor.get("/admin", headers=HTML)).status_code == 200
     assert (await visitor.get(link, headers=HTML)).status_code == 404
     admins = await run_with_worker_env(env, find_admins)
     assert [user.name for user, _ in admins] == ["ada"]
+
+
+@pytest.mark.parametrize("chosen", list(Preset))
+async def test_setup_asks_who_may_publish_without_a_look(env, visitor, chosen):
+    link = await first_admin_link(env, ADDRESS) or ""
+    page = await visitor.get(link, headers=HTML)
+    assert all(preset.summary in html.unescape(page.text) for preset in Preset)
+    sent = {"csrf": csrf_in(page.text), "token": link.split("token=")[1], "name": "ada"}
+    sent |= {"password": PASSWORD, "again": PASSWORD}
+    unknown = await visitor.post("/setup", data={**sent, "policy": "lax"}, headers=HTML)
+    assert unknown.status_code == 400 and "no such preset" in unknown.text
+    assert (await visitor.post("/setup", data={**sent, "policy": chosen}, headers=HTML)).status_code == 303
+    found = await run_with_worker_env(env, read_policy)
+    assert found.policy.digest == load_policy(f"extends: {chosen}\n").digest
+
+
+async def test_setup_does_not_ask_where_the_operator_has_named_a_file(tmp_path):
+    file = tmp_path / "policy.yaml"
+    file.write_text("extends: strict\n", "utf-8")
+    async with (
+        open_test_env("memory", tmp_path, policy=str(file)) as env,
+        browser(create_app(env)) as visitor,
+    ):
+        page = await visitor.get(await first_admin_link(env, ADDRESS) or "", headers=HTML)
+    assert page.status_code == 200 and "without a person" not in page.text
 
 
 @pytest.mark.parametrize(("named", "asks"), [("vskill-platform", True), ("acme", False)])

@@ -173,6 +173,7 @@ NEEDS = {
     "POST /api/v1/admin/queue/rescans/continue": "admin",
     "POST /admin/policy": "admin",
     "POST /admin/policy/check": "admin",
+    "POST /api/v1/admin/judges/try": "admin",
     "POST /api/v1/policy": "admin",
     "POST /api/v1/policy/check": "admin",
     "POST /api/v1/admin/queue/pause": "admin",
@@ -195,6 +196,7 @@ NEEDS = {
     "POST /account/notifications/confirm": "own",
     "POST /account/notifications/watch": "own",
     "POST /account/notifications/unwatch": "own",
+    "POST /admin/judges/try": "admin",
     "POST /admin/webhooks/add": "admin",
     "POST /admin/webhooks/remove": "admin",
 }

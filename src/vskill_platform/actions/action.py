@@ -53,6 +53,7 @@ _TAGS = {
     "dead-letter": "queue",
     "hand-in": "submissions",
     "job": "queue",
+    "judge": "operations",
     "keys": "keys",
     "name": "skills",
     "notification": "account",

@@ -32,6 +32,7 @@ from vskill_platform.actions.telling import notifications, webhooks
 from vskill_platform.actions.verdicts import (
     comparison,
     external_scans,
+    judges,
     policy,
     rule_figures,
     skill_security,
@@ -64,6 +65,7 @@ ACTIONS: tuple[Action[Any, Any], ...] = (
     *review.ACTIONS,
     *review_queue.ACTIONS,
     *policy.ACTIONS,
+    *judges.ACTIONS,
     *rule_figures.ACTIONS,
     *bulk.ACTIONS,
     *suppressions.ACTIONS,

@@ -8,6 +8,7 @@ import enum
 import hashlib
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,6 +49,14 @@ class Preset(enum.StrEnum):
     OPEN = "open"
     GUARDED = "guarded"
     STRICT = "strict"
+
+    @property
+    def summary(self) -> str:
+        """What it means for authors, as its file begins."""
+        lines = _PRESETS[self].splitlines()
+        return " ".join(
+            line.removeprefix("# ") for line in takewhile(lambda line: line.startswith("#"), lines)
+        )
 
 
 _PRESETS = {

@@ -7,11 +7,13 @@ makes an admin removes that record, so a link and a command that race make one a
 import hashlib
 import hmac
 import secrets
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
 from vskill_core.errors import NotFound
 from vskill_platform.domain import keys
+from vskill_platform.ledger.kv.entries import Operation
 from vskill_platform.records import decode, persist
 from vskill_platform.store.people.accounts import Role, User, create_user, find_admins
 from vskill_platform.worker_context import Env, require_env, run_with_worker_env
@@ -54,8 +56,13 @@ async def check_setup(token: str) -> int:
     return entry.version
 
 
-async def make_first_admin(token: str, name: str, password: str) -> User:
-    """The first admin, in the commit that ends the link."""
+async def make_first_admin(
+    token: str,
+    name: str,
+    password: str,
+    operations: Callable[[], Awaitable[tuple[Operation, ...]]] | None = None,
+) -> User:
+    """The first admin, and what was chosen beside, in the commit that ends the link."""
     version = await check_setup(token)
     return await create_user(
         name,
@@ -63,6 +70,7 @@ async def make_first_admin(token: str, name: str, password: str) -> User:
         by=f"admin:{name}",
         reason="the one-time link of the first start",
         password=password,
+        operations=operations,
         setup_version=version,
     )
 

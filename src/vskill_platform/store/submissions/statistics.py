@@ -354,6 +354,13 @@ async def latest_ends(*, audiences: Audiences) -> LatestEnds:
     return LatestEnds(_last_at(entries), _watch_judge(judged))
 
 
+async def count_unjudged(*, audiences: Audiences) -> int:
+    """How many of those that wait for a reviewer no judge was asked about, of the latest."""
+    page = await _select_latest((State.NEEDS_REVIEW,), SAMPLE, audiences)
+    waiting = decode_readable(page.items, _JudgedFields, "count_unjudged")
+    return sum(one.evidence is not None and one.evidence.worst is JudgeStatus.NONE for one in waiting)
+
+
 async def last_end_at(*, audiences: Audiences) -> int | None:
     """When a run last ended, of those that these audiences may read; None where none has."""
     return _last_at((await _select_latest(_RESTING, 1, audiences)).items)

@@ -70,20 +70,26 @@ async def read_policy() -> PolicyInForce:
         return PolicyInForce(load_policy(""), asserted, stored, error.message)
 
 
+async def plan_policy(text: str, *, by: str, reason: str) -> tuple[PolicyInForce, Put]:
+    """The policy that is in force, and what replaces it by a valid text."""
+    before = await read_policy()
+    stored = StoredPolicy(text, by, require_env("kv").kv.now(), reason)
+    return before, Put(keys.CONTROL_POLICY, msgspec.json.encode(stored), before.asserted.version)
+
+
 async def set_policy(text: str, replaced: str = "", *, by: str, reason: str) -> PolicyInForce:
     """Let a valid text be in force. `replaced` is the digest of the one that it is meant to replace: TransitionError
     where another one is."""
     policy = load_policy(text)
     details: dict[str, str] = {"digest": policy.digest}
 
-    async def write() -> tuple[StoredPolicy, list[Operation]]:
-        before = await read_policy()
+    async def write() -> tuple[None, list[Operation]]:
+        before, put = await plan_policy(text, by=by, reason=reason)
         if replaced and before.policy.digest != replaced:
             message = "Another policy has been set since: look at that one, and set yours again."
             raise TransitionError(message, digest=before.policy.digest)
         details["replaced"] = before.policy.digest
-        stored = StoredPolicy(text, by, require_env("kv").kv.now(), reason)
-        return stored, [Put(keys.CONTROL_POLICY, msgspec.json.encode(stored), before.asserted.version)]
+        return None, [put]
 
     await commit_audited(AuditNote("policy set", policy.digest, by, reason, details), write)
     return await read_policy()

@@ -60,6 +60,7 @@ AREAS: dict[str, tuple[AdminArea, ...]] = {
     "Installation": (
         AdminArea("/admin/webhooks", "Webhooks", "tell other systems"),
         AdminArea("/admin/audit", "Audit", "who did what"),
+        AdminArea("/admin/judges", "Judge", "a language model that reads what is submitted"),
         AdminArea("/admin/settings", "Settings", "what this process runs with"),
         AdminArea("/admin/storage", "Storage", "sizes and health of the stores"),
     ),

@@ -1,5 +1,5 @@
-"""The installation itself: webhooks, the audit, the settings without their secrets, where everything is kept, and
-content that is damaged, with its repair."""
+"""The installation itself: judges, webhooks, the audit, the settings without their secrets, where everything is kept,
+and content that is damaged, with its repair."""
 
 from markupsafe import Markup
 
@@ -7,14 +7,17 @@ from vskill_platform.actions.operation.audit import READ_AUDIT
 from vskill_platform.actions.operation.content import REPAIR_CONTENT, SHOW_CONTENT
 from vskill_platform.actions.operation.system import SHOW_SETTINGS, SHOW_STORAGE
 from vskill_platform.actions.telling.webhooks import ADD_WEBHOOK, LIST_WEBHOOKS, REMOVE_WEBHOOK
+from vskill_platform.actions.verdicts.judges import SHOW_JUDGES, TRY_JUDGES
 from vskill_platform.notifications.notices import NoticeType
 from vskill_platform.web.documents import DOCUMENTS, notes_since
 from vskill_platform.web.drawing.markdown import Style, render_markdown
 from vskill_platform.web.pages.acting import answer_page, form
 
+JUDGES = "/admin/judges"
 WEBHOOKS = "/admin/webhooks"
 CONTENT = "/admin/content"
 
+_JUDGES = answer_page(JUDGES, "judges.html", found=SHOW_JUDGES)
 _WEBHOOKS = answer_page(WEBHOOKS, "webhooks.html", found=LIST_WEBHOOKS, events=list(NoticeType))
 
 
@@ -25,6 +28,8 @@ def _render_notes(release: str) -> Markup:
 
 
 ENDPOINTS = (
+    _JUDGES,
+    form(f"{JUDGES}/try", TRY_JUDGES, at=JUDGES, shown_by=_JUDGES),
     _WEBHOOKS,
     # The secret of a new one is shown once, by the answer to the form.
     form(f"{WEBHOOKS}/add", ADD_WEBHOOK, at=WEBHOOKS, shown_by=_WEBHOOKS),

@@ -11,11 +11,14 @@ from starlette.responses import RedirectResponse, Response
 
 from vskill_client.wire.base import Asked
 from vskill_core.errors import InvalidInput, NotSignedIn, PlatformError, RateLimited
+from vskill_platform.domain.verdicts.policy import Preset
+from vskill_platform.ledger.kv.entries import Operation
 from vskill_platform.settings import Settings
 from vskill_platform.store.people.accounts import User, get_user
 from vskill_platform.store.people.sessions import LONGEST_MS, close_session, open_session, sign_in
 from vskill_platform.store.people.setup import check_setup, make_first_admin
 from vskill_platform.store.people.sign_in_rule import read_rule
+from vskill_platform.store.verdicts.policy import plan_policy, read_policy
 from vskill_platform.web.auth import form_of, safe_next, text_of
 from vskill_platform.web.browser import SESSION_COOKIE, cookie_of, drop_cookie, set_cookie
 from vskill_platform.web.door.limits import client_of
@@ -34,6 +37,7 @@ from vskill_platform.web.routing import form, page, query_of
 OAUTH_COOKIE = "vskill_oauth"
 #: How long somebody may take at GitHub.
 OAUTH_S = 600
+_CHOSEN = "chosen with the first admin"
 
 Text = Annotated[str, msgspec.Meta(max_length=2_000)]
 
@@ -145,23 +149,41 @@ async def do_setup(request: Request) -> Response:
     token, name = await text_of(request, "token"), await text_of(request, "name", 200)
     sent = await form_of(request)
     first, second = sent.get("password", ""), sent.get("again", "")
+    chosen = await text_of(request, "policy") or services_of(request).settings.policy
+
+    async def choose() -> tuple[Operation, ...]:
+        _, put = await plan_policy(f"extends: {chosen}\n", by=f"admin:{name}", reason=_CHOSEN)
+        return (put,)
+
     try:
-        user = await make_first_admin(token, name, same(first, second))
+        is_other = chosen != services_of(request).settings.policy and _check_preset(chosen)
+        user = await make_first_admin(token, name, same(first, second), choose if is_other else None)
     except InvalidInput as error:
-        return await _setup_page(request, token, error, name)
-    return await signed_in(request, user, "setup", "/admin")
+        return await _setup_page(request, token, error, name, chosen)
+    has_judge = bool(services_of(request).settings.judge_url)
+    return await signed_in(request, user, "setup", "/admin" if has_judge else "/admin/judges")
+
+
+def _check_preset(name: str) -> bool:
+    if name not in list(Preset):
+        fix = f"choose one of {', '.join(Preset)}"
+        raise InvalidInput("There is no such preset of the policy.", field="policy", fix=fix)
+    return True
 
 
 async def _setup_page(
-    request: Request, token: str, error: InvalidInput | None = None, name: str = ""
+    request: Request, token: str, error: InvalidInput | None = None, name: str = "", chosen: str = ""
 ) -> Response:
     settings = services_of(request).settings
+    is_asked = settings.policy in list(Preset) and (await read_policy()).stored is None
     return render(
         request,
         "signin-setup.html",
         200 if error is None else error.status,
         token=token,
         name=name,
+        presets=list(Preset) if is_asked else [],
+        chosen=chosen or settings.policy,
         field="" if error is None else error.field,
         problem="" if error is None else error.public_message,
         github_rule=(await read_rule()).in_words if settings.github_client_id else "",
