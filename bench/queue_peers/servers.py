@@ -1,5 +1,6 @@
 """The servers beneath the queues, each started once when the first queue asks for it: PostgreSQL and NATS from the
-tests' own fixtures, Valkey from the package that the benchmarks bring. All flush as they do by default.
+tests' own fixtures, Valkey from the package that the benchmarks bring. All flush as they do by default;
+PostgreSQL keeps a table in memory, as on a machine of its own.
 
 Every order gets a place of its own on them, so nothing is left over from the one before.
 """
@@ -52,7 +53,7 @@ class Servers:
         from tests.support import postgres  # noqa: PLC0415 - its driver is an extra
 
         if "PostgreSQL" not in self._started:
-            server = postgres.Server(durable=True)
+            server = postgres.Server(durable=True, settings=("shared_buffers=2GB",))
             self._stack.callback(server.remove)
             self._started["PostgreSQL"] = server.url
         name = f"queue_{secrets.token_hex(6)}"

@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import DESK, PHONE
 from tests.browser.places import CSV, TOUR
 
 pytestmark = pytest.mark.browser
@@ -48,6 +49,39 @@ def test_enter_in_the_palette_follows_only_what_was_found_for_the_words_in_it(op
     expect(page.locator("#palette-results[data-q=csv-cl]")).to_be_visible()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("csv-cleaner")
+
+
+def test_new_results_in_the_palette_leave_the_focus_where_one_types_on(opened):
+    page = opened()
+    page.goto("/skills")
+    page.keyboard.press("Control+k")
+    expect(page.locator("#palette [data-item]").first).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#palette [data-item]").first).to_be_focused()
+    # What was typed before is answered only now.
+    page.locator("#palette [data-search-here]").evaluate(
+        "one => { one.value = 'csv-cl'; one.dispatchEvent(new Event('input')); }"
+    )
+    expect(page.locator("#palette-results[data-q=csv-cl]")).to_be_visible()
+    expect(page.locator("#palette [data-search-here]")).to_be_focused()
+
+
+def test_after_a_filter_the_keyboard_goes_on_at_the_results(opened):
+    page = opened()
+    page.goto("/skills?q=csv")
+    page.get_by_role("link", name=re.compile("^No network found")).press("Enter")
+    expect(page).to_have_url(re.compile("without=network"))
+    for name in (re.compile("Remove the filter"), "Clear all", "csv-cleaner"):
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name=name)).to_be_focused()
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_two_skills_of_an_owner_are_compared_by_a_click(opened, size):
+    page = opened(viewport=size)
+    page.goto(CSV)
+    page.get_by_role("link", name=re.compile("^Compare with")).first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Compare")
 
 
 def test_the_list_comes_back_when_the_search_is_emptied(opened):

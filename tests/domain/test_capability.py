@@ -149,9 +149,9 @@ def test_the_sentence_names_each_thing_with_its_place_and_counts_the_rest():
     ("without", "told"),
     [
         (None, []),
-        (tuple(Lack), ["no network", "no scripts"]),
+        (tuple(Lack), ["no network found", "no scripts"]),
         ((), ["network", "scripts", "secrets"]),
-        ((Lack.NETWORK, Lack.SECRETS, Lack.FILES), ["no network", "scripts", "install step"]),
+        ((Lack.NETWORK, Lack.SECRETS, Lack.FILES), ["no network found", "scripts", "install step"]),
         ((Lack.SCRIPTS, Lack.SECRETS, Lack.INSTALLS), ["network", "no scripts", "files elsewhere"]),
     ],
 )

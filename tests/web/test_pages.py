@@ -149,7 +149,7 @@ async def test_the_list_has_facets_with_counts_that_are_links(site):
     await site.publish("csv-cleaner", head="license: MIT")
     await site.publish("sql-review", head="license: Apache-2.0")
     page = await site.page("/skills")
-    assert "/skills?licence=MIT" in page.links
+    assert "/skills?licence=MIT#results" in page.links
     narrowed = await site.page("/skills?licence=MIT")
     assert "csv-cleaner" in narrowed.text
     assert "sql-review" not in narrowed.text
@@ -160,7 +160,7 @@ async def test_a_list_is_narrowed_by_what_a_skill_does_without_one_choice_after_
     await site.publish("prose-only")
     await site.publish("with-script", SCRIPT)
     page = await site.page("/skills")
-    assert "/skills?without=network" in page.links
+    assert "/skills?without=network#results" in page.links
     narrowed = await site.page("/skills?without=network,scripts")
     assert [link.rpartition("/")[2] for link in _cards(narrowed)] == ["prose-only"]
     assert "1 skill" in narrowed.text
@@ -168,7 +168,7 @@ async def test_a_list_is_narrowed_by_what_a_skill_does_without_one_choice_after_
     assert {
         "/skills?without=scripts",
         "/skills?without=network",
-        "/skills?without=network,scripts,files",
+        "/skills?without=network,scripts,files#results",
     } <= set(narrowed.links)
     kept = {one["name"]: one["value"] for one in narrowed.all("input") if one.get("type") == "hidden"}
     assert kept["without"] == "network,scripts"
@@ -179,7 +179,11 @@ async def test_a_card_shows_the_facts_that_differ_and_no_badge_that_all_have(sit
     await site.publish("with-script", SCRIPT)
     await site.publish("unread", SkillFile("run.rb", "100644", b"puts 1\n"))
     text = (await site.page("/skills?sort=newest")).text.partition(" Results ")[2]
-    for fact in ("no network no scripts MIT", "network scripts no licence", "not read whole no licence"):
+    for fact in (
+        "no network found no scripts MIT",
+        "network scripts no licence",
+        "not read whole no licence",
+    ):
         assert fact in text
     assert "Scanned" not in text and "T2" not in text
 

@@ -79,7 +79,7 @@ class Lack(enum.StrEnum):
 
 
 _LACK_WORDS = {
-    Lack.NETWORK: ("no network", "network"),
+    Lack.NETWORK: ("no network found", "network"),
     Lack.SECRETS: ("no secrets", "secrets"),
     Lack.INSTALLS: ("no install step", "install step"),
     Lack.SCRIPTS: ("no scripts", "scripts"),

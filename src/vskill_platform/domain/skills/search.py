@@ -14,8 +14,8 @@ from vskill_platform.domain.skills.terms import cut_words, stem, whole
 
 #: Of longer queries the rarest terms count.
 MOST_TERMS = 16
-#: Of as many skills all may be candidates.
-_FEW = 100
+#: Of as many skills all may be candidates, and no more than so many of any number, but for a single word.
+_FEW, _MANY = 100, 10_000
 #: Shorter last words are no beginnings: too many words begin so.
 _SHORTEST_BEGINNING = 2
 #: From this length on, a word in the middle may be a beginning.
@@ -94,7 +94,7 @@ def wanted_terms(text: str, known: KnownWords) -> tuple[WantedTerm, ...]:
 def finding_query(terms: Sequence[WantedTerm], known: KnownWords) -> TermQuery:
     """The rarest terms, as many as a tenth of the skills hold: what has only the others is one of very many. At least
     one that is known, however common."""
-    most = max(known.skills // 10, _FEW)
+    most = min(max(known.skills // 10, _FEW), _MANY)
     chosen: list[WantedTerm] = []
     holders = 0
     for count, term in sorted((known.count_holders(term.text, term.beginning), term) for term in terms):

@@ -210,7 +210,11 @@
   addEventListener("hashchange", showRange);
   document.addEventListener("keydown", onKey);
   document.addEventListener("submit", onSubmit);
-  document.addEventListener("htmx:after:swap", () => setUp(document));
+  document.addEventListener("htmx:after:swap", () => {
+    setUp(document);
+    // New results took the place of the one that had the focus.
+    if (palette?.open && !palette.contains(document.activeElement)) searchField()?.focus();
+  });
   // live.js says so when it has put something new into the page.
   document.addEventListener("vskill:changed", () => setUp(document));
   // A page that comes back from the browser's cache has its buttons as they were left.

@@ -16,7 +16,8 @@ from vskill_scan.words import words
 _ONLINE = known.TALKING | frozenset(
     words(
         "git gh glab aws az gcloud gsutil kubectl helm docker podman terraform vercel netlify firebase supabase "
-        "wrangler heroku flyctl psql mysql mongosh redis-cli yt-dlp youtube-dl osascript"
+        "wrangler heroku flyctl psql mysql mongosh redis-cli yt-dlp youtube-dl osascript nmap masscan dig nslookup "
+        "whois traceroute npm npx pnpm yarn bun bunx deno pip pip3 pipx uv uvx brew apt apt-get cargo go gem"
     )
 )
 _FOUND = {
