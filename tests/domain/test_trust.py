@@ -109,7 +109,11 @@ def test_a_skill_of_which_nothing_good_is_known_says_that() -> None:
         (TrustFacts(), "T1"),
         (having(BARE, static=Verdict.CONCERNS), "T1"),
         (having(BEST, static=Verdict.FAIL), "T1"),
-        (having(BARE, static=Verdict.PASS), "T2"),
+        (having(BARE, static=Verdict.PASS), "T1"),
+        (having(BARE, static=Verdict.PASS, age_ms=18 * DAY - 1), "T1"),
+        (having(BARE, static=Verdict.PASS, age_ms=18 * DAY), "T2"),
+        (having(BARE, static=Verdict.PASS, reviewed=True), "T2"),
+        (having(BARE, static=Verdict.PASS, provenance=Provenance.VERIFIED), "T2"),
         (having(BEST, judge_verdict=Verdict.FAIL), "T2"),
         (having(BARE, static=Verdict.PASS, judge_score=98), "T2"),
         (having(BARE, static=Verdict.PASS, judge_score=100), "T3"),
@@ -188,6 +192,9 @@ def test_two_new_skills_that_nobody_read_differ_by_what_is_known_of_them() -> No
     assert len(figures) == 8
 
 
+UNKNOWN_OWNER = "a judge or a reviewer who read it, proof of who controls the repository, or 18 days"
+
+
 def test_the_reasons_say_that_no_judge_read_it_and_what_the_next_tier_needs() -> None:
     facts = TrustFacts(static=Verdict.PASS, provenance=Provenance.VERIFIED)
     texts = [reason.text for reason in trust_reasons(facts)]
@@ -201,8 +208,12 @@ def test_the_reasons_say_that_no_judge_read_it_and_what_the_next_tier_needs() ->
     assert lacks_for_next_tier(having(BARE, judge_verdict=Verdict.FAIL)) == (
         "30 points; it has 0",
         "a scan by the rules that it does not fail",
+        UNKNOWN_OWNER,
     )
     assert lacks_for_next_tier(having(BEST, judge_verdict=Verdict.FAIL)) == ("a judge that does not fail it",)
-    assert lacks_for_next_tier(having(BARE, static=Verdict.CONCERNS)) == ("30 points; it has 15",)
+    assert lacks_for_next_tier(having(BARE, static=Verdict.CONCERNS)) == (
+        "30 points; it has 15",
+        UNKNOWN_OWNER,
+    )
     exactly_enough = having(BARE, judge_score=100)
     assert lacks_for_next_tier(exactly_enough) == ("a scan by the rules that it does not fail",)

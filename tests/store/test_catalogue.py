@@ -169,7 +169,7 @@ async def test_only_what_a_proved_owner_submitted_has_a_verified_provenance(tmp_
 async def test_trust_is_computed_when_a_version_is_published(env, three):
     (skill, *_) = (await list_skills()).items
     assert skill.listing is not None
-    assert (skill.listing.trust_tier, skill.listing.trust_score) == (TrustTier.T2, 40)
+    assert (skill.listing.trust_tier, skill.listing.trust_score) == (TrustTier.T1, 40)
 
 
 # Choosing.

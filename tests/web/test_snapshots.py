@@ -453,6 +453,8 @@ ASKED: tuple[Ask, ...] = (
     *get("/api/v1/admin/content", who="root"),
     post("/api/v1/admin/content/{digest}/repair", f"/api/v1/admin/content/{'a' * 64}/repair", who="root"),
     post("/api/v1/admin/content/collect", who="root", body={"dryRun": True}),
+    *get("/api/v1/admin/judges", who="root"),
+    post("/api/v1/admin/judges/try", who="root", body={}),
     *get("/api/v1/policy"),
     post(
         "/api/v1/policy/check",

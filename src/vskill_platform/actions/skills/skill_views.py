@@ -115,7 +115,7 @@ def card(skill: PublishedSkill, blocklist: Blocklist) -> SkillCard:
         current_version=skill.current_version,
         # What is blocked has passed nothing, from the moment that the entry is written.
         cert_tier=BLOCKED if is_blocked else (skill.certification or WITHDRAWN),
-        cert_score=0 if worst else skill.score,
+        cert_score=0 if worst or skill.certification is None else skill.certification.mark(skill.score),
         trust_tier=_tier(skill, worst),
         trust_score=shown.trust_score if shown and not worst else 0,
         vskill_installs=skill.trust.installs,
@@ -195,7 +195,7 @@ def _version(skill: PublishedSkill, ref: VersionRef, summary: str, *, blocked: b
         ref,
         version=ref.number,
         cert_tier=BLOCKED if withheld else ref.certification,
-        cert_score=0 if withheld else ref.score,
+        cert_score=0 if withheld else ref.certification.mark(ref.score),
         created_at=iso_time(ref.published_at),
         diff_summary=summary,
         is_current=ref.number == skill.current_version,

@@ -138,7 +138,7 @@ def trust_tier(facts: TrustFacts) -> TrustTier:
     person looked at it, and it is certainly not unscanned.
     """
     points = trust_score(facts)
-    if facts.static in (None, Verdict.FAIL) or points < _T2_SCORE:
+    if facts.static in (None, Verdict.FAIL) or points < _T2_SCORE or not _is_known(facts):
         return TrustTier.T1
     if points < _T3_SCORE or facts.judge_verdict is Verdict.FAIL:
         return TrustTier.T2
@@ -154,9 +154,20 @@ def lacks_for_next_tier(facts: TrustFacts) -> tuple[str, ...]:
     missing = [f"{needed} points; it has {points}"] if points < needed else []
     if tier is TrustTier.T1 and facts.static in (None, Verdict.FAIL):
         missing.append("a scan by the rules that it does not fail")
+    if tier is TrustTier.T1 and not _is_known(facts):
+        days = AGE_STEP_MS // DAY_MS
+        missing.append(
+            f"a judge or a reviewer who read it, proof of who controls the repository, or {days} days"
+        )
     if tier is TrustTier.T2 and facts.judge_verdict is Verdict.FAIL:
         missing.append("a judge that does not fail it")
     return (*missing, *(_lacks_for_t4(facts) if tier is TrustTier.T3 else ()))
+
+
+def _is_known(facts: TrustFacts) -> bool:
+    """Somebody stands behind it, has read it, or had time to: what only our rules passed says little."""
+    someone = facts.judge_score is not None or facts.reviewed or facts.provenance is Provenance.VERIFIED
+    return someone or facts.age_ms >= AGE_STEP_MS
 
 
 def _lacks_for_t4(facts: TrustFacts) -> tuple[str, ...]:

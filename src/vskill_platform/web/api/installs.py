@@ -178,7 +178,7 @@ def _update_view(
         update_available=skill is not None and (newer or revoked),
         version_bump=_bump(installed.current_version, latest or "") if newer else None,
         cert_tier=skill.certification.value if skill and skill.certification else None,
-        cert_score=skill.score if skill else None,
+        cert_score=skill.certification.mark(skill.score) if skill and skill.certification else None,
         reason=reason,
         revoked=revoked,
         recall=recall,

@@ -161,7 +161,7 @@ def _skill_text(one: Scanned) -> Iterator[RenderableType]:
         yield from map(_note_text, one.report.notes)
     able = [finding for finding in rest if finding.kind is FindingKind.CAPABILITY]
     if able:
-        yield _heading("What it can do, which is no problem")
+        yield _heading("What it can do")
         yield from map(_capability_text, able)
 
 
