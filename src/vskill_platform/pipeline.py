@@ -21,10 +21,11 @@ from vskill_core.errors import (
     SourceGone,
 )
 from vskill_core.naming import slug_of
-from vskill_platform.domain.signals import MatchedRule, RuleEffect
+from vskill_platform.domain.signals import MatchedRule, RecordedRule, RuleEffect
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import RecordedDecision, Submission
 from vskill_platform.domain.verdicts.decision import Decision, can_be_raised, decide, is_automatic
+from vskill_platform.domain.verdicts.facts import Facts
 from vskill_platform.external_scan.requirements import unmet_needs
 from vskill_platform.ledger.kv.entries import Operation
 from vskill_platform.stages.publish import Content, TakenDown, VerifiedContent, publish
@@ -48,6 +49,7 @@ from vskill_platform.store.verdicts.policy import PolicyChanged, PolicyInForce, 
 from vskill_platform.store.verdicts.policy_facts import DecisionSubject, gather_facts
 from vskill_platform.store.verdicts.registry_signals import registry_signals
 from vskill_platform.store.verdicts.rule_figures import count_fired
+from vskill_platform.store.verdicts.stored_facts import AskedPolicy
 from vskill_platform.worker_context import require_env
 from vskill_scan.reading.manifest import admit_skill
 
@@ -99,19 +101,19 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
     # The record keeps the findings however this run ends.
     claim.learn(evidence=said.evidence)
     marks = marks_of(content.files, said.report.capabilities)
-    decision = await _decide(claim, content, said, marks, policy)
-    recorded = _record_of(decision)
+    decision, asked = await _decide(claim, content, said, marks, policy)
+    recorded = _record_of(decision, asked)
     if decision.next_state is not State.AUTO_APPROVED:
-        await _end(claim, decision.next_state, recorded, decision, policy)
+        await _end(claim, decision.next_state, recorded, decision, asked)
         return None
     approved = Passed(State.AUTO_APPROVED, decision.reason, {"decision": recorded})
     verified = msgspec.structs.replace(content, unblocked=unblocked, report=said.report, marks=marks)
-    return VerifiedContent(verified, approved, policy)
+    return VerifiedContent(verified, approved, asked)
 
 
 async def _decide(
     claim: HeldClaim, content: Content, said: Verdicts, marks: ContentMarks, in_force: PolicyInForce
-) -> Decision:
+) -> tuple[Decision, AskedPolicy]:
     """By the table, raised by the policy. What the policy needs is waited for before its rules are looked at."""
     record, policy = claim.record, in_force.policy
     place = await place_of(record.identity)
@@ -125,19 +127,23 @@ async def _decide(
     floor = decide_by()
     unmet: tuple[MatchedRule, ...] = ()
     matched: tuple[MatchedRule, ...] = ()
+    facts: Facts | None = None
     if is_automatic(floor):
         judged, began = (said.judge, said.second), record.history[0].at
         unmet = await unmet_needs(policy.keys.needs, content.digest, judged, began=began)
     if can_be_raised(floor):
         what = DecisionSubject(record, place, content.files, content.manifest)
-        matched = in_force.match(await gather_facts(what, said, signals, gains, policy))
+        facts = await gather_facts(what, said, signals, gains, policy)
+        matched = in_force.match(facts)
     if signals:
         holding = {kind for rule in matched if rule.then is not RuleEffect.NOTE for kind in rule.signals}
         noticed = tuple(
             msgspec.structs.replace(one, holds=one.holds and one.kind in holding) for one in signals
         )
         claim.learn(evidence=msgspec.structs.replace(said.evidence, noticed=noticed))
-    return decide_by(matched=(*matched, *unmet))
+    matched = (*matched, *unmet)
+    asked = AskedPolicy(in_force, floor.next_state, tuple(map(RecordedRule.of, matched)), facts)
+    return decide_by(matched=matched), asked
 
 
 async def _fetch(claim: HeldClaim) -> Content:
@@ -158,9 +164,15 @@ async def _fetch(claim: HeldClaim) -> Content:
     return Content(digest, fetched.files, entries, manifest)
 
 
-def _record_of(decision: Decision) -> RecordedDecision:
-    certification = decision.certification.value if decision.certification else None
-    return RecordedDecision(decision.reason, decision.rule_ids, certification, decision.score)
+def _record_of(decision: Decision, asked: AskedPolicy) -> RecordedDecision:
+    return RecordedDecision(
+        decision.reason,
+        decision.rule_ids,
+        decision.certification.value if decision.certification else None,
+        decision.score,
+        asked.in_force.policy.digest,
+        asked.matched,
+    )
 
 
 async def _end(
@@ -168,7 +180,7 @@ async def _end(
     state: State,
     decision: RecordedDecision,
     made: Decision | None = None,
-    policy: PolicyInForce | None = None,
+    asked: AskedPolicy | None = None,
 ) -> None:
     """End the run; a blocklist entry that the decision asks for is written in the same commit.
 
@@ -179,8 +191,8 @@ async def _end(
     async def together(record: Submission) -> tuple[tuple[Operation, ...], dict[str, object]]:
         blocks = () if made is None else await decided_block_writes(made, _blocked_by(record))
         grounds = blocks or (await require_unblocked(targets_for(record)),)
-        decided_by = () if policy is None else (await policy.assert_unchanged(),)
-        return (*grounds, *decided_by, *count_fired(record)), {"decision": decision}
+        kept = count_fired(record) if asked is None else await asked.writes(record)
+        return (*grounds, *kept), {"decision": decision}
 
     await claim.end(state, decision.reason, together)
 

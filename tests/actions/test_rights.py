@@ -211,6 +211,7 @@ MATRIX = {
     "judge.try": Row(ADMIN, "admin"),
     "policy.show": Row(EVERYBODY, "read"),
     "policy.check": Row(ADMIN, "admin", {"text": "extends: open"}),
+    "policy.try": Row(ADMIN, "admin", {"text": "extends: open"}),
     "policy.set": Row(ADMIN, "admin", {"text": "extends: open", **WHY}),
     "rescan.show": Row(ADMIN, "admin"),
     "rescan.continue": Row(ADMIN, "admin", {"ruleset": "rules-2", **WHY}),
@@ -309,7 +310,10 @@ async def test_some_actions_take_the_right_away(tmp_path, name):
 
 #: How a person writes what the command line takes in other words.
 A_POLICY = {"text": str(Path(policy.__file__).parent / "policies" / "open.yaml")}
-IN_WORDS = {"queue.pause": {"duration_ms": "1m"}, "policy.check": A_POLICY, "policy.set": A_POLICY}
+IN_WORDS = {
+    "queue.pause": {"duration_ms": "1m"},
+    **dict.fromkeys(("policy.check", "policy.try", "policy.set"), A_POLICY),
+}
 #: Without it the command asks for a password.
 FLAGS = dict.fromkeys(("account.create", "account.reset-password"), ("--generate",))
 #: `submit` packs a folder, which tests/cli/test_submit.py shows; the others anybody may use.

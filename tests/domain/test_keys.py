@@ -33,6 +33,11 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.suppress("d", "CI-001"), "suppress:d:CI-001"),
         (keys.ruling("rule", "CI-001", "9-e"), "ruling:rule:CI-001:9-e"),
         (keys.rule_figure("CI-001", "fired"), "rule_figure:CI-001:fired"),
+        (
+            keys.policy_figure("2026-11-15", "copy", "matched", "acme:team"),
+            "policy_figure:2026-11-15:copy:matched:acme%3Ateam",
+        ),
+        (keys.facts("sub_1", "12"), "facts:sub_1:12"),
         (keys.revocation_at(17), "revocation:000000000017"),
         (keys.revoked("namespace acme acme:team"), "revoked:namespace acme acme%3Ateam"),
         (keys.namespace("git.example.com_8443~a"), "namespace:git.example.com_8443~a"),

@@ -14,10 +14,12 @@ import httpx2
 import pytest
 
 from tests.leaks.requests import Asked, requests_for
-from tests.leaks.world import Asker, Facts, LeakWorld, open_leak_world
+from tests.leaks.world import HIDDEN_NAME, HIDDEN_OWNER, Asker, Facts, LeakWorld, open_leak_world
 from tests.support.acting import restore, take_down
 from tests.support.envs import active_env
+from tests.support.system_reads import get_submission
 from tests.support.walking import walk
+from vskill_platform.domain import keys
 from vskill_platform.web.app import ENDPOINTS
 from vskill_platform.web.routing import Endpoint
 
@@ -120,6 +122,15 @@ async def check_for_differences(world: LeakWorld, twin: LeakWorld, asker: str, e
         second = without_names(written(await ask(twin, twin.askers[asker], absent)), twin.absent)
         assert first == second, hidden.label
         assert world.probe.cost == twin.probe.cost, hidden.label
+
+
+async def test_the_secret_stands_in_the_facts_and_the_decision_that_are_stored(world):
+    """So that the walk below could find it there."""
+    stored = await world.env.kv.get(keys.facts(world.hidden.submission, "2"))
+    with active_env(world.env):
+        record = await get_submission(world.hidden.submission)
+    assert stored is not None and HIDDEN_NAME in stored.value.decode()
+    assert [one.reason for one in record.decision.matched] == [f"{HIDDEN_NAME} of {HIDDEN_OWNER}"]
 
 
 @pytest.mark.parametrize(("routes", "asker"), BY_EVERY_OUTSIDER)

@@ -161,7 +161,8 @@ async def open_leak_world(
     # An owner whose place is blocked waits for a reviewer with everything else, and streams would tell of nothing.
     settings = {
         "rate_limits": "off",
-        "policy_text": "rules: [{name: look-alike, when: 'signals.look_alike != \"\"', then: review}]",
+        "policy_text": "rules:\n  - {name: look-alike, when: 'signals.look_alike != \"\"', then: review}\n"
+        '  - {name: seen, when: "true", then: note, say: "{skill.name} of {owner.name}"}\n',
     }
     clock = ManualClock()
     async with open_shelf(folder, engine, clock=clock, **settings, **parts) as shelf:

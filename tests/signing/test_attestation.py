@@ -16,7 +16,8 @@ from vskill_core.signing_keys import SigningKey
 from vskill_core.statement import encode_statement, read_statement
 from vskill_core.verification import check_attestation
 from vskill_platform.domain.evidence import evidence_of
-from vskill_platform.domain.submissions.submission import Approval
+from vskill_platform.domain.signals import RecordedRule, RuleEffect
+from vskill_platform.domain.submissions.submission import Approval, RecordedDecision
 
 BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
@@ -100,7 +101,22 @@ def test_the_payload_is_an_in_toto_statement_about_content_and_archives(attestat
         "files": [{"path": one.path, "mode": one.mode, "sha256": one.sha256} for one in manifest_of(FILES)],
         "secondJudge": None,
         "secondJudgeStatus": "none",
+        "policy": None,
     }
+
+
+def test_the_policy_is_attested_without_the_sentences_of_its_rules():
+    rules = (
+        RecordedRule("copy", RuleEffect.REVIEW, "as ann wrote"),
+        RecordedRule("odd", RuleEffect.REVIEW, "as ann wrote", failed=True),
+    )
+    told = statement(decision=RecordedDecision("passed", policy="d1", matched=rules)).predicate.policy
+    assert told is not None and told.digest == "d1"
+    assert [(one.name, one.then, one.failed) for one in told.matched] == [
+        ("copy", "review", False),
+        ("odd", "review", True),
+    ]
+    assert b"ann" not in msgspec.json.encode(told)
 
 
 def test_two_judges_are_both_attested_the_lower_score_first():

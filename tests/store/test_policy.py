@@ -7,9 +7,10 @@ import pytest
 
 from tests.incidents.steps import record_of
 from tests.store.test_registry_signals import submit
-from tests.support.acting import approve
+from tests.support.acting import approve, reject
 from tests.support.compiled_rules import bundled_engine
 from tests.support.envs import ENGINES, active_env, open_test_env, run_until_quiet, submit_skill
+from tests.support.manual_clock import ManualClock
 from tests.support.namespaces import manage
 from tests.support.scanners import InlineScanner
 from tests.support.system_reads import get_submission
@@ -17,12 +18,20 @@ from vskill_core.content import SkillFile
 from vskill_core.errors import InvalidInput, InvalidSettings, TransitionError
 from vskill_platform.bootstrap import env_for
 from vskill_platform.domain import keys
+from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.people.namespace import Visibility
+from vskill_platform.domain.signals import LONGEST_RECORDED
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.domain.verdicts.facts import CapabilityFacts, CardFacts, Facts
+from vskill_platform.queue.alerts import AlertCode
+from vskill_platform.queue.health import queue_health
+from vskill_platform.records import read_record
 from vskill_platform.settings import Settings
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.verdicts.policy import StoredPolicy, read_policy, set_policy
+from vskill_platform.store.verdicts.policy_figures import PolicyFigures, read_policy_figures
+from vskill_platform.store.verdicts.stored_facts import KEPT_MS, MOST_BYTES, DecidedFacts, encode_facts
 from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
@@ -122,6 +131,106 @@ async def test_a_rule_that_fails_holds_is_named_and_is_counted(env):
     record = await submitted(env)
     assert record.state is State.NEEDS_REVIEW and "rule odd could not be evaluated" in record.why
     assert env.metrics.policy_rule_failures._value.get() == 1
+
+
+# What is recorded.
+
+NOTES = """rules:
+  - {name: noted, when: "true", then: note, say: "{skill.name} was seen"}
+  - {name: held, when: skill.licence == "", then: review, say: "it names no licence"}
+  - {name: odd, when: "1 / (skill.files - 1) > 0", then: note}
+  - {name: never, when: skill.files > 100, then: refuse}
+"""
+
+
+async def test_a_decision_records_the_policy_and_each_rule_that_matched_and_a_reviewers_keeps_them(env):
+    set_one = await set_by_eve(NOTES)
+    record = await submitted(env)
+    decision = record.decision
+    assert decision.policy == set_one.policy.digest and decision.rule_ids == ()
+    assert [(one.name, one.then.value, one.failed) for one in decision.matched] == [
+        ("noted", "note", False),
+        ("held", "review", False),
+        ("odd", "review", True),
+    ]
+    assert decision.matched[0].reason == "demo was seen"
+    await set_by_eve("")
+    await approve(record.id, by="admin:eve", reason="looked")
+    await run_until_quiet(env)
+    published = await get_submission(record.id)
+    assert published.state is State.PUBLISHED
+    assert (published.decision.policy, published.decision.matched) == (decision.policy, decision.matched)
+
+
+async def test_sentences_are_cut_in_the_record(env):
+    await set_by_eve('rules: [{name: long, when: "true", then: note, say: "%s"}]' % ("x" * 900))
+    record = await submitted(env)
+    assert record.state is State.PUBLISHED and record.decision.matched[0].reason == "x" * LONGEST_RECORDED
+
+
+async def test_rules_are_counted_by_day_and_audience_and_so_is_a_reviewers_word(env):
+    await set_by_eve(NOTES)
+    first, second = await submitted(env), await submitted(env, "other")
+    await reject(first.id, by="admin:eve", reason="no licence")
+    await approve(second.id, by="admin:eve", reason="looked")
+    figures = await read_policy_figures(PUBLIC_ONLY)
+    assert figures == {
+        "noted": PolicyFigures(2),
+        "held": PolicyFigures(2, 1, 1),
+        "odd": PolicyFigures(2, 1, 1),
+    }
+    assert await read_policy_figures(frozenset({"acme:team"})) == {}
+
+
+async def test_counters_of_more_than_thirty_days_ago_are_left_out(tmp_path):
+    clock = ManualClock()
+    async with open_test_env("memory", tmp_path, clock=clock) as env:
+        await set_by_eve(NOTES)
+        await submitted(env)
+        clock.advance(29 * 86_400_000)
+        assert (await read_policy_figures(PUBLIC_ONLY))["held"].matched == 1
+        clock.advance(86_400_000)
+        assert await read_policy_figures(PUBLIC_ONLY) == {}
+
+
+async def test_the_alert_names_a_rule_that_fails_until_another_policy_is_set(env):
+    async def failing() -> list[str]:
+        alerts = (await queue_health()).alerts
+        return [one.subject for one in alerts if one.code is AlertCode.POLICY_RULE_FAILS]
+
+    await set_by_eve(NOTES)
+    assert await failing() == []
+    await submitted(env)
+    assert await failing() == ["odd"]
+    await set_by_eve(NOTES.replace("files - 1", "files"))
+    assert await failing() == []
+    stored = StoredPolicy("rules: 7", "admin:eve", 1, "an old release")
+    await env.kv.put(keys.CONTROL_POLICY, msgspec.json.encode(stored))
+    assert await failing() == ["policy"]
+
+
+async def test_facts_are_stored_with_the_decision_and_end(tmp_path):
+    clock = ManualClock()
+    async with open_test_env("memory", tmp_path, clock=clock) as env:
+        await set_by_eve(NOTES)
+        record = await submitted(env)
+        stored, _ = await read_record(keys.facts(record.id, "1"), DecidedFacts)
+        assert stored.floor is State.AUTO_APPROVED and stored.facts.skill.name == "demo"
+        assert (stored.digest, stored.ruleset) == (record.digest, record.evidence.ruleset)
+        clock.advance(KEPT_MS)
+        assert await env.kv.get(keys.facts(record.id, "1")) is None
+
+
+@pytest.mark.parametrize("hosts", [100, 3])
+def test_facts_that_are_too_large_lose_the_ends_of_their_longest_lists_and_say_so(hosts):
+    long = CapabilityFacts(value="x" * 600, file="a.sh")
+    card = CardFacts(hosts=(long,) * hosts, secrets=(long,))
+    stored = DecidedFacts(1, State.AUTO_APPROVED, Facts(card=card, gained=card))
+    encoded = encode_facts(stored)
+    kept = msgspec.json.decode(encoded, type=DecidedFacts)
+    assert len(encoded) <= MOST_BYTES
+    assert kept.cut == (("card.hosts", "gained.hosts") if hosts == 100 else ())
+    assert kept.facts.card.secrets == (long,) and bool(kept.cut) == (kept.facts != stored.facts)
 
 
 # Facts.

@@ -10,6 +10,8 @@ import msgspec
 import pytest
 import re2
 
+from tests.store.test_policy import submitted
+from tests.support.acting import approve, reject
 from tests.support.damage import lose
 from tests.support.envs import (
     make_submission,
@@ -782,6 +784,37 @@ async def test_a_policy_is_checked_and_set_and_a_refused_text_stays_in_the_form(
     async with browser(app) as anybody:
         shown = html.unescape((await anybody.get("/policy")).text)
     assert good in shown and "admin:ada: a test" in shown
+
+
+async def test_a_policy_is_tried_on_what_was_decided_before_and_nothing_changes(app, ada, env):
+    done = await submitted(env, "calm")
+    before = (await ada.get("/admin/policy")).text.split('name="replaces" value="')[1].split('"')[0]
+    held = 'rules: [{name: hold-all, when: "true", then: review, say: "every <one>"}]'
+    tried = await ada.send("/admin/policy/try", text=held, since="30d")
+    assert "Of 1 decision, 1 would be held that the policy in force publishes." in tried.text
+    assert f"/submissions/{done.id}" in tried.text and "hold-all" in tried.text
+    assert held in html.unescape(tried.text) and "every &lt;one&gt;" in tried.text
+    same = await ada.send("/admin/policy/try", text="extends: open")
+    assert "Of 1 decision, none would differ." in same.text
+    refused = await ada.send("/admin/policy/try", text="rules: 7")
+    assert "Line 1, column" in refused.text
+    assert before in (await ada.get("/admin/policy")).text
+    shown = (await ada.get(f"/submissions/{done.id}")).text
+    assert before[:12] in shown
+
+
+async def test_the_policys_page_tells_how_often_a_rule_matched_and_reviewers_agreed(app, ada, env):
+    held = 'rules: [{name: hold-all, when: "true", then: review, say: "all <wait>"}]'
+    digest = (await ada.get("/admin/policy")).text.split('name="replaces" value="')[1].split('"')[0]
+    await ada.do("/admin/policy", text=held, reason="a test", replaces=digest)
+    first, second = await submitted(env, "calm"), await submitted(env, "sure")
+    await reject(first.id, by="admin:eve", reason="no")
+    await approve(second.id, by="admin:eve", reason="yes")
+    async with browser(app) as anybody:
+        shown = (await anybody.get("/policy")).text
+        about = (await anybody.get(f"/submissions/{first.id}")).text
+    assert "matched 2" in shown and "reviewers agreed in 1 of 2" in shown
+    assert "hold-all" in about and "All &lt;wait&gt;" in about
 
 
 async def test_settings_are_shown_without_their_secrets(ada):

@@ -108,6 +108,11 @@ revocation = _kind("revocation:", "serial")
 revoked = _kind("revoked:", "scope")
 #: a counter: how often a rule fired, and how often reviewers agreed (`fired`, `agreed` or `disagreed`)
 rule_figure = _kind("rule_figure:", "rule", "what")
+#: a counter: how often a rule of the policy matched on a day (`YYYY-MM-DD`) what one audience reads, and how often
+#: reviewers agreed (`matched`, `agreed`, `disagreed`, or `failed` and the policy's digest)
+policy_figure = _kind("policy_figure:", "day", "rule", "what", "audience")
+#: what the policy's rules were asked about in one run
+facts = _kind("facts:", "submission", "run")
 namespace = _kind("namespace:", "name")
 team = _kind("team:", "name")
 #: what a namespace uses of its quotas (`skills`, `bytes` or `submissions`)

@@ -5,6 +5,9 @@ import enum
 
 import msgspec
 
+#: Characters of a policy's sentence in a record: every list decodes it, and the step's reason has it whole.
+LONGEST_RECORDED = 300
+
 
 class SignalKind(enum.StrEnum):
     """What was noticed."""
@@ -84,3 +87,18 @@ class MatchedRule(msgspec.Struct, frozen=True):
     signals: tuple[SignalKind, ...] = ()
     #: it could not be evaluated, so it asks for a reviewer
     failed: bool = False
+
+
+class RecordedRule(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A rule of the policy that matched."""
+
+    name: str
+    then: RuleEffect
+    #: What it said, cut where it is long.
+    reason: str
+    #: It could not be evaluated, so it asked for a reviewer.
+    failed: bool = False
+
+    @staticmethod
+    def of(rule: MatchedRule) -> "RecordedRule":
+        return RecordedRule(rule.name, rule.then, rule.reason[:LONGEST_RECORDED], rule.failed)

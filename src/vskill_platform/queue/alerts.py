@@ -96,6 +96,10 @@ class AlertCode(enum.StrEnum):
         "rescans_stopped",
         "new rules would take down more than 1 % of the live skills; an admin must look first",
     )
+    POLICY_RULE_FAILS = (
+        "policy_rule_fails",
+        "a rule of the policy in force could not be evaluated yesterday or today, or the policy cannot be read",
+    )
     CONTENT_DAMAGED = "content_damaged", "stored files of a version or a submission are missing or damaged"
     DISK_FILLING = "disk_filling", "a disk with records or content has less than 2 GiB free"
     SLOW_WRITES = (
@@ -168,6 +172,8 @@ class QueueState(msgspec.Struct, frozen=True, kw_only=True):
     preparing_ms: int | None
     #: The rule set that stopped before its first take-down; None where none has.
     brake: Brake | None
+    #: Rules of the policy that cannot be evaluated, each of which sends skills to a reviewer.
+    failing_rules: tuple[str, ...] = ()
     #: Pieces of stored content that are missing or damaged; each is a violation too.
     damaged: int = 0
 
@@ -306,3 +312,6 @@ def _of_decisions(look: QueueState) -> Iterator[Alert]:
             "until an admin looks at the list and continues."
         )
         yield Alert(AlertCode.RESCANS_STOPPED, text, brake.ruleset)
+    for rule in look.failing_rules:
+        text = f"The policy's rule {rule} cannot be evaluated, so skills go to a reviewer; /admin/policy changes it."
+        yield Alert(AlertCode.POLICY_RULE_FAILS, text, rule)

@@ -41,6 +41,7 @@ from vskill_platform.store.operation.workers import WorkersSeen, look_at_workers
 from vskill_platform.store.recall.first_management import longest_preparing_ms
 from vskill_platform.store.submissions.statistics import last_end_at, latest_ends
 from vskill_platform.store.verdicts.brake import read_brake
+from vskill_platform.store.verdicts.policy_figures import find_failing_rules
 from vskill_platform.submission_store import SubmissionCounts, count_submissions, iter_unreadable_pages
 from vskill_platform.worker_context import Env, require_env
 
@@ -138,8 +139,11 @@ async def _look(env: Env, audiences: Audiences, replaced: str | None, now: int) 
     overdue = None if pause is not None else oldest
     work = _state_of_work(workers, jobs, overdue, last, now, env.settings.stuck_threshold_ms)
     preparing_ms, brake = None, None
+    failing: tuple[str, ...] = ()
     if isinstance(audiences, Everything):
-        preparing_ms, (brake, _) = await longest_preparing_ms(), await read_brake()
+        preparing_ms, (brake, _), failing = await asyncio.gather(
+            longest_preparing_ms(), read_brake(), find_failing_rules()
+        )
     else:
         oldest = await _oldest_due(env, audiences)
         # A job's error text can name a record.
@@ -161,6 +165,7 @@ async def _look(env: Env, audiences: Audiences, replaced: str | None, now: int) 
         judge=ends.judge,
         preparing_ms=preparing_ms,
         brake=brake,
+        failing_rules=failing,
     )
 
 

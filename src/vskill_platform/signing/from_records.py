@@ -22,6 +22,8 @@ from vskill_core.statement import (
     SKILL_FILE_DIGEST,
     STATEMENT_TYPE,
     AttestedFile,
+    AttestedPolicy,
+    AttestedRule,
     CapabilityCard,
     CardEntry,
     Judgement,
@@ -33,7 +35,7 @@ from vskill_core.statement import (
 from vskill_platform.domain.evidence import Evidence, JudgeWord
 from vskill_platform.domain.skills.skill import RevokedList, RevokedVersion, VersionRef
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.domain.submissions.submission import RecordedDecision, Submission
 
 #: By skill and version.
 Archives = Mapping[tuple[str, str], ArchiveDigests]
@@ -94,7 +96,16 @@ def _predicate(
         files=files,
         second_judge=_judgement(evidence.second_judge) if evidence else None,
         second_judge_status=evidence.second_judge_status.value if evidence else "none",
+        policy=_policy(record.decision),
     )
+
+
+def _policy(decision: RecordedDecision | None) -> AttestedPolicy | None:
+    """Without what the rules say: their sentences can name an account."""
+    if decision is None or not decision.policy:
+        return None
+    matched = (AttestedRule(one.name, one.then.value, one.failed) for one in decision.matched)
+    return AttestedPolicy(decision.policy, tuple(matched))
 
 
 def _static(evidence: Evidence) -> Static:

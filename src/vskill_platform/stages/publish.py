@@ -43,9 +43,8 @@ from vskill_platform.store.skills.quotas import count_publication
 from vskill_platform.store.skills.sketches import ContentMarks, marks_of, sketch_writes
 from vskill_platform.store.skills.skills import alias_writes, place_of, skill_writes
 from vskill_platform.store.stored_content import INLINE_BYTES, read_content
-from vskill_platform.store.verdicts.policy import PolicyInForce
-from vskill_platform.store.verdicts.rule_figures import count_fired
 from vskill_platform.store.verdicts.scans import get_scan, scan_once
+from vskill_platform.store.verdicts.stored_facts import AskedPolicy
 from vskill_platform.worker_context import require_env
 from vskill_scan.reading.manifest import Manifest, admit_skill
 
@@ -93,8 +92,7 @@ class VerifiedContent(msgspec.Struct, frozen=True):
 
     content: Content
     approved: Passed
-    #: The policy that decided.
-    policy: PolicyInForce
+    asked: AskedPolicy
 
 
 async def publish(claim: HeldClaim, verified: VerifiedContent | None = None) -> None:
@@ -112,7 +110,7 @@ async def publish(claim: HeldClaim, verified: VerifiedContent | None = None) -> 
         operations, changes = await _publication(record, content, measured, seal, marks, asserted)
         if verified is not None:
             # What was approved before was counted when it was decided, and no policy decides about it.
-            operations = (*operations, await verified.policy.assert_unchanged(), *count_fired(record))
+            operations = (*operations, *await verified.asked.writes(record))
         return operations, changes
 
     approved = verified.approved if verified is not None else None

@@ -71,4 +71,7 @@ def _facts(view: SubmissionView) -> list[tuple[str, object]]:
         ("digest", view.digest),
         ("decision", view.decision.reason if view.decision else None),
     ]
+    if view.decision is not None and view.decision.policy:
+        facts.append(("policy", view.decision.policy))
+        facts += [(f"rule {one.name}", f"{one.then}: {one.reason}") for one in view.decision.matched]
     return [(name, value) for name, value in facts if value is not None]

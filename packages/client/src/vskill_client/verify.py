@@ -25,7 +25,7 @@ from vskill_core.folders import read_installed_folder
 if TYPE_CHECKING:
     from vskill_core.revocation_list import RevocationDocument
     from vskill_core.signing_keys import PublicKey
-    from vskill_core.statement import CapabilityCard, Judgement
+    from vskill_core.statement import AttestedPolicy, CapabilityCard, Judgement
     from vskill_core.verification import Checked
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -271,6 +271,7 @@ def _print(checked: "Checked", status: str | None, serial: int | None) -> None:
         ("certification", f"{about.certification}, decided {about.decided_at}"),
         ("static scan", f"{about.static.verdict}, {about.static.ruleset}" if about.static else "none"),
         ("judge", _judge_in_words(about.judge, about.judge_status)),
+        ("policy", _policy_in_words(about.policy)),
         ("can do", _card_in_words(about.capability_card)),
     ]
     if about.second_judge_status != "none":
@@ -280,6 +281,13 @@ def _print(checked: "Checked", status: str | None, serial: int | None) -> None:
 
 def _judge_in_words(judge: "Judgement | None", status: str) -> str:
     return f"{judge.verdict}, {judge.model}, {judge.rubric}" if judge else status
+
+
+def _policy_in_words(policy: "AttestedPolicy | None") -> str:
+    if policy is None:
+        return "not asked"
+    rules = ", ".join(f"{one.name} ({'failed' if one.failed else one.then})" for one in policy.matched)
+    return f"{policy.digest}, {f'matched {rules}' if rules else 'no rule matched'}"
 
 
 def _serial_in_words(serial: int | None) -> str:

@@ -75,6 +75,23 @@ class AttestedFile(msgspec.Struct, frozen=True):
     sha256: str
 
 
+class AttestedRule(msgspec.Struct, frozen=True, rename="camel"):
+    """A rule of the policy that matched."""
+
+    name: str
+    #: `refuse`, `review` or `note`
+    then: str
+    #: it could not be evaluated
+    failed: bool
+
+
+class AttestedPolicy(msgspec.Struct, frozen=True, rename="camel"):
+    """The registry's policy that was in force."""
+
+    digest: str
+    matched: tuple[AttestedRule, ...]
+
+
 class Predicate(msgspec.Struct, frozen=True, rename="camel"):
     """What was found out about the subjects."""
 
@@ -109,6 +126,8 @@ class Predicate(msgspec.Struct, frozen=True, rename="camel"):
     second_judge: Judgement | None
     #: as `judge_status`, of the other judge
     second_judge_status: str
+    #: None where it was not asked
+    policy: AttestedPolicy | None = None
 
 
 class Statement(msgspec.Struct, frozen=True, rename="camel"):

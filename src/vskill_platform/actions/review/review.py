@@ -29,10 +29,11 @@ from vskill_platform.domain.skills.skill import Certification
 from vskill_platform.domain.submissions import submission
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Approval, RecordedDecision, Step, Submission
-from vskill_platform.ledger.kv.entries import Operation
+from vskill_platform.ledger.kv.entries import Add, Operation
 from vskill_platform.stages.publish import require_publishable
 from vskill_platform.store.recall.blocklist import find_hits, targets_for
 from vskill_platform.store.verdicts.past_decisions import RulingSubject, ruling_writes, subjects_of
+from vskill_platform.store.verdicts.policy_figures import count_answered
 from vskill_platform.store.verdicts.rule_figures import count_decided, rules_that_held
 from vskill_platform.submission_store import RecordChange, get_submission
 
@@ -68,13 +69,13 @@ async def approve(services: Services, actor: Principal, request: DecideSubmissio
             State.AUTO_APPROVED,
             step,
             approval=Approval(record.digest, step.actor, step.at, is_own(actor, record)),
-            decision=RecordedDecision(
-                f"approved by a reviewer: {step.reason}", certification=Certification.CERTIFIED.value
+            decision=_decide_by_person(
+                record, f"approved by a reviewer: {step.reason}", Certification.CERTIFIED.value
             ),
         )
         await _require_publishable(approved)
         remembered = ruling_writes(record, step, subjects, approved=True)
-        counted = count_decided(rules_that_held(record), agreed=False)
+        counted = _count_word(record, agreed=False)
         send = record.message
         return RecordChange(approved, (send, *remembered, *counted))
 
@@ -93,14 +94,26 @@ async def reject(services: Services, actor: Principal, request: DecideSubmission
         if record.appeals_block and await find_hits(targets_for(record)):
             # The block stands, so the run ends as blocked again.
             to = State.BLOCKED
-        rejected = submission.move(record, to, step, decision=RecordedDecision(step.reason))
+        rejected = submission.move(record, to, step, decision=_decide_by_person(record, step.reason))
         if record.state is not State.NEEDS_REVIEW:
             return RecordChange(rejected)
         remembered = ruling_writes(record, step, subjects, approved=False)
-        counted = count_decided(rules_that_held(record), agreed=True)
+        counted = _count_word(record, agreed=True)
         return RecordChange(rejected, (*remembered, *counted))
 
     return await show_changed(services, actor, request.submission_id, "reject", request.reason, decide)
+
+
+def _decide_by_person(record: Submission, reason: str, certification: str | None = None) -> RecordedDecision:
+    """A reviewer's decision; it still tells which rules of the policy had matched."""
+    before = record.decision or RecordedDecision("")
+    return RecordedDecision(reason, (), certification, policy=before.policy, matched=before.matched)
+
+
+def _count_word(record: Submission, *, agreed: bool) -> tuple[Add, ...]:
+    """A reviewer's word on the rules that held the submission, the scanner's and the policy's."""
+    held = count_decided(rules_that_held(record), agreed=agreed)
+    return (*held, *count_answered(record, agreed=agreed))
 
 
 async def _live_review(actor: Principal, request: DecideSubmission) -> LiveReview | None:
@@ -122,7 +135,7 @@ async def _decide_live(
 
     async def remember() -> tuple[Operation, ...]:
         remembered = ruling_writes(live.item, step, subjects, approved=stays)
-        return (*remembered, *count_decided(rules_that_held(live.item), agreed=not stays))
+        return (*remembered, *_count_word(live.item, agreed=not stays))
 
     decided = await decide_live_review(services, actor, live, reason, stays=stays, more=remember)
     return await view_of(services, actor, decided)

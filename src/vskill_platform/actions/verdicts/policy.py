@@ -1,5 +1,7 @@
 """The policy: what is in force for everybody to read, a text checked before it is set, and setting it."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import msgspec
@@ -7,12 +9,14 @@ import msgspec
 from vskill_client.wire.base import ActionRequest, Wire, iso_time
 from vskill_core.errors import InvalidInput, TransitionError
 from vskill_platform.actions.action import NoParameters, Reason, Services, action
-from vskill_platform.actions.principal import Principal, Right
+from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.domain.verdicts.policy import LONGEST_TEXT, Policy, load_policy
 from vskill_platform.settings import describe_unmet
 from vskill_platform.store.verdicts.policy import PolicyInForce, read_policy, set_policy
+from vskill_platform.store.verdicts.policy_figures import PolicyFigures, read_policy_figures
 
 POLICY = "/api/v1/policy"
+_NONE: Mapping[str, PolicyFigures] = MappingProxyType({})
 #: Its length is refused with a line and a column, as everything else that is wrong with it.
 PolicyBody = Annotated[str, msgspec.Meta(max_length=10 * LONGEST_TEXT)]
 
@@ -45,6 +49,11 @@ class RuleView(Wire, frozen=True):
     then: str
     #: what it says to author and reviewer
     say: str
+    #: within 30 days: submissions that you may read and that it matched
+    matched: int = 0
+    #: of those that a reviewer then decided about: rejected, and approved
+    agreed: int = 0
+    disagreed: int = 0
 
 
 class PolicyView(Wire, frozen=True):
@@ -69,21 +78,23 @@ class PolicyView(Wire, frozen=True):
     reason: str | None = None
 
 
-async def show(_request: NoParameters) -> PolicyView:
-    return _view_in_force(await read_policy())
+async def show(reader: Principal, _request: NoParameters) -> PolicyView:
+    return await _view_in_force(reader, await read_policy())
 
 
 async def check(services: Services, request: PolicyToCheck) -> PolicyView:
-    return _view(_load(services, request.text))
+    return _view(load_for_here(services, request.text))
 
 
 async def set_text(services: Services, actor: Principal, request: PolicyToSet) -> PolicyView:
-    _load(services, request.text)
+    load_for_here(services, request.text)
     replaced = request.replaces
-    return _view_in_force(await set_policy(request.text, replaced, by=actor.actor, reason=request.reason))
+    done = await set_policy(request.text, replaced, by=actor.actor, reason=request.reason)
+    return await _view_in_force(actor, done)
 
 
-def _load(services: Services, text: str) -> Policy:
+def load_for_here(services: Services, text: str) -> Policy:
+    """A text that is valid, and whose needs this registry can meet."""
     policy = load_policy(text)
     needs = policy.keys.needs
     if unmet := describe_unmet(services.settings, needs.judges, needs.analysers):
@@ -91,12 +102,13 @@ def _load(services: Services, text: str) -> Policy:
     return policy
 
 
-def _view(policy: Policy, **more: Any) -> PolicyView:
+def _view(policy: Policy, figures: Mapping[str, PolicyFigures] = _NONE, **more: Any) -> PolicyView:
     keys = policy.keys
+    counted = {name: msgspec.structs.asdict(figures.get(name, PolicyFigures())) for name in policy.rules}
     return PolicyView(
         text=policy.text,
         digest=policy.digest,
-        rules=tuple(RuleView.of(rule.text) for rule in policy.rules.values()),
+        rules=tuple(RuleView.of(rule.text, **counted[name]) for name, rule in policy.rules.items()),
         trusted=keys.trusted,
         own_hosts=keys.own_hosts,
         judges=keys.needs.judges,
@@ -105,8 +117,9 @@ def _view(policy: Policy, **more: Any) -> PolicyView:
     )
 
 
-def _view_in_force(found: PolicyInForce) -> PolicyView:
-    view, stored = _view(found.policy, problem=found.problem), found.stored
+async def _view_in_force(reader: Principal, found: PolicyInForce) -> PolicyView:
+    figures = await read_policy_figures(audiences_of(reader))
+    view, stored = _view(found.policy, figures, problem=found.problem), found.stored
     if stored is None:
         return view
     # A text that cannot be used has no policy of its own.

@@ -4,11 +4,11 @@ engine in the same processes with the same budgets, and the same decision as the
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 from msgspec.structs import replace
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from vskill_platform.tiers.contract import Scanner
     from vskill_scan.results.forecast import Decided
     from vskill_scan.results.report import Scanned
+
+T = TypeVar("T")
 
 
 @click.command()
@@ -61,12 +63,15 @@ def scan(*, paths: tuple[Path, ...], form: str, output: Path | None, processes: 
     from vskill_scan.results.report import exit_code
 
     places = [place for path in paths for place in skills_at(path)]
-    scanned = run_async(_scan_all(places, processes))
+    scanned = run_async(scan_all(places, processes, _foretell))
     print_scanned(scanned, form, output, print_document)
     raise SystemExit(int(exit_code(scanned)))
 
 
-async def _scan_all(places: Sequence[Path], processes: int) -> "list[Scanned]":
+async def scan_all(
+    places: Sequence[Path], processes: int, work: "Callable[[Scanner, Path], Awaitable[T]]"
+) -> list[T]:
+    """What `work` makes of each place with the scanner of a worker."""
     from vskill_platform.bootstrap import open_scanner
     from vskill_platform.cli.progress import work_visibly
 
@@ -76,7 +81,7 @@ async def _scan_all(places: Sequence[Path], processes: int) -> "list[Scanned]":
     async with AsyncExitStack() as stack:
         scanner = await open_scanner(settings, stack)
         # Only as many skills are in memory as can be scanned at the same time.
-        return await work_visibly("scanning", partial(_foretell, scanner), places, 2 * processes)
+        return await work_visibly("scanning", partial(work, scanner), places, 2 * processes)
 
 
 async def _foretell(scanner: "Scanner", place: Path) -> "Scanned":

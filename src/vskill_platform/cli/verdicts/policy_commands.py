@@ -1,9 +1,10 @@
-"""The commands of the policy: show, check and set it."""
+"""The commands of the policy: show, check, try and set it."""
 
 import click
 
 from vskill_platform.actions.verdicts import policy
 from vskill_platform.cli.action_commands import command_for, each, table, when
+from vskill_platform.cli.verdicts.policy_trial import try_policy
 
 _FILE = click.Argument(
     ["text"],
@@ -22,6 +23,7 @@ COMMANDS = (
         when("set_by", "Set by {set_by}, {set_at}: {reason}", "VSKILL_POLICY names it; none was set since."),
         "Digest {digest}",
     ),
+    try_policy,
     command_for(policy.CHECK_POLICY, "It is valid.", _RULES, options={"text": _FILE}),
     command_for(
         policy.SET_POLICY, "The policy is set: {#rules:rule}, digest {digest}.", options={"text": _FILE}

@@ -11,6 +11,7 @@ from vskill_core.identity import Identity
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.messages import Send, submission_send
+from vskill_platform.domain.signals import RecordedRule
 from vskill_platform.domain.submissions.states import State, may_move, may_start_run
 
 STUCK_THRESHOLD_MS = 300_000
@@ -124,6 +125,10 @@ class RecordedDecision(msgspec.Struct, frozen=True, omit_defaults=True):
     rule_ids: tuple[str, ...] = ()
     certification: str | None = None
     score: int | None = None
+    #: Digest of the policy that was in force; empty where the scan had no say.
+    policy: str = ""
+    #: The rules of that policy that matched, whatever they do.
+    matched: tuple[RecordedRule, ...] = ()
 
 
 class Submission(msgspec.Struct, frozen=True, omit_defaults=True):

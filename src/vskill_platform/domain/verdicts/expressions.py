@@ -93,7 +93,7 @@ def _check_type(program: Any, *, is_condition: bool) -> None:
         raise ExpressionError("it must give a text, a whole number, or a list of these")
 
 
-def context_of(facts: Facts) -> Any:
+def context_of(facts: Facts | dict[str, Any]) -> Any:
     """Make it once per decision: handing the facts over costs more than an expression."""
     return _cel().Context(variables=msgspec.to_builtins(facts))
 

@@ -324,10 +324,9 @@ def sum_counts(fields: Sequence[str], rows: Iterable[tuple[str, Value, int]]) ->
 
 
 async def iterate_pages(
-    kv: KV, prefix: str, *, exclude: Sequence[str] = (), page: int = PAGE
+    kv: KV, prefix: str, *, exclude: Sequence[str] = (), page: int = PAGE, after: str | None = None
 ) -> AsyncIterator[EntryPage]:
-    """Every page of a range, to the end, holding one at a time."""
-    after: str | None = None
+    """Every page of a range, or of what is after a key of it, to the end, holding one at a time."""
     while True:
         entries = await kv.scan(prefix, after=after, limit=page, exclude=exclude)
         yield entries

@@ -65,7 +65,12 @@ async def gather_facts(
         suppressed=said.grounds.get("suppressed", ()),
     )
     return Facts(
-        skill=_skill_facts(what),
+        skill=skill_facts(
+            what.manifest,
+            what.files,
+            first=newest_live(what.place.skill) is None,
+            private=record.audience != PUBLIC,
+        ),
         owner=await _owner_facts(what, signals, trusted=policy.trusts(record.identity)),
         source=SourceFacts(kind="git" if record.upload is None else "upload", host=record.identity.host),
         submitter=record.submitter or "",
@@ -78,15 +83,18 @@ async def gather_facts(
     )
 
 
-def _skill_facts(what: DecisionSubject) -> SkillFacts:
+def skill_facts(
+    manifest: Manifest, files: tuple[SkillFile, ...], *, first: bool, private: bool
+) -> SkillFacts:
+    """What is known of a skill by its files."""
     return SkillFacts(
-        name=what.manifest.name,
-        licence=what.manifest.license or "",
-        description=what.manifest.description,
-        files=len(what.files),
-        bytes=sum(len(file.data) for file in what.files),
-        first=newest_live(what.place.skill) is None,
-        private=what.record.audience != PUBLIC,
+        name=manifest.name,
+        licence=manifest.license or "",
+        description=manifest.description,
+        files=len(files),
+        bytes=sum(len(file.data) for file in files),
+        first=first,
+        private=private,
     )
 
 

@@ -141,13 +141,30 @@ class AttemptsView(Wire, frozen=True):
     last_error: str | None
 
 
+class MatchedRuleView(Wire, frozen=True):
+    """A rule of the registry's policy that matched."""
+
+    name: str
+    #: refuse, review or note
+    then: str
+    #: what it says, cut after 300 characters
+    reason: str
+    #: it could not be evaluated, so it asks for a reviewer
+    failed: bool
+
+
 class DecisionView(Wire, frozen=True):
     """Why a run ended as it did."""
 
     reason: str
+    #: of findings, and codes of errors
     rule_ids: tuple[str, ...]
     certification: str | None
     score: int | None
+    #: digest of the policy that was in force; empty where it was not asked
+    policy: str = ""
+    #: the rules of that policy that matched
+    matched: tuple[MatchedRuleView, ...] = ()
 
 
 class OtherJudgeView(Wire, frozen=True):

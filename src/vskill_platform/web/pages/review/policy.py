@@ -6,6 +6,7 @@ from starlette.responses import Response
 from vskill_core.errors import InvalidInput, TransitionError
 from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.verdicts.policy import CHECK_POLICY, SET_POLICY, SHOW_POLICY
+from vskill_platform.actions.verdicts.policy_trials import TRY_POLICY
 from vskill_platform.domain.verdicts.policy import LONGEST_TEXT
 from vskill_platform.web.auth import text_of
 from vskill_platform.web.exchange import principal_of, services_of
@@ -25,7 +26,7 @@ async def show(request: Request) -> Response:
 
 async def edit(request: Request, **shown: object) -> Response:
     found = await SHOW_POLICY(services_of(request), principal_of(request), NoParameters())
-    unless = {"text": found.text, "problem": "", "checked": None}
+    unless = {"text": found.text, "problem": "", "checked": None, "trial": None, "since": "90d", "asked": ""}
     return admin_page(request, "policy.html", found=found, **{**unless, **shown})
 
 
@@ -42,6 +43,17 @@ async def check(request: Request) -> Response:
     return await edit(request, text=checked.text, checked=checked)
 
 
+async def try_text(request: Request) -> Response:
+    """The page again, with what the text would have done."""
+    since = await text_of(request, "since") or "90d"
+    try:
+        trial = await act_by_form(request, TRY_POLICY)
+    except InvalidInput as error:
+        return await edit(request, text=await _sent(request), problem=error.in_words, since=since)
+    asked = await text_of(request, "after")
+    return await edit(request, text=await _sent(request), trial=trial, since=since, asked=asked)
+
+
 async def set_text(request: Request) -> Response:
     """A text that is refused stays in the form."""
     try:
@@ -55,5 +67,6 @@ ENDPOINTS = (
     page(PATH, show, action=SHOW_POLICY),
     page(ADMIN, edit, action=SET_POLICY, shows=("policy.check",)),
     form(f"{ADMIN}/check", CHECK_POLICY, at=ADMIN, view=check),
+    form(f"{ADMIN}/try", TRY_POLICY, at=ADMIN, view=try_text),
     form(ADMIN, SET_POLICY, at=ADMIN, view=set_text),
 )

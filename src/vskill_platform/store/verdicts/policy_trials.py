@@ -1,0 +1,143 @@
+"""A policy tried on stored runs, beside the one in force: the last run of each submission, the newest first, a bounded
+number at a time. Runs are read a page at a time and asked about in a thread, so that the process goes on serving."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from vskill_core.identity import Identity
+from vskill_platform.domain import keys
+from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.verdicts.dry_run import PolicyDifference, PolicyOutcome, TriedPolicy, try_policies
+from vskill_platform.domain.verdicts.policy import Policy
+from vskill_platform.ledger.kv.collections import SUBMISSIONS
+from vskill_platform.ledger.kv.entries import Entry
+from vskill_platform.ledger.kv.query import Between, Condition, In
+from vskill_platform.records import Skips, entries_of, read_entries
+from vskill_platform.store.verdicts.stored_facts import DecidedFacts
+from vskill_platform.worker_context import require_env
+
+#: Runs that one look goes through: some seconds.
+MOST_RUNS = 10_000
+#: What is in memory at a time.
+PAGE_RUNS = 500
+_EVERY_STATE = In(tuple(sorted(State)))
+#: What a run ends in that a policy could have held.
+_DECIDED = frozenset({State.PUBLISHED, State.NEEDS_REVIEW})
+
+
+class _There(msgspec.Struct, frozen=True):
+    """Of which only matters that it is there."""
+
+
+class _RunFields(msgspec.Struct, frozen=True):
+    """What a trial needs of a submission."""
+
+    id: str
+    run: int
+    skill_name: str
+    identity: Identity
+    state: State
+    approval: _There | None = None
+    evidence: _There | None = None
+
+    @property
+    def facts_key(self) -> str:
+        return keys.facts(self.id, str(self.run))
+
+
+class TriedRun(msgspec.Struct, frozen=True):
+    """A run that the two policies end differently."""
+
+    submission: str
+    run: int
+    skill_name: str
+    owner: str
+    decided_at: int
+    before: TriedPolicy
+    after: TriedPolicy
+
+
+class TrialFigures(msgspec.Struct):
+    """What a look at stored runs has found so far."""
+
+    tried: int = 0
+    #: How many end differently, by how they do by the policy in force and by the other one.
+    changes: Counter[tuple[PolicyOutcome, PolicyOutcome]] = msgspec.field(default_factory=Counter)
+    different: list[TriedRun] = []
+    #: Runs that were decided before facts were kept, or longer ago than they are.
+    older: int = 0
+    #: Runs whose facts lost the ends of lists.
+    cut: int = 0
+    #: Runs that end differently because a rule of the other policy cannot be evaluated.
+    failed: int = 0
+    skipped: int = 0
+    #: Where the next look goes on; None at the end.
+    after: str | None = None
+
+
+async def try_on_stored(
+    in_force: Policy,
+    other: Policy,
+    *,
+    since: int,
+    audiences: Audiences,
+    after: str | None = None,
+    most: int = MOST_RUNS,
+) -> TrialFigures:
+    """Decide the runs of submissions that changed since then again, by both policies."""
+    env, found = require_env("kv"), TrialFigures(after=after)
+    skips = Skips("policy_trial")
+    where: dict[str, Condition] = {"state": _EVERY_STATE, "updated_at": Between(least=since)}
+    limit, policies = min(most, PAGE_RUNS), PolicyDifference(in_force, other)
+    for _ in range(0, most, limit):
+        page = await env.kv.select(
+            SUBMISSIONS.prefix,
+            audiences=audiences,
+            where=where,
+            order_by="updated_at",
+            descending=True,
+            after=found.after,
+            limit=limit,
+        )
+        runs = skips.decode_all(entries_of(page), _RunFields)
+        facts = await read_entries(one.facts_key for one in runs)
+        await asyncio.to_thread(_try_page, policies, runs, facts, found, skips)
+        found.after = page.after
+        if found.after is None:
+            break
+    found.skipped = skips.count
+    skips.report(env)
+    return found
+
+
+def _try_page(
+    policies: PolicyDifference,
+    runs: Sequence[_RunFields],
+    facts: Mapping[str, Entry],
+    found: TrialFigures,
+    skips: Skips,
+) -> None:
+    for run in runs:
+        entry = facts.get(run.facts_key)
+        if entry is None:
+            found.older += run.state in _DECIDED and run.evidence is not None and run.approval is None
+        elif (stored := skips.decode(entry, DecidedFacts)) is not None:
+            _try_run(policies, run, stored, found)
+
+
+def _try_run(policies: PolicyDifference, run: _RunFields, stored: DecidedFacts, found: TrialFigures) -> None:
+    found.tried += 1
+    found.cut += bool(stored.cut)
+    if policies.is_same(stored.facts):
+        return
+    before, after = try_policies(policies.policies, stored.floor, stored.facts, run.identity)
+    if before.outcome is after.outcome:
+        return
+    found.changes[before.outcome, after.outcome] += 1
+    found.failed += any(rule.failed for rule in after.rules)
+    owner = stored.facts.owner.name
+    found.different.append(TriedRun(run.id, run.run, run.skill_name, owner, stored.at, before, after))

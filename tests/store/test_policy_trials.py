@@ -1,0 +1,164 @@
+"""A policy is tried on stored runs: both ways, with the facts of their day, and nothing changes."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.store.test_policy import HOLD, NOTES, REFUSE, RUNS, set_by_eve, submitted
+from tests.support.acting import approve
+from tests.support.compiled_rules import bundled_engine
+from tests.support.envs import ENGINES, open_test_env, run_until_quiet
+from tests.support.manual_clock import ManualClock
+from tests.support.scanners import InlineScanner
+from vskill_platform.domain import keys
+from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.verdicts.dry_run import PolicyDifference, PolicyOutcome, try_policies
+from vskill_platform.domain.verdicts.facts import CapabilityFacts, CardFacts, Facts, JudgeFacts, SkillFacts
+from vskill_platform.domain.verdicts.policy import Preset, load_policy
+from vskill_platform.records import read_record
+from vskill_platform.store.verdicts.policy import read_policy
+from vskill_platform.store.verdicts.policy_trials import TrialFigures, try_on_stored
+from vskill_platform.store.verdicts.stored_facts import DecidedFacts
+
+pytestmark = pytest.mark.anyio
+
+PUBLISHED, HELD, REFUSED = PolicyOutcome
+RULES = (
+    "{name: a, when: 'card.hosts.exists(h, h.shell)', then: review, say: '{card.hosts.map(h, h.value)}'}",
+    "{name: b, when: 'card.secrets.exists(s, s.file == \"a.sh\")', then: refuse}",
+    "{name: c, when: 'gained.hosts.size() > 0', then: review, say: '{skill.name}'}",
+    "{name: d, when: '1 / card.hosts.size() > 0', then: note}",
+    "{name: e, when: 'true', then: note, say: '{1 / gained.hosts.size()}'}",
+    "{name: f, when: 'owner.name == \"\"', then: note}",
+)
+DAY_MS = 86_400_000
+
+
+@pytest.fixture(params=ENGINES)
+async def env(request, tmp_path):
+    async with open_test_env(request.param, tmp_path, scanner=InlineScanner(bundled_engine())) as opened:
+        yield opened
+
+
+async def tried(text: str, **options: object) -> TrialFigures:
+    asked = {"since": 0, "audiences": EVERYTHING} | options
+    return await try_on_stored((await read_policy()).policy, load_policy(text), **asked)  # type: ignore[arg-type]
+
+
+async def test_runs_are_decided_again_by_both_texts_and_nothing_changes(env):
+    first, second = await submitted(env), await submitted(env, "runs", extra=(RUNS,))
+    before = [entry async for page in _pages(env) for entry in page.items]
+    found = await tried(
+        'rules: [{name: hosts, when: card.hosts.size() > 0, then: review, say: "it uses {card.hosts.map(h, h.value)}"}]'
+    )
+    assert (found.tried, found.changes) == (2, {(PUBLISHED, HELD): 1})
+    (one,) = found.different
+    assert (one.submission, one.run, one.skill_name, one.owner) == (second.id, 1, "runs", "upload~tests")
+    assert [(rule.name, rule.reason) for rule in one.after.rules] == [("hosts", "it uses odd-place.dev")]
+    assert (await tried(REFUSE)).changes == {(PUBLISHED, REFUSED): 2}
+    await set_by_eve(HOLD)
+    assert (await tried("")).changes == {(HELD, PUBLISHED): 2}
+    assert (await tried(HOLD)).different == []
+    assert first.state is State.PUBLISHED
+    left = [entry async for page in _pages(env) for entry in page.items]
+    assert left == before
+
+
+async def _pages(env):
+    for prefix in (keys.sub.prefix, keys.facts.prefix, keys.skill.prefix):
+        yield await env.kv.scan(prefix)
+
+
+@pytest.mark.parametrize("text", [HOLD, REFUSE, NOTES, *(f"extends: {one.value}" for one in Preset)])
+async def test_the_text_that_decided_decides_the_same_again(env, text):
+    ends = {State.PUBLISHED: PUBLISHED, State.NEEDS_REVIEW: HELD, State.REJECTED: REFUSED}
+    await set_by_eve(text)
+    for record in (await submitted(env), await submitted(env, "runs", extra=(RUNS,))):
+        stored, _ = await read_record(keys.facts(record.id, "1"), DecidedFacts)
+        (again,) = try_policies([load_policy(text)], stored.floor, stored.facts, record.identity)
+        assert again.outcome is ends[record.state]
+        assert {one.name for one in again.rules} <= {one.name for one in record.decision.matched}
+
+
+@given(
+    st.lists(st.sampled_from(RULES), max_size=3, unique=True),
+    st.lists(st.sampled_from(RULES), max_size=3, unique=True),
+)
+def test_the_quick_answer_is_never_wrong(one, other):
+    texts = [
+        "rules:\n" + "\n".join(f"  - {rule}" for rule in rules) if rules else "" for rules in (one, other)
+    ]
+    policies = PolicyDifference(*map(load_policy, texts))
+    host = CapabilityFacts(value="odd.dev", file="a.sh", acts=True, shell=True)
+    for facts in (
+        Facts(),
+        Facts(card=CardFacts(hosts=(host,), secrets=(host,))),
+        Facts(gained=CardFacts(hosts=(host,))),
+    ):
+        before, after = try_policies(policies.policies, State.AUTO_APPROVED, facts)
+        assert before.outcome is after.outcome or not policies.is_same(facts)
+
+
+async def test_runs_without_facts_are_older_unless_a_reviewer_approved_their_bytes(env):
+    await submitted(env)
+    await set_by_eve(HOLD)
+    held, looked_at = await submitted(env, "held"), await submitted(env, "approved")
+    await approve(looked_at.id, by="admin:eve", reason="looked")
+    await run_until_quiet(env)
+    for one in (held, looked_at):
+        await env.kv.delete(keys.facts(one.id, "1"))
+    found = await tried(REFUSE)
+    assert (found.tried, found.older) == (1, 1)
+
+
+async def test_only_what_has_changed_since_and_what_the_reader_may_read_is_tried(tmp_path):
+    clock = ManualClock()
+    async with open_test_env("memory", tmp_path, clock=clock) as env:
+        await submitted(env)
+        clock.advance(10 * DAY_MS)
+        await submitted(env, "later")
+        assert (await tried(HOLD, since=env.kv.now() - DAY_MS)).tried == 1
+        assert (await tried(HOLD, audiences=PUBLIC_ONLY)).tried == 2
+        assert (await tried(HOLD, audiences=frozenset({"acme:team"}))).tried == 0
+
+
+async def test_a_look_has_an_end_and_the_next_goes_on_after_it(env):
+    names = {(await submitted(env, name)).skill_name for name in ("one", "two", "three")}
+    first = await tried(HOLD, most=2)
+    rest = await tried(HOLD, most=2, after=first.after)
+    assert (first.tried, rest.tried, rest.after) == (2, 1, None)
+    assert {one.skill_name for one in (*first.different, *rest.different)} == names
+
+
+async def test_a_rule_that_fails_holds_and_is_counted_and_malformed_facts_are_skipped(env):
+    await submitted(env)
+    bad = await submitted(env, "bad")
+    await env.kv.put(keys.facts(bad.id, "1"), b'{"at": "never"}')
+    found = await tried(NOTES)
+    assert found.changes == {(PUBLISHED, HELD): 1}
+    assert (found.failed, found.skipped) == (1, 1)
+
+
+async def test_own_hosts_and_trusted_owners_of_the_text_count(env):
+    await submitted(env, "runs", extra=(RUNS,))
+    unknown = 'rules: [{name: a, when: "card.hosts.exists(h, !h.known)", then: review}]'
+    assert (await tried(unknown)).changes == {(PUBLISHED, HELD): 1}
+    assert (await tried(f'own_hosts: ["*.dev"]\n{unknown}')).different == []
+    stranger = 'rules: [{name: a, when: "!owner.trusted || !owner.vouched", then: review}]'
+    assert (await tried(stranger)).changes == {(PUBLISHED, HELD): 1}
+    assert (await tried(f"trusted: [upload/tests]\n{stranger}")).different == []
+
+
+def test_what_is_needed_of_judges_holds_and_what_the_table_holds_is_never_published():
+    nothing, needs = load_policy(""), load_policy("needs: {judges: 1}")
+    facts = Facts(skill=SkillFacts(name="a"))
+
+    def outcomes(floor: State, asked: Facts) -> list[PolicyOutcome]:
+        return [one.outcome for one in try_policies((nothing, needs, load_policy(REFUSE)), floor, asked)]
+
+    assert outcomes(State.AUTO_APPROVED, facts) == [PUBLISHED, HELD, REFUSED]
+    judged = msgspec.structs.replace(facts, judge=JudgeFacts(answered=1))
+    assert outcomes(State.AUTO_APPROVED, judged) == [PUBLISHED, PUBLISHED, REFUSED]
+    assert outcomes(State.NEEDS_REVIEW, judged) == [HELD, HELD, REFUSED]
