@@ -336,7 +336,7 @@ async def test_both_command_lines_refuse_whoever_lacks_the_right(world, name):
     for who in (one for one in PEOPLE if one not in may(name)):
         done[f"{who}, here"] = await world.command_here(words, who)
         done[f"{who}, elsewhere"] = await world.command_elsewhere(words, world.tokens[who])
-    assert {who: one.output for who, one in done.items() if not is_refusal(one)} == {}
+    assert {who: _told(one) for who, one in done.items() if not is_refusal(one)} == {}
     assert await records(world) == before
 
 
@@ -347,7 +347,11 @@ async def test_both_command_lines_let_in_whoever_has_the_right(busy_world, name)
     for who in (one for one in PEOPLE if one in may(name)):
         done[f"{who}, here"] = await busy_world.command_here(words, who)
         done[f"{who}, elsewhere"] = await busy_world.command_elsewhere(words, busy_world.tokens[who])
-    assert {who: one.output for who, one in done.items() if is_broken(one) or is_refusal(one)} == {}
+    assert {who: _told(one) for who, one in done.items() if is_broken(one) or is_refusal(one)} == {}
+
+
+def _told(done: Result) -> str:
+    return f"exit code {done.exit_code}, {done.exception!r}: {done.output}"
 
 
 def is_broken(done: Result) -> bool:

@@ -9,6 +9,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -100,3 +101,22 @@ async def test_the_same_call_in_a_thread_goes_through(database):
 
 async def test_a_tests_own_look_at_a_file_goes_through():
     assert Path(__file__).read_text("utf-8")
+
+
+def test_a_loop_may_wait_for_its_threads_at_its_end():
+    held = threading.Lock()
+
+    class Ending(asyncio.SelectorEventLoop):
+        async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+            held.acquire()
+            waiting = threading.Timer(0.01, held.release)
+            waiting.start()
+            held.acquire()
+            waiting.join()
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=Ending) as runner:
+            runner.run(asyncio.sleep(0))
+
+    product_function("end", "arg()")(run)
+    assert held.locked()

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 from vskill_client.wire.base import Wire
 from vskill_core.content import SkillFile
-from vskill_core.errors import InvalidInput
+from vskill_core.errors import TransitionError
 from vskill_core.findings import StaticReport
 from vskill_platform.actions.action import NoParameters, Services, action
 from vskill_platform.actions.principal import Principal, Right, audiences_of
@@ -84,7 +84,7 @@ async def try_out(services: Services, _request: NoParameters) -> JudgesTried:
         )
         if not judges:
             fix = "set VSKILL_JUDGE_URL and VSKILL_JUDGE_MODEL, and start the server again"
-            raise InvalidInput("No judge is configured.", field="judge", fix=fix)
+            raise TransitionError(f"No judge is configured: {fix}.")
         asked = [_ask(judge, skill, services.scanner.ruleset) for judge in judges for skill in _SAMPLES]
         return JudgesTried(tuple(await asyncio.gather(*asked)))
 
@@ -117,7 +117,7 @@ TRY_JUDGES = action(
     "judge.try",
     f"{JUDGES}/try",
     right=Right.ADMIN,
-    errors=(InvalidInput,),
+    errors=(TransitionError,),
     summary="Ask the configured judges about an honest and a planted skill",
     about="Only the addresses of the settings are asked. `judge evaluate` measures them on many skills.",
     command="",

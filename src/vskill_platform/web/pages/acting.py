@@ -42,7 +42,7 @@ def answer_page(
     """An admin page that shows the answers of actions, each by its name in the template: `shown` is an action, one with
     the request that it is asked with, or else what the page always shows. The first action is the one that the page is
     for, unless `action` is. The page takes the fields of its request that stand in its path, and the parameters that
-    `takes` names, or those of `query`; the template finds them in `asked`."""
+    `takes` names, or those of `query`; the template finds these parameters in `asked`."""
     answers = {name: one if isinstance(one, tuple) else (one, None) for name, one in shown.items()}
     asked_of = {name: pair for name, pair in answers.items() if isinstance(pair[0], Action)}
     (first_name, (first, _)), *others = asked_of.items()
