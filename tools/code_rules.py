@@ -112,6 +112,7 @@ READ_EVERYTHING = {
     "store/review/change_requests.py": "ends runs whose author did not answer, whoever may read them",
     "store/skills/collections.py": "reads what an admin is about to change",
     "store/contents.py": "asks which records hold a content, and tells only whether one of them may be read",
+    "store/verdicts/cooldowns.py": "has what waits decided again by a new policy, whoever may read it",
     "store/verdicts/brake.py": "counts live skills, for the brake of rescans",
     "submission_store.py": "reports what is stuck or malformed, to the system and with its audience",
 }

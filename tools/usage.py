@@ -49,6 +49,7 @@ EXEMPT: Mapping[str, str] = {
     "SkillQuery.force_install": _ACCEPTED,
     "Submission.published": _CHANGES,
     "Submission.published_version": _CHANGES,
+    "Submission.first_seen": "the pipeline learns it, and the next write holds it",
     "SearchQuery.highlighted_only": _ACCEPTED,
     "SearchQuery.non_suspicious_only": _ACCEPTED,
     "ListQuery.non_suspicious_only": _ACCEPTED,
@@ -68,6 +69,7 @@ EXEMPT: Mapping[str, str] = {
     "RuleText.when": _WRITTEN,
     "RuleText.then": _WRITTEN,
     "RuleText.say": _WRITTEN,
+    "WaitText.wait": _WRITTEN,
     "PolicyText.extends": _WRITTEN,
     "PolicyText.rules": _WRITTEN,
 }

@@ -22,13 +22,14 @@ from vskill_core.errors import (
 )
 from vskill_core.naming import slug_of
 from vskill_platform.domain.signals import MatchedRule, RecordedRule, RuleEffect
+from vskill_platform.domain.submissions.cooldown import held_until, note_seen
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.submissions.submission import RecordedDecision, Submission
+from vskill_platform.domain.submissions.submission import Attempts, RecordedDecision, Submission
 from vskill_platform.domain.verdicts.decision import Decision, can_be_raised, decide, is_automatic
 from vskill_platform.domain.verdicts.facts import Facts
 from vskill_platform.external_scan.requirements import unmet_needs
 from vskill_platform.ledger.kv.entries import Operation
-from vskill_platform.stages.publish import Content, TakenDown, VerifiedContent, publish
+from vskill_platform.stages.publish import Content, TakenDown, VerifiedContent, publish, read_stored
 from vskill_platform.store.claims import HeldClaim, Passed
 from vskill_platform.store.damage import note_damage_in_passing
 from vskill_platform.store.people.namespaces import require_as_open
@@ -136,19 +137,23 @@ async def _decide(
         facts = await gather_facts(what, said, signals, gains, policy)
         matched = in_force.match(facts)
     if signals:
-        holding = {kind for rule in matched if rule.then is not RuleEffect.NOTE for kind in rule.signals}
+        shown = (RuleEffect.NOTE, RuleEffect.WAIT)
+        holding = {kind for rule in matched if rule.then not in shown for kind in rule.signals}
         noticed = tuple(
             msgspec.structs.replace(one, holds=one.holds and one.kind in holding) for one in signals
         )
         claim.learn(evidence=msgspec.structs.replace(said.evidence, noticed=noticed))
+    until = held_until(record.first_seen[0], matched, require_env("kv").kv.now())
     matched = (*matched, *unmet)
     asked = AskedPolicy(in_force, floor.next_state, tuple(map(RecordedRule.of, matched)), facts)
-    return decide_by(matched=matched), asked
+    return decide_by(matched=matched, held_until=until), asked
 
 
 async def _fetch(claim: HeldClaim) -> Content:
     """The files at the place, kept by digest before any record names it. What was learnt is written with the next
-    step of the run, so that it costs no write of its own."""
+    step of the run, so that it costs no write of its own. A run that has waited goes on with what was stored then."""
+    if claim.record.cooled_by:
+        return await read_stored(claim.record)
     try:
         fetched = await require_env("sources").sources.fetch(claim.record)
     except ContentDamaged as found:
@@ -160,7 +165,8 @@ async def _fetch(claim: HeldClaim) -> Content:
     digest = digest_of(entries)
     if digest != claim.record.upload:
         await keep_content(digest, fetched.files)
-    claim.learn(digest=digest, commit=fetched.commit, declared_name=manifest.name)
+    seen = note_seen(claim.record.first_seen, digest, require_env("kv").kv.now())
+    claim.learn(digest=digest, commit=fetched.commit, declared_name=manifest.name, first_seen=seen)
     return Content(digest, fetched.files, entries, manifest)
 
 
@@ -182,7 +188,7 @@ async def _end(
     made: Decision | None = None,
     asked: AskedPolicy | None = None,
 ) -> None:
-    """End the run; a blocklist entry that the decision asks for is written in the same commit.
+    """End the run, or let it wait; a blocklist entry that the decision asks for is written in the same commit.
 
     Raises Blocked where an entry hits the content by now: no record named its digest until this step, so a pass
     of the blocklist could not see it. Raises PolicyChanged where another policy is in force by now.
@@ -192,7 +198,11 @@ async def _end(
         blocks = () if made is None else await decided_block_writes(made, _blocked_by(record))
         grounds = blocks or (await require_unblocked(targets_for(record)),)
         kept = count_fired(record) if asked is None else await asked.writes(record)
-        return (*grounds, *kept), {"decision": decision}
+        changes: dict[str, object] = {"decision": decision}
+        if made is not None and made.until is not None:
+            counts = Attempts(started=record.attempts.started, interrupted=record.attempts.interrupted)
+            changes |= {"next_attempt_at": made.until, "cooled_by": decision.policy, "attempts": counts}
+        return (*grounds, *kept), changes
 
     await claim.end(state, decision.reason, together)
 

@@ -293,7 +293,8 @@ class SubmissionCounts(msgspec.Struct, frozen=True):
 
     @property
     def active(self) -> int:
-        return sum(count for state, count in self.by_state.items() if state.active)
+        """Those that are worked on, or will be as soon as possible."""
+        return sum(count for state, count in self.by_state.items() if state.moving)
 
 
 async def read_submission(submission_id: str) -> tuple[Submission, int] | None:

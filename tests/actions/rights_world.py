@@ -233,6 +233,7 @@ async def _furnish(shelf: Shelf) -> dict[str, str]:
     token = (await create_token("carl", "old", ["read"], by="system")).token
     shelf.sources.put(REPO, "skills/fresh", skill_files("fresh"))
     waiting = await _put(shelf, "waiting", State.NEEDS_REVIEW, digest)
+    cooling = await _put(shelf, "cooling", State.COOLDOWN, digest)
     received = await _put(shelf, "received", State.RECEIVED, digest)
     failed = await _put(shelf, "failed", State.TIER1_FAILED, digest)
     refused = HandedIn("refused", repo_url=REPO, reason="There is no SKILL.md.")
@@ -245,6 +246,7 @@ async def _furnish(shelf: Shelf) -> dict[str, str]:
         "webhook": hook.id,
         "token": token.id,
         "waiting": waiting.id,
+        "cooling": cooling.id,
         "received": received.id,
         "failed": failed.id,
         "hand_in": hand_in.id,

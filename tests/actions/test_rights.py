@@ -70,6 +70,7 @@ MATRIX = {
     "submission.cancel": Row(SUBMITTER, "submit", {"submission_id": "{received}", **WHY}),
     "submission.rerun": Row(SUBMITTER, "submit", {"submission_id": "{failed}", **WHY}),
     "submission.appeal": Row(SUBMITTER, "submit", {"submission_id": "{failed}", **WHY}),
+    "submission.report": Row(EVERYBODY, "submit", {"submission_id": "{cooling}", **WHY}),
     "submission.answer": Row(SUBMITTER, "submit", {"submission_id": "{waiting}", **WHY}),
     # Skills.
     "skill.list": Row(EVERYBODY, "read"),

@@ -35,6 +35,7 @@ from vskill_platform.domain.verdicts.decision import (
     Decision,
     DecisionRow,
     decide,
+    is_automatic,
     judge_can_change,
 )
 from vskill_platform.domain.verdicts.facts import Facts, OwnerFacts, SignalFacts
@@ -460,10 +461,11 @@ def test_a_signal_sends_an_approved_skill_to_a_person_and_says_why() -> None:
 
 MILDNESS = {
     State.AUTO_APPROVED: 0,
-    State.NEEDS_REVIEW: 1,
-    State.TIER1_FAILED: 2,
-    State.REJECTED: 2,
-    State.BLOCKED: 3,
+    State.COOLDOWN: 1,
+    State.NEEDS_REVIEW: 2,
+    State.TIER1_FAILED: 3,
+    State.REJECTED: 3,
+    State.BLOCKED: 4,
 }
 ANY_FINDING = st.builds(
     Finding,
@@ -489,6 +491,10 @@ ANY_JUDGE = st.one_of(
     ),
 )
 ANY_RULE = st.builds(MatchedRule, st.just("rule"), st.sampled_from(RuleEffect), st.just("it is odd"))
+#: Effects that change nothing, of a wait once it is over.
+QUIET = (RuleEffect.NOTE, RuleEffect.WAIT)
+#: Some day, in milliseconds.
+LATER = 1_800_000_000_000
 ANY_REST = st.fixed_dictionaries(
     {
         "blocklist_hit": st.sampled_from([None, None, None, "blocked"]),
@@ -532,10 +538,13 @@ def test_the_rows_are_total_and_more_malice_never_gives_a_milder_state(
     status=st.sampled_from([ScanStatus.COMPLETE] * 3 + list(ScanStatus)),
     judge=ANY_JUDGE,
     rest=ANY_REST,
+    over=st.booleans(),
 )
-def test_a_policy_only_raises_and_what_it_asks_for_happens(findings, status, judge, rest) -> None:
+def test_a_policy_only_raises_and_what_it_asks_for_happens(findings, status, judge, rest, over) -> None:
     static, matched = StaticReport("r1", status, tuple(findings)), rest.pop("matched")
-    floor, decision = decide(static, judge, **rest), decide(static, judge, matched=matched, **rest)
+    waits = not over and any(rule.then is RuleEffect.WAIT for rule in matched)
+    floor = decide(static, judge, **rest)
+    decision = decide(static, judge, matched=matched, held_until=LATER if waits else None, **rest)
     assert MILDNESS[decision.next_state] >= MILDNESS[floor.next_state]
     assert (decision.block, decision.score) == (floor.block, floor.score)
     effects = {rule.then for rule in matched}
@@ -544,10 +553,28 @@ def test_a_policy_only_raises_and_what_it_asks_for_happens(findings, status, jud
         assert MILDNESS[decision.next_state] >= MILDNESS[State.REJECTED]
     elif RuleEffect.REVIEW in effects and not by_a_person:
         assert decision.next_state is not State.AUTO_APPROVED
-    if by_a_person or effects <= {RuleEffect.NOTE}:
+    elif waits and is_automatic(floor):
+        assert (decision.next_state, decision.until) in ((State.COOLDOWN, LATER), (State.NEEDS_REVIEW, None))
+    if by_a_person or effects <= {RuleEffect.NOTE} or (not waits and effects <= {*QUIET}):
         assert decision == floor
+    assert (decision.until is None) == (decision.next_state is not State.COOLDOWN)
     if decision.next_state is not floor.next_state:
         assert "it is odd" in decision.reason and decision.certification is None
+
+
+def test_a_wait_names_its_rules_its_end_and_what_would_happen_otherwise() -> None:
+    rules = [
+        MatchedRule("young", RuleEffect.WAIT, "nobody knows them", wait_ms=1),
+        MatchedRule("hasty", RuleEffect.WAIT, "the third today", wait_ms=2),
+        MatchedRule("shown", RuleEffect.NOTE, "it is red"),
+    ]
+    decision = decide(StaticReport("r1"), NO_JUDGE, matched=rules, held_until=LATER)
+    assert (decision.next_state, decision.row) == (State.COOLDOWN, DecisionRow.POLICY)
+    assert decision.reason == (
+        "waits until Friday 2027-01-15 08:00 UTC by the rules young, hasty: nobody knows them; the third today; "
+        "otherwise it passed the static scan; no judge is configured"
+    )
+    assert decide(StaticReport("r1"), NO_JUDGE, matched=rules).next_state is State.AUTO_APPROVED
 
 
 def test_refusing_wins_over_reviewing_and_names_every_rule_that_refuses() -> None:

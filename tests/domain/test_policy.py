@@ -30,6 +30,7 @@ from vskill_platform.domain.verdicts.policy import (
     LONGEST_REASON,
     LONGEST_TEXT,
     MOST_RULES,
+    MOST_WAIT_MS,
     Preset,
     load_policy,
     match_rules,
@@ -40,7 +41,7 @@ def rule(when: str, then: str = "review", say: str = "", name: str = "mine") -> 
     return msgspec.json.encode([{"name": name, "when": when, "then": then, "say": say}]).decode()
 
 
-def policy(when: str, then: str = "review", say: str = "", **keys: object) -> str:
+def policy(when: str, then: object = "review", say: str = "", **keys: object) -> str:
     """JSON is YAML."""
     return "\n".join([*(f"{key}: {value}" for key, value in keys.items()), f"rules: {rule(when, then, say)}"])
 
@@ -76,6 +77,31 @@ BAD = {
     "a host with a path": ("own_hosts: [a.example/x]", (1, 13), "matching regex"),
     "three judges": ("needs: {judges: 3}", (1, 17), "<= 2"),
     "an unknown effect": ('rules:\n  - name: a\n    when: "true"\n    then: allow', (4, 11), "allow"),
+    "a wait without an end": (
+        'rules:\n  - name: a\n    when: "true"\n    then: wait',
+        (4, 11),
+        "does not say how long",
+    ),
+    "a wait that is too long": (
+        'rules:\n  - name: a\n    when: "true"\n    then: {wait: 31d}',
+        (4, 18),
+        "waits for 31d, and 30d are allowed",
+    ),
+    "a wait in minutes": (
+        'rules:\n  - name: a\n    when: "true"\n    then: {wait: 90m}',
+        (4, 18),
+        "matching regex",
+    ),
+    "no wait at all": (
+        'rules:\n  - name: a\n    when: "true"\n    then: {wait: 0h}',
+        (4, 18),
+        "matching regex",
+    ),
+    "another effect with a time": (
+        'rules:\n  - name: a\n    when: "true"\n    then: {review: 3d}',
+        (4, 11),
+        "unknown field `review`",
+    ),
     "no condition": ("rules:\n  - name: a\n    then: note", (2, 5), "missing required field `when`"),
     "a name in capitals": ('rules:\n  - name: A B\n    when: "true"\n    then: note', (2, 11), "matching"),
     "two rules of a name": (
@@ -230,10 +256,19 @@ rules:
     ]
 
 
-@pytest.mark.parametrize("then", list(RuleEffect))
+def test_a_rule_that_waits_says_for_how_long():
+    (waits,) = match_rules(load_policy(policy("true", {"wait": "36h"})), Facts())
+    assert (waits.then, waits.wait_ms) == (RuleEffect.WAIT, 36 * 3_600_000)
+    (longest,) = match_rules(load_policy(policy("true", {"wait": "30d"})), Facts())
+    assert longest.wait_ms == MOST_WAIT_MS
+    (reviews,) = match_rules(load_policy(policy("true", "review")), Facts())
+    assert reviews.wait_ms == 0
+
+
+@pytest.mark.parametrize("then", ["refuse", "review", {"wait": "3d"}, "note"])
 @pytest.mark.parametrize("when", ["1 / skill.files > 0", "card.hosts[5].shell", "int(skill.licence) > 1"])
 def test_a_rule_that_fails_asks_for_a_reviewer_whatever_it_would_do(when, then):
-    ((name, effect, reason),) = matched(policy(when, then.value))
+    ((name, effect, reason),) = matched(policy(when, then))
     assert (name, effect) == ("mine", "review")
     assert reason.startswith("rule mine could not be evaluated: ")
 

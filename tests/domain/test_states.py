@@ -22,9 +22,10 @@ from vskill_platform.domain.submissions.states import (
 #: The table once more, row by row, as the design has it.
 EXPECTED = {
     "RECEIVED": "TIER1_SCANNING NEEDS_REVIEW REJECTED BLOCKED DEQUEUED",
-    "TIER1_SCANNING": "RECEIVED TIER2_SCANNING AUTO_APPROVED TIER1_FAILED NEEDS_REVIEW REJECTED BLOCKED DEQUEUED",
-    "TIER2_SCANNING": "RECEIVED AUTO_APPROVED NEEDS_REVIEW REJECTED BLOCKED DEQUEUED",
+    "TIER1_SCANNING": "RECEIVED TIER2_SCANNING AUTO_APPROVED COOLDOWN TIER1_FAILED NEEDS_REVIEW REJECTED BLOCKED DEQUEUED",
+    "TIER2_SCANNING": "RECEIVED AUTO_APPROVED COOLDOWN NEEDS_REVIEW REJECTED BLOCKED DEQUEUED",
     "AUTO_APPROVED": "PUBLISHED RECEIVED NEEDS_REVIEW BLOCKED REJECTED DEQUEUED",
+    "COOLDOWN": "TIER1_SCANNING AUTO_APPROVED NEEDS_REVIEW REJECTED BLOCKED DEQUEUED",
     "NEEDS_REVIEW": "AUTO_APPROVED REJECTED BLOCKED RECEIVED DEQUEUED",
     "PUBLISHED": "BLOCKED NEEDS_REVIEW DEQUEUED",
     "TIER1_FAILED": "BLOCKED",
@@ -56,7 +57,9 @@ def test_a_state_is_active_or_waiting_for_a_person_or_terminal(state):
 def test_the_sets_are_those_of_the_flags():
     assert (states_with(Flag.ACTIVE), states_with(Flag.TERMINAL)) == (ACTIVE_STATES, TERMINAL_STATES)
     assert states_with(Flag.WAITING) == {State.NEEDS_REVIEW}
-    assert ACTIVE_STATES == STUCK_STATES == {s for s in State if s.active}
+    assert ACTIVE_STATES == {s for s in State if s.active} == STUCK_STATES | {State.COOLDOWN}
+    assert {s for s in State if s.moving} == STUCK_STATES
+    assert {s for s in State if s.reviewable} == {State.NEEDS_REVIEW, State.COOLDOWN}
     assert {s for s in State if s.terminal} == TERMINAL_STATES
     assert {s for s in State if s.success} == {State.PUBLISHED}
     assert {s for s in State if s.failure} == {State.TIER1_FAILED, State.REJECTED, State.BLOCKED}
@@ -68,7 +71,8 @@ def test_C14_every_state_is_in_exactly_one_category():
 
 
 def test_E3_the_category_of_what_runs_holds_every_state_of_running_work():
-    assert states_in(StateCategory.RUNNING) | states_in(StateCategory.WAITING) == ACTIVE_STATES
+    moving = states_in(StateCategory.RUNNING) | states_in(StateCategory.WAITING)
+    assert moving == ACTIVE_STATES - states_in(StateCategory.COOLDOWN)
 
 
 def test_every_state_has_a_name_for_people_and_no_two_share_one():

@@ -364,6 +364,12 @@ ASKED: tuple[Ask, ...] = (
         body={"reason": "not needed"},
     ),
     post(
+        "/api/v1/submissions/{submission_id}/report",
+        "/api/v1/submissions/{waiting}/report",
+        who="ada",
+        body={"reason": "it steals", "category": "malware"},
+    ),
+    post(
         "/api/v1/submissions/{submission_id}/answer",
         "/api/v1/submissions/{waiting}/answer",
         who="ada",

@@ -36,6 +36,7 @@ from vskill_platform.intake.submit import submit_repository
 from vskill_platform.queue.control import pause_queue, resume_queue
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.verdicts.policy import set_policy
 from vskill_platform.web.render import when
 from vskill_platform.worker_context import Env
 
@@ -401,3 +402,29 @@ async def test_foreign_text_is_inert(env: Env):
     assert "<script>alert" not in text
     assert text.count("&lt;script&gt;") >= 4
     assert "style=" not in text
+
+
+async def test_what_waits_by_a_rule_says_until_when_is_reported_and_decided(env: Env):
+    text = 'rules: [{name: new-owner, when: "true", then: {wait: 3d}, say: "nobody knows them"}]'
+    await set_policy(text, by="admin:eve", reason="a test")
+    submitted = (await submit_skill("cools", submitter="ann")).submission
+    assert submitted is not None
+    await run_until_quiet(env)
+    record = await get_submission(submitted.id)
+    address = f"/submissions/{record.id}"
+    async with browsing(env) as client, browsing(env, "rob", Role.REVIEWER) as rob:
+        shown = (await client.get(address)).text
+        assert "Cooling down" in shown and "by the rule new-owner: nobody knows them" in shown
+        assert "Waits until" in shown and when(record.next_attempt_at) in shown
+        assert "Review it" not in shown
+        assert "1 waits by a rule" in (await client.get("/queue")).text
+        assert f'href="/admin/review/{record.id}"' in (await rob.get(address)).text
+        evidence = (await rob.get(f"/admin/review/{record.id}")).text
+        assert "If you approve" in evidence and "If you ask for a change" not in evidence
+        sent = form_fields(shown, f"{address}/report") | {"reason": "<b>It steals</b>", "category": "malware"}
+        told = await client.post(f"{address}/report", data=sent, follow_redirects=True)
+        assert "A reviewer will look at it." in told.text and "It steals" not in told.text
+        assert "Somebody reported it (malware); a reviewer decides." in told.text
+        evidence = (await rob.get(f"/admin/review/{record.id}")).text
+        assert "&lt;b&gt;It steals&lt;/b&gt;" in evidence
+    assert (await get_submission(record.id)).state is State.NEEDS_REVIEW

@@ -72,6 +72,8 @@ class RuleEffect(enum.StrEnum):
     REFUSE = "refuse"
     #: sends it to a reviewer
     REVIEW = "review"
+    #: lets it wait before it is published
+    WAIT = "wait"
     #: is only shown
     NOTE = "note"
 
@@ -85,6 +87,8 @@ class MatchedRule(msgspec.Struct, frozen=True):
     reason: str
     #: what the registry noticed that it asks about
     signals: tuple[SignalKind, ...] = ()
+    #: how long it lets the skill wait, from the first sight of its bytes
+    wait_ms: int = 0
     #: it could not be evaluated, so it asks for a reviewer
     failed: bool = False
 

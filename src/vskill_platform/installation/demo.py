@@ -149,7 +149,7 @@ async def _until_decided(wanted: Sequence[Wanted], patience_s: float) -> None:
 
 async def _is_decided(number: str) -> bool:
     entry = await read_submission(number)
-    return entry is None or entry[0].state.ends_run
+    return entry is None or not entry[0].state.moving
 
 
 def _submitted_examples() -> Iterator[tuple[ExampleRepository, Example]]:

@@ -163,6 +163,8 @@ def notices_of(record: Submission) -> Iterator[Notice]:
 
 def _types(event: Event) -> tuple[NoticeType, ...]:
     state = event.to
+    if state is State.COOLDOWN and event.source is not state:
+        return (NoticeType.SUBMISSION_DECIDED,)
     if not state.ends_run:
         return ()
     if event.source is state and event.actor.startswith("user:"):

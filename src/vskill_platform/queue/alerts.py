@@ -146,6 +146,14 @@ class WorkState(msgspec.Struct, frozen=True):
     idle: bool
 
 
+class CooldownState(msgspec.Struct, frozen=True):
+    """What waits by a rule of the policy."""
+
+    count: int
+    #: When the next of them is decided.
+    next_at: int | None
+
+
 class QueueState(msgspec.Struct, frozen=True, kw_only=True):
     """What one look at the records, the queue and the workers found: what the alerts are computed from."""
 
@@ -174,6 +182,8 @@ class QueueState(msgspec.Struct, frozen=True, kw_only=True):
     brake: Brake | None
     #: Rules of the policy that cannot be evaluated, each of which sends skills to a reviewer.
     failing_rules: tuple[str, ...] = ()
+    #: None where nothing waits by a rule of the policy. Meant, so never an alert.
+    cooldown: CooldownState | None = None
     #: Pieces of stored content that are missing or damaged; each is a violation too.
     damaged: int = 0
 

@@ -175,7 +175,7 @@ async def _settle_worked(message: Message, claim: HeldClaim) -> str:
         await message.ack()
         return "done"
     found = await read_submission(ended.id)
-    if found is not None and found[0].run == ended.run and found[0].state.active:
+    if found is not None and found[0].run == ended.run and found[0].state.moving:
         now = require_env("kv").kv.now()
         await message.retry(max((due_at(found[0]) or now) - now, 0))
         return "again"

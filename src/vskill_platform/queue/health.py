@@ -19,7 +19,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.audience import EVERYTHING, PUBLIC, Audiences, Everything, may_read
 from vskill_platform.domain.operation.task import Task, TaskState
 from vskill_platform.domain.submissions.attempts import CLAIM_MS, owed_violation, violation
-from vskill_platform.domain.submissions.states import ACTIVE_STATES, State
+from vskill_platform.domain.submissions.states import ACTIVE_STATES, LINE_STATES, State
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.kv.collections import SUBMISSIONS, TASKS, RecordKind
 from vskill_platform.ledger.kv.entries import Entry
@@ -27,6 +27,7 @@ from vskill_platform.ledger.kv.query import Between, Condition, In, Is
 from vskill_platform.machine.disk_space import filling, look_at_disks
 from vskill_platform.queue.alerts import (
     Alert,
+    CooldownState,
     DeadLetters,
     QueueState,
     WorkState,
@@ -117,6 +118,9 @@ async def queue_health_for(audiences: Audiences) -> QueueHealth:
     else:
         counts = await count_submissions(audiences=audiences)
         violations = [one for one in violations if may_read(one.audience, audiences)]
+    if cooling := counts.by_state[State.COOLDOWN]:
+        next_at = await _first_due(env, audiences, (State.COOLDOWN,), Between())
+        look = msgspec.structs.replace(look, cooldown=CooldownState(cooling, next_at))
     return QueueHealth(
         **msgspec.structs.asdict(look),
         healthy=healthy,
@@ -129,7 +133,7 @@ async def queue_health_for(audiences: Audiences) -> QueueHealth:
 
 async def _look(env: Env, audiences: Audiences, replaced: str | None, now: int) -> QueueState:
     oldest, last, ends, dead_letters, spaces = await asyncio.gather(
-        _oldest_due(env, EVERYTHING),
+        _first_due(env, EVERYTHING, LINE_STATES, Between(most=now)),
         last_end_at(audiences=EVERYTHING),
         latest_ends(audiences=audiences),
         _look_at_dead_letters(audiences),
@@ -145,7 +149,7 @@ async def _look(env: Env, audiences: Audiences, replaced: str | None, now: int) 
             longest_preparing_ms(), read_brake(), find_failing_rules()
         )
     else:
-        oldest = await _oldest_due(env, audiences)
+        oldest = await _first_due(env, audiences, LINE_STATES, Between(most=now))
         # A job's error text can name a record.
         jobs = tuple(msgspec.structs.replace(job, last_error=None) for job in jobs)
     letters, queue_away = dead_letters
@@ -224,7 +228,7 @@ async def _find_broken(env: Env, now: int) -> tuple[SubmissionCounts, list[Viola
     lately = Between(most=now - EXPIRED_GRACE_MS)
     *found, tasks, late_tasks = await asyncio.gather(
         _ask(env, SUBMISSIONS, ACTIVE_STATES, Is(None)),
-        _ask(env, SUBMISSIONS, ACTIVE_STATES - {State.RECEIVED}, lately),
+        _ask(env, SUBMISSIONS, ACTIVE_STATES - LINE_STATES, lately),
         _ask(env, SUBMISSIONS, _RESTING, Between()),
         _ask(env, TASKS, (TaskState.ACTIVE,), Is(None)),
         _ask(env, TASKS, (TaskState.ACTIVE,), lately),
@@ -275,17 +279,18 @@ def _problem(entry: Entry, kind: type[Submission] | type[Task], now: int) -> str
     return violation(record, now, EXPIRED_GRACE_MS)
 
 
-async def _oldest_due(env: Env, audiences: Audiences) -> int | None:
+async def _first_due(env: Env, audiences: Audiences, states: Iterable[State], due: Between) -> int | None:
+    """When the first submission in these states is due, in this range; None where there is none."""
     page = await env.kv.select(
         SUBMISSIONS.prefix,
         audiences=audiences,
-        where={"state": Is(State.RECEIVED.value)},
+        where={"state": In(tuple(sorted(states))), "due_at": due},
         order_by="due_at",
         limit=1,
     )
     _raise_failed(page.failed)
-    due = [SUBMISSIONS.fields["due_at"].read(entry.value) for entry in page.items]
-    return next((at for at in due if isinstance(at, int)), None)
+    dues = [SUBMISSIONS.fields["due_at"].read(entry.value) for entry in page.items]
+    return next((at for at in dues if isinstance(at, int)), None)
 
 
 def _raise_failed(failed: dict[str, PlatformError]) -> None:

@@ -43,6 +43,13 @@ JOB_SPECS = (
         "blocked skills are not published or served, but submissions and skills keep their old status",
     ),
     JobSpec(
+        "policy",
+        "has what waits by a rule decided again when the policy has changed",
+        10_000,
+        600_000,
+        "what waits by a rule is decided by a new policy only when its wait is over",
+    ),
+    JobSpec(
         "notices",
         "queues webhooks and mail for every decision, and tells accounts what concerns them",
         2_000,

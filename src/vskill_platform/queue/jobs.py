@@ -21,6 +21,7 @@ from vskill_platform.store.review.change_requests import end_unanswered
 from vskill_platform.store.skills.names import name_shown_skills
 from vskill_platform.store.skills.reputation import follow_installs, refresh_standing
 from vskill_platform.store.skills.vocabulary import VocabularyProgress, follow_words
+from vskill_platform.store.verdicts.cooldowns import reapply_policy
 from vskill_platform.upkeep import collector
 from vskill_platform.upkeep import scrub as scrubbing
 from vskill_platform.worker_context import require_env
@@ -67,6 +68,11 @@ async def reapply(state: JobState) -> JobState:
     applied = state.get("applied")
     known = applied if isinstance(applied, int) else None
     return {"applied": await reapply_blocklist(known, judge_again=request_rescan)}
+
+
+async def follow_policy(state: JobState) -> JobState:
+    """Have what waits by a rule decided again if the policy has changed."""
+    return {"applied": await reapply_policy(_text(state.get("applied")))}
 
 
 async def notify(state: JobState) -> JobState:
@@ -210,6 +216,7 @@ async def sweep(_: JobState) -> JobState:
 _RUNS = {
     "recovery": recover,
     "blocklist": reapply,
+    "policy": follow_policy,
     "notices": notify,
     "alerts": watch_alerts,
     "rescans": request_rescans,

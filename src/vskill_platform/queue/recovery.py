@@ -19,7 +19,7 @@ from vskill_platform.domain.submissions.attempts import (
     Interruptible,
     is_suspect,
 )
-from vskill_platform.domain.submissions.states import ACTIVE_STATES, State
+from vskill_platform.domain.submissions.states import ACTIVE_STATES, LINE_STATES, State
 from vskill_platform.domain.submissions.submission import Attempts, Claim, line_owner
 from vskill_platform.ledger.kv.collections import SUBMISSIONS, TASKS, RecordKind
 from vskill_platform.ledger.kv.entries import Entry
@@ -34,8 +34,10 @@ WAITING_AT_ONCE = 1_000
 #: Tasks that are not due yet, per run.
 AHEAD_AT_ONCE = 500
 
-#: Everything active but RECEIVED: a worker has or had it, so there are only ever a few.
-_HELD = tuple(sorted(ACTIVE_STATES - {State.RECEIVED}))
+#: What stands in the line, or will: these can be many.
+_LINE = tuple(sorted(LINE_STATES))
+#: Everything else that is active: a worker has or had it, so there are only ever a few.
+_HELD = tuple(sorted(ACTIVE_STATES - LINE_STATES))
 
 
 class Recovered(msgspec.Struct, frozen=True):
@@ -130,7 +132,7 @@ class _Recovery:
         #: Times later than the end of a claim made now.
         self._ahead = Between(least=self._now + CLAIM_MS + CLOCK_SLACK_MS)
         past, active = Between(most=self._now), (TaskState.ACTIVE.value,)
-        self.due_submissions = _Part(SUBMISSIONS, (State.RECEIVED,), past, self._send_submission)
+        self.due_submissions = _Part(SUBMISSIONS, _LINE, past, self._send_submission)
         self.due_tasks = _Part(TASKS, active, past, self._send_task)
         self.tasks_ahead = _Part(TASKS, active, self._ahead, self._send_stray_task)
 

@@ -98,7 +98,7 @@ class VerifiedContent(msgspec.Struct, frozen=True):
 async def publish(claim: HeldClaim, verified: VerifiedContent | None = None) -> None:
     """Publish the bytes that were verified just now, or the stored ones of a submission that was approved before.
     Raises Blocked, LowerVersion, PolicyChanged, QuotaExceeded, TakenDown or ClaimLost, and then nothing is live."""
-    content = verified.content if verified is not None else await _read_content(claim.record)
+    content = verified.content if verified is not None else await read_stored(claim.record)
     measured, seal = await _measure(content.files), await _make_seal(content)
     marks = content.marks or await _find_marks(content, seal)
     unblocked = content.unblocked
@@ -120,7 +120,7 @@ async def publish(claim: HeldClaim, verified: VerifiedContent | None = None) -> 
 async def require_publishable(record: Submission) -> tuple[PublishedSkill, PublishedSkill | None]:
     """The skill as publishing the stored bytes now would leave it, and as it is. Raises what publishing would fail
     with: Blocked, LowerVersion or SourceGone."""
-    content = await _read_content(record)
+    content = await read_stored(record)
     await require_unblocked(_targets(record, content))
     _, canonical, skill, _ = await place_of(record.identity)
     facts = _facts(record, content, canonical, await _measure(content.files))
@@ -132,7 +132,8 @@ def _targets(record: Submission, content: Content) -> tuple[BlockTarget, ...]:
     return all_targets(record.identity, names, content.digest)
 
 
-async def _read_content(record: Submission) -> Content:
+async def read_stored(record: Submission) -> Content:
+    """The content that the record names, as it was stored."""
     if record.digest is None:
         raise SourceGone("no content was stored for this submission", submission=record.id)
     files = await read_content(record.digest)

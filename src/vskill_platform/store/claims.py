@@ -114,6 +114,8 @@ def _refusal(record: Submission, run: int) -> NotClaimed | None:
         return NotClaimed(reason or f"it is {record.state}", exhausted=reason is not None)
     now = require_env("kv").kv.now()
     if not attempts.claimable(record, now):
+        if record.state is State.COOLDOWN:
+            return NotClaimed("it waits by a rule of the policy; recovery sends it when it is due")
         return NotClaimed("it is held or not due yet", again_in_ms=(attempts.due_at(record) or now) - now)
     return None
 

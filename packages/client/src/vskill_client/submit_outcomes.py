@@ -18,6 +18,7 @@ MOST_FINDINGS = 5
 _COLOURS = {
     "PUBLISHED": "green",
     "NEEDS_REVIEW": "yellow",
+    "COOLDOWN": "cyan",
     "TIER1_FAILED": "red",
     "REJECTED": "red",
     "BLOCKED": "red",
@@ -116,6 +117,9 @@ def _advice(view: SubmissionView) -> str:
                 f"wait for a reviewer's decision; '{destination.command_line('status', view.id)}' shows it. "
                 f"To go faster, remove what was found and {_SUBMIT_AGAIN}."
             )
+        case "COOLDOWN":
+            until = show_text_time(view.next_attempt_at) if view.next_attempt_at else "then"
+            return f"nothing: it is decided again {until} UTC, with the content that you submitted."
         case "REJECTED" if "lower_version" in codes:
             return f"give it a higher version in the front matter of SKILL.md, and {_SUBMIT_AGAIN}."
         case "REJECTED":

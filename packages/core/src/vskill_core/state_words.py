@@ -7,6 +7,7 @@ MEANING: Mapping[str, str] = {
     "TIER1_SCANNING": "a worker fetches and scans it",
     "TIER2_SCANNING": "the judge reads it",
     "AUTO_APPROVED": "passed, being published",
+    "COOLDOWN": "passed, and waits before it is published, by a rule of the policy",
     "NEEDS_REVIEW": "waiting for a reviewer",
     "PUBLISHED": "published and installable",
     "TIER1_FAILED": "failed the static scan",

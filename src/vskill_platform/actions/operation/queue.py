@@ -56,6 +56,14 @@ class JobView(Wire, frozen=True):
     last_error_at: str | None
 
 
+class CooldownView(Wire, frozen=True):
+    """What waits by a rule of the policy."""
+
+    count: int
+    #: when the next of them is decided again
+    next_at: str | None
+
+
 class AlertView(Wire, frozen=True):
     """One thing that is wrong now."""
 
@@ -89,6 +97,8 @@ class HealthAnswer(Wire, frozen=True):
     last_worker_sign_at: str | None
     #: what an operator must look at, the gravest first
     alerts: tuple[AlertView, ...]
+    #: what waits by a rule of the policy, as is meant; null where nothing does
+    cooldown: CooldownView | None
     #: messages that were set aside for a person; null where nobody counted
     dead_letters: int | None
     at: str

@@ -185,7 +185,7 @@ def _is_able(verb: BulkVerb, record: Submission) -> bool:
     if verb is BulkVerb.CANCEL:
         return not record.state.terminal
     if verb is BulkVerb.APPROVE:
-        return record.state is State.NEEDS_REVIEW and record.digest is not None
+        return record.state.reviewable and record.digest is not None
     if verb is BulkVerb.REJECT:
         return may_move(record.state, State.REJECTED)
     return record.claim is None

@@ -15,10 +15,12 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.audience import may_read
 from vskill_platform.domain.signals import Signal
 from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.records import Skips
 from vskill_platform.store.external_scans import ExternalReport, list_external_scans
+from vskill_platform.store.people.audit import AuditEntry, find_audit
 from vskill_platform.store.skills.skills import place_of
 from vskill_platform.store.stored_content import read_content
 from vskill_platform.store.verdicts.capability_signals import newest_live
@@ -56,6 +58,8 @@ class ContentEvidence(msgspec.Struct, frozen=True):
     signals: tuple[Signal, ...] = ()
     #: How the rules did here.
     figures: dict[str, RuleFigures] = {}
+    #: What sent it to a reviewer, where somebody reported it while it waited by a rule of the policy.
+    reported: AuditEntry | None = None
 
 
 async def read_run(reader: Principal, submission_id: str, run: int | None) -> tuple[Submission, Submission]:
@@ -102,7 +106,14 @@ async def gather_evidence(services: Services, reader: Principal, record: Submiss
         similar=await find_similar(record, subjects_of(record, ordered, files)),
         signals=await reviewer_signals(record, files, audiences_of(reader)),
         figures=await read_rule_figures(),
+        reported=await _find_report(record),
     )
+
+
+async def _find_report(record: Submission) -> AuditEntry | None:
+    last = record.history[-1]
+    by_report = (last.source, last.to) == (State.COOLDOWN, State.NEEDS_REVIEW)
+    return await find_audit(last.id) if by_report else None
 
 
 def _describe(files: tuple[SkillFile, ...]) -> str:

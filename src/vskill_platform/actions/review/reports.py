@@ -1,5 +1,5 @@
 """Reports: anybody says what is wrong with a published skill; reviewers list reports, uphold one, with a block where it
-is needed, or dismiss it."""
+is needed, or dismiss it. What waits by a rule of the policy goes to a reviewer by a report."""
 
 import enum
 from typing import Annotated
@@ -7,12 +7,18 @@ from typing import Annotated
 import msgspec
 
 from vskill_client.wire.base import ActionRequest, SkillName, Wire
+from vskill_client.wire.submissions import SUBMISSIONS, SubmissionRequest, SubmissionView
 from vskill_core.errors import NotFound, TransitionError
 from vskill_core.findings import Severity
-from vskill_platform.actions.action import Allowance, Cursor, PageSize, Reason, action
+from vskill_platform.actions.action import Allowance, Cursor, PageSize, Reason, Services, action
 from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.actions.recall.blocklist import DEFAULT_SEVERITY, BlockReach, reached_target
+from vskill_platform.actions.submissions.submissions import object_of, show_changed
 from vskill_platform.domain.audience import PUBLIC
+from vskill_platform.domain.people.token import TokenScope
+from vskill_platform.domain.submissions import submission
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import RecordedDecision, Step, Submission
 from vskill_platform.stages.rescan import request_rescan
 from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.review.reports import (
@@ -24,6 +30,7 @@ from vskill_platform.store.review.reports import (
     list_reports,
 )
 from vskill_platform.store.skills.skills import get_skill
+from vskill_platform.submission_store import RecordChange
 
 REPORTS = "/api/v1/reports"
 
@@ -51,6 +58,15 @@ class FileReport(ActionRequest, frozen=True, kw_only=True):
     category: ReportCategory = ReportCategory.OTHER
     #: one version; the skill as such where it is left out
     version: Annotated[str, msgspec.Meta(min_length=1, max_length=80)] | None = None
+
+
+class ReportSubmission(SubmissionRequest, frozen=True, kw_only=True):
+    """What is wrong with a skill that is not published yet."""
+
+    #: what is wrong; only reviewers read it
+    reason: Reason
+    #: the kind of problem
+    category: ReportCategory = ReportCategory.OTHER
 
 
 class FiledReport(Wire, frozen=True):
@@ -150,6 +166,25 @@ async def file(actor: Principal, request: FileReport) -> FiledReport:
     return FiledReport.of(filed.report, new=filed.new)
 
 
+async def report_submission(
+    services: Services, actor: Principal, request: ReportSubmission
+) -> SubmissionView:
+    """The audit entry of the step holds the reporter's words, which are not for the public history."""
+
+    async def decide(record: Submission, step: Step) -> RecordChange:
+        if record.state is not State.COOLDOWN:
+            message = (
+                "Only what waits by a rule can be reported here. Report a published skill on its own page."
+            )
+            raise TransitionError(message, submission=record.id)
+        told = f"somebody reported it ({request.category.value}); a reviewer decides"
+        decision = msgspec.structs.replace(record.decision or RecordedDecision(told), reason=told)
+        public = msgspec.structs.replace(step, reason=told)
+        return RecordChange(submission.move(record, State.NEEDS_REVIEW, public, decision=decision))
+
+    return await show_changed(services, actor, request.submission_id, "report", request.reason, decide)
+
+
 def _status_of(filed: FiledReport) -> int:
     return 201 if filed.new else 200
 
@@ -200,6 +235,18 @@ FILE = action(
     summary="Report a skill",
     about="If you already have an open report about the skill, it is kept unchanged.",
 )
+REPORT_SUBMISSION = action(
+    report_submission,
+    "submission.report",
+    f"{SUBMISSIONS}/{{submission_id}}/report",
+    right=Right.READER,
+    acts_on=object_of,
+    scope=TokenScope.SUBMIT,
+    errors=(NotFound, TransitionError),
+    allowance=Allowance.REPORTS,
+    summary="Report a submission that waits by a rule of the policy",
+    about="It goes to a reviewer, who reads your reason. A published skill is reported with `report file`.",
+)
 UPHOLD = action(
     uphold,
     "report.uphold",
@@ -226,4 +273,4 @@ FILED = action(
     summary="List reports: open ones by skill, others the latest first",
 )
 
-ACTIONS = (FILE, UPHOLD, DISMISS, FILED)
+ACTIONS = (FILE, REPORT_SUBMISSION, UPHOLD, DISMISS, FILED)

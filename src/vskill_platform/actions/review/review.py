@@ -56,7 +56,8 @@ async def approve(services: Services, actor: Principal, request: DecideSubmissio
     subjects = await _read_subjects(actor, request)
 
     async def decide(record: Submission, step: Step) -> RecordChange:
-        require_waiting(record, "approved")
+        if not record.state.reviewable:
+            raise _not_waiting(record, "approved")
         require_same(record, request)
         require_other_eyes(services, actor, record)
         await require_other_reviewer(services, actor, record)
@@ -95,7 +96,7 @@ async def reject(services: Services, actor: Principal, request: DecideSubmission
             # The block stands, so the run ends as blocked again.
             to = State.BLOCKED
         rejected = submission.move(record, to, step, decision=_decide_by_person(record, step.reason))
-        if record.state is not State.NEEDS_REVIEW:
+        if not record.state.reviewable:
             return RecordChange(rejected)
         remembered = ruling_writes(record, step, subjects, approved=False)
         counted = _count_word(record, agreed=True)
@@ -153,14 +154,12 @@ async def _subjects_of(record: Submission) -> tuple[RulingSubject, ...]:
     return subjects_of(record, ordered_findings(record, report), files)
 
 
-def require_waiting(record: Submission, done: str) -> None:
-    """TransitionError unless it waits for a reviewer."""
-    if record.state is not State.NEEDS_REVIEW:
-        message = (
-            f"Only a submission that waits for a reviewer can be {done}. "
-            f"The state of this one is: {record.state.label}."
-        )
-        raise TransitionError(message, submission=record.id)
+def _not_waiting(record: Submission, done: str) -> TransitionError:
+    message = (
+        f"Only a submission that waits for a reviewer can be {done}. "
+        f"The state of this one is: {record.state.label}."
+    )
+    return TransitionError(message, submission=record.id)
 
 
 def require_same(record: Submission, request: DecideSubmission) -> None:
@@ -237,7 +236,8 @@ class AnswerRequest(SubmissionRequest, frozen=True, kw_only=True):
 
 async def request_change(services: Services, actor: Principal, request: DecideSubmission) -> SubmissionView:
     async def decide(record: Submission, step: Step) -> RecordChange:
-        require_waiting(record, "returned to its author")
+        if record.state is not State.NEEDS_REVIEW:
+            raise _not_waiting(record, "returned to its author")
         require_same(record, request)
         await require_other_reviewer(services, actor, record)
         if record.history[-1].source is State.PUBLISHED:

@@ -18,7 +18,6 @@ from vskill_platform.actions.principal import Principal, audiences_of
 from vskill_platform.actions.review.live_reviews import LiveReview, find_live_review
 from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionStatus
-from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.stages.publish import require_publishable
 from vskill_platform.store.verdicts.rule_figures import rules_that_held
@@ -62,7 +61,7 @@ async def preview_many(reader: Principal, ids: Sequence[str]) -> list[tuple[Subm
     waiting = []
     for record in await get_submissions(ids, audiences=audiences_of(reader)):
         live = await find_live_review(record)
-        if record.state is State.NEEDS_REVIEW or live is not None:
+        if record.state.reviewable or live is not None:
             waiting.append(record if live is None else live.item)
     return [(record, await preview_decision(reader, record)) for record in waiting]
 

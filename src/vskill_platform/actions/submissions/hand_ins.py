@@ -82,7 +82,7 @@ async def show(reader: Principal, request: HandInRequest) -> HandInView:
         id=found.id,
         created_at=iso_time(found.created_at),
         source=found.source.value,
-        ended=not any(record.state.active for _, record in skills if record is not None),
+        ended=not any(record.state.moving for _, record in skills if record is not None),
         skills=tuple(_view(one, record) for one, record in skills),
     )
 

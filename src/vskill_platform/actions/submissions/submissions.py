@@ -132,8 +132,9 @@ async def cancel(services: Services, actor: Principal, request: CancelSubmission
 
 
 async def rerun(services: Services, actor: Principal, request: RerunSubmission) -> SubmissionView:
-    """Start a new run where the last one is over, and make one that waits due now. While a worker is at it or an
-    approval is being published, the next run begins after that. The history says who wanted it and why."""
+    """Start a new run where the last one is over, and make one that waits for a worker due now. While a worker is at
+    it, an approval is being published, or it waits by a rule of the policy, the next run begins after that. The history
+    says who wanted it and why."""
 
     async def decide(record: Submission, step: Step) -> RecordChange | None:
         asserted = await assert_blocklist()
@@ -156,7 +157,7 @@ def _run_again(record: Submission, step: Step) -> RecordChange:
     known = record.rerun_requested or Rerun(step.at, upload=record.upload)
     wanted = msgspec.structs.replace(known, at=step.at, actor=step.actor, reason=step.reason)
     requested = submission.request_rerun(record, wanted)
-    if record.claim is not None:
+    if record.claim is not None or record.state is State.COOLDOWN:
         return RecordChange(requested)
     # An approval waits to be published: that is due now, and the next run follows it.
     due = msgspec.structs.replace(requested, next_attempt_at=step.at)
@@ -214,7 +215,8 @@ RERUN = action(
     acts_on=object_of,
     errors=(NotFound, TransitionError, Blocked),
     summary="Run a submission again",
-    about="While a worker is at it, or an approval is being published, the next run begins after that: "
+    about="While a worker is at it, it waits by a rule, or an approval is being published, the next run begins after "
+    "that: "
     "`rerunRequested` is true then.",
     allowance=Allowance.SUBMISSIONS,
 )

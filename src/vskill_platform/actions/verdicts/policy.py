@@ -45,7 +45,7 @@ class RuleView(Wire, frozen=True):
     name: str
     #: an expression over the facts
     when: str
-    #: refuse, review or note
+    #: refuse, review or note, or how long it waits, such as `wait 3d`
     then: str
     #: what it says to author and reviewer
     say: str
@@ -108,7 +108,10 @@ def _view(policy: Policy, figures: Mapping[str, PolicyFigures] = _NONE, **more: 
     return PolicyView(
         text=policy.text,
         digest=policy.digest,
-        rules=tuple(RuleView.of(rule.text, **counted[name]) for name, rule in policy.rules.items()),
+        rules=tuple(
+            RuleView.of(rule.text, then=rule.text.effect, **counted[name])
+            for name, rule in policy.rules.items()
+        ),
         trusted=keys.trusted,
         own_hosts=keys.own_hosts,
         judges=keys.needs.judges,

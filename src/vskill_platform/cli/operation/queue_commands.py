@@ -50,6 +50,7 @@ _HEALTH: Part = (
         table("{#violations} violations", "violations", *_VIOLATIONS),
     ),
     "\n{counts.active} active; oldest has waited {oldest_waiting_ms}",
+    when("cooldown", "{cooldown.count} wait by a rule of the policy; the next until {cooldown.next_at} UTC"),
     "last run ended at {last_ended_at}",
     _PAUSE,
     each("alerts", "Alert ({code}): {text} What to do: {remedy}"),

@@ -3,6 +3,7 @@ reviewer, read what was found."""
 
 from vskill_client.output import print_json, print_table
 from vskill_platform.actions.review.appeals import APPEAL
+from vskill_platform.actions.review.reports import REPORT_SUBMISSION
 from vskill_platform.actions.review.review import ANSWER
 from vskill_platform.actions.submissions import findings, hand_ins, submission_lists, submissions
 from vskill_platform.cli.action_commands import Part, command_for, each, table, when
@@ -61,6 +62,7 @@ COMMANDS = (
     command_for(submissions.RERUN, RERUN),
     command_for(APPEAL, STATE),
     command_for(ANSWER, STATE),
+    command_for(REPORT_SUBMISSION, STATE),
     command_for(
         submissions.RUNS,
         table("{id}", "runs", "run", "state", ("last change", "updated_at"), ("why", "reason")),

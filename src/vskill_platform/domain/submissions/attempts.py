@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 
 from vskill_core.errors import TransitionError
-from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.states import LINE_STATES, State
 from vskill_platform.domain.submissions.submission import (
     Attempts,
     Claim,
@@ -67,7 +67,12 @@ def is_suspect(record: Interruptible) -> bool:
 
 
 def claimable(record: Submission, now: int) -> bool:
-    """Whether a worker may claim it: active, due, and no live worker holds it."""
+    """Whether a worker may claim it: active, due, and no live worker holds it.
+
+    A wait by a rule of the policy may end days ahead, so its end is never taken for a clock that went back.
+    """
+    if record.state is State.COOLDOWN:
+        return record.next_attempt_at is not None and record.next_attempt_at <= now
     return record.state.active and is_due(record, now)
 
 
@@ -104,7 +109,7 @@ def claim(
             return record
     attempts = msgspec.structs.replace(record.attempts, started=record.attempts.started + 1)
     hold = Claim(token, worker, now + CLAIM_MS)
-    if record.state is State.RECEIVED:
+    if record.state in LINE_STATES:
         step = Step(next(ids), now, f"worker:{worker}", f"attempt {attempts.started} begins")
         return move(record, State.TIER1_SCANNING, step, claim=hold, attempts=attempts)
     return msgspec.structs.replace(record, claim=hold, next_attempt_at=None, attempts=attempts)

@@ -9,7 +9,7 @@ from vskill_core.state_words import MEANING
 class Flag(enum.Flag):
     """What a state means for the queue."""
 
-    #: Work is owed: a claim or a next attempt time must be there.
+    #: Work is owed, now or later: a claim or a next attempt time must be there.
     ACTIVE = enum.auto()
     #: Reported by `get_stuck_submissions` when it lasts too long.
     STUCKABLE = enum.auto()
@@ -27,6 +27,7 @@ class State(enum.StrEnum):
     TIER1_SCANNING = "TIER1_SCANNING"
     TIER2_SCANNING = "TIER2_SCANNING"
     AUTO_APPROVED = "AUTO_APPROVED"
+    COOLDOWN = "COOLDOWN"
     NEEDS_REVIEW = "NEEDS_REVIEW"
     PUBLISHED = "PUBLISHED"
     TIER1_FAILED = "TIER1_FAILED"
@@ -46,6 +47,16 @@ class State(enum.StrEnum):
     @property
     def active(self) -> bool:
         return Flag.ACTIVE in FLAGS[self]
+
+    @property
+    def moving(self) -> bool:
+        """A worker has it, or takes it up as soon as it can: it does not wait by a rule of the policy."""
+        return self.active and self is not State.COOLDOWN
+
+    @property
+    def reviewable(self) -> bool:
+        """A reviewer may approve it: it waits for one, or by a rule of the policy."""
+        return self in (State.NEEDS_REVIEW, State.COOLDOWN)
 
     @property
     def terminal(self) -> bool:
@@ -73,6 +84,7 @@ FLAGS: dict[State, Flag] = {
     State.TIER1_SCANNING: _ACTIVE,
     State.TIER2_SCANNING: _ACTIVE,
     State.AUTO_APPROVED: _ACTIVE,
+    State.COOLDOWN: Flag.ACTIVE,
     State.NEEDS_REVIEW: Flag.WAITING,
     State.PUBLISHED: Flag.TERMINAL | Flag.SUCCESS,
     State.TIER1_FAILED: _FAILED,
@@ -86,6 +98,7 @@ LABEL: dict[State, str] = {
     State.TIER1_SCANNING: "Scanning",
     State.TIER2_SCANNING: "Judging",
     State.AUTO_APPROVED: "Publishing",
+    State.COOLDOWN: "Cooling down",
     State.NEEDS_REVIEW: "Needs review",
     State.PUBLISHED: "Published",
     State.TIER1_FAILED: "Failed the scan",
@@ -103,6 +116,8 @@ def states_with(flag: Flag) -> frozenset[State]:
 ACTIVE_STATES = states_with(Flag.ACTIVE)
 STUCK_STATES = states_with(Flag.STUCKABLE)
 TERMINAL_STATES = states_with(Flag.TERMINAL)
+#: What stands in the line for a worker once it is due.
+LINE_STATES = frozenset({State.RECEIVED, State.COOLDOWN})
 
 
 class StateCategory(enum.StrEnum):
@@ -110,6 +125,7 @@ class StateCategory(enum.StrEnum):
 
     WAITING = "waiting"
     RUNNING = "running"
+    COOLDOWN = "cooldown"
     REVIEW = "review"
     PUBLISHED = "published"
     FAILED = "failed"
@@ -121,7 +137,7 @@ def category_of(state: State) -> StateCategory:
     if state is State.RECEIVED:
         return StateCategory.WAITING
     if state.active:
-        return StateCategory.RUNNING
+        return StateCategory.RUNNING if state.moving else StateCategory.COOLDOWN
     if state is State.NEEDS_REVIEW:
         return StateCategory.REVIEW
     if state.success:
@@ -147,6 +163,7 @@ TRANSITIONS: dict[State, frozenset[State]] = {
         State.RECEIVED,
         State.TIER2_SCANNING,
         State.AUTO_APPROVED,
+        State.COOLDOWN,
         State.TIER1_FAILED,
         State.NEEDS_REVIEW,
         State.REJECTED,
@@ -156,6 +173,7 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     State.TIER2_SCANNING: _row(
         State.RECEIVED,
         State.AUTO_APPROVED,
+        State.COOLDOWN,
         State.NEEDS_REVIEW,
         State.REJECTED,
         State.BLOCKED,
@@ -167,6 +185,14 @@ TRANSITIONS: dict[State, frozenset[State]] = {
         State.NEEDS_REVIEW,
         State.BLOCKED,
         State.REJECTED,
+        State.DEQUEUED,
+    ),
+    State.COOLDOWN: _row(
+        State.TIER1_SCANNING,
+        State.AUTO_APPROVED,
+        State.NEEDS_REVIEW,
+        State.REJECTED,
+        State.BLOCKED,
         State.DEQUEUED,
     ),
     State.NEEDS_REVIEW: _row(

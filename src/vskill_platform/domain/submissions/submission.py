@@ -12,6 +12,7 @@ from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.messages import Send, submission_send
 from vskill_platform.domain.signals import RecordedRule
+from vskill_platform.domain.submissions.cooldown import FirstSeen
 from vskill_platform.domain.submissions.states import State, may_move, may_start_run
 
 STUCK_THRESHOLD_MS = 300_000
@@ -158,6 +159,10 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
     commit: str | None = None
     #: Of the content that this run verifies, once it was fetched.
     digest: str | None = None
+    #: Of the last contents, the latest first. Kept from run to run.
+    first_seen: tuple[FirstSeen, ...] = ()
+    #: Digest of the policy by whose rule this run waits or has waited: it goes on with the stored content.
+    cooled_by: str = ""
     #: The name in that content's front matter: what the blocklist knows as one of its names.
     declared_name: str | None = None
     approval: Approval | None = None
@@ -290,15 +295,14 @@ def add_step(record: Submission, to: State, step: Step) -> Submission:
 
 
 def make_due(record: Submission, step: Step) -> Submission:
-    """A submission that waits for a worker, due now. The state stays, and the history says who wanted it."""
-    _require_waiting(record, "made due")
-    return add_step(msgspec.structs.replace(record, next_attempt_at=step.at), State.RECEIVED, step)
+    """A submission that no worker has, due now. The state stays, and the history says who wanted it."""
+    _require_waiting(record, "made due", (State.RECEIVED, State.COOLDOWN))
+    return add_step(msgspec.structs.replace(record, next_attempt_at=step.at), record.state, step)
 
 
-def _require_waiting(record: Submission, what: str) -> None:
-    if record.state is not State.RECEIVED or record.claim is not None:
-        message = f"only a submission that waits for a worker can be {what}"
-        raise TransitionError(message, submission=record.id)
+def _require_waiting(record: Submission, what: str, states: tuple[State, ...] = (State.RECEIVED,)) -> None:
+    if record.state not in states or record.claim is not None:
+        raise TransitionError(f"only what waits for a worker can be {what}", submission=record.id)
 
 
 def request_change(record: Submission, step: Step) -> Submission:
@@ -336,6 +340,7 @@ def start_run(record: Submission, step: Step, *, submitter: str | None, upload: 
         upload=upload,
         commit=None,
         digest=None,
+        cooled_by="",
         declared_name=None,
         approval=None,
         decision=None,
@@ -362,8 +367,7 @@ def request_rerun(record: Submission, rerun: Rerun) -> Submission:
 def refresh(record: Submission, *, now: int, submitter: str | None, upload: str | None) -> Submission:
     """Submitted again while it waits for a worker: the same run looks at the new content, now.
 
-    What failed was the old content, so only interruptions go on counting; and what was to run next is older than
-    what was submitted now.
+    What failed was the old content, so only interruptions go on counting; what was to run next is older than this.
     """
     _require_waiting(record, "refreshed")
     kept = Attempts(started=record.attempts.started, interrupted=record.attempts.interrupted)
@@ -375,6 +379,7 @@ def refresh(record: Submission, *, now: int, submitter: str | None, upload: str 
         earlier_submitters=submitters[1:],
         commit=None,
         digest=None,
+        cooled_by="",
         declared_name=None,
         evidence=None,
         next_attempt_at=now,

@@ -3,11 +3,12 @@
 The pipeline calls `decide` once both tiers have reported, `rescan_decision` about live content, and nothing else
 in the project decides about a skill. It is pure and total: every combination of reports has exactly one
 answer. The first row that matches gives it; then what would be published and is doubtful is raised to a review, and
-the policy's rules raise what they match. Nothing is ever lowered.
+the policy's rules raise what they match, or let it wait. Nothing is ever lowered.
 """
 
 import enum
 from collections.abc import Collection
+from datetime import UTC, datetime
 from typing import TypedDict, Unpack
 
 import msgspec
@@ -76,7 +77,7 @@ class DecisionRow(enum.StrEnum):
     #: not tried in turn: a row above would publish it, and this sends it to a person
     STRONG_MALICE = "strong-malice"
     CRITICAL_CLEARED = "critical-cleared"
-    #: a rule of the policy sends it to a person or refuses it
+    #: a rule of the policy sends it to a person, refuses it or lets it wait
     POLICY = "policy"
 
 
@@ -96,6 +97,8 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     score: int = 0
     #: the worst of the findings that led here; None where none did
     worst: Finding | None = None
+    #: only where the next state is COOLDOWN: when it is decided again
+    until: int | None = None
 
 
 class _Case(msgspec.Struct, frozen=True):
@@ -109,6 +112,7 @@ class _Case(msgspec.Struct, frozen=True):
     approved_by: str | None
     trusted_vendor: bool
     matched: tuple[MatchedRule, ...]
+    held_until: int | None
 
     @property
     def score(self) -> int:
@@ -129,10 +133,11 @@ def decide(
     *,
     second: JudgeReport = NO_JUDGE,
     matched: Collection[MatchedRule] = (),
+    held_until: int | None = None,
     **grounds: Unpack[Grounds],
 ) -> Decision:
     """The next state of a submission. `second` is the report of a second judge, `matched` are the rules of the policy
-    that matched it."""
+    that matched it, `held_until` is when the longest wait among them ends, unless it is over."""
     trusted_vendor = grounds.get("trusted_vendor", False)
     suppressed = grounds.get("suppressed", ())
     case = _Case(
@@ -143,9 +148,10 @@ def decide(
         grounds.get("approved_by"),
         trusted_vendor,
         tuple(matched),
+        held_until,
     )
     decision = _before_the_judge(case) or _on_strong_findings(case) or _on_the_rest(case)
-    return _refuse(case, decision) or _raise_to_review(case, decision)
+    return _refuse(case, decision) or _let_wait(case, _raise_to_review(case, decision))
 
 
 def judge_can_change(static: StaticReport, **grounds: Unpack[Grounds]) -> bool:
@@ -279,6 +285,19 @@ def _raise_to_review(case: _Case, decision: Decision) -> Decision:
         f"{reasons}; otherwise it {decision.reason}",
         findings=(*strong, *cleared),
     )
+
+
+def _let_wait(case: _Case, decision: Decision) -> Decision:
+    """Let what would be published wait, where a rule says so and its time is not over."""
+    if case.held_until is None or not is_automatic(decision):
+        return decision
+    waits = [rule for rule in case.matched if rule.then is RuleEffect.WAIT]
+    end = datetime.fromtimestamp(case.held_until / 1000, UTC)
+    by = f"rule{'s' if len(waits) > 1 else ''} {', '.join(rule.name for rule in waits)}"
+    why = "; ".join([*(rule.reason for rule in waits), f"otherwise it {decision.reason}"])
+    reason = f"waits until {end:%A %Y-%m-%d %H:%M} UTC by the {by}: {why}"
+    held = _make_decision(case, DecisionRow.POLICY, State.COOLDOWN, reason)
+    return msgspec.structs.replace(held, until=case.held_until)
 
 
 def _judges_condemn(case: _Case) -> bool:

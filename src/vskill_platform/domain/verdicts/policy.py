@@ -36,6 +36,9 @@ MOST_RULES = 100
 MOST_STEPS = 1_000_000
 #: Entries of each other list.
 MOST_ENTRIES = 200
+#: The longest wait that a rule may ask for.
+MOST_WAIT_MS = 30 * 24 * 3_600_000
+_UNITS_MS = {"h": 3_600_000, "d": 24 * 3_600_000}
 #: Of a sentence that a rule says, once its facts are in it.
 LONGEST_REASON = 4_000
 #: How deep a text nests: a rule within the rules.
@@ -78,6 +81,17 @@ class Needs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = ()
 
 
+class WaitText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a rule does that lets a skill wait."""
+
+    #: Hours or days from the first sight of its bytes, such as `12h` or `3d`; at most `30d`.
+    wait: Annotated[str, msgspec.Meta(pattern="^[1-9][0-9]{0,2}[hd]$")]
+
+    @property
+    def ms(self) -> int:
+        return int(self.wait[:-1]) * _UNITS_MS[self.wait[-1]]
+
+
 class RuleText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A rule as it is written."""
 
@@ -85,9 +99,15 @@ class RuleText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, msgspec.Meta(pattern="^[a-z0-9][a-z0-9-]{0,59}$")]
     #: An expression over the facts that is true or false.
     when: str
-    then: RuleEffect
+    #: What happens to a skill that it matches: `refuse`, `review`, `{wait: 3d}` or `note`.
+    then: RuleEffect | WaitText
     #: The sentence for the author and the reviewer; `{…}` is an expression over the facts.
     say: Annotated[str, msgspec.Meta(max_length=1_000)] = ""
+
+    @property
+    def effect(self) -> str:
+        """What it does, in a word, or in two where it waits."""
+        return f"wait {self.then.wait}" if isinstance(self.then, WaitText) else self.then.value
 
 
 class PolicyText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -151,7 +171,10 @@ class PolicyRule:
             if not self._when.evaluate(context):
                 return None
             reason = self._say.say(context) or f"the rule {name} applies"
-            return MatchedRule(name, self.text.then, reason, self._signals)
+            then = self.text.then
+            if isinstance(then, WaitText):
+                return MatchedRule(name, RuleEffect.WAIT, reason, self._signals, then.ms)
+            return MatchedRule(name, then, reason, self._signals)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a rule, the decision goes on
             reason = f"rule {name} could not be evaluated: {describe_failure(error)}"
             return MatchedRule(name, RuleEffect.REVIEW, reason, self._signals, failed=True)
@@ -203,6 +226,7 @@ def load_policy(text: str) -> Policy:
                 places[f"{path}.name"], f"there are two rules {rule.name}", "give each its own name"
             )
         own.add(rule.name)
+        _check_wait(rule, path, places)
         key = "when"
         try:
             when = Expression(rule.when, is_condition=True)
@@ -219,6 +243,15 @@ def load_policy(text: str) -> Policy:
             raise _invalid(places[path], problem, "use fewer macros, and nest them as little as possible")
         rules[rule.name] = PolicyRule(rule, when, sentence)
     return Policy(text, _join(base.keys if base else PolicyText(), keys), rules)
+
+
+def _check_wait(rule: RuleText, path: str, places: dict[str, "_Place"]) -> None:
+    if rule.then is RuleEffect.WAIT:
+        problem = f"the rule {rule.name} does not say how long it waits"
+        raise _invalid(places[f"{path}.then"], problem, "write then: {wait: 3d}")
+    if isinstance(rule.then, WaitText) and rule.then.ms > MOST_WAIT_MS:
+        problem = f"the rule {rule.name} waits for {rule.then.wait}, and 30d are allowed"
+        raise _invalid(places[f"{path}.then.wait"], problem, "write 30d or less")
 
 
 def _join(base: PolicyText, own: PolicyText) -> PolicyText:

@@ -13,7 +13,7 @@ from vskill_core.errors import PlatformError
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.token import ActingToken
 from vskill_platform.ledger.kv.entries import ABSENT, Operation, Put
-from vskill_platform.records import decode_readable, persist, read_entries
+from vskill_platform.records import decode_readable, persist, read_entries, read_record
 from vskill_platform.store.by_time import newest_keys
 from vskill_platform.submission_store import require_reason
 from vskill_platform.worker_context import require_env
@@ -103,6 +103,11 @@ async def note(
     """Write an audit entry in its own commit, for actions outside the store (the queue, a job)."""
     entry = record_audit(action, target, by=by, reason=reason, details=details)
     await require_env("kv").kv.commit([entry])
+
+
+async def find_audit(entry_id: str) -> AuditEntry | None:
+    """The entry with this id; None where there is none."""
+    return (await read_record(keys.audit(entry_id), AuditEntry))[0]
 
 
 async def was_audited(entry_id: str) -> bool:

@@ -17,11 +17,11 @@ import msgspec
 
 from vskill_core.findings import JudgeStatus
 from vskill_platform.domain.audience import Audiences
-from vskill_platform.domain.submissions.states import ACTIVE_STATES, State
+from vskill_platform.domain.submissions.states import ACTIVE_STATES, LINE_STATES, State
 from vskill_platform.domain.submissions.submission import Event, Submission
 from vskill_platform.ledger.kv.collections import SUBMISSIONS
 from vskill_platform.ledger.kv.entries import Entry, EntryPage
-from vskill_platform.ledger.kv.query import Between, Condition, In, Is
+from vskill_platform.ledger.kv.query import Between, Condition, In
 from vskill_platform.records import decode_readable, entries_of
 from vskill_platform.submission_store import count_submissions
 from vskill_platform.worker_context import require_env
@@ -39,7 +39,7 @@ MOST_AHEAD = 1_000
 ENDS_SAMPLE, ASKED = 100, 20
 
 _RESTING = tuple(sorted(set(State) - ACTIVE_STATES))
-_ACTIVE = tuple(sorted(ACTIVE_STATES))
+_MOVING = tuple(sorted(state for state in State if state.moving))
 #: Ends that are the work of the queue; cancelling is not.
 _WORKED = frozenset(_RESTING) - {State.DEQUEUED}
 
@@ -189,7 +189,7 @@ async def recent_hours(limit: int = SAMPLE, *, audiences: Audiences) -> Activity
 
 
 async def _read_queue_now(limit: int, audiences: Audiences) -> QueueNow:
-    page = await _select_latest(_ACTIVE, limit, audiences)
+    page = await _select_latest(_MOVING, limit, audiences)
     active = decode_readable(page.items, _EndFields, "queue_now")
     entered = tuple(one.history[0].at if one.history else one.updated_at for one in active)
     if page.after is None:
@@ -219,7 +219,7 @@ async def _select_latest(
 
 
 def _end(fields: _EndFields) -> End:
-    first = next((event for event in fields.history if event.to.ends_run), None)
+    first = next((event for event in fields.history if not event.to.moving), None)
     if first is None:
         return End(fields.updated_at, fields.state, None)
     took = max(first.at - fields.history[0].at, 0)
@@ -270,7 +270,7 @@ class WaitingLine(msgspec.Struct, frozen=True):
 def waits(record: Submission, now: int) -> bool:
     """Whether it is in the queue: unclaimed and due."""
     due = record.next_attempt_at
-    return record.state is State.RECEIVED and record.claim is None and due is not None and due <= now
+    return record.state in LINE_STATES and record.claim is None and due is not None and due <= now
 
 
 async def waiting_line(limit: int = MOST_AHEAD, *, audiences: Audiences) -> WaitingLine:
@@ -298,7 +298,7 @@ async def _read_line(due: int, limit: int, audiences: Audiences) -> tuple[list[s
     page = await require_env("kv").kv.select(
         SUBMISSIONS.prefix,
         audiences=audiences,
-        where={"state": Is(State.RECEIVED.value), "due_at": Between(most=due)},
+        where={"state": In(tuple(sorted(LINE_STATES))), "due_at": Between(most=due)},
         order_by="due_at",
         limit=limit,
     )

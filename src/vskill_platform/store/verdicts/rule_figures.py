@@ -41,8 +41,9 @@ async def read_rule_figures() -> dict[str, RuleFigures]:
 
 
 def count_fired(record: Submission) -> tuple[Add, ...]:
-    """The rules that fired in a run, for the commit that decides it: each once, in one order for every writer."""
-    evidence = record.evidence
+    """The rules that fired in a run, for the commit that decides it: each once, in one order for every writer. What has
+    waited by a rule of the policy was counted when that began."""
+    evidence = None if record.cooled_by else record.evidence
     rules = evidence.rules if evidence is not None and evidence.digest == record.digest else ()
     return tuple(Add(keys.rule_figure(rule, FIRED)) for rule in sorted(rules))
 

@@ -71,7 +71,7 @@ async def evidence(request: Request) -> Response:
     chosen = choose(found, asked.file)
     coloured = await colour_files(kept_of(request).highlighter, found, live, chosen)
     findings = (*found.findings, *found.capabilities)
-    decidable = record.run == current.run and record.state is State.NEEDS_REVIEW
+    decidable = record.run == current.run and record.state.reviewable
     return admin_page(
         request,
         "evidence.html",

@@ -25,6 +25,7 @@ KINDS = {
     StateCategory.PUBLISHED.value: ("published", "good"),
     StateCategory.RUNNING.value: ("being checked", "info"),
     StateCategory.WAITING.value: ("waiting", "info"),
+    StateCategory.COOLDOWN.value: ("cooling down", "info"),
     StateCategory.REVIEW.value: ("for a reviewer", "warn"),
     StateCategory.FAILED.value: ("failed", "bad"),
     REFUSED: ("refused", "bad"),

@@ -51,6 +51,7 @@ LABELS: dict[StateCategory | None, tuple[str, str]] = {
     None: ("All", ""),
     StateCategory.WAITING: ("Waiting", ""),
     StateCategory.RUNNING: ("Running", "info"),
+    StateCategory.COOLDOWN: ("Cooling down", ""),
     StateCategory.REVIEW: ("Needs review", "warn"),
     StateCategory.PUBLISHED: ("Published", "good"),
     StateCategory.FAILED: ("Failed", "bad"),

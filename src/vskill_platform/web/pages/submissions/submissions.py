@@ -1,6 +1,6 @@
 """One submission: every step with its duration, where it stands in the line, when it is tried again, and on failure
 the rule, the file, the line and what to do. With the forms to cancel it, submit it again, upload a corrected
-archive, appeal, or answer a reviewer.
+archive, appeal, answer a reviewer, or report what waits by a rule.
 
 The page is whole without a script; with one, its parts are loaded again whenever the submission changes.
 """
@@ -18,7 +18,8 @@ from vskill_core.findings import Finding, FindingKind, ScanStatus, StaticReport
 from vskill_core.naming import name_note
 from vskill_platform.actions.principal import Right, may
 from vskill_platform.actions.review.appeals import APPEAL, why_no_appeal
-from vskill_platform.actions.review.review import ANSWER
+from vskill_platform.actions.review.reports import REPORT_KINDS, REPORT_SUBMISSION
+from vskill_platform.actions.review.review import ANSWER, APPROVE
 from vskill_platform.actions.submissions.findings import ordered_findings, remedies_of, report_of
 from vskill_platform.actions.submissions.intake import SUBMIT, UPLOAD
 from vskill_platform.actions.submissions.submission_views import published_name
@@ -66,6 +67,8 @@ class Offers(msgspec.Struct, frozen=True):
     #: An upload is corrected by another archive: the same bytes would end as they did.
     correct: bool = False
     review: bool = False
+    #: As a reviewer.
+    decide: bool = False
     #: A reviewer asked for a change.
     answer: bool = False
     #: Why the others are not offered, where somebody could wonder.
@@ -96,11 +99,12 @@ async def submission(request: Request) -> Response:
         "position": position,
         "remedies": remedies_of(record),
         "offers": offers,
+        "report_kinds": [(kind, kind.capitalize()) for kind in REPORT_KINDS],
         "viewer": viewer_of(request),
         "skill": published_name(current),
         "cursor": await sealed_cursor(request, read_from),
         "now": now,
-        "refresh_ms": MOVING_MS if record.state.active and is_current else RESTING_MS,
+        "refresh_ms": MOVING_MS if record.state.moving and is_current else RESTING_MS,
         **_findings(record, await report_of(record)),
     }
     return page_with_flash(request, "submission.html", shown=shown)
@@ -160,6 +164,7 @@ async def _offers(request: Request, record: Submission) -> Offers:
         resubmit=record.state.ends_run and (not is_upload or (has_rights and _may_end_otherwise(record))),
         correct=record.state.ends_run and is_upload and is_own,
         review=has_rights and refusal is None,
+        decide=record.state.reviewable and APPROVE.allows(principal),
         answer=has_rights and record.change_request is not None,
         note=note,
     )
@@ -253,6 +258,7 @@ ENDPOINTS = (
         confirm=True,
     ),
     form(f"{_ONE}/review", APPEAL, "Your appeal was filed. A reviewer will decide it.", at=_ONE),
+    form(f"{_ONE}/report", REPORT_SUBMISSION, "Thank you. A reviewer will look at it.", at=_ONE),
     form(f"{_ONE}/answer", ANSWER, "Your answer was sent. It waits for a reviewer again.", at=_ONE),
     form(f"{_ONE}/resubmit", SUBMIT, at=_ONE, view=resubmit, shows=("submission.rerun",)),
     form(f"{_ONE}/upload", UPLOAD, at=_ONE, view=correct, most_body=MOST_UPLOAD),
