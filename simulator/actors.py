@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from simulator.content import Content, Place, write_content
+from simulator.content import HOLDING_POLICY, POLICIES, Content, Place, write_content
 from simulator.faults import Process
 from simulator.lists import ClonedList, clone_list
 from simulator.outside import Outside
@@ -21,6 +21,7 @@ from vskill_platform.actions.action import Action
 from vskill_platform.actions.people.namespace_policy import CHANGE_VISIBILITY, ChangeVisibility
 from vskill_platform.actions.principal import ANYBODY, Principal, resolve
 from vskill_platform.actions.recall.takedowns import RESTORE, TAKE_DOWN, RestoreSkill, TakeDownSkill
+from vskill_platform.actions.review.reports import REPORT_SUBMISSION, ReportSubmission
 from vskill_platform.actions.review.review import (
     ANSWER,
     APPROVE,
@@ -59,6 +60,7 @@ from vskill_platform.store.recall.blocklist import add_block, remove_block
 from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.skills.skills import update_skill
 from vskill_platform.store.stored_content import read_content
+from vskill_platform.store.verdicts.policy import set_policy
 from vskill_platform.store.verdicts.rescans import apply_rescan
 from vskill_platform.submission_store import get_submission
 from vskill_platform.worker_context import require_env, run_with_worker_env
@@ -179,16 +181,17 @@ class People:
         """Somewhere; more often where it can have an effect."""
         places = self._world.places
         wanted = {
-            "approve": State.NEEDS_REVIEW,
-            "submit": State.TIER1_SCANNING,
-            "rescan": State.PUBLISHED,
-            "take_down": State.PUBLISHED,
-            "restore": State.NEEDS_REVIEW,
+            "approve": (State.NEEDS_REVIEW, State.COOLDOWN),
+            "submit": (State.TIER1_SCANNING,),
+            "rescan": (State.PUBLISHED,),
+            "take_down": (State.PUBLISHED,),
+            "restore": (State.NEEDS_REVIEW,),
+            "report": (State.COOLDOWN,),
         }.get(what)
         if wanted is not None and self._rng.random() < 0.6:
             records = await self._world.records()
             places = [
-                place for place in places if place.id in records and records[place.id].state is wanted
+                place for place in places if place.id in records and records[place.id].state in wanted
             ] or places
         return self._rng.choice(places)
 
@@ -249,6 +252,15 @@ class People:
         seen = await get_submission(place.id, audiences=EVERYTHING)
         decision = DecideSubmission(submission_id=place.id, run=seen.run, digest=seen.digest, reason=reason)
         return await action(require_env(), ROB, decision)
+
+    async def _report(self, place: Place) -> SubmissionView:
+        return await REPORT_SUBMISSION(
+            require_env(), ROB, ReportSubmission(submission_id=place.id, reason="odd")
+        )
+
+    async def _set_policy(self, _: Place) -> str:
+        text = self._rng.choice((*POLICIES, HOLDING_POLICY))
+        return (await set_policy(text, by="admin:ada", reason="a change")).policy.digest
 
     async def _run_again(self, place: Place) -> SubmissionView:
         return await RERUN(require_env(), ROB, RerunSubmission(submission_id=place.id, reason="once more"))

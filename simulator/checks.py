@@ -7,7 +7,7 @@ from itertools import pairwise
 import msgspec
 
 from simulator.clocks import StoreClock
-from simulator.content import PLACES
+from simulator.content import HOLDING_POLICY, PLACES, POLICIES
 from simulator.trace import Trace
 from vskill_core.identity import Identity
 from vskill_platform.domain import keys
@@ -39,6 +39,7 @@ from vskill_platform.ledger.broker.contract import Broker
 from vskill_platform.ledger.kv.collections import SKILLS, TASKS
 from vskill_platform.ledger.kv.entries import Entry, Operation, Put
 from vskill_platform.ledger.kv.memory import MemoryKV
+from vskill_platform.store.verdicts.policy import StoredPolicy
 
 #: Two processes' ideas of the store's clock differ by no more.
 SKEW_MS = 4_100
@@ -61,10 +62,11 @@ class Broken(Exception):
 
 
 def is_step(source: State, target: State) -> bool:
-    """Whether a run may go this way. What waits for a worker stays in its state when somebody asks for it now, and what
-    waits for a reviewer when its author is asked or answers."""
+    """Whether a run may go this way. What waits for a worker or by a rule stays in its state when somebody asks for it
+    now, and what waits for a reviewer when its author is asked or answers."""
     return may_move(source, target) or (
-        source is target and source in {State.RECEIVED, State.NEEDS_REVIEW, State.AUTO_APPROVED}
+        source is target
+        and source in {State.RECEIVED, State.COOLDOWN, State.NEEDS_REVIEW, State.AUTO_APPROVED}
     )
 
 
@@ -108,6 +110,8 @@ class Watcher:
         self._on_task = on_task
         self._tokens: set[str] = set()
         self._steps = 0
+        #: By submission and digest, a time before which nobody had seen the content.
+        self._sights: dict[tuple[str, str], int] = {}
         #: By submission, the moment at which a block or a cancellation last ended a run.
         self.cleared: dict[str, int] = {}
         #: By namespace, since which moment it is shown to everybody or hidden, oldest first.
@@ -224,6 +228,11 @@ class Watcher:
         if old is not None:
             require(new.created_at >= old.created_at, "no foreign field is overwritten", name)
         self._check_claim(old, new, name, now)
+        if new.digest is not None:
+            self._sights.setdefault((new.id, new.digest), self._clock.earliest)
+        for seen in old.first_seen if old is not None else ():
+            known = {one.digest: one for one in new.first_seen}
+            require(known.get(seen.digest, seen) == seen, "the first sight of a content never moves", name)
         return published
 
     def _extended(self, old: Submission, new: Submission, name: str) -> list[Submission]:
@@ -289,6 +298,8 @@ class Watcher:
         # The clock may have gone back since the taker looked at it, or just before: then it saw a deadline too far
         # ahead to be true, however near it is by now.
         latest = self._clock.lowest + horizon + CLOCK_SLACK_MS - SKEW_MS
+        if old.state is State.COOLDOWN:
+            latest = FOREVER_MS
         early = due is not None and self._clock.highest + SKEW_MS < due < latest
         require(not early, "nothing is taken up before it is due", f"{name}: due in {(due or 0) - now} ms")
 
@@ -342,6 +353,21 @@ class Watcher:
         for target in targets_of(skill.identity, (skill.name, skill.slug), record.digest):
             entry = await store.get(target.key)
             require(entry is None, "nothing blocked goes live", f"{name}: {target}")
+
+        await self._check_wait(store, record, name)
+
+    async def _check_wait(self, store: MemoryKV, record: Submission, name: str) -> None:
+        """What no reviewer approved has waited for as long as the policy in force says, since it was first seen."""
+        entry = await store.get(keys.CONTROL_POLICY)
+        approved = record.approval is not None and record.approval.digest == record.digest
+        if entry is None or approved or record.digest is None:
+            return
+        text = msgspec.json.decode(entry.value, type=StoredPolicy).text
+        require(text != HOLDING_POLICY, "nothing is published that the policy holds", name)
+        seen, wait = self._sights[record.id, record.digest], POLICIES[text]
+        self._trace.count("published after a wait" if record.cooled_by else "published at once")
+        over = self._clock.highest + SKEW_MS - seen - wait
+        require(over >= 0, "no wait ends early", f"{name}: {over} ms")
 
     async def _check_skill(self, store: MemoryKV, skill: PublishedSkill) -> None:
         for ref in skill.versions:

@@ -9,6 +9,8 @@ from simulator.loop import VirtualLoop
 EPOCH_MS = 1_800_000_000_000
 #: Whoever looked at the clock has acted on what it said after this many seconds, however slow it is.
 MEMORY_S = 300
+#: Between the first sight of a content and the first commit that names it.
+SEEN_S = 900
 #: Between a look at a record and the write that follows from it.
 LOOKED_S = 120
 
@@ -36,6 +38,14 @@ class StoreClock:
         """The latest time that anybody can still act on."""
         since = self._loop.time() - MEMORY_S
         return max([self.now(), *(before for at, before, _ in self._jumps if at >= since)])
+
+    @property
+    def earliest(self) -> int:
+        """The earliest time that the clock has shown lately, and a while before that: nothing that is written now was
+        seen before it."""
+        since = self._loop.time() - SEEN_S
+        shown = [time for at, before, after in self._jumps if at >= since for time in (before, after)]
+        return min([self.now(), *shown]) - SEEN_S * 1000
 
     @property
     def lowest(self) -> int:

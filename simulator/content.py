@@ -47,6 +47,24 @@ SCANS = {
 #: What the judge will say.
 JUDGES = {"pass": 60, "fail": 8, "unsure": 10, "confirm": 6, "clear": 10, "down": 6}
 
+_HOUR_MS = 3_600_000
+
+
+def _policy(*waits: str) -> str:
+    rules = "".join(f"  - {{name: wait-{wait}, when: 'true', then: {{wait: {wait}}}}}\n" for wait in waits)
+    return f"extends: open\nrules:\n{rules}" if rules else "extends: open\n"
+
+
+#: What can be in force, and how long each lets everything wait.
+POLICIES = {
+    _policy(): 0,
+    _policy("1h"): _HOUR_MS,
+    _policy("2h"): 2 * _HOUR_MS,
+    _policy("1h", "1d", "6h"): 24 * _HOUR_MS,
+}
+#: Everything goes to a reviewer.
+HOLDING_POLICY = "extends: open\nrules:\n  - {name: hold, when: 'true', then: review}\n"
+
 #: Each scan's findings, by severity.
 FINDINGS: dict[str, tuple[Severity, ...]] = {
     "concerns": (Severity.HIGH, Severity.HIGH),

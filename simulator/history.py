@@ -84,6 +84,7 @@ class History:
             "external-scans": self.world.plan.analyser,
             "repositories": self.world.plan.watched,
             "scrub": bool(self.world.plan.damages),
+            "policy": self.world.plan.has_policy,
         }
         return wanted.get(job.name, job.name in NEEDED or self.world.plan.chores)
 
@@ -124,6 +125,8 @@ class History:
 
     async def _history(self) -> None:
         await self._outside.subscribe()
+        if self.world.plan.has_policy:
+            await self.world.begin_with_policy()
         self._schedule_chaos()
         for machine in self._machines:
             machine.start()
@@ -160,6 +163,8 @@ class History:
         for _ in range(self.world.rng.randint(4, 18)):
             what = self.world.rng.choices(tuple(WEIGHTS), tuple(WEIGHTS.values()))[0]
             at(self.world.rng.uniform(0, plan.chaos), self._begin_act, what, None)
+        for when, what in plan.policy_acts:
+            at(when, self._begin_act, what, None)
         for when, by_ms in plan.clock_jumps:
             at(when, self._jump_clock, by_ms)
         for when, seconds in plan.suspensions:

@@ -65,6 +65,9 @@ class Listener(enum.StrEnum):
 HEARING = (Listener.STEADY, Listener.GONE)
 
 
+#: What people do where a policy is in force.
+POLICY_ACTS = ("report", "report", "set_policy")
+
 #: What happens to stored content behind everybody's back.
 DAMAGES = (Fault.CONTENT_LOST, Fault.CONTENT_CUT, Fault.CONTENT_FLIPPED)
 
@@ -126,6 +129,25 @@ class Plan(msgspec.Struct, frozen=True):
     chores: bool = False
     #: When some stored content is damaged, and how.
     damages: tuple[tuple[float, Fault], ...] = ()
+    #: A policy is in force whose rules let skills wait.
+    has_policy: bool = False
+    #: When somebody sets another policy, or reports what waits by a rule, and what of the two.
+    policy_acts: tuple[tuple[float, str], ...] = ()
+
+
+def add_policy(plan: Plan, rng: Random) -> Plan:
+    """Some plans get a policy; the others stay as they are. Its waits last for hours, so the clock jumps by as much:
+    some end in the bad time."""
+    if plan.only_slow or rng.random() < 0.65:
+        return plan
+    acts = tuple((rng.uniform(0, plan.chaos), rng.choice(POLICY_ACTS)) for _ in range(rng.randint(1, 6)))
+    jumps = tuple(
+        (rng.uniform(0, plan.chaos), int(rng.uniform(HOURS_MS // 2, HOURS_MS)))
+        for _ in range(rng.randint(0, 2))
+    )
+    return msgspec.structs.replace(
+        plan, has_policy=True, policy_acts=acts, clock_jumps=(*plan.clock_jumps, *jumps)
+    )
 
 
 def draw_plan(rng: Random) -> Plan:

@@ -1,4 +1,4 @@
-"""Nine bugs that registries of this kind have had, planted on purpose: the tests show that the simulator finds each
+"""Ten bugs that registries of this kind have had, planted on purpose: the tests show that the simulator finds each
 of them. They are substitutions in the simulator's own composition; the product's code is not touched."""
 
 import enum
@@ -14,6 +14,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.messages import SubmissionMessage, decode_body
 from vskill_platform.domain.people.namespace import Directory
 from vskill_platform.domain.submissions.attempts import claim, claimable
+from vskill_platform.domain.submissions.cooldown import FirstSeen
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.blobs.memory import MemoryBlobs
@@ -44,6 +45,7 @@ class Bug(enum.StrEnum):
     NO_NAMESPACE_ASSERTION = "records are written without asserting the namespace that was read"
     DIRECTORY_BELIEVED = "a process believes for ever who may read"
     LENGTH_BELIEVED = "content of equal length is taken for the same, and never replaced"
+    WAIT_SHORTENED = "what waits by a rule is due at once, as if its bytes had long been known"
 
 
 def store_class(bug: Bug | None) -> type[FaultyKV]:
@@ -51,6 +53,7 @@ def store_class(bug: Bug | None) -> type[FaultyKV]:
         Bug.NO_VERSION_CHECK: _Unversioned,
         Bug.NO_BLOCKLIST_ASSERTION: _Unasserted,
         Bug.NO_NAMESPACE_ASSERTION: _Unbound,
+        Bug.WAIT_SHORTENED: _Hurried,
     }
     return kinds.get(bug, FaultyKV) if bug else FaultyKV
 
@@ -115,6 +118,22 @@ class _Unbound(FaultyKV):
             for one in operations
             if not (isinstance(one, Assert) and one.key.startswith(keys.namespace.prefix))
         ]
+
+
+class _Hurried(FaultyKV):
+    def substitute(self, operations: Sequence[Operation]) -> Sequence[Operation]:
+        return [_hurried(one) for one in operations]
+
+
+def _hurried(operation: Operation) -> Operation:
+    if not isinstance(operation, Put) or not operation.key.startswith(keys.sub.prefix):
+        return operation
+    record = msgspec.json.decode(operation.value, type=Submission)
+    if record.state is not State.COOLDOWN:
+        return operation
+    known = tuple(FirstSeen(seen.digest, 0) for seen in record.first_seen)
+    due = msgspec.structs.replace(record, first_seen=known, next_attempt_at=record.updated_at)
+    return msgspec.structs.replace(operation, value=msgspec.json.encode(due))
 
 
 class _EveryVersion:

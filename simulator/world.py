@@ -12,11 +12,19 @@ import structlog
 
 from simulator.checks import Broken, WatchedStore, Watcher
 from simulator.clocks import ProcessClock, StoreClock
-from simulator.content import PLACES, Place, Repositories, SimulatedJudge, SimulatedScanner, SimulatedSources
+from simulator.content import (
+    PLACES,
+    POLICIES,
+    Place,
+    Repositories,
+    SimulatedJudge,
+    SimulatedScanner,
+    SimulatedSources,
+)
 from simulator.engines import Channel, FaultyBlobs, FaultyBroker
 from simulator.faults import Process, Weather
 from simulator.loop import VirtualLoop
-from simulator.plan import Fault, draw_plan
+from simulator.plan import Fault, add_policy, draw_plan
 from simulator.planted import Bug, content_class, kept_class, queue_class, store_class
 from simulator.trace import Trace, TraceLog
 from vskill_core.errors import ContentDamaged
@@ -30,6 +38,7 @@ from vskill_platform.ledger.kv.collections import SKILLS, TASKS
 from vskill_platform.machine.process_cache import KeptReads
 from vskill_platform.observing.metrics import Metrics
 from vskill_platform.settings import Settings
+from vskill_platform.store.verdicts.policy import StoredPolicy
 from vskill_platform.worker_context import Env, Pace
 
 #: The analyser elsewhere, which some histories have.
@@ -61,7 +70,8 @@ class World:
         on_task_step: Callable[[], None],
     ) -> None:
         self.rng = Random(f"world {seed}")
-        self.plan = draw_plan(self.rng)
+        # By numbers of its own: a seed without a policy stays what it was.
+        self.plan = add_policy(draw_plan(self.rng), Random(f"policy {seed}"))
         self.loop = VirtualLoop(Random(f"loop {seed}"))
         self.trace = Trace(lambda: int(self.loop.time() * 1000))
         self.weather = Weather(self.plan, self.rng, self.loop, self.trace)
@@ -106,6 +116,11 @@ class World:
             kept=self._kept.setdefault(process.name, kept_class(self._bug)()),
             pace=PACE,
         )
+
+    async def begin_with_policy(self) -> None:
+        """One is in force before anything is submitted."""
+        stored = StoredPolicy(self.rng.choice(tuple(POLICIES)), "admin:ada", self.clock.now(), "the first")
+        await self.store.put(keys.CONTROL_POLICY, msgspec.json.encode(stored))
 
     def damage(self, how: Fault) -> None:
         """Something happens to a piece of stored content, behind everybody's back."""

@@ -37,6 +37,11 @@ def test_people_do_everything_that_they_can_do(counts):
     assert [what for what in WEIGHTS if not counts[f"act {what}"]] == []
 
 
+def test_waits_end_are_reported_and_meet_other_policies(counts):
+    wanted = ("act report", "act set_policy", "published after a wait", "published at once")
+    assert [what for what in wanted if not counts[what]] == []
+
+
 def test_every_state_is_reached_and_every_state_of_rest_is_an_end(counts):
     assert [state for state in State if not counts[f"step to {state}"]] == []
     assert [state for state in State if state.ends_run and not counts[f"ended {state}"]] == []
