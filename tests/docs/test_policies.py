@@ -28,12 +28,13 @@ PROSE = SkillFacts(name="notes", licence="MIT", first=True)
 FINANCE = OwnerFacts(name="upload~finance", vouched=True, managed=True)
 
 COMPANY, MARKET = "A company with reviewers", "A public marketplace with a judge"
-PROVEN = "Only from owners who have shown who they are"
+STRANGERS, PROVEN = "Time for strangers", "Only from owners who have shown who they are"
 LICENCES, DEPARTMENT = "Licences", "One department stricter"
 
 #: The page's heading, a skill, and the rules that match it with what they do.
 CASES = [
-    (COMPANY, Facts(skill=PROSE, owner=STRANGER), {}),
+    (COMPANY, Facts(skill=PROSE, owner=STRANGER), {"stranger-first": RuleEffect.WAIT}),
+    (COMPANY, Facts(skill=PROSE, owner=VOUCHED), {}),
     (
         COMPANY,
         Facts(owner=VOUCHED, card=COMMAND, judge=JudgeFacts(answered=1, verdict="PASS", score=95)),
@@ -47,6 +48,9 @@ CASES = [
         {"judge-is-not-sure": RuleEffect.REVIEW},
     ),
     (MARKET, Facts(owner=VOUCHED, judge=JudgeFacts(answered=1, verdict="CONCERNS", score=60)), {}),
+    (STRANGERS, Facts(skill=PROSE, owner=STRANGER), {"new-owner": RuleEffect.WAIT}),
+    (STRANGERS, Facts(skill=PROSE, owner=VOUCHED), {}),
+    (STRANGERS, Facts(skill=SkillFacts(name="notes"), owner=STRANGER), {}),
     (PROVEN, Facts(skill=SkillFacts(name="notes"), owner=STRANGER), {"unproven": RuleEffect.REFUSE}),
     (PROVEN, Facts(skill=SkillFacts(name="notes"), owner=VOUCHED), {}),
     (LICENCES, Facts(skill=PROSE, owner=STRANGER), {}),
