@@ -21,6 +21,7 @@ from vskill_core.errors import (
     SourceGone,
 )
 from vskill_core.naming import slug_of
+from vskill_platform.domain.evidence import ComparedMemory
 from vskill_platform.domain.signals import MatchedRule, RecordedRule, RuleEffect
 from vskill_platform.domain.submissions.cooldown import held_until, note_seen
 from vskill_platform.domain.submissions.states import State
@@ -46,6 +47,7 @@ from vskill_platform.store.skills.skills import place_of
 from vskill_platform.store.stored_content import keep_content
 from vskill_platform.store.verdicts.capability_signals import capability_signals, find_gains
 from vskill_platform.store.verdicts.judging import Verdicts, read_verdicts
+from vskill_platform.store.verdicts.memory import read_memory
 from vskill_platform.store.verdicts.policy import PolicyChanged, PolicyInForce, read_policy
 from vskill_platform.store.verdicts.policy_facts import DecisionSubject, gather_facts
 from vskill_platform.store.verdicts.registry_signals import registry_signals
@@ -120,9 +122,10 @@ async def _decide(
     place = await place_of(record.identity)
     gains = await find_gains(place.skill, content.digest, said.report)
     foreign = tuple(host for host in marks.hosts if not policy.owns(host))
+    strange, memory = msgspec.structs.replace(marks, hosts=foreign), (await read_memory()).memory
     signals = (
         *capability_signals(gains),
-        *await registry_signals(record, place, content.files, msgspec.structs.replace(marks, hosts=foreign)),
+        *await registry_signals(record, place, content.files, strange, said.report, memory),
     )
     decide_by = partial(decide, said.report, said.judge, second=said.second, **said.grounds)
     floor = decide_by()
@@ -134,15 +137,13 @@ async def _decide(
         unmet = await unmet_needs(policy.keys.needs, content.digest, judged, began=began)
     if can_be_raised(floor):
         what = DecisionSubject(record, place, content.files, content.manifest)
-        facts = await gather_facts(what, said, signals, gains, policy)
+        facts = await gather_facts(what, said, signals, gains, policy, memory)
         matched = in_force.match(facts)
-    if signals:
-        shown = (RuleEffect.NOTE, RuleEffect.WAIT)
-        holding = {kind for rule in matched if rule.then not in shown for kind in rule.signals}
-        noticed = tuple(
-            msgspec.structs.replace(one, holds=one.holds and one.kind in holding) for one in signals
-        )
-        claim.learn(evidence=msgspec.structs.replace(said.evidence, noticed=noticed))
+    shown = (RuleEffect.NOTE, RuleEffect.WAIT)
+    holding = {kind for rule in matched if rule.then not in shown for kind in rule.signals}
+    noticed = tuple(msgspec.structs.replace(one, holds=one.holds and one.kind in holding) for one in signals)
+    compared = ComparedMemory(memory.date, memory.digest, len(memory))
+    claim.learn(evidence=msgspec.structs.replace(said.evidence, noticed=noticed, memory=compared))
     until = held_until(record.first_seen[0], matched, require_env("kv").kv.now())
     matched = (*matched, *unmet)
     asked = AskedPolicy(in_force, floor.next_state, tuple(map(RecordedRule.of, matched)), facts)

@@ -29,6 +29,7 @@ from vskill_platform.settings import Settings
 from vskill_platform.signing.key_ring import KeyRing
 from vskill_platform.sources.contract import Sources
 from vskill_platform.tiers.contract import Judge, Scanner
+from vskill_scan.memory.memory import Memory, packaged_memory
 
 T = TypeVar("T")
 
@@ -100,6 +101,8 @@ class Env(msgspec.Struct, frozen=True):
     signing: KeyRing | None = None
     #: The policy where the store holds none.
     policy_text: str = DEFAULT_POLICY
+    #: Reads the memory where the store names none.
+    packaged_memory: Callable[[], Memory] = packaged_memory
     #: The token of the request that runs here; every audit entry that it writes names it.
     acting_token: ActingToken | None = None
 

@@ -19,6 +19,7 @@ from vskill_platform.actions.table import ACTIONS
 from vskill_platform.domain.people.token import SCOPES, TokenScope
 from vskill_platform.domain.verdicts import policy
 from vskill_platform.ledger.kv.contract import iterate_pages
+from vskill_scan.memory.memory import PACKAGED
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -214,6 +215,8 @@ MATRIX = {
     "policy.check": Row(ADMIN, "admin", {"text": "extends: open"}),
     "policy.try": Row(ADMIN, "admin", {"text": "extends: open"}),
     "policy.set": Row(ADMIN, "admin", {"text": "extends: open", **WHY}),
+    "memory.show": Row(EVERYBODY, "read"),
+    "memory.update": Row(ADMIN, "admin", {"data": PACKAGED.read_bytes(), **WHY}),
     "rescan.show": Row(ADMIN, "admin"),
     "rescan.continue": Row(ADMIN, "admin", {"ruleset": "rules-2", **WHY}),
 }
@@ -314,6 +317,7 @@ A_POLICY = {"text": str(Path(policy.__file__).parent / "policies" / "open.yaml")
 IN_WORDS = {
     "queue.pause": {"duration_ms": "1m"},
     **dict.fromkeys(("policy.check", "policy.try", "policy.set"), A_POLICY),
+    "memory.update": {"data": str(PACKAGED)},
 }
 #: Without it the command asks for a password.
 FLAGS = dict.fromkeys(("account.create", "account.reset-password"), ("--generate",))

@@ -21,6 +21,7 @@ from vskill_platform.web.app import ENDPOINTS
 NO_PAGE = {
     "content.collect": "the job does it; a look beforehand is an operator's command",
     "keys.list": "keys are for programs",
+    "memory.update": "a file that a tool made, sent by the command",
     "repository.check": "the schedule checks every repository daily",
     "repository.health": "a skill's page shows what is known of its repository",
     "repository.list": "a skill's page shows what is known of its repository",

@@ -10,16 +10,13 @@ from vskill_platform.domain.verdicts.copies import (
     LONGEST_LINE,
     MOST_BYTES,
     MOST_SHOWN,
-    MOST_WORDS,
-    SHORTEST_SKETCH,
-    SKETCH_SIZE,
     AddedLine,
     CopyComparison,
     compare_contents,
     describe_copy,
     shared_enough,
-    sketch_of,
 )
+from vskill_scan.memory.sketch import MOST_WORDS, SHORTEST_SKETCH, SKETCH_SIZE, sketch_of
 
 
 def file(text: str | bytes, path: str = "SKILL.md") -> SkillFile:

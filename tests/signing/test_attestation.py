@@ -102,6 +102,7 @@ def test_the_payload_is_an_in_toto_statement_about_content_and_archives(attestat
         "secondJudge": None,
         "secondJudgeStatus": "none",
         "policy": None,
+        "memory": None,
     }
 
 

@@ -7,12 +7,13 @@ import pytest
 
 from tests.support.acting import approve
 from tests.support.envs import ENGINES, active_env, open_test_env, run_until_quiet, skill_files
+from tests.support.memories import tiny_memory
 from tests.support.namespaces import manage
 from tests.support.probe import ProbedKV
-from tests.support.records import put_copies, submission
+from tests.support.records import submission
 from tests.support.system_reads import get_submission
 from vskill_core.content import SkillFile
-from vskill_core.findings import Severity
+from vskill_core.findings import ScanStatus, Severity, StaticReport
 from vskill_core.identity import normalise, upload_identity
 from vskill_platform.actions.principal import OPERATOR, audiences_of, resolve
 from vskill_platform.domain.blocklist import BlockEntry, place_target, repository_target
@@ -20,19 +21,18 @@ from vskill_platform.domain.people.namespace import Visibility
 from vskill_platform.domain.signals import Signal, SignalKind
 from vskill_platform.domain.skills.skill_changes import with_installs
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.verdicts.look_alike import MIN_INSTALLS
 from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.intake.submit import submit_upload
 from vskill_platform.store.recall.blocklist import add_block
 from vskill_platform.store.skills.sketches import ContentMarks
-from vskill_platform.store.skills.skills import get_skill, place_of, update_skill
+from vskill_platform.store.skills.skills import place_of, update_skill
 from vskill_platform.store.stored_content import INLINE_BYTES
 from vskill_platform.store.verdicts.registry_signals import (
     BLOCKED_WITHIN_MS,
-    FEWEST_SKILLS,
     MOST_LOOKED_UP,
     registry_signals,
 )
+from vskill_scan.memory.look_alike import MIN_INSTALLS
 
 pytestmark = pytest.mark.anyio
 
@@ -137,7 +137,8 @@ async def test_a_blocked_repository_speaks_against_its_owner_on_that_host(env):
     ):
         record = submission(identity=normalise(address, "skills/notes"))
         place = await place_of(record.identity)
-        assert len(await registry_signals(record, place, (), ContentMarks((), ()))) == expected
+        found = await registry_signals(record, place, (), ContentMarks((), ()), NO_REPORT, tiny_memory())
+        assert len(found) == expected
 
 
 @pytest.mark.parametrize("kind", ["look-alike", "publisher"])
@@ -154,6 +155,7 @@ async def test_a_signal_holds_what_a_rule_of_the_policy_asks_about_in_its_own_wo
         }
 
 
+NO_REPORT = StaticReport("none", ScanStatus.COMPLETE)
 HOSTS = tuple(f"get.tool-{number}.dev" for number in range(30))
 
 
@@ -165,17 +167,17 @@ async def look_up_hosts(env, text: str | bytes) -> tuple[int, list[Signal]]:
     with active_env(env, kv=kv):
         record = submission("demo")
         place = await place_of(record.identity)
-        found = await registry_signals(record, place, files, ContentMarks((), HOSTS))
+        found = await registry_signals(
+            record, place, files, ContentMarks((), HOSTS), NO_REPORT, tiny_memory()
+        )
     return kv.reads["get_many host"], [*found]
 
 
-async def test_keys_of_hosts_are_read_where_there_are_enough_skills_and_for_a_few_hosts(env):
+async def test_keys_of_hosts_are_read_for_install_steps_and_for_a_few_hosts(env):
     text = "\n".join(f"download https://{host}/a" for host in HOSTS)
-    assert await look_up_hosts(env, text) == (0, [])
+    assert await look_up_hosts(env, text.replace("download", "see")) == (0, [])
     for number in range(5):
         await manage(env, f"team-{number}", Visibility.PUBLIC)
-    await submit(env, "ann", "many")
-    await put_copies(env, await get_skill("upload~ann/skills/many"), FEWEST_SKILLS)
     read, (found,) = await look_up_hosts(env, text)
     assert read == len(HOSTS) + 5 * MOST_LOOKED_UP
     assert found.details == tuple(

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from tests.support.manual_clock import ManualClock
+from tests.support.memories import tiny_memory
 from tests.support.scanners import structure_scanner
 from vskill_core.content import SkillFile
 from vskill_core.identity import Identity, submission_id, upload_identity
@@ -75,6 +76,7 @@ async def open_test_env(
             env,
             scanner=structure_scanner(read_manifest, settings.known_bad_digests),
             hash_cost=CHEAP_HASH,
+            packaged_memory=tiny_memory,
         )
         env = msgspec.structs.replace(
             env, **{k: v for k, v in overrides.items() if k in Env.__struct_fields__}

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from tests.support.memories import tiny_memory
 from tests.support.scanners import structure_scanner
 from vskill_platform.ledger.blobs.memory import MemoryBlobs
 from vskill_platform.ledger.broker.memory import MemoryBroker
@@ -34,6 +35,7 @@ def memory_env(clock: Clock | None = None, **overrides: Any) -> Env:
         log=logger(),
         metrics=Metrics(),
         worker_id="test",
+        packaged_memory=tiny_memory,
     )
     return msgspec.structs.replace(env, **overrides)
 

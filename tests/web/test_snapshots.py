@@ -469,6 +469,8 @@ ASKED: tuple[Ask, ...] = (
     ),
     post("/api/v1/policy/try", who="root", body={"text": 'rules: [{name: a, when: "true", then: review}]'}),
     post("/api/v1/policy", who="root", body={"text": "extends: open\nrules: []", "reason": "looked"}),
+    *get("/api/v1/memory"),
+    post("/api/v1/memory", "/api/v1/memory?reason=looked", who="root", raw=b"no memory"),
     *get("/api/v1/admin/queue/rescans", who="root"),
     post("/api/v1/admin/queue/rescans/continue", who="root", body={"ruleset": "none", "reason": "looked"}),
     post("/api/v1/admin/queue/jobs/{job}/run", "/api/v1/admin/queue/jobs/none/run", who="root"),

@@ -175,6 +175,7 @@ NEEDS = {
     "POST /admin/policy/check": "admin",
     "POST /api/v1/admin/judges/try": "admin",
     "POST /admin/policy/try": "admin",
+    "POST /api/v1/memory": "admin",
     "POST /api/v1/policy": "admin",
     "POST /api/v1/policy/check": "admin",
     "POST /api/v1/policy/try": "admin",

@@ -57,6 +57,7 @@ _TAGS = {
     "keys": "keys",
     "name": "skills",
     "notification": "account",
+    "memory": "review",
     "policy": "review",
     "queue": "queue",
     "repository": "repositories",

@@ -38,7 +38,7 @@ SECTIONS = {
     ),
     "For reviewers and admins": (
         *("review", "block", "report", "queue", "repo", "audit", "collection", "webhook", "admin", "token"),
-        *("access", "team", "content", "policy"),
+        *("access", "team", "content", "policy", "memory"),
     ),
     SERVER: (
         *("serve", "worker", "schedule", "keys", "doctor", "judge", "backup", "restore", "migrate", "demo"),

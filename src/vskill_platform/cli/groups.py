@@ -52,7 +52,10 @@ _WINGS = {
         "submission": "List submissions; cancel, rerun or appeal one, read what was found in it, "
         "and what was submitted together.",
     },
-    "verdicts": {"policy": "Say what is not published without a reviewer, and what is refused."},
+    "verdicts": {
+        "memory": "See what submissions are compared with, and set another file.",
+        "policy": "Say what is not published without a reviewer, and what is refused.",
+    },
     "review": {
         "report": "Report a skill; decide about the reports of users.",
         "review": "Decide about submissions that wait for a reviewer.",

@@ -22,6 +22,7 @@ from vskill_core.findings import (
 )
 from vskill_platform.domain.judges import rank_judges
 from vskill_platform.domain.signals import Signal
+from vskill_scan.memory.memory import describe_memory
 
 
 class JudgeWord(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -44,6 +45,22 @@ class JudgeWords(msgspec.Struct, frozen=True):
     second_status: JudgeStatus = JudgeStatus.NONE
 
 
+class ComparedMemory(msgspec.Struct, frozen=True):
+    """The memory that it was compared with."""
+
+    #: the day of which it tells
+    date: str
+    #: SHA-256 of the file
+    digest: str
+    #: how many public skills it holds
+    skills: int
+
+    @property
+    def words(self) -> str:
+        """As pages say it."""
+        return describe_memory(self.skills, self.date)
+
+
 class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     """The facts behind a decision about one content."""
 
@@ -64,6 +81,8 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
     rules: tuple[str, ...] = ()
     #: what the registry noticed that no scan can see
     noticed: tuple[Signal, ...] = ()
+    #: None where nothing was compared
+    memory: ComparedMemory | None = None
     capabilities: int = 0
     judge_status: JudgeStatus = JudgeStatus.NONE
     #: of two judges the one with the lower score

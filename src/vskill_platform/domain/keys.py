@@ -174,6 +174,8 @@ CONTROL_QUEUE = control("queue")
 CONTROL_NAMESPACES = control("namespaces")
 #: the release that uses the store, and the one before it
 CONTROL_RELEASE = control("release")
+#: the memory that submissions are compared with, where it is not the release's own
+CONTROL_MEMORY = control("memory")
 #: the operator's policy
 CONTROL_POLICY = control("policy")
 #: the rule set that stopped before its first take-down

@@ -16,9 +16,11 @@ class SignalKind(enum.StrEnum):
     NEW_CAPABILITY = "new-capability"
     #: it is a published skill of another owner, with something added
     COPY = "copy"
+    #: most of its text is a public skill's, and it can do what that one cannot
+    REMEMBERED = "remembered"
     #: its name can be taken for that of a popular skill of another owner
     LOOK_ALIKE = "look-alike"
-    #: an install step addresses a host that no published skill and no list of known hosts has
+    #: an install step names a host that no published skill, no public skill and no list of known hosts has
     HOST = "host"
     #: other skills of its owner were blocked lately
     PUBLISHER = "publisher"
@@ -37,6 +39,7 @@ class SignalKind(enum.StrEnum):
 _HEADINGS = {
     SignalKind.NEW_CAPABILITY: "New in this version",
     SignalKind.COPY: "Copy of another skill",
+    SignalKind.REMEMBERED: "Public skill with something added",
     SignalKind.LOOK_ALIKE: "Name like that of a popular skill",
     SignalKind.HOST: "Host that no other skill uses",
     SignalKind.PUBLISHER: "Publisher",
@@ -45,6 +48,7 @@ _HEADINGS = {
 
 _ADVICE = {
     SignalKind.COPY: "If it is a fork, say in SKILL.md what you changed and of which skill.",
+    SignalKind.REMEMBERED: "Say in SKILL.md what is new in yours. An approval holds for your next versions too.",
     SignalKind.LOOK_ALIKE: "Publish it under a name that nobody takes for the other one, or wait for a reviewer.",
     SignalKind.HOST: "Say in SKILL.md whose host it is and why it is needed, or install from a package index.",
 }
@@ -63,6 +67,8 @@ class Signal(msgspec.Struct, frozen=True, omit_defaults=True):
     skills: tuple[str, ...] = ()
     #: whether it goes to a reviewer because of this
     holds: bool = True
+    #: the sketch of the remembered skill that it speaks of
+    sketch: str = ""
 
 
 class RuleEffect(enum.StrEnum):

@@ -12,6 +12,7 @@ from vskill_platform.domain.people.namespace import Directory
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.known_words import KnownWords
 from vskill_platform.domain.skills.skill import RevokedList
+from vskill_scan.memory.memory import Memory
 
 V = TypeVar("V")
 
@@ -60,6 +61,8 @@ class KeptReads:
         self.directory: tuple[int, Directory] | None = None
         #: The words of public skills: when to refresh them, the version of their record, and the words.
         self.known_words: tuple[int, int, KnownWords] | None = None
+        #: The memory in force, and the digest by which the store names it; empty where it names none.
+        self.memory: tuple[str, Memory] | None = None
         #: SKILL.md by the digest of its content.
         self.texts: Kept[str] = Kept()
         #: Revoked versions, by the readers' audiences; one list is derived at a time.

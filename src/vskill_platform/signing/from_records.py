@@ -22,6 +22,7 @@ from vskill_core.statement import (
     SKILL_FILE_DIGEST,
     STATEMENT_TYPE,
     AttestedFile,
+    AttestedMemory,
     AttestedPolicy,
     AttestedRule,
     CapabilityCard,
@@ -32,7 +33,7 @@ from vskill_core.statement import (
     Static,
     Subject,
 )
-from vskill_platform.domain.evidence import Evidence, JudgeWord
+from vskill_platform.domain.evidence import ComparedMemory, Evidence, JudgeWord
 from vskill_platform.domain.skills.skill import RevokedList, RevokedVersion, VersionRef
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import RecordedDecision, Submission
@@ -97,6 +98,7 @@ def _predicate(
         second_judge=_judgement(evidence.second_judge) if evidence else None,
         second_judge_status=evidence.second_judge_status.value if evidence else "none",
         policy=_policy(record.decision),
+        memory=_memory(evidence.memory) if evidence else None,
     )
 
 
@@ -117,6 +119,10 @@ def _static(evidence: Evidence) -> Static:
         findings={level.value: evidence.findings.get(level, 0) for level in Severity},
         capabilities=evidence.capabilities,
     )
+
+
+def _memory(compared: ComparedMemory | None) -> AttestedMemory | None:
+    return None if compared is None else AttestedMemory(compared.date, compared.digest, compared.skills)
 
 
 def _card(report: StaticReport) -> CapabilityCard | None:

@@ -66,6 +66,16 @@ class Judgement(msgspec.Struct, frozen=True, rename="camel"):
     partial: bool
 
 
+class AttestedMemory(msgspec.Struct, frozen=True):
+    """The facts about public skills that the version was compared with before it was published."""
+
+    #: the day of which it tells
+    date: str
+    #: SHA-256 of the file
+    digest: str
+    skills: int
+
+
 class AttestedFile(msgspec.Struct, frozen=True):
     """One file of the version."""
 
@@ -128,6 +138,8 @@ class Predicate(msgspec.Struct, frozen=True, rename="camel"):
     second_judge_status: str
     #: None where it was not asked
     policy: AttestedPolicy | None = None
+    #: None where nothing was compared
+    memory: AttestedMemory | None = None
 
 
 class Statement(msgspec.Struct, frozen=True, rename="camel"):

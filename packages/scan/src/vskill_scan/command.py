@@ -15,6 +15,8 @@ from vskill_core.findings import ScanStatus, StaticReport
 from vskill_core.folders import read_file, read_folder, skill_name_at, skills_at
 from vskill_core.release import __version__
 from vskill_scan.engine import Engine
+from vskill_scan.memory.memory import packaged_memory
+from vskill_scan.memory.notices import notices_of
 from vskill_scan.reading.manifest import admit_skill, read_manifest
 from vskill_scan.results.forecast import Decide, decide_alone, forecast, refused, unreadable
 from vskill_scan.results.report import Scanned, as_json, as_sarif, exit_code, text
@@ -71,7 +73,8 @@ def foretell(place: Path, files: Sequence[SkillFile], report: StaticReport, deci
         manifest = admit_skill(files, skill_name_at(place))
     except PlatformError as error:
         return Scanned(place.as_posix(), report, refused(error))
-    return Scanned(place.as_posix(), report, forecast(report, manifest.name, decide(report)))
+    noticed = notices_of(packaged_memory(), manifest.name, files, report)
+    return Scanned(place.as_posix(), report, forecast(report, manifest.name, decide(report), noticed))
 
 
 def foretell_unread(place: Path, ruleset: str, error: PlatformError) -> Scanned:

@@ -129,6 +129,7 @@ def _scan(found: Evidence | None, *, is_blocked: bool) -> ScanSummary | None:
         judge_score=judge.score if judge else None,
         judge_model=judge.model if judge else None,
         second_judge=_other_judge(found, is_blocked=is_blocked),
+        compared_with=found.memory.words if found.memory else None,
     )
 
 

@@ -18,11 +18,11 @@ from vskill_platform.actions.verdicts.policy import POLICY, PolicyToCheck, load_
 from vskill_platform.domain.verdicts.decision import can_be_raised, decide
 from vskill_platform.domain.verdicts.dry_run import PolicyOutcome, TriedPolicy, try_policies
 from vskill_platform.domain.verdicts.facts import CardFacts, Facts, FindingFacts, SourceFacts
-from vskill_platform.domain.verdicts.known_hosts import is_known_host
 from vskill_platform.domain.verdicts.policy import Policy
 from vskill_platform.store.verdicts.policy import read_policy
 from vskill_platform.store.verdicts.policy_facts import skill_facts
 from vskill_platform.store.verdicts.policy_trials import TriedRun, try_on_stored
+from vskill_scan.memory.known_hosts import is_known_host
 from vskill_scan.reading.manifest import admit_skill
 
 #: Differences that one answer lists.

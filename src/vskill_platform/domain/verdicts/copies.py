@@ -1,4 +1,4 @@
-"""Copies of published skills: a sketch finds candidates among all of them, and an exact comparison of lines tells how
+"""Copies of published skills: sketches find candidates among all of them, and an exact comparison of lines tells how
 much of one is in another and what was added.
 
 Many planted skills are somebody's honest skill with a few lines more. Rules read those lines among hundreds of honest
@@ -8,21 +8,13 @@ ones; whoever knows the original reads only the difference.
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from heapq import nsmallest
-from zlib import crc32
 
 import msgspec
 
 from vskill_core.content import SkillFile
 from vskill_core.identity import SKILL_FILE
+from vskill_scan.memory.sketch import is_licence, reading_order
 
-#: Hashes of one sketch.
-SKETCH_SIZE = 32
-#: A shorter sketch is of a text that many skills have by chance.
-SHORTEST_SKETCH = 16
-#: Words of a text that a sketch is made of; a longer text is sketched by its beginning.
-MOST_WORDS = 5000
-#: Of one file.
-SKETCHED_BYTES = 64 * 1024
 #: Bytes of text that are compared line by line.
 MOST_BYTES = 1024 * 1024
 #: A published skill with fewer lines is a template, and everybody's.
@@ -33,10 +25,6 @@ LEAST_CONTAINED = 80
 MOST_SHOWN = 40
 LONGEST_LINE = 200
 
-#: Letters, digits and what is not ASCII stay; all else parts words.
-_PARTING = bytes(code if code > 127 or chr(code).isalnum() or code == ord("_") else 32 for code in range(256))
-_SKETCHED = (".md", ".py", ".sh", ".bash", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".ps1", ".php", ".lua")
-_LICENCES = ("license", "licence", "copying", "notice")
 #: Every copy says these of itself.
 _OWN_FIELDS = frozenset({"name", "version", "author", "owner", "homepage", "repository"})
 
@@ -67,41 +55,6 @@ class CopyComparison(msgspec.Struct, frozen=True):
         return self.contained >= LEAST_CONTAINED
 
 
-def sketch_of(files: Iterable[SkillFile]) -> tuple[int, ...]:
-    """Hashes of a few of its runs of five words, the same ones for the same text: two contents share as much of their
-    sketches as of their text. Empty for a short text."""
-    words = _words(files)
-    runs = map(b" ".join, zip(words, words[1:], words[2:], words[3:], words[4:], strict=False))
-    # Each once, in their order. The cheap hash chooses, the good one names.
-    different = dict.fromkeys(runs)
-    by_rank = dict(zip(map(crc32, different), different, strict=True))
-    chosen = nsmallest(SKETCH_SIZE, by_rank)
-    if len(chosen) < SHORTEST_SKETCH:
-        return ()
-    return tuple(sorted({_hash(by_rank[rank]) for rank in chosen}))
-
-
-def _words(files: Iterable[SkillFile]) -> list[bytes]:
-    words: list[bytes] = []
-    for file in sorted(files, key=_reading_order):
-        if file.path.lower().endswith(_SKETCHED) and not _is_licence(file.path):
-            # Each line once: what is repeated says nothing more, and takes no place from the rest.
-            lines = dict.fromkeys(file.data[:SKETCHED_BYTES].lower().splitlines())
-            words += b"\n".join(lines).translate(_PARTING).split()
-        if len(words) >= MOST_WORDS:
-            break
-    return words[:MOST_WORDS]
-
-
-def _reading_order(file: SkillFile) -> tuple[bool, str]:
-    return file.path != SKILL_FILE, file.path
-
-
-def _hash(run: bytes) -> int:
-    """48 bits tell the runs of a million skills apart."""
-    return int.from_bytes(blake2b(run, digest_size=6).digest(), "big")
-
-
 def shared_enough(shared: int, size: int, other_size: int) -> bool:
     """Whether two sketches share so much that the contents are worth a comparison."""
     return shared * 3 >= min(size, other_size)
@@ -128,8 +81,8 @@ def _lines_of(files: Iterable[SkillFile]) -> Mapping[str, _Place]:
     """Each different line in its plain form, with its first place. A line without letters says nothing."""
     found: dict[str, _Place] = {}
     left = MOST_BYTES
-    for order, file in enumerate(sorted(files, key=_reading_order)):
-        if _is_licence(file.path):
+    for order, file in enumerate(sorted(files, key=reading_order)):
+        if is_licence(file.path):
             continue
         if b"\0" in file.data[:4096]:
             digest = blake2b(file.data, digest_size=16).hexdigest()
@@ -144,10 +97,6 @@ def _lines_of(files: Iterable[SkillFile]) -> Mapping[str, _Place]:
             if any(map(str.isalpha, plain)) and (key := plain.lower()) not in found:
                 found[key] = (order, file.path, number, plain)
     return found
-
-
-def _is_licence(path: str) -> bool:
-    return path.rpartition("/")[2].lower().startswith(_LICENCES)
 
 
 def describe_copy(comparison: CopyComparison, *, withdrawn: bool) -> str:

@@ -78,7 +78,8 @@ class CapabilityFacts(msgspec.Struct, frozen=True, kw_only=True):
     acts: bool = False
     #: Of a host: a shell command names it, or its file starts commands.
     shell: bool = False
-    #: Of a host: it is in `own_hosts`, on the list of known hosts, or a published skill names it that all may read.
+    #: Of a host: it is in `own_hosts`, on the list of known hosts, or named by the memory or by a published skill that
+    #: all may read.
     known: bool = False
 
 
@@ -173,9 +174,11 @@ class SignalFacts(msgspec.Struct, frozen=True, kw_only=True):
     new_capability: str = ""
     #: It is another owner's skill with something added.
     copy: str = ""
+    #: Most of its text is that of a public skill that the memory holds, and it can do what that one cannot.
+    remembered: str = ""
     #: Its name can be taken for that of a popular skill.
     look_alike: str = ""
-    #: An install step names a host that no other published skill uses.
+    #: An install step names a host that no other published skill and no skill of the memory names.
     host: str = ""
     #: Other skills of its owner were blocked within 90 days.
     publisher: str = ""

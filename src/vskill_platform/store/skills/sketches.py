@@ -13,12 +13,12 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.skills.listing import join_lacks
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.domain.skills.skill_changes import with_lacks
-from vskill_platform.domain.verdicts.copies import sketch_of
-from vskill_platform.domain.verdicts.install_hosts import hosts_named
 from vskill_platform.ledger.kv.entries import Add, Assert, Operation, Put
 from vskill_platform.records import read_record
 from vskill_platform.store.skills.skills import require_skill, update_skill
 from vskill_platform.worker_context import require_env
+from vskill_scan.memory.install_hosts import hosts_named
+from vskill_scan.memory.sketch import sketch_of
 from vskill_scan.results.lacks import lacks_of
 
 

@@ -1,5 +1,6 @@
-"""Decisions of reviewers, kept by what a later submission may have in common with them: the content, a file in which
-something was found, the repository, a rule. The next reviewer sees what was decided then. For reviewers only."""
+"""Decisions of reviewers, kept by what a later submission may have in common with them: the content, the public skill
+that its owner changed, a file in which something was found, the repository, a rule. The next reviewer sees what was
+decided then. For reviewers only."""
 
 import enum
 import hashlib
@@ -9,7 +10,10 @@ import msgspec
 
 from vskill_core.content import SkillFile
 from vskill_core.findings import Finding
+from vskill_core.identity import Identity
+from vskill_core.naming import canonical_name
 from vskill_platform.domain import keys
+from vskill_platform.domain.signals import Signal
 from vskill_platform.domain.submissions.submission import Step, Submission
 from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.machine.slots import some_at_a_time
@@ -31,6 +35,8 @@ class SubjectKind(enum.StrEnum):
     """What two submissions can have in common; the most telling first."""
 
     CONTENT = "content"
+    #: the same owner's change of the same remembered skill
+    REMEMBERED = "remembered"
     FILE = "file"
     REPOSITORY = "repository"
     RULE = "rule"
@@ -75,12 +81,25 @@ def subjects_of(
     found.append(RulingSubject(SubjectKind.REPOSITORY, record.identity.repo_key, "the same repository"))
     if record.digest is not None:
         found.append(RulingSubject(SubjectKind.CONTENT, record.digest, "the same content"))
+    noticed = record.evidence.noticed if record.evidence is not None else ()
+    found += (_changed_skill(record.identity, one.sketch) for one in noticed if one.sketch)
     flagged = dict.fromkeys(one.file for one in findings if one.file)
     by_path = {file.path: file for file in files}
     for path in [path for path in flagged if path in by_path][:MOST_FILES]:
         digest = hashlib.sha256(by_path[path].data).hexdigest()
         found.append(RulingSubject(SubjectKind.FILE, digest, f"the same {path}"))
     return tuple(found)
+
+
+def _changed_skill(identity: Identity, sketch: str) -> RulingSubject:
+    owner, _, _ = canonical_name(identity).partition("/")
+    return RulingSubject(SubjectKind.REMEMBERED, f"{owner}/{sketch}", "the same public skill, changed")
+
+
+async def was_accepted(identity: Identity, signal: Signal) -> bool:
+    """Whether the last reviewer to decide about this owner's change of a remembered skill approved it."""
+    rulings = await _read_rulings(_changed_skill(identity, signal.sketch))
+    return bool(rulings) and rulings[0].approved
 
 
 def ruling_writes(

@@ -21,7 +21,6 @@ from vskill_platform.domain.verdicts.facts import (
     SkillFacts,
     SourceFacts,
 )
-from vskill_platform.domain.verdicts.known_hosts import is_known_host
 from vskill_platform.domain.verdicts.policy import Policy
 from vskill_platform.ledger.kv.collections import SKILLS
 from vskill_platform.records import decode_readable, entries_of
@@ -32,6 +31,8 @@ from vskill_platform.store.verdicts.capability_signals import Gains, newest_live
 from vskill_platform.store.verdicts.judging import Verdicts
 from vskill_platform.store.verdicts.registry_signals import count_recent_blocks, find_seen_hosts
 from vskill_platform.worker_context import require_env
+from vskill_scan.memory.known_hosts import is_known_host
+from vskill_scan.memory.memory import Memory
 from vskill_scan.reading.manifest import Manifest
 
 #: Skills of one owner that are counted.
@@ -54,11 +55,16 @@ class _SkillMark(msgspec.Struct, frozen=True):
 
 
 async def gather_facts(
-    what: DecisionSubject, said: Verdicts, signals: tuple[Signal, ...], gains: Gains, policy: Policy
+    what: DecisionSubject,
+    said: Verdicts,
+    signals: tuple[Signal, ...],
+    gains: Gains,
+    policy: Policy,
+    memory: Memory,
 ) -> Facts:
     """Everything that a rule can ask about."""
     record, card = what.record, said.report.capabilities or ()
-    known = await _known_hosts(card, policy)
+    known = await _known_hosts(card, policy, memory)
     counted = counting(
         said.report.findings,
         trusted_vendor=said.grounds.get("trusted_vendor", False),
@@ -127,9 +133,9 @@ async def _owner_facts(what: DecisionSubject, signals: tuple[Signal, ...], *, tr
     )
 
 
-async def _known_hosts(card: tuple[SkillCapability, ...], policy: Policy) -> frozenset[str]:
+async def _known_hosts(card: tuple[SkillCapability, ...], policy: Policy, memory: Memory) -> frozenset[str]:
     named = {one.value for one in card if one.kind is CapabilityKind.HOST}
-    known = {host for host in named if policy.owns(host) or is_known_host(host)}
+    known = {host for host in named if policy.owns(host) or is_known_host(host) or host in memory.hosts}
     return frozenset(known | await find_seen_hosts(named - known))
 
 

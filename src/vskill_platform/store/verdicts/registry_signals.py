@@ -1,6 +1,6 @@
-"""What the registry knows about a skill and no scan of its files can know: that it is a copy of another one, that its
-name can be taken for a popular one, that it installs from a host that nobody else uses, and that its owner's other
-skills were blocked. Rules of the policy send it to a reviewer for that.
+"""What the registry and its memory know about a skill and no scan of its files can know: that it is a copy of another
+one, that its name can be taken for a popular one, that it installs from a host that nobody else uses, and that its
+owner's other skills were blocked. Rules of the policy send it to a reviewer for that.
 
 The record keeps what is said, and its readers change: it is compared with skills and names that everybody may read, so
 that nobody learns of a private one, and a reviewer's page compares with what that reviewer may read. Which skills are
@@ -16,6 +16,7 @@ import msgspec
 
 from vskill_core.content import SkillFile
 from vskill_core.errors import ContentDamaged
+from vskill_core.findings import StaticReport
 from vskill_core.identity import Identity
 from vskill_core.naming import canonical_name, hyphenate
 from vskill_platform.domain import keys
@@ -30,12 +31,9 @@ from vskill_platform.domain.verdicts.copies import (
     compare_contents,
     describe_copy,
     shared_enough,
-    sketch_of,
 )
-from vskill_platform.domain.verdicts.install_hosts import describe_hosts, install_steps
-from vskill_platform.domain.verdicts.look_alike import MIN_INSTALLS, look_alikes
-from vskill_platform.ledger.kv.collections import AUDIENCE, SKETCHES, SKILLS
-from vskill_platform.ledger.kv.entries import ABSENT, Overlap
+from vskill_platform.ledger.kv.collections import SKETCHES, SKILLS
+from vskill_platform.ledger.kv.entries import ABSENT
 from vskill_platform.ledger.kv.query import Between
 from vskill_platform.records import Skips, decode_readable, entries_of, read_entries
 from vskill_platform.store.people.namespaces import read_directory
@@ -45,14 +43,18 @@ from vskill_platform.store.skills.names import read_names
 from vskill_platform.store.skills.sketches import ContentMarks, Sketch
 from vskill_platform.store.skills.skills import SkillPlace, place_of, read_skills, read_versions
 from vskill_platform.store.stored_content import INLINE_BYTES, read_content
+from vskill_platform.store.verdicts.past_decisions import was_accepted
 from vskill_platform.worker_context import require_env
+from vskill_scan.memory.install_hosts import install_steps
+from vskill_scan.memory.look_alike import MIN_INSTALLS, look_alikes
+from vskill_scan.memory.memory import Memory
+from vskill_scan.memory.notices import MemoryNotice, notice_hosts, notice_likeness, notice_name
+from vskill_scan.memory.sketch import sketch_of
 
 #: For how long a block speaks against its owner.
 BLOCKED_WITHIN_MS = 90 * 86_400_000
 #: Blocks of one owner that are counted.
 MOST_BLOCKS = 100
-#: A registry with fewer published skills has seen too few hosts to wonder about a new one.
-FEWEST_SKILLS = 200
 #: Hosts that no unmanaged skill names and that are looked up in managed namespaces.
 MOST_LOOKED_UP = 10
 #: So many skills of one owner, published or updated within a day, are a burst.
@@ -62,17 +64,41 @@ MOST_SKILLS = 200
 
 
 async def registry_signals(
-    record: Submission, place: SkillPlace, files: tuple[SkillFile, ...], marks: ContentMarks
+    record: Submission,
+    place: SkillPlace,
+    files: tuple[SkillFile, ...],
+    marks: ContentMarks,
+    report: StaticReport,
+    memory: Memory,
 ) -> tuple[Signal, ...]:
     """The signals of what was submitted."""
     directory = await read_directory()
     readers = common_audiences(record.audience, directory)
     return (
         *await copy_signals(record, place, files, marks.hashes, shared_form(directory)),
-        *await _look_alike(place),
-        *await _first_seen_hosts(files, marks.hosts, readers),
+        *await _remembered(record.identity, marks.hashes, report, memory),
+        *await _look_alike(place, memory),
+        *await _first_seen_hosts(files, marks.hosts, readers, memory),
         *await _publisher(record.identity),
     )
+
+
+def _signal_of(notice: MemoryNotice) -> Signal:
+    return Signal(SignalKind(notice.kind), notice.reason, notice.details, (), notice.holds, notice.sketch)
+
+
+async def _remembered(
+    identity: Identity, hashes: tuple[int, ...], report: StaticReport, memory: Memory
+) -> list[Signal]:
+    """That it is a skill of the memory, and what it can do beyond that. Once a reviewer has approved that for this
+    owner, none is asked again."""
+    notice = notice_likeness(memory, hashes, report, identity.repo_key)
+    if notice is None:
+        return []
+    signal = _signal_of(notice)
+    if signal.holds and await was_accepted(identity, signal):
+        signal = msgspec.structs.replace(signal, holds=False)
+    return [signal]
 
 
 async def reviewer_signals(
@@ -108,10 +134,19 @@ def _noticed(record: Submission) -> tuple[Signal, ...]:
     return record.evidence.noticed if record.evidence is not None else ()
 
 
-async def _look_alike(place: SkillPlace) -> list[Signal]:
+async def _look_alike(place: SkillPlace, memory: Memory) -> list[Signal]:
     """Only of a first publication: what is published keeps its name."""
     name = hyphenate(place.slug)
-    if place.skill is not None or not name or not await _has_popular():
+    if place.skill is not None or not name:
+        return []
+    if found := await _look_alike_here(place, name):
+        return found
+    notice = notice_name(memory, name)
+    return [] if notice is None else [_signal_of(notice)]
+
+
+async def _look_alike_here(place: SkillPlace, name: str) -> list[Signal]:
+    if not await _has_popular():
         return []
     held = (await read_names(look_alikes(name))).held
     holders = {one.holders[PUBLIC].canonical: flat for flat, one in held.items() if PUBLIC in one.holders}
@@ -178,23 +213,16 @@ def _blocks_of(kind: TargetKind, identity: Identity) -> str:
 
 
 async def _first_seen_hosts(
-    files: tuple[SkillFile, ...], hosts: tuple[str, ...], audiences: frozenset[str]
+    files: tuple[SkillFile, ...], hosts: tuple[str, ...], audiences: frozenset[str], memory: Memory
 ) -> list[Signal]:
-    """Hosts of install steps that no published skill names, where there are enough skills to tell. Of the hosts that
-    skills of managed namespaces may name, the first ten are looked up and the others left out, so that a submission
-    does not read keys by hosts times namespaces."""
-    steps = await _find_steps(hosts, files)
-    if not steps:
-        return []
-    published = await require_env("kv").kv.count_by(SKILLS.prefix, AUDIENCE, audiences=audiences)
-    if sum(published.values()) < FEWEST_SKILLS:
-        return []
+    """Hosts of install steps that neither a published skill nor the memory names. Of the hosts that skills of managed
+    namespaces may name, the first ten are looked up and the others left out, so that a submission does not read keys by
+    hosts times namespaces."""
+    steps = await _find_steps(tuple(host for host in hosts if host not in memory.hosts), files)
     unseen = await _without_seen(steps, PUBLIC_ONLY)
     unseen = await _without_seen(unseen[:MOST_LOOKED_UP], audiences - PUBLIC_ONLY)
-    if not unseen:
-        return []
-    details = tuple(place for host in unseen for place in steps[host])
-    return [Signal(SignalKind.HOST, describe_hosts(unseen), details)]
+    notice = notice_hosts(memory, {host: steps[host] for host in unseen}, "no other published skill and ")
+    return [] if notice is None else [_signal_of(notice)]
 
 
 async def _find_steps(hosts: tuple[str, ...], files: tuple[SkillFile, ...]) -> dict[str, tuple[str, ...]]:
@@ -303,14 +331,10 @@ async def _find_candidates(
     for one in others:
         entry = stored.get(one.key)
         sketch = None if entry is None else skips.decode(entry, Sketch)
-        if sketch is not None and _is_alike(one, sketch, len(hashes)):
+        if sketch is not None and shared_enough(one.shared, len(hashes), len(sketch.hashes)):
             sketches[keys.parse(one.key).parts[0]] = sketch
     skips.report(env)
     return dict(list(sketches.items())[:MOST_COMPARED])
-
-
-def _is_alike(one: Overlap, sketch: Sketch, size: int) -> bool:
-    return shared_enough(one.shared, size, len(sketch.hashes))
 
 
 async def _compare(

@@ -197,6 +197,8 @@ class ScanSummary(Wire, frozen=True):
     judge_model: str | None
     #: of the other judge, where two are configured; the lower score of the two stands above
     second_judge: OtherJudgeView | None = None
+    #: what it was compared with, such as `1,762 public skills, as of 2026-11`
+    compared_with: str | None = None
 
 
 class ChangeRequestView(Wire, frozen=True):
@@ -211,7 +213,7 @@ class ChangeRequestView(Wire, frozen=True):
 class SignalView(Wire, frozen=True):
     """Something that the registry noticed and no scan of the files can see."""
 
-    #: new-capability, copy, look-alike, host or publisher
+    #: new-capability, copy, remembered, look-alike, host or publisher
     kind: str
     reason: str
     #: places in files, lines that were added, hosts

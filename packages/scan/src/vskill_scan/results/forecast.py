@@ -22,6 +22,7 @@ from vskill_core.findings import (
     strong_malice,
 )
 from vskill_core.identity import SKILL_FILE
+from vskill_scan.memory.notices import MemoryNotice
 
 #: What a text about one file may name it by.
 PLACES = ("path", "member")
@@ -76,14 +77,21 @@ class Forecast(msgspec.Struct, frozen=True):
     rule_ids: tuple[str, ...] = ()
     #: what the skill would be called; empty where it would be refused
     name: str = ""
+    #: what a comparison with public skills tells
+    noticed: tuple[MemoryNotice, ...] = ()
 
 
-def forecast(report: StaticReport, name: str, decided: Decided) -> Forecast:
+def forecast(
+    report: StaticReport, name: str, decided: Decided, noticed: tuple[MemoryNotice, ...] = ()
+) -> Forecast:
     """For files that the registry admits under this name."""
     led = () if decided.outcome is Outcome.PUBLISH else decided.rule_ids
     found = [finding for finding in counting(report.findings) if finding.rule_id in led]
-    reasons = (decided.reason, *dict.fromkeys(map(_say_why, found)))
-    return Forecast(decided.outcome, reasons, tuple(map(_correct, found)), tuple(led), name)
+    doubts = [one.reason for one in noticed if one.holds]
+    outcome, reasons = decided.outcome, (decided.reason, *doubts, *dict.fromkeys(map(_say_why, found)))
+    if doubts and outcome is Outcome.PUBLISH:
+        outcome, reasons = Outcome.REVIEW, reasons[1:]
+    return Forecast(outcome, reasons, tuple(map(_correct, found)), tuple(led), name, noticed)
 
 
 def decide_alone(report: StaticReport) -> Decided:

@@ -25,6 +25,7 @@ from vskill_core.form import MEANINGS, FormNote
 from vskill_core.identity import SKILL_FILE
 from vskill_core.naming import name_note, slugify
 from vskill_core.release import __version__
+from vskill_scan.memory.memory import packaged_memory
 from vskill_scan.results.forecast import Correction, Forecast, Outcome
 from vskill_scan.rules import structure
 from vskill_scan.rules.ruleset import Ruleset
@@ -102,7 +103,7 @@ _SEVERITY_STYLES = {
 #: What nobody can tell without the registry.
 CAVEAT = (
     "No judge was asked. A registry with a judge, with indicators or trusted vendors of its own, or with an earlier "
-    "version of the skill may decide otherwise."
+    "version of the skill may decide otherwise. Compared with {}."
 )
 
 
@@ -113,7 +114,7 @@ def text(scanned: Sequence[Scanned]) -> RenderableType:
         parts.extend((*_skill_text(one), Text()))
     if len(scanned) > 1:
         parts.append(_summary(scanned))
-    parts.append(Text(CAVEAT, style="dim"))
+    parts.append(Text(CAVEAT.format(packaged_memory().words), style="dim"))
     return Group(*parts)
 
 
@@ -145,6 +146,7 @@ def _skill_text(one: Scanned) -> Iterator[RenderableType]:
         yield _heading("What to change")
         yield from (_correction_text(change) for change in told.changes if is_form)
         yield from map(_finding_text, led)
+    yield from _notices_text(told)
     rest = [finding for finding in findings if finding not in led]
     # Of a skill that is refused for its form, the reason has said what its structure lacks.
     counted = [
@@ -198,6 +200,16 @@ def _correction_text(change: Correction) -> RenderableType:
     return _block(head, ((_fix(change.fix), "green"),))
 
 
+def _notices_text(told: Forecast) -> Iterator[RenderableType]:
+    if told.noticed:
+        yield _heading("Compared with public skills")
+    for notice in told.noticed:
+        head = Text.assemble((notice.kind, "bold"), ("" if notice.holds else "  for information", "dim"))
+        # The outcome has said the first reason.
+        said = "" if notice.reason == told.reasons[0] else _sentence(notice.reason)
+        yield _block(head, ((said, ""), *((place, "cyan") for place in notice.details)))
+
+
 def _note_text(note: FormNote) -> RenderableType:
     head = Text.assemble((_place(SKILL_FILE, note.line), "bold"), (f"  {note.code.value}", "dim"))
     return _block(head, ((note.sentence, ""), (_fix(note.fix), "green")))
@@ -240,7 +252,15 @@ def as_json(scanned: Sequence[Scanned], ruleset: str) -> bytes:
         }
         for one in scanned
     ]
-    document = {"tool": TOOL, "version": __version__, "ruleset": ruleset, "skills": skills}
+    memory = packaged_memory()
+    compared = {"date": memory.date, "digest": memory.digest, "skills": len(memory)}
+    document = {
+        "tool": TOOL,
+        "version": __version__,
+        "ruleset": ruleset,
+        "memory": compared,
+        "skills": skills,
+    }
     return msgspec.json.format(msgspec.json.encode(document), indent=2)
 
 

@@ -1,10 +1,12 @@
-"""The policy: the page on which everybody reads what is in force, and the admin page on which it is set."""
+"""The policy: the page on which everybody reads what is in force and what skills are compared with, and the admin page
+on which it is set."""
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_core.errors import InvalidInput, TransitionError
 from vskill_platform.actions.action import NoParameters
+from vskill_platform.actions.verdicts.memory import SHOW_MEMORY
 from vskill_platform.actions.verdicts.policy import CHECK_POLICY, SET_POLICY, SHOW_POLICY
 from vskill_platform.actions.verdicts.policy_trials import TRY_POLICY
 from vskill_platform.domain.verdicts.policy import LONGEST_TEXT
@@ -20,8 +22,10 @@ ADMIN = "/admin/policy"
 
 
 async def show(request: Request) -> Response:
-    found = await SHOW_POLICY(services_of(request), principal_of(request), NoParameters())
-    return render(request, "policy.html", found=found)
+    services, reader = services_of(request), principal_of(request)
+    found = await SHOW_POLICY(services, reader, NoParameters())
+    memory = await SHOW_MEMORY(services, reader, NoParameters())
+    return render(request, "policy.html", found=found, memory=memory)
 
 
 async def edit(request: Request, **shown: object) -> Response:
@@ -64,7 +68,7 @@ async def set_text(request: Request) -> Response:
 
 
 ENDPOINTS = (
-    page(PATH, show, action=SHOW_POLICY),
+    page(PATH, show, action=SHOW_POLICY, shows=("memory.show",)),
     page(ADMIN, edit, action=SET_POLICY, shows=("policy.check",)),
     form(f"{ADMIN}/check", CHECK_POLICY, at=ADMIN, view=check),
     form(f"{ADMIN}/try", TRY_POLICY, at=ADMIN, view=try_text),

@@ -118,6 +118,7 @@ def _findings(record: Submission, report: StaticReport | None) -> dict[str, obje
     return {
         "findings": counting[:MOST_FINDINGS],
         "more_findings": max(len(counting) - MOST_FINDINGS, 0),
+        "compared": record.evidence.memory.words if record.evidence and record.evidence.memory else "",
         "signals": [signal for signal in noticed if signal.holds],
         # What its author should correct in SKILL.md.
         "notes": report.notes if report else (),

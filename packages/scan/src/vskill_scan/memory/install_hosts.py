@@ -1,5 +1,5 @@
-"""Hosts that an install step names: a command or a sentence that brings something onto the machine. Of these the
-registry asks whether any published skill has named them before."""
+"""Hosts that an install step names: a download that is run at once, or a sentence that says to install or download. Of
+these the memory and the registry are asked whether any skill has named them before."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,7 +8,7 @@ import re2
 from vskill_core.capability import CapabilityKind, SkillCapability
 from vskill_core.content import SkillFile
 from vskill_core.identity import SKILL_FILE
-from vskill_platform.domain.verdicts.known_hosts import is_known_host
+from vskill_scan.memory.known_hosts import is_known_host
 
 #: Bytes of all files together that are looked at.
 MOST_BYTES = 512 * 1024
@@ -19,31 +19,15 @@ MOST_PLACES = 3
 #: Bytes of a line that are looked at, on each side of where it names a host.
 MOST_AROUND = 1000
 
-#: Commands that bring something onto the machine.
-_COMMANDS = (
-    # A download that is kept or run at once. What is piped into a program of one line is only read.
-    (
-        r"\b(?:curl|wget|aria2c|iwr|irm|invoke-webrequest|invoke-restmethod|start-bitstransfer|certutil|bitsadmin)\b.*"
-        r"(?:\|\s*(?:sudo\s+)?(?:(?:ba|z|da|k|fi)?sh|python\d?|node|ruby|perl|iex)(?:\s+-s?(?:\s|$)|\s*[;&)\"'`]|\s*$)"
-        r"|\|\s*(?:sudo\s+)?(?:tar|unzip)\b"
-        r"|\s-[a-z]*o\b|--output\b|--remote-name\b|-outfile\b|\s>>?\s*[\"']?[\w./~$])"
-    ),
-    r"\b(?:bash|sh|zsh)\s+(?:<\(|-c\s+[\"']?\$\()\s*(?:curl|wget)\b",
-    # A package manager with an address.
-    (
-        r"\b(?:pip3?|pipx|uvx?|npm|npx|yarn|pnpm|bunx?|gem|cargo|go|brew|apt|apt-get|dnf|yum|apk|snap|choco|winget|"
-        r"scoop|conda|mamba|docker|podman|helm|git|claude|codex|gemini|code)\s+(?:[\w-]+\s+){0,2}"
-        r"(?:install|add|tap|pull|run|clone|get|i|exec|x)\b"
-    ),
-    r"--(?:extra-)?index-url\b|--registry\b|--find-links\b",
-    # A file that is there to be installed.
-    r"https?://[^\s/]+/\S*\.(?:zip|exe|dmg|pkg|msi|deb|rpm|appimage|sh|ps1|bat|cmd|jar|whl|tgz|tar\.\w+|7z|rar|apk|vsix)\b",
+#: A download that a shell or an interpreter runs at once. What is piped into a program of one line is only read.
+_RUN_AT_ONCE = re2.compile(
+    r"\b(?:curl|wget|aria2c|iwr|irm|invoke-webrequest|invoke-restmethod|start-bitstransfer|certutil|bitsadmin)\b.*"
+    r"\|\s*(?:sudo\s+)?(?:(?:ba|z|da|k|fi)?sh|python\d?|node|ruby|perl|iex)(?:\s+-s?(?:\s|$)|\s*[;&)\"'`]|\s*$)"
+    r"|\b(?:bash|sh|zsh)\s+(?:<\(|-c\s+[\"']?\$\()\s*(?:curl|wget)\b"
 )
-_COMMAND = re2.compile("|".join(f"(?:{one})" for one in _COMMANDS))
 #: Sentences that say so; an address may hold these words by chance.
 _SENTENCE = re2.compile(r"\b(?:install|download|installer|unzip)\b")
 _ADDRESS = re2.compile(r"https?://[^\s)\"'>`]+")
-_NOWHERE = re2.compile(r"\d?>\s*/dev/null")
 _PART_OF_A_NAME = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-_.")
 
 
@@ -107,12 +91,11 @@ def _is_whole(data: bytes, at: int, end: int) -> bool:
 
 
 def _is_step(line: str) -> bool:
-    plain = _NOWHERE.sub("", line)
-    return bool(_COMMAND.search(plain) or _SENTENCE.search(_ADDRESS.sub(" ", plain)))
+    return bool(_RUN_AT_ONCE.search(line) or _SENTENCE.search(_ADDRESS.sub(" ", line)))
 
 
-def describe_hosts(hosts: Iterable[str]) -> str:
-    """A sentence for the author and the reviewer."""
+def describe_hosts(hosts: Iterable[str], nobody: str) -> str:
+    """A sentence for the author and the reviewer; `nobody` says who was asked."""
     names = list(hosts)
     said = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-    return f"an install step names {said}, which no other published skill uses"
+    return f"an install step names {said}, which {nobody} names"

@@ -1,7 +1,7 @@
 """Names that people take for another one: a letter more, less, changed or swapped, or letters that look the same.
 
-Every name that is so close to a given one is written down, and the registry's own index of names says which of them
-somebody holds. That costs one read of many keys, whatever the number of skills.
+Every name that is so close to a given one is written down, and the memory and the registry's own index of names say
+which of them somebody uses. That costs the same whatever the number of skills.
 """
 
 #: What a short name is made of.

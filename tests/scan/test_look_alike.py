@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vskill_platform.domain.verdicts.look_alike import LONGEST, SHORTEST, look_alikes
+from vskill_scan.memory.look_alike import LONGEST, SHORTEST, look_alikes
 
 NAMES = st.text("abcxyz019-", min_size=SHORTEST, max_size=LONGEST)
 

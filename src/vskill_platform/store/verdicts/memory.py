@@ -1,0 +1,74 @@
+"""The memory in force: content that `control:memory` names, for all processes, and the release's own file where nobody
+has set another. A decision's evidence says which one it was compared with; it is no part of the rule set."""
+
+import asyncio
+
+import msgspec
+
+from vskill_core.errors import InvalidInput
+from vskill_platform.domain import keys
+from vskill_platform.ledger.kv.entries import Operation, Put
+from vskill_platform.records import read_record
+from vskill_platform.store.people.audit import AuditNote, commit_audited
+from vskill_platform.worker_context import require_env
+from vskill_scan.memory.memory import Memory
+
+
+class StoredMemory(msgspec.Struct, frozen=True):
+    """The record at `control:memory`."""
+
+    #: of the file, which the content store keeps
+    digest: str
+    by: str
+    at: int
+    reason: str
+
+
+class MemoryInForce(msgspec.Struct, frozen=True):
+    """The memory that submissions are compared with."""
+
+    memory: Memory
+    #: None where the release's own is in force
+    stored: StoredMemory | None = None
+    #: Why the stored one cannot be used, so that the release's own takes its place; empty where it can.
+    problem: str = ""
+
+
+async def read_memory() -> MemoryInForce:
+    """The memory that submissions are compared with now."""
+    env = require_env("kv")
+    stored, _ = await read_record(keys.CONTROL_MEMORY, StoredMemory)
+    named = "" if stored is None else stored.digest
+    if env.kept.memory is not None and env.kept.memory[0] == named:
+        return MemoryInForce(env.kept.memory[1], stored)
+    try:
+        memory = await (_load(named) if named else asyncio.to_thread(env.packaged_memory))
+    except InvalidInput as error:
+        env.log.warning("the memory cannot be used", digest=named, error=error.message)
+        return MemoryInForce(await asyncio.to_thread(env.packaged_memory), stored, error.message)
+    env.kept.memory = (named, memory)
+    return MemoryInForce(memory, stored)
+
+
+async def _load(digest: str) -> Memory:
+    data = await require_env("blobs").blobs.get(digest) or b""
+    memory = await asyncio.to_thread(Memory.load, data)
+    if memory.digest != digest:
+        raise InvalidInput("Its stored file is damaged.", field="data", fix="set it again")
+    return memory
+
+
+async def set_memory(data: bytes, *, by: str, reason: str) -> MemoryInForce:
+    """Let a valid file be in force. Raises InvalidInput."""
+    env = require_env("blobs")
+    memory = await asyncio.to_thread(lambda: Memory.load(data).check())
+    await env.blobs.put(memory.digest, data)
+
+    async def write() -> tuple[None, list[Operation]]:
+        _, version = await read_record(keys.CONTROL_MEMORY, StoredMemory)
+        stored = StoredMemory(memory.digest, by, env.kv.now(), reason)
+        return None, [Put(keys.CONTROL_MEMORY, msgspec.json.encode(stored), version)]
+
+    details = {"date": memory.date, "skills": str(len(memory))}
+    await commit_audited(AuditNote("memory updated", memory.digest, by, reason, details), write)
+    return await read_memory()
