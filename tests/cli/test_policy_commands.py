@@ -38,6 +38,7 @@ def test_folders_are_tried_by_each_policy_without_a_registry(run, data_dir, tmp_
         "skills": 2,
         "policy": "FILE",
         "published": 2,
+        "delayed": 0,
         "held": 0,
         "refused": 0,
         "stopped": 0,
@@ -48,3 +49,5 @@ def test_folders_are_tried_by_each_policy_without_a_registry(run, data_dir, tmp_
     printed = run("policy", "try", text, *folders).stdout
     assert printed.startswith("4 skills\n") and "100.0 %" in printed
     assert not (data_dir / "vskill.db").exists()
+    (tmp_path / "empty").mkdir()
+    assert "There is no skill in" in run("policy", "try", text, tmp_path / "empty", code=1).stderr

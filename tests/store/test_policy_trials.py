@@ -24,7 +24,7 @@ from vskill_platform.store.verdicts.stored_facts import DecidedFacts
 
 pytestmark = pytest.mark.anyio
 
-PUBLISHED, HELD, REFUSED = PolicyOutcome
+PUBLISHED, DELAYED, HELD, REFUSED = PolicyOutcome
 RULES = (
     "{name: a, when: 'card.hosts.exists(h, h.shell)', then: review, say: '{card.hosts.map(h, h.value)}'}",
     "{name: b, when: 'card.secrets.exists(s, s.file == \"a.sh\")', then: refuse}",
@@ -73,7 +73,12 @@ async def _pages(env):
 
 @pytest.mark.parametrize("text", [HOLD, REFUSE, NOTES, *(f"extends: {one.value}" for one in Preset)])
 async def test_the_text_that_decided_decides_the_same_again(env, text):
-    ends = {State.PUBLISHED: PUBLISHED, State.NEEDS_REVIEW: HELD, State.REJECTED: REFUSED}
+    ends = {
+        State.PUBLISHED: PUBLISHED,
+        State.COOLDOWN: DELAYED,
+        State.NEEDS_REVIEW: HELD,
+        State.REJECTED: REFUSED,
+    }
     await set_by_eve(text)
     for record in (await submitted(env), await submitted(env, "runs", extra=(RUNS,))):
         stored, _ = await read_record(keys.facts(record.id, "1"), DecidedFacts)
@@ -162,3 +167,14 @@ def test_what_is_needed_of_judges_holds_and_what_the_table_holds_is_never_publis
     judged = msgspec.structs.replace(facts, judge=JudgeFacts(answered=1))
     assert outcomes(State.AUTO_APPROVED, judged) == [PUBLISHED, PUBLISHED, REFUSED]
     assert outcomes(State.NEEDS_REVIEW, judged) == [HELD, HELD, REFUSED]
+
+
+def test_a_wait_only_delays_what_nobody_must_look_at():
+    wait, facts = 'rules: [{name: w, when: "true", then: {wait: 1d}}]', Facts(skill=SkillFacts(name="a"))
+    policies = [load_policy(wait), load_policy(f"needs: {{judges: 1}}\n{wait}")]
+
+    def outcomes(floor: State) -> list[PolicyOutcome]:
+        return [one.outcome for one in try_policies(policies, floor, facts)]
+
+    assert outcomes(State.AUTO_APPROVED) == [DELAYED, HELD]
+    assert outcomes(State.NEEDS_REVIEW) == [HELD, HELD]

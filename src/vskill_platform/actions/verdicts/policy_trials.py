@@ -29,7 +29,7 @@ from vskill_scan.reading.manifest import admit_skill
 PAGE = 100
 _DAY_MS = 86_400_000
 _STRICTNESS = tuple(PolicyOutcome)
-_DOES = {"published": "publishes", "held": "holds", "refused": "refuses"}
+_DOES = {"published": "publishes", "delayed": "delays", "held": "holds", "refused": "refuses"}
 
 
 class PolicyToTry(PolicyToCheck, frozen=True, kw_only=True):

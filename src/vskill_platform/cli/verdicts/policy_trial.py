@@ -13,8 +13,9 @@ import msgspec
 
 from vskill_client.destination import Caller, run_with_caller
 from vskill_client.output import json_option, print_json, print_table, show_text_time
-from vskill_core.errors import PlatformError
+from vskill_core.errors import InvalidInput, PlatformError
 from vskill_core.folders import skill_name_at, skills_at
+from vskill_core.identity import SKILL_FILE
 from vskill_core.plural import counted
 from vskill_platform.actions.verdicts.policy_trials import (
     TRY_POLICY,
@@ -52,8 +53,8 @@ def try_policy(*, text: str, folders: tuple[Path, ...], since: str, as_json: boo
     Nothing changes.
 
     With FOLDERs, the skills in each are scanned on this machine, and no registry is asked: the share that FILE, each
-    preset and the decision table alone would publish, hold or refuse. There, every owner is a stranger, no judge has
-    read anything, and only well-known hosts are known.
+    preset and the decision table alone would publish, delay, hold for a reviewer or refuse. There, every owner is a
+    stranger, no judge has read anything, and only well-known hosts are known.
     """
     if folders:
         _try_on_folders(text, folders, as_json=as_json)
@@ -120,17 +121,22 @@ def _join(found: Sequence[TrialView]) -> TrialView:
 def _try_on_folders(text: str, folders: Sequence[Path], *, as_json: bool) -> None:
     # Loaded before the loop runs: an import reads files.
     import vskill_platform.bootstrap  # noqa: F401
+    from vskill_platform.domain.verdicts.dry_run import PolicyOutcome
     from vskill_platform.domain.verdicts.policy import Preset, load_policy
 
     texts = {"the table alone": "", **{one.value: f"extends: {one.value}" for one in Preset}, "FILE": text}
     policies = [load_policy(one) for one in texts.values()]
     rows = []
     for folder in folders:
-        found = run_async(scan_all(skills_at(folder), 0, partial(_outcomes, policies)))
+        places = skills_at(folder)
+        if folder.is_dir() and not (places[0] / SKILL_FILE).is_file():
+            fix = "name a folder that holds skills, each with a SKILL.md"
+            raise InvalidInput(f"There is no skill in {folder}.", field="FOLDER", fix=fix)
+        found = run_async(scan_all(places, 0, partial(_outcomes, policies)))
         for at, name in enumerate(texts):
             counts = Counter(outcomes[at] for outcomes in found)
             rows.append((folder.as_posix(), len(found), name, counts))
-    outcomes = ("published", "held", "refused", STOPPED)
+    outcomes = (*PolicyOutcome, STOPPED)
     if as_json:
         print_json(
             [

@@ -19,7 +19,9 @@ class PolicyOutcome(enum.StrEnum):
     """What a policy does with a skill that the decision table does not stop, the mildest first."""
 
     PUBLISHED = "published"
-    #: it waits, for a reviewer or for a time
+    #: it waits for a time
+    DELAYED = "delayed"
+    #: it waits for a reviewer
     HELD = "held"
     REFUSED = "refused"
 
@@ -95,9 +97,9 @@ def _decide(policy: Policy, floor: State, facts: Facts, matched: list[MatchedRul
     if facts.judge.answered < policy.keys.needs.judges:
         reason = f"it needs {policy.keys.needs.judges} judges, and {facts.judge.answered} answered"
         holding.append(MatchedRule("needs", RuleEffect.REVIEW, reason))
-    if holding or floor is not State.AUTO_APPROVED:
+    if floor is not State.AUTO_APPROVED or any(one.then is RuleEffect.REVIEW for one in holding):
         return TriedPolicy(PolicyOutcome.HELD, tuple(holding))
-    return TriedPolicy(PolicyOutcome.PUBLISHED)
+    return TriedPolicy(PolicyOutcome.DELAYED if holding else PolicyOutcome.PUBLISHED, tuple(holding))
 
 
 def _as_seen_by(policy: Policy, facts: Facts, owner: Identity | None) -> Facts:
