@@ -2,228 +2,86 @@
 belongs to. Tables of patterns over literals; the languages' own files know which calls read, write, send and run.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from functools import lru_cache
 
 import re2
 
 from vskill_scan.words import words
 
-_SECRETS = (
-    (
-        "ssh",
-        r"\.ssh(?:/|\\|$|\b)|\bid_(?:rsa|ed25519|ecdsa|dsa)\b",
-    ),
-    (
-        "cloud",
-        (
-            r"\.aws(?:[/\\]|$|\s)|\.config[/\\]gcloud|application_default_credentials|\.azure\b|"
-            r"\.kube[/\\]config|\.oci[/\\]|doctl|\.terraform\.d"
-        ),
-    ),
-    (
-        "registry",
-        (
-            r"\.npmrc\b|\.pypirc\b|\.docker[/\\]config\.json|\.netrc\b|\.git-credentials|"
-            r"\.config[/\\]gh[/\\]hosts|\.cargo[/\\]credentials|\.gem[/\\]credentials"
-        ),
-    ),
-    (
-        "gpg",
-        r"\.gnupg\b",
-    ),
-    (
-        "wallet",
-        (
-            r"wallet\.dat|\.ethereum\b|\.bitcoin\b|\.config[/\\]solana|\bsolana[/\\]id\.json|"
-            r"[Ee]lectrum|[Ee]xodus\b|MetaMask|nkbihfbeogaeaoehlefnkodbefgpgknn|"
-            r"bfnaelmomeimhlpmgjnjophhpkkoljpa|\.monero\b|\.electron-cash|atomic[/\\]Local Storage|"
-            r"ledger live|keystore[/\\]UTC|mnemonic\.txt|seed[_-]?phrase"
-        ),
-    ),
-    (
-        "browser",
-        (
-            r"Login Data|cookies\.sqlite|logins\.json|key4\.db|User Data[/\\]|[/\\]Cookies\b|"
-            r"Local State\b|BraveSoftware|Google[/\\]Chrome|google-chrome|\.mozilla[/\\]firefox|"
-            r"Firefox[/\\]Profiles|Web Data\b|Microsoft[/\\]Edge"
-        ),
-    ),
-    (
-        "keychain",
-        (
-            r"Library[/\\]Keychains|login\.keychain|find-(?:generic|internet)-password|"
-            r"dump-keychain|Microsoft[/\\](?:Credentials|Protect)\b|\.local[/\\]share[/\\]keyrings|"
-            r"secret-tool"
-        ),
-    ),
-    (
-        "agent",
-        (
-            r"\.claude(?:\.json|[/\\](?:\.credentials|projects|history))|\.codex[/\\]auth|"
-            r"\.cursor[/\\]auth|\.config[/\\](?:anthropic|openai)|\.gemini[/\\]oauth"
-        ),
-    ),
-    (
-        # Where an agent keeps the settings of all its skills: one value of it is how a skill is configured. What lies
-        # deeper in these folders belongs to a skill.
-        "agent-config",
-        (
-            r"\.claude[/\\]settings|\.cursor[/\\]mcp|\.aider|(?:openclaw|clawdbot|moltbot)\.json|"
-            r"\.(?:openclaw|clawdbot|moltbot)(?:[/\\](?:\.env|credentials|agents))?[/\\]?\*?[\"'\s]*$"
-        ),
-    ),
-    (
-        "chat",
-        (
-            r"Telegram Desktop|\btdata\b|discord[/\\]Local Storage|Signal[/\\]config|"
-            r"Slack[/\\](?:Cookies|storage)"
-        ),
-    ),
-    (
-        "vault",
-        r"\.password-store|1Password|\.bitwarden|\.kdbx\b|lastpass",
-    ),
-    (
-        "system",
-        (
-            r"/etc/(?:shadow|sudoers|passwd)\b|/proc/(?:self|[0-9]+|\*)/environ|"
-            r"\bSAM\b.{0,4}SYSTEM|ntds\.dit"
-        ),
-    ),
-    (
-        "history",
-        r"\.(?:bash|zsh|python|psql|mysql|node_repl)_history|ConsoleHost_history|HistorySavePath",
-    ),
-    (
-        "dotenv",
-        r"(?:^|[/\\\s\"'=@])\.env(?:\.(?:local|production|prod|development|dev|staging))?(?:$|[\s\"';)|&<>])",
-    ),
-    (
-        "metadata",
-        r"169\.254\.169\.254|metadata\.google\.internal|100\.100\.100\.200",
-    ),
-)
-_PERSISTENCE = (
-    (
-        "cron",
-        r"/etc/cron|/var/spool/cron|\bcrontab\b",
-    ),
-    (
-        "launchd",
-        r"Library/Launch(?:Agents|Daemons)",
-    ),
-    (
-        "systemd",
-        (
-            r"/etc/systemd/|\.config/systemd/|/lib/systemd/|\.config/autostart|/etc/rc\.local|"
-            r"/etc/init\.d"
-        ),
-    ),
-    (
-        "profile",
-        (
-            r"\.(?:bashrc|zshrc|bash_profile|zprofile|zshenv|profile|bash_login)\b|config\.fish|HOME\}?/\.\w{0,8}rc\b|"
-            r"/etc/profile|Microsoft\.PowerShell_profile|\w\.pth$|(?:site|user)customize\.py|"
-            r"(?:\.ipython|profile_default).{0,40}[/\\]startup\b"
-        ),
-    ),
-    (
-        "authorized_keys",
-        r"authorized_keys",
-    ),
-    (
-        "git-hook",
-        r"\.git/hooks/|core\.hooksPath",
-    ),
-    (
-        "registry",
-        r"CurrentVersion\\+Run|HKCU:?\\+.*\\+Run\b|Winlogon",
-    ),
-    (
-        "startup",
-        r"Start Menu.{0,3}Programs.{0,3}Startup",
-    ),
-    (
-        "agent",
-        (
-            r"(?:^|[/\\~\s\"'])(?:CLAUDE|AGENTS|SOUL|MEMORY|GEMINI|HEARTBEAT)\.md\b|"
-            r"\.claude[/\\](?:settings|hooks|agents|commands|skills)|\.cursor[/\\](?:rules|mcp)|"
-            r"\.cursorrules|\.mcp\.json|\.openclaw[/\\]|copilot-instructions\.md|\.windsurfrules|"
-            r"\.codex[/\\](?:config|AGENTS)"
-        ),
-    ),
-    (
-        "sudoers",
-        r"/etc/sudoers",
-    ),
-    (
-        "hosts",
-        r"/etc/hosts\b",
-    ),
-)
+_SECRETS = {
+    "ssh": r"\.ssh(?:/|\\|$|\b)|\bid_(?:rsa|ed25519|ecdsa|dsa)\b",
+    "cloud": r"\.aws(?:[/\\]|$|\s)|\.config[/\\]gcloud|application_default_credentials|\.azure\b|"
+    r"\.kube[/\\]config|\.oci[/\\]|doctl|\.terraform\.d",
+    "registry": r"\.npmrc\b|\.pypirc\b|\.docker[/\\]config\.json|\.netrc\b|\.git-credentials|"
+    r"\.config[/\\]gh[/\\]hosts|\.cargo[/\\]credentials|\.gem[/\\]credentials",
+    "gpg": r"\.gnupg\b",
+    "wallet": r"wallet\.dat|\.ethereum\b|\.bitcoin\b|\.config[/\\]solana|\bsolana[/\\]id\.json|"
+    r"[Ee]lectrum|[Ee]xodus\b|MetaMask|nkbihfbeogaeaoehlefnkodbefgpgknn|"
+    r"bfnaelmomeimhlpmgjnjophhpkkoljpa|\.monero\b|\.electron-cash|atomic[/\\]Local Storage|"
+    r"ledger live|keystore[/\\]UTC|mnemonic\.txt|seed[_-]?phrase",
+    "browser": r"Login Data|cookies\.sqlite|logins\.json|key4\.db|User Data[/\\]|[/\\]Cookies\b|"
+    r"Local State\b|BraveSoftware|Google[/\\]Chrome|google-chrome|\.mozilla[/\\]firefox|"
+    r"Firefox[/\\]Profiles|Web Data\b|Microsoft[/\\]Edge",
+    "keychain": r"Library[/\\]Keychains|login\.keychain|find-(?:generic|internet)-password|"
+    r"dump-keychain|Microsoft[/\\](?:Credentials|Protect)\b|\.local[/\\]share[/\\]keyrings|"
+    r"secret-tool",
+    "agent": r"\.claude(?:\.json|[/\\](?:\.credentials|projects|history))|\.codex[/\\]auth|"
+    r"\.cursor[/\\]auth|\.config[/\\](?:anthropic|openai)|\.gemini[/\\]oauth",
+    # Where an agent keeps the settings of all its skills: one value of it is how a skill is configured. What lies
+    # deeper in these folders belongs to a skill.
+    "agent-config": r"\.claude[/\\]settings|\.cursor[/\\]mcp|\.aider|(?:openclaw|clawdbot|moltbot)\.json|"
+    r"\.(?:openclaw|clawdbot|moltbot)(?:[/\\](?:\.env|credentials|agents))?[/\\]?\*?[\"'\s]*$",
+    "chat": r"Telegram Desktop|\btdata\b|discord[/\\]Local Storage|Signal[/\\]config|"
+    r"Slack[/\\](?:Cookies|storage)",
+    "vault": r"\.password-store|1Password|\.bitwarden|\.kdbx\b|lastpass",
+    "system": r"/etc/(?:shadow|sudoers|passwd)\b|/proc/(?:self|[0-9]+|\*)/environ|"
+    r"\bSAM\b.{0,4}SYSTEM|ntds\.dit",
+    "history": r"\.(?:bash|zsh|python|psql|mysql|node_repl)_history|ConsoleHost_history|HistorySavePath",
+    "dotenv": r"(?:^|[/\\\s\"'=@])\.env(?:\.(?:local|production|prod|development|dev|staging))?(?:$|[\s\"';)|&<>])",
+    "metadata": r"169\.254\.169\.254|metadata\.google\.internal|100\.100\.100\.200",
+}
+_PERSISTENCE = {
+    "cron": r"/etc/cron|/var/spool/cron|\bcrontab\b",
+    "launchd": r"Library/Launch(?:Agents|Daemons)",
+    "systemd": r"/etc/systemd/|\.config/systemd/|/lib/systemd/|\.config/autostart|/etc/rc\.local|"
+    r"/etc/init\.d",
+    "profile": r"\.(?:bashrc|zshrc|bash_profile|zprofile|zshenv|profile|bash_login)\b|config\.fish|"
+    r"HOME\}?/\.\w{0,8}rc\b|/etc/profile|Microsoft\.PowerShell_profile|\w\.pth$|(?:site|user)customize\.py|"
+    r"(?:\.ipython|profile_default).{0,40}[/\\]startup\b",
+    "authorized_keys": r"authorized_keys",
+    "git-hook": r"\.git/hooks/|core\.hooksPath",
+    "registry": r"CurrentVersion\\+Run|HKCU:?\\+.*\\+Run\b|Winlogon",
+    "startup": r"Start Menu.{0,3}Programs.{0,3}Startup",
+    "agent": r"(?:^|[/\\~\s\"'])(?:CLAUDE|AGENTS|SOUL|MEMORY|GEMINI|HEARTBEAT)\.md\b|"
+    r"\.claude[/\\](?:settings|hooks|agents|commands|skills)|\.cursor[/\\](?:rules|mcp)|"
+    r"\.cursorrules|\.mcp\.json|\.openclaw[/\\]|copilot-instructions\.md|\.windsurfrules|"
+    r"\.codex[/\\](?:config|AGENTS)",
+    "sudoers": r"/etc/sudoers",
+    "hosts": r"/etc/hosts\b",
+}
 
-_HOSTS = (
-    (
-        "paste",
-        """
-        pastebin.com rentry.co rentry.org paste.ee hastebin.com ghostbin.com dpaste.com dpaste.org
-        glot.io ix.io sprunge.us termbin.com controlc.com privatebin.net justpaste.it textbin.net
-        paste.rs 0bin.net snippet.host pastes.io telegra.ph
-        """,
-    ),
-    (
-        "files",
-        """
-        transfer.sh temp.sh 0x0.st file.io gofile.io catbox.moe bashupload.com anonfiles.com
-        mediafire.com mega.nz ufile.io pixeldrain.com tmpfiles.org filebin.net oshi.at
-        cdn.discordapp.com krakenfiles.com sendspace.com bayfiles.com
-        """,
-    ),
-    (
-        "shortener",
-        """
-        bit.ly tinyurl.com t.co goo.gl is.gd v.gd cutt.ly rb.gy ow.ly shorturl.at t.ly tiny.cc
-        rebrand.ly s.id clck.ru
-        """,
-    ),
-    (
-        "webhook",
-        """
-        webhook.site hooks.slack.com discord.com/api/webhooks discordapp.com/api/webhooks
-        api.telegram.org requestbin.com requestbin.net pipedream.net hookbin.com beeceptor.com
-        requestcatcher.com mockbin.org hookdeck.com webhook.cool webhookrelay.com interact.sh oast.fun
-        oast.pro oast.live oast.site oast.online oast.me burpcollaborator.net oastify.com
-        canarytokens.com dnslog.cn ceye.io hook.eu1.make.com maker.ifttt.com formspree.io getform.io
-        """,
-    ),
-    (
-        "tunnel",
-        """
-        ngrok.io ngrok.app ngrok-free.app ngrok-free.dev ngrok.dev trycloudflare.com loca.lt
-        localtunnel.me serveo.net lhr.life localhost.run bore.pub pinggy.io pinggy.link playit.gg
-        portmap.io duckdns.org ddns.net hopto.org zapto.org
-        """,
-    ),
-    (
-        "raw",
-        """
-        raw.githubusercontent.com gist.githubusercontent.com raw.github.com gist.github.com
-        """,
-    ),
-    (
-        "onion",
-        """
-        onion
-        """,
-    ),
-    (
-        "local",
-        """
-        localhost 127.0.0.1 0.0.0.0 [::1] host.docker.internal
-        """,
-    ),
-)
+_HOSTS = {
+    "paste": "pastebin.com rentry.co rentry.org paste.ee hastebin.com ghostbin.com dpaste.com dpaste.org "
+    "glot.io ix.io sprunge.us termbin.com controlc.com privatebin.net justpaste.it textbin.net paste.rs "
+    "0bin.net snippet.host pastes.io telegra.ph",
+    "files": "transfer.sh temp.sh 0x0.st file.io gofile.io catbox.moe bashupload.com anonfiles.com "
+    "mediafire.com mega.nz ufile.io pixeldrain.com tmpfiles.org filebin.net oshi.at cdn.discordapp.com "
+    "krakenfiles.com sendspace.com bayfiles.com",
+    "shortener": "bit.ly tinyurl.com t.co goo.gl is.gd v.gd cutt.ly rb.gy ow.ly shorturl.at t.ly tiny.cc "
+    "rebrand.ly s.id clck.ru",
+    "webhook": "webhook.site hooks.slack.com discord.com/api/webhooks discordapp.com/api/webhooks "
+    "api.telegram.org requestbin.com requestbin.net pipedream.net hookbin.com beeceptor.com "
+    "requestcatcher.com mockbin.org hookdeck.com webhook.cool webhookrelay.com interact.sh oast.fun "
+    "oast.pro oast.live oast.site oast.online oast.me burpcollaborator.net oastify.com canarytokens.com "
+    "dnslog.cn ceye.io hook.eu1.make.com maker.ifttt.com formspree.io getform.io",
+    "tunnel": "ngrok.io ngrok.app ngrok-free.app ngrok-free.dev ngrok.dev trycloudflare.com loca.lt "
+    "localtunnel.me serveo.net lhr.life localhost.run bore.pub pinggy.io pinggy.link playit.gg portmap.io "
+    "duckdns.org ddns.net hopto.org zapto.org",
+    "raw": "raw.githubusercontent.com gist.githubusercontent.com raw.github.com gist.github.com",
+    "onion": "onion",
+    "local": "localhost 127.0.0.1 0.0.0.0 [::1] host.docker.internal",
+}
 #: Files that git runs by their names, in a folder that its settings name.
 GIT_HOOKS = frozenset(
     words(
@@ -231,7 +89,7 @@ GIT_HOOKS = frozenset(
         "post-checkout post-merge pre-push pre-receive update post-receive post-update pre-auto-gc post-rewrite"
     )
 )
-_BY_HOST = {host: kind for kind, hosts in _HOSTS for host in words(hosts)}
+_BY_HOST = {host: kind for kind, hosts in _HOSTS.items() for host in words(hosts)}
 _ODD_ENDINGS = frozenset(
     words("xyz top icu cyou click tk ml ga cf gq pw buzz rest monster quest sbs cfd zip mov su lol bond")
 )
@@ -246,8 +104,8 @@ _IP = re2.compile(r"^[0-9]{1,3}(?:\.[0-9]{1,3}){3}$")
 class _Table:
     """Patterns by name; one search tells whether any can match."""
 
-    def __init__(self, rows: Iterable[tuple[str, str]]) -> None:
-        self._rows = [(name, re2.compile(pattern)) for name, pattern in rows]
+    def __init__(self, rows: Mapping[str, str]) -> None:
+        self._rows = [(name, re2.compile(pattern)) for name, pattern in rows.items()]
         self._any = re2.compile("|".join(f"(?:{pattern.pattern})" for _, pattern in self._rows))
 
     def find(self, text: str) -> str:
@@ -268,7 +126,7 @@ TELLING_PATHS = re2.compile(
     "|".join(
         f"(?:{pattern})"
         for pattern in (
-            *(pattern for _, pattern in (*_SECRETS, *_PERSISTENCE)),
+            *(*_SECRETS.values(), *_PERSISTENCE.values()),
             r"\b(?:launchctl|systemctl|schtasks|winreg|reg\s+add)\b",
             r"(?m)(?:^|[;|&(])[ \t]*(?:sudo[ \t]+)?at[ \t]+(?:-|now\b|\d|midnight|noon|teatime|tomorrow|next\b)",
         )

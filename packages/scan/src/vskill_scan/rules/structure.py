@@ -49,41 +49,12 @@ BINARY_TYPES: tuple[tuple[bytes, str], ...] = (
 
 #: How files begin that hold pictures, sound, fonts, documents or archives: bytes, but no secret what they are.
 KNOWN_MEDIA = (
-    b"\x89PNG",
-    b"\xff\xd8\xff",
-    b"GIF8",
-    b"RIFF",
-    b"BM",
-    b"\x00\x00\x01\x00",
-    b"%PDF",
-    b"PK\x03\x04",
-    b"PK\x05\x06",
-    b"\x1f\x8b",
-    b"BZh",
-    b"\xfd7zXZ",
-    b"7z\xbc\xaf",
-    b"Rar!",
-    b"wOFF",
-    b"wOF2",
-    b"OTTO",
-    b"\x00\x01\x00\x00",
-    b"true",
-    b"ttcf",
-    b"ID3",
-    b"OggS",
-    b"fLaC",
-    b"\xff\xfb",
-    b"SQLite format 3",
-    b"\xd0\xcf\x11\xe0",
-    b"II*\x00",
-    b"MM\x00*",
-    b"\xff\xfe",
-    b"\xfe\xff",
-    b"glTF",
-    b"Bud1",
-    b"\x00\x00\x00\x01Bud1",
-    b"\x1aE\xdf\xa3",
-)
+    b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM", b"\x00\x00\x01\x00", b"%PDF", b"PK\x03\x04",
+    b"PK\x05\x06", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!", b"wOFF", b"wOF2", b"OTTO",
+    b"\x00\x01\x00\x00", b"true", b"ttcf", b"ID3", b"OggS", b"fLaC", b"\xff\xfb", b"SQLite format 3",
+    b"\xd0\xcf\x11\xe0", b"II*\x00", b"MM\x00*", b"\xff\xfe", b"\xfe\xff", b"glTF", b"Bud1",
+    b"\x00\x00\x00\x01Bud1", b"\x1aE\xdf\xa3",
+)  # fmt: skip
 KNOWN_BOXES = (b"ftyp", b"jP  ", b"Bud1")
 #: Bytes in which a NUL makes a file a binary one.
 OPAQUE_WINDOW = 8192
