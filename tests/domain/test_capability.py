@@ -3,6 +3,7 @@ cards differ in."""
 
 import random
 
+import msgspec
 import pytest
 
 from vskill_core.capability import (
@@ -10,6 +11,7 @@ from vskill_core.capability import (
     CapabilityClass,
     CapabilityContext,
     CapabilityKind,
+    CapabilityUse,
     Lack,
     SkillCapability,
     describe_gains,
@@ -159,3 +161,20 @@ def test_two_or_three_facts_tell_skills_apart_and_what_is_rare_is_told_where_it_
     found = describe_needs(without)
     assert [text for text, _ in found] == told
     assert all(is_lack is text.startswith("no ") for text, is_lack in found)
+
+
+def test_what_a_thing_is_used_for_is_gathered_and_comes_first_so_that_no_limit_hides_it():
+    many = [host(f"h{number:03}.example") for number in range(MOST_OF_A_KIND + 5)]
+    uses = [
+        msgspec.structs.replace(host("z.example", context=context), uses=(use,))
+        for context, use in ((CODE, CapabilityUse.SENDS), (INSTRUCTION, CapabilityUse.RUNS))
+    ]
+    card = make_card([*many, *uses])
+    assert (card[0].value, card[0].uses) == ("z.example", (CapabilityUse.RUNS, CapabilityUse.SENDS))
+
+
+def test_another_use_of_the_same_thing_is_new():
+    plain = host("a.example")
+    sent = msgspec.structs.replace(plain, uses=(CapabilityUse.SENDS,))
+    assert new_capabilities([plain], [sent]) == (sent,)
+    assert new_capabilities([sent], [plain]) == ()

@@ -347,6 +347,48 @@ def test_guarded_holds_what_a_stranger_could_harm_with(card, name):
     assert matched("extends: guarded", Facts(owner=VOUCHED, card=card)) == []
 
 
+def used(use, **fields):
+    return CapabilityFacts(value="odd.dev", acts=True, uses=(use,), **fields)
+
+
+STORE = CapabilityFacts(value="SSH keys", acts=True)
+
+
+@pytest.mark.parametrize(
+    ("card", "name"),
+    [
+        (CardFacts(hosts=(used("runs"),)), "stranger-runs-download"),
+        (CardFacts(hosts=(used("requires"),)), "stranger-requires"),
+        (CardFacts(hosts=(used("sends"),), secrets=(STORE,)), "stranger-hands-over-secrets"),
+        (CardFacts(hosts=(used("moves"),)), "stranger-hands-over-secrets"),
+        (CardFacts(persistence=(used("starts"),)), "stranger-starts-by-itself"),
+        (CardFacts(hosts=(used("runs", known=True), used("requires", known=True))), None),
+        (CardFacts(hosts=(used("sends"),)), None),
+        (CardFacts(hosts=(used("sends", known=True),), secrets=(STORE,)), None),
+        (CardFacts(hosts=(used("sends"),), secrets=(CapabilityFacts(value=".env files", acts=True),)), None),
+        (
+            CardFacts(
+                hosts=(used("sends"),),
+                secrets=(CapabilityFacts(value="environment variable A_KEY", acts=True),),
+            ),
+            None,
+        ),
+        (CardFacts(persistence=(STORE,)), None),
+    ],
+)
+@pytest.mark.parametrize("preset", ["open", "guarded", "strict"])
+def test_every_preset_holds_four_combinations_of_a_stranger(preset, card, name):
+    ours = {
+        "stranger-runs-download",
+        "stranger-requires",
+        "stranger-hands-over-secrets",
+        "stranger-starts-by-itself",
+    }
+    found = {one for one, _, _ in matched(f"extends: {preset}", Facts(owner=STRANGER, card=card))}
+    assert found & ours == ({name} if name else set())
+    assert not ours & {one for one, _, _ in matched(f"extends: {preset}", Facts(owner=VOUCHED, card=card))}
+
+
 def test_guarded_holds_an_update_that_gains_it_whoever_the_owner_is_but_a_trusted_one():
     facts = Facts(owner=VOUCHED, gained=CardFacts(hosts=(UNKNOWN,), unread=(SECRET,)))
     assert [name for name, _, _ in matched("extends: guarded", facts)] == [

@@ -3,8 +3,10 @@ read the instructions."""
 
 import itertools
 
+import msgspec
 import pytest
 
+from vskill_core.capability import CapabilityKind, SkillCapability
 from vskill_core.findings import (
     Coverage,
     Finding,
@@ -47,6 +49,13 @@ def test_nothing_found_is_said_as_that_and_that_no_judge_read_it() -> None:
     assert words.tone is Tone.INFO
     assert words_for_scan(report(), JUDGED).tone is Tone.GOOD
     assert words.details == (NOT_JUDGED, "Our rules read 2 of 3 files.", NEVER_LOOKED_AT)
+
+
+def test_what_could_not_be_read_stands_beside_the_number_of_files() -> None:
+    card = (SkillCapability(CapabilityKind.UNREAD, "commands and files in .swift programs", "a.swift"),)
+    words = words_for_scan(msgspec.structs.replace(report(), capabilities=card), NOBODY)
+    said = "Our rules read 2 of 3 files, but not all of what is in them (1 on the card under Not read)."
+    assert said in words.details
 
 
 def test_a_judge_is_named_with_its_score_and_with_what_it_did_not_see() -> None:

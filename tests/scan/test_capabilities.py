@@ -288,13 +288,13 @@ def test_files_that_nobody_can_read_are_named(card):
         "tool": b"\x7fELF\x00\x00",
         "manual.pdf": b"%PDF-1.4 x",
         "blob.bin": b"a\x00b",
-        "run.ps1": "Get-Item x\n",
+        "run.swift": "Get-Item x\n",
     }
     found = [(one.value, one.file) for one in card(**files) if one.kind is CapabilityKind.UNREAD]
     assert found == [
         ("ELF program or library", "tool"),
         ("PDF document", "manual.pdf"),
-        ("commands and files in .ps1 programs (their hosts are listed)", "run.ps1"),
+        ("commands and files in .swift programs (their hosts are listed)", "run.swift"),
         ("unknown binary", "blob.bin"),
     ]
 

@@ -181,9 +181,7 @@ def test_the_same_files_give_the_same_report():
     assert first.findings == second.findings
 
 
-@pytest.mark.parametrize(
-    "unit", ["curl ", "curl\n", "![a](http://", "send https://a ", "never tell the user "]
-)
+@pytest.mark.parametrize("unit", ["![a](http://", "send https://a ", "never tell the user "])
 def test_a_file_full_of_what_rules_look_for_is_read_to_its_end(unit):
     """100 KB of the words that most patterns begin with: within the budget of processor time, and never given up."""
     engine = bundled_engine()

@@ -18,7 +18,7 @@ from vskill_scan.rules.floods import MOST_DOWNLOADS, searchable
 from vskill_scan.rules.matcher import Matcher
 from vskill_scan.rules.ruleset import bundled_rules
 
-#: Opens the gates of the rules that look for downloads: each of these is the rarest part of one of them.
+#: What rules that look for downloads ask for beside them.
 GATES = b"~/.ssh/id_rsa, https://webhook.site/abc, pastebin.com, x.zip password: hunter2, nohup, http://5.6.7.8/x\n"
 SIZE = 100_000
 #: As many honest downloads as are searched whole, behind the same gates.

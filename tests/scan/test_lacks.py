@@ -40,11 +40,11 @@ def test_without_a_card_nothing_is_said():
     assert lacks_of([], None) is None
 
 
-@pytest.mark.parametrize("name", ["tool.exe", "guide.pdf", "run.rb"])
+@pytest.mark.parametrize("name", ["tool.exe", "guide.pdf", "run.swift"])
 def test_what_was_not_read_whole_is_not_said_to_be_without_anything(lacks, name):
     data = (
         b"puts 1\n"
-        if name.endswith("rb")
+        if name.endswith("swift")
         else b"%PDF-1.7\n\x00\xff"
         if name.endswith("pdf")
         else b"MZ\x00\x01\xff" * 50

@@ -6,13 +6,12 @@ import msgspec
 import pytest
 
 from vskill_scan.engine import Engine
-from vskill_scan.examples import cases, skill_of
+from vskill_scan.examples import skill_of
 from vskill_scan.model import ACTING, Polarity, TextRole, Unit
 from vskill_scan.rules.ruleset import (
     Example,
     InvalidRule,
     Ruleset,
-    bundled_rules,
     load_rules,
     read_rules,
     words_pattern,
@@ -64,12 +63,6 @@ def test_a_rule_has_the_defaults_of_the_format():
         ("{re: 'evil\\d+'}", "{any: [{re: a}, {any: [{none: [{re: b}]}]}]}", "match[1][0]: asks for nothing"),
         ("{re: 'evil\\d+'}", "{all: [{re: a}], none: [{none: [{re: b}]}]}", "match[1]: asks for nothing"),
         ("{re: 'evil\\d+'}", "{re: a, check: luck}", "check: must stand beside 're' and be one of github"),
-        ("{re: 'evil\\d+'}", "{any: [{re: a}], rarest: 1}", "rarest: must be from 1 to 0"),
-        (
-            "match: {re: 'evil\\d+'}",
-            "match: {rarest: 2, all: [{re: a}, {any: [{re: b}, {fact: flow}]}]}",
-            "rarest: names a member with a fact",
-        ),
         ("{re: 'evil\\d+'}", "{fact: env.dumps}", "'env.dumps', which nothing reports"),
         ("{re: 'evil\\d+'}", "{fact: secret.read, kind: a}", "is no attribute of secret.read; it has what"),
         ("{re: 'evil\\d+'}", "{words: [a, b], window: 0}", "window: must be from 1"),
@@ -187,26 +180,8 @@ def test_roles_that_do_not_act_do_not_count_by_default():
     assert scanned("re: evil", {"SKILL.md": "x", "tests/fixtures/a.md": "evil"}, roles=(TextRole.TEST,))
 
 
-def without_gates(condition):
-    groups = {name: tuple(map(without_gates, getattr(condition, name))) for name in ("any", "all", "none")}
-    return msgspec.structs.replace(condition, rarest=0, **groups)
-
-
 def test_what_a_group_says_holds_for_all_that_is_in_it():
     group = "any: [{re: evil}, {roles: [test], any: [{re: odd}]}]"
     assert scanned(group, {"SKILL.md": "x", "tests/fixtures/a.md": "odd"})
     assert not scanned(group, {"SKILL.md": "x", "tests/fixtures/a.md": "evil"})
     assert not scanned(group, "odd")
-
-
-@pytest.mark.slow
-def test_what_is_looked_for_first_changes_no_answer():
-    """`rarest` saves work only: without it every rule finds the same in every example."""
-    rules = bundled_rules()
-    gated = Engine(rules)
-    ungated = (msgspec.structs.replace(rule, match=without_gates(rule.match)) for rule in rules.rules)
-    plain = Engine(Ruleset(ungated))
-    assert len(rules.gates) > 20
-    for case in cases(bundled_rules()):
-        files = skill_of(case.example)
-        assert gated.scan(files).findings == plain.scan(files).findings, case.name

@@ -10,7 +10,10 @@ import yaml
 
 from vskill_core.content import SkillFile
 from vskill_core.findings import Finding, FindingKind, Severity
+from vskill_platform.domain.verdicts.facts import CardFacts, Facts
+from vskill_platform.domain.verdicts.policy import load_policy, match_rules
 from vskill_scan.engine import Engine
+from vskill_scan.memory.known_hosts import is_known_host
 
 FOLDER = Path(__file__).parent.parent / "scan" / "evasions"
 #: Written after what was built against the others, by somebody who had not built it.
@@ -74,6 +77,14 @@ def held_by(engine: Engine, evasion: Evasion) -> list[str]:
             and _is_at(one, evasion.lines)
         }
     )
+
+
+def combined_by(engine: Engine, files: dict[str, str | bytes]) -> list[str]:
+    """The rules of the preset `open` that hold a skill with these files of an owner whom nobody vouches for."""
+    card = engine.scan(_skill(files)).capabilities or ()
+    known = frozenset(one.value for one in card if is_known_host(one.value))
+    facts = Facts(card=CardFacts.of(card, known))
+    return [one.name for one in match_rules(load_policy("extends: open"), facts)]
 
 
 def _is_at(finding: Finding, lines: dict[str, list[int]]) -> bool:

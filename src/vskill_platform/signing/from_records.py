@@ -129,7 +129,7 @@ def _card(report: StaticReport) -> CapabilityCard | None:
     if report.capabilities is None:
         return None
     entries = (
-        CardEntry(one.kind.value, one.value, one.file, one.line, one.context.value, one.shell)
+        CardEntry(one.kind.value, one.value, one.file, one.line, one.context.value, one.shell, one.uses)
         for one in report.capabilities
     )
     return CapabilityCard(report.ruleset, report.status.value, tuple(entries))

@@ -34,10 +34,27 @@ class CapabilityContext(enum.StrEnum):
 
     #: a script, a settings file, or a command that runs when the skill is loaded
     CODE = "code"
-    #: a command or code block in the text, which an agent is told to run
+    #: a command or code block in the text, which an agent is told to run, or an address that it is told to use
     INSTRUCTION = "instruction"
     #: an address in prose, data or a message: nothing runs it, and it never holds a version up
     LINK = "link"
+
+
+class CapabilityUse(enum.StrEnum):
+    """What the skill does with it, where that can be told: what rules of a policy combine."""
+
+    #: of a host: what comes from there is run
+    RUNS = "runs"
+    #: of a host: something is sent there
+    SENDS = "sends"
+    #: of a host: something must be installed from there first
+    REQUIRES = "requires"
+    #: of a host: a setting leads a service's keys or traffic there
+    MOVES = "moves"
+    #: it runs by itself, and fetches something
+    STARTS = "starts"
+    #: of a path: it is deleted with everything in it
+    DELETES = "deletes"
 
 
 class CapabilityClass(enum.StrEnum):
@@ -111,6 +128,8 @@ class SkillCapability(msgspec.Struct, frozen=True, omit_defaults=True):
     context: CapabilityContext = CapabilityContext.CODE
     #: of a host: a shell command names it, or its file starts commands
     shell: bool = False
+    #: in their order
+    uses: tuple[CapabilityUse, ...] = ()
 
     @property
     def acts(self) -> bool:
@@ -151,7 +170,8 @@ def make_card(found: Iterable[SkillCapability]) -> tuple[SkillCapability, ...]:
         known = best.setdefault(_key(one), one)
         stronger = one if _CONTEXTS[one.context] < _CONTEXTS[known.context] else known
         in_shell = any(each.shell and each.acts for each in (one, known))
-        best[_key(one)] = msgspec.structs.replace(stronger, shell=in_shell)
+        uses = tuple(use for use in CapabilityUse if use in one.uses or use in known.uses)
+        best[_key(one)] = msgspec.structs.replace(stronger, shell=in_shell, uses=uses)
     card: list[SkillCapability] = []
     for kind in CapabilityKind:
         entries = sorted((one for one in best.values() if one.kind is kind), key=_order)
@@ -164,22 +184,27 @@ def _limited(entries: list[SkillCapability], most: int) -> list[SkillCapability]
     rest = entries[most:]
     if not rest:
         return entries
-    counted = msgspec.structs.replace(
-        rest[0], value=f"{len(rest)} more", shell=any(one.shell for one in rest)
-    )
+    uses = tuple(use for use in CapabilityUse if any(use in one.uses for one in rest))
+    shell = any(one.shell for one in rest)
+    counted = msgspec.structs.replace(rest[0], value=f"{len(rest)} more", shell=shell, uses=uses)
     return [*entries[:most], counted]
 
 
-def _order(one: SkillCapability) -> tuple[int, bool, str]:
-    return _CONTEXTS[one.context], not one.shell, one.value
+def _order(one: SkillCapability) -> tuple[bool, int, bool, str]:
+    return not one.uses, _CONTEXTS[one.context], not one.shell, one.value
 
 
 def new_capabilities(
     before: Iterable[SkillCapability], after: Iterable[SkillCapability]
 ) -> tuple[SkillCapability, ...]:
-    """What only the second card has. Something that was only linked to and is now acted on is new."""
-    known = {_key(one): one.acts for one in before}
-    return tuple(one for one in after if _key(one) not in known or (one.acts and not known[_key(one)]))
+    """What only the second card has. Something that was only linked to and is now acted on is new, and so is what is
+    now used in another way."""
+    known = {_key(one): one for one in before}
+    return tuple(one for one in after if (old := known.get(_key(one))) is None or _gains(old, one))
+
+
+def _gains(old: SkillCapability, new: SkillCapability) -> bool:
+    return (new.acts and not old.acts) or not set(new.uses) <= set(old.uses)
 
 
 def _key(one: SkillCapability) -> tuple[CapabilityKind, str, str]:

@@ -45,6 +45,7 @@ class CardEntry(msgspec.Struct, frozen=True):
     line: int
     context: str
     shell: bool
+    uses: tuple[str, ...] = ()
 
 
 class CapabilityCard(msgspec.Struct, frozen=True, rename="camel"):

@@ -18,7 +18,7 @@ from vskill_scan.code import parsing
 from vskill_scan.code.worth_parsing import Signs
 from vskill_scan.hits import fits, is_excusable, make_finding, polarity_at
 from vskill_scan.limits import DEFAULT_LIMITS, SEARCHED_BYTES, Budget, Exceeded, Limits
-from vskill_scan.model import Fact, Hit, Layer, Unit
+from vskill_scan.model import Fact, Hit, Layer
 from vskill_scan.reading import facts
 from vskill_scan.reading.decode import TooMuchEncoded, decoded_layers
 from vskill_scan.reading.files import Reading, ReadText
@@ -29,8 +29,8 @@ from vskill_scan.rules import structure
 from vskill_scan.rules.checksums import CHECKS
 from vskill_scan.rules.evaluate import places, possible
 from vskill_scan.rules.floods import searchable
-from vskill_scan.rules.matcher import Matcher, rest_of
-from vskill_scan.rules.ruleset import Branch, Gate, Leaf, Ruleset, TextRule
+from vskill_scan.rules.matcher import Matcher
+from vskill_scan.rules.ruleset import Branch, Leaf, Ruleset, TextRule
 from vskill_scan.rules.structure import CheckManifest
 
 #: Of one rule in one file; more would bury everything else.
@@ -123,8 +123,6 @@ class _Scan:
         self._hits: dict[int, list[Hit]] = {}
         self._forbidding: set[int] = set()
         self._counts_in: dict[tuple[tuple[str, ...], str], bool] = {}
-        #: layers in which also what stands behind the gates of rules was looked for, with the group of these rules
-        self._searched: set[tuple[int, str]] = set()
 
     def at(self, problem: str) -> str:
         """The problem with the file at which it came up."""
@@ -177,41 +175,17 @@ class _Scan:
         self._layers.append(layer)
         self._budget.check(len(layer.text) // SEARCHED_BYTES)
         self._facts(number, layer.facts)
+        text = searchable(layer.flowing)
+        if len(text) < len(layer.flowing):
+            self.reading.problem(layer.path, "only partly scanned: too many curl and wget commands")
         flooded = partial(self.reading.problem, layer.path, FLOODED)
-        for leaf, offset, length in self._matcher.matches(layer.flowing, layer.roles, flooded):
+        for leaf, offset, length in self._matcher.matches(text, layer.roles, flooded):
             self._spots.setdefault(leaf, []).append((number, offset, length))
-
-    def _search_behind_gates(self) -> None:
-        """The common parts of rules whose rarest part was found, where they could belong to it."""
-        for gate in self._ruleset.gates:
-            if not gate.first.isdisjoint(self._spots) and possible(gate.node, self._has_match):
-                self._budget.check()
-                for number in self._layers_behind(gate):
-                    self._search_rest(number, rest_of(gate))
-
-    def _layers_behind(self, gate: Gate) -> list[int]:
-        if gate.within is Unit.SKILL:
-            return list(range(len(self._layers)))
-        spots = (spot for leaf in gate.first for spot in self._spots.get(leaf, ()))
-        paths = {self._layers[number].path for number, _, _ in spots}
-        return [number for number, layer in enumerate(self._layers) if layer.path in paths]
-
-    def _search_rest(self, number: int, group: str) -> None:
-        if (number, group) not in self._searched:
-            self._searched.add((number, group))
-            layer = self._layers[number]
-            text = searchable(layer.flowing)
-            if len(text) < len(layer.flowing):
-                self.reading.problem(layer.path, "only partly scanned: too many curl and wget commands")
-            flooded = partial(self.reading.problem, layer.path, FLOODED)
-            for leaf, offset, length in self._matcher.rest(text, group, flooded):
-                self._spots.setdefault(leaf, []).append((number, offset, length))
 
     def _refine(self, first: int) -> None:
         """Read the code of layers: what may tell something, and what holds a match that may yet count."""
         if first == len(self._layers):
             return
-        self._search_behind_gates()
         promising = self._promising()
         matches = self._matches_of(promising)
         signs = Signs(

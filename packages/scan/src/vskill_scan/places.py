@@ -132,6 +132,8 @@ TELLING_PATHS = re2.compile(
         )
     ).encode()
 )
+#: Where secrets lie, as prose and code name it.
+SECRET_PATHS = re2.compile("|".join(f"(?:{pattern})" for pattern in _SECRETS.values()).encode())
 _SECRET_TABLE = _Table(_SECRETS)
 _PERSISTENCE_TABLE = _Table(_PERSISTENCE)
 
@@ -171,6 +173,11 @@ _KEY_NAME = re2.compile(rf"^(?:{KEY_NAMES})$")
 _OWN_KEY = re2.compile(rf"^(?:{_OWN_KEYS})$")
 
 
+def service_words(name: str) -> frozenset[str]:
+    """Words of the hosts of the service that keys and settings with this first word belong to; none for others."""
+    return _HOST_WORDS.get(name, frozenset())
+
+
 @lru_cache(maxsize=4096)
 def is_service_key(name: str) -> bool:
     """Whether a variable of this name holds a key of a service that we know, or one that is nobody else's."""
@@ -184,7 +191,7 @@ def is_foreign(name: str, host: str) -> bool:
         return False
     if _OWN_KEY.match(name):
         return True
-    return not any(word in host for word in _HOST_WORDS.get(name.partition("_")[0], ()))
+    return not any(word in host for word in service_words(name.partition("_")[0]))
 
 
 @lru_cache(maxsize=4096)

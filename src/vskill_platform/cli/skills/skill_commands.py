@@ -61,6 +61,7 @@ _CAPABILITIES = table(
     ("what", "value"),
     ("where", _tell_place),
     "context",
+    ("used for", lambda one: ", ".join(one.uses)),
 )
 _SECURITY: Part = (
     "{name} {version}: {overall_verdict}. {summary}",

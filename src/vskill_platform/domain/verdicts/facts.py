@@ -81,6 +81,10 @@ class CapabilityFacts(msgspec.Struct, frozen=True, kw_only=True):
     #: Of a host: it is in `own_hosts`, on the list of known hosts, or named by the memory or by a published skill that
     #: all may read.
     known: bool = False
+    #: `runs`: what comes from there is run. `sends`: something is sent there. `requires`: something must be installed
+    #: from there first. `moves`: a setting leads keys or traffic there. `starts`: it runs by itself, and fetches.
+    #: `deletes`: it is deleted with everything in it.
+    uses: tuple[str, ...] = ()
 
 
 class CardFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,20 +107,14 @@ class CardFacts(msgspec.Struct, frozen=True, kw_only=True):
         entries: dict[str, list[CapabilityFacts]] = {field: [] for field in _SECTIONS.values()}
         for one in card:
             known = one.kind is CapabilityKind.HOST and one.value in known_hosts
-            entries[_SECTIONS[one.kind]].append(
-                CapabilityFacts(
-                    value=one.value,
-                    file=one.file,
-                    line=one.line,
-                    context=one.context.value,
-                    acts=one.acts,
-                    shell=one.shell,
-                    known=known,
-                )
-            )
+            same = {name: getattr(one, name) for name in _SAME}
+            entry = CapabilityFacts(context=one.context.value, known=known, **same)
+            entries[_SECTIONS[one.kind]].append(entry)
         return cls(**{field: tuple(found) for field, found in entries.items()})
 
 
+#: What an entry is asked about as the card has it.
+_SAME = ("value", "file", "line", "acts", "shell", "uses")
 _SECTIONS = {
     CapabilityKind.HOST: "hosts",
     CapabilityKind.COMMAND: "commands",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from vskill_core.capability import CapabilityKind
 from vskill_core.findings import Finding, FindingKind, JudgeStatus, ScanStatus, StaticReport
 from vskill_platform.domain.evidence import JudgeWord, JudgeWords
 
@@ -57,7 +58,9 @@ def words_for_scan(report: StaticReport | None, judges: JudgeWords) -> VerdictWo
     details = [judges_sentence(judges)]
     if report.coverage.files_total:
         read, total = report.coverage.files_scanned, report.coverage.files_total
-        details.append(f"Our rules read {read} of {total} files.")
+        unread = sum(one.kind is CapabilityKind.UNREAD for one in report.capabilities or ())
+        left = f", but not all of what is in them ({unread} on the card under Not read)" if unread else ""
+        details.append(f"Our rules read {read} of {total} files{left}.")
     return VerdictWords(headline, tone, (*details, NEVER_LOOKED_AT))
 
 

@@ -57,10 +57,12 @@ class CapabilityView(Wire, frozen=True):
     file: str
     #: from 1; 0 is the whole file
     line: int
-    #: code (it runs), instruction (an agent is told to run it) or link (nothing runs it)
+    #: code (it runs), instruction (an agent is told to run or use it) or link (nothing runs it)
     context: str
     #: of a host: a shell command names it, or its file starts commands
     shell: bool
+    #: runs, sends, requires, moves, starts or deletes: what the skill does with it, where that can be told
+    uses: tuple[str, ...] = ()
 
 
 class FindingsAnswer(Wire, frozen=True):

@@ -17,14 +17,13 @@ import tree_sitter_python
 import tree_sitter_typescript
 
 from vskill_scan.code.javascript import JavaScriptCode
-from vskill_scan.code.lines import LineCode
 from vskill_scan.code.python import PythonCode
 from vskill_scan.code.shell import Shell
 from vskill_scan.code.taint import FETCHED, NO_TAGS, NOTHING, SOURCES, Check, Program, RunShell, Value
 from vskill_scan.code.worth_parsing import ASSEMBLING, Telling
 from vskill_scan.limits import PARSED_BYTES
 from vskill_scan.model import CodeBlock, Fact, Layer, TextRole
-from vskill_scan.reading.languages import BY_LINES, PARSED
+from vskill_scan.reading.languages import PARSED
 from vskill_scan.reading.overlay import Overlaid, Stretch, overlay
 
 #: Command lines inside other languages that are read as shell, per block.
@@ -53,7 +52,7 @@ def refine(
     `matches` are the offsets, in order, at which something stands that a rule may yet count. `check` raises when
     there are no steps left; what was found until then stays.
     """
-    if not telling and not matches and all(block.language in PARSED for block in layer.blocks):
+    if not telling and not matches:
         return
     stretches: list[Stretch] = []
     # Blocks of one file continue each other: what one fence downloads the next may run.
@@ -66,8 +65,6 @@ def refine(
         if block.language not in PARSED:
             if inside:
                 stretches.extend(_find_comments(layer, block))
-            if block.language in BY_LINES:
-                _read_lines(layer, block, names, check)
         elif telling(block.start, block.end) or (inside and _roles_matter(layer, block, telling, inside)):
             stretches.extend(_read(layer, block, names, telling, inside, check))
     if stretches:
@@ -158,15 +155,6 @@ def _read(
     return stretches
 
 
-def _read_lines(layer: Layer, block: CodeBlock, names: dict[str, Value], check: Check) -> None:
-    program = Program(block.start, names, check=check)
-    try:
-        source = layer.flowing[block.start : block.end]
-        LineCode(program, source, _CommandLines(program), block.language).run()
-    finally:
-        _keep(layer, program)
-
-
 def _keep(layer: Layer, program: Program) -> None:
     layer.facts.extend(program.facts.values())
     layer.stored.update(program.stored)
@@ -239,9 +227,7 @@ class _CommandLines:
         source = text.encode("utf-8", "replace")
         inner = Program(0, dict(self._program.names), check=self._program.check)
         output = NOTHING
-        if language in BY_LINES:
-            LineCode(inner, source, self, language).run()
-        elif not is_tangled(source, language):
+        if language in PARSED and not is_tangled(source, language):
             output = _reader(inner, source, self, language).run(parse_code(source, language, inner))
         carried = Value(tags)
         for fact in inner.facts.values():

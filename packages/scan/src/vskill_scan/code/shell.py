@@ -27,9 +27,8 @@ from vskill_scan.words import words
 #: What stands for a variable without a value.
 _DEFAULT = re2.compile(r"^\$\{\w+:?-([^}]*)\}$")
 _REVERSE = ("/dev/tcp/", "/dev/udp/")
-#: Calls of a script's own functions and rounds of its loops that are followed: this many with something telling, and as
-#: many others; and rounds of one loop with words that tell nothing.
-MOST_CALLS, MOST_ROUNDS = 200, 4
+#: Calls of a script's own functions and rounds of its loops that are followed, each with something telling.
+MOST_CALLS = 200
 
 
 class Shell:
@@ -43,8 +42,8 @@ class Shell:
         #: bodies of functions, by name, and those that are being run
         self._functions: dict[str, Node] = {}
         self._busy: set[str] = set()
-        #: how many calls and rounds may still be followed, by whether they are given something telling
-        self._left = {True: MOST_CALLS, False: MOST_CALLS}
+        #: how many calls and rounds may still be followed
+        self._left = MOST_CALLS
 
     def run(self, node: Node, stdin: Value = NOTHING) -> Value:
         """What a statement writes to its output."""
@@ -137,24 +136,22 @@ class Shell:
             self._busy.discard(name)
 
     def _may_follow(self, *values: Value) -> bool:
-        """Whether to follow one more call or round with these values. The scan is not complete if a telling one is left
-        out."""
-        telling = any(map(_is_telling, values))
-        self._left[telling] -= 1
-        if self._left[telling] >= 0:
-            return True
-        self._program.partial = self._program.partial or telling
-        return False
+        """Whether to follow one more call or round with these values; with others the code was read where it stands.
+        The scan is not complete if a telling one is left out."""
+        if not any(map(_is_telling, values)):
+            return False
+        self._left -= 1
+        self._program.partial = self._program.partial or self._left < 0
+        return self._left >= 0
 
     def on_loop(self, node: Node, stdin: Value) -> Value:
-        """The body with each telling word that the variable takes, and with the first of the others."""
+        """The body with each telling word that the variable takes, and once for all others."""
         variable, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
-        values = sorted(map(self._word, node.children_by_field_name("value")), key=_is_telling, reverse=True)
+        values = list(map(self._word, node.children_by_field_name("value")))
         if variable is None or body is None or not values:
             return NOTHING if body is None else self.run(body, stdin)
         name = self._text(variable)
-        rounds = max(sum(map(_is_telling, values)), MOST_ROUNDS)
-        followed = [value for value in values[:rounds] if self._may_follow(value)]
+        followed = list(filter(self._may_follow, values))
         outputs = [self._run_with({name: value}, body, stdin) for value in followed]
         if len(values) > len(followed):
             outputs.append(self._run_with({name: Value(join_values(values).tags)}, body, stdin))

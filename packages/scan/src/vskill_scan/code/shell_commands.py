@@ -43,7 +43,6 @@ _READERS = frozenset(
         "bzip2 7z cp mv rsync find ls sqlite3 jq yq openssl gpg tee dd split wc plutil"
     )
 )
-_AWKS = frozenset(words("awk gawk mawk"))
 #: Given a filter, they pass on what it picks.
 _PICKERS = frozenset(words("jq yq grep egrep fgrep rg awk sed cut"))
 _SEND_OPTIONS = words(
@@ -87,11 +86,6 @@ class ShellCommands:
             return self._sender(name, arguments, stdin, start, length)
         if name in _NAME_SERVICES and join_values(arguments).sensitive:
             return self._program.send(NOTHING, join_values(arguments), "dns", start, length)
-        if (
-            name in _AWKS
-            and (script := next((one for one in arguments if "{" in one.text), None)) is not None
-        ):
-            self._nested(script.text, start, length, "awk")
         if name in _READERS or name in _UNTANGLING or stdin.tags:
             return self._reader(name, arguments, stdin, start, length)
         self._runs_file(words[0], start, length, "program")
@@ -343,16 +337,7 @@ _COMMANDS: dict[str, Handler] = {
     "rsync": ShellCommands.on_mirror,
     "ssh": ShellCommands.on_ssh,
 }
-_KNOWN = (
-    frozenset(_COMMANDS)
-    | _SHELLS
-    | _INTERPRETERS
-    | _SENDERS
-    | _NAME_SERVICES
-    | _READERS
-    | _UNTANGLING
-    | _AWKS
-)
+_KNOWN = frozenset(_COMMANDS) | _SHELLS | _INTERPRETERS | _SENDERS | _NAME_SERVICES | _READERS | _UNTANGLING
 
 
 def knows_command(name: str) -> bool:

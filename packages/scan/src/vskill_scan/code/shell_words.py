@@ -30,6 +30,8 @@ _MACHINE = re2.compile(r"^(?:[\w.-]+@)?[\w.-]+$")
 #: A connection that goes on behind the user's back, or to a machine whose key nobody has looked at.
 _HIDING = re2.compile(r"^-[A-Za-z]*f[A-Za-z]*$|StrictHostKeyChecking[= ]no\b")
 _PUBLIC_KEY = re2.compile(r"^[^;|&`\n]*\bcat [^\s;|&`]*\.pub$")
+#: Interpreters whose texts nobody reads.
+_UNREAD = frozenset(words("ruby perl php pwsh powershell osascript"))
 _VARIABLE = re2.compile(r"^\$\{?[!#]?(\w+)")
 
 
@@ -119,8 +121,7 @@ def interpreter_language(interpreter: str) -> str:
         "deno": "typescript",
         "bun": "typescript",
     }
-    known |= {"ruby": "ruby", "perl": "perl", "php": "php", "pwsh": "powershell", "powershell": "powershell"}
-    return known.get(plain, "bash")
+    return known.get(plain, "" if plain in _UNREAD else "bash")
 
 
 def untangled(name: str, given: list[str], text: str) -> str:

@@ -8,12 +8,10 @@ from vskill_scan.words import words
 
 #: Languages whose syntax tree is read.
 PARSED = frozenset({"bash", "python", "javascript", "typescript", "tsx"})
-#: Languages that are read line by line.
-BY_LINES = frozenset(
-    {"ruby", "perl", "php", "lua", "powershell", "go", "vbscript", "awk", "batch", "applescript"}
-)
+#: Languages of which patterns tell the commands that they start; no value is followed.
+SHALLOW = frozenset({"go", "ruby", "powershell", "batch", "php", "lua", "rust", "java", "csharp", "script"})
 #: All that have a reader.
-READ = PARSED | BY_LINES
+READ = PARSED | SHALLOW
 
 _BY_SUFFIX = {
     "bash": "sh bash zsh ksh command",
@@ -24,14 +22,14 @@ _BY_SUFFIX = {
     "powershell": "ps1 psm1",
     "batch": "bat cmd",
     "ruby": "rb gemspec",
-    "perl": "pl pm",
     "php": "php",
     "lua": "lua",
     "go": "go",
-    "vbscript": "vbs",
-    "awk": "awk",
-    "applescript": "applescript scpt",
-    "other": "rs java kt scala swift c h cc cpp hpp cs r jl fish nu "
+    "rust": "rs",
+    "java": "java",
+    "csharp": "cs",
+    "script": "pl pm vbs awk applescript scpt",
+    "other": "kt scala swift c h cc cpp hpp r jl fish nu "
     "sql dart ex exs clj groovy gradle tcl el vim html htm vue svelte",
     "prose": "md mdx markdown txt rst adoc mdc text org",
     "data": "json jsonl ndjson json5 jsonc yaml yml toml ini cfg conf xml csv tsv lock svg css scss less env "
@@ -48,13 +46,10 @@ _BY_FENCE = {
     "powershell": "powershell ps1 pwsh ps",
     "batch": "bat batch cmd dos",
     "ruby": "ruby rb",
-    "perl": "perl pl",
     "php": "php",
     "lua": "lua",
     "go": "go golang",
-    "vbscript": "vbscript vbs",
-    "awk": "awk gawk",
-    "applescript": "applescript osascript",
+    "script": "perl pl vbscript vbs awk gawk applescript osascript",
     "data": "diff output log csv mermaid plaintext-output http dot plantuml svg",
     "config": "json yaml yml toml jsonc json5 ini xml env dotenv properties nginx hcl terraform",
     "prose": "text txt plaintext plain markdown md mdx prompt none",
@@ -64,8 +59,8 @@ FENCES = {name: language for language, names in _BY_FENCE.items() for name in na
 _INTERPRETERS = {
     "bash": "bash", "sh": "bash", "zsh": "bash", "dash": "bash", "ksh": "bash", "python": "python",
     "python3": "python", "node": "javascript", "deno": "typescript", "bun": "typescript", "uv": "python",
-    "ruby": "ruby", "perl": "perl", "php": "php", "lua": "lua", "luajit": "lua", "pwsh": "powershell",
-    "osascript": "applescript", "awk": "awk", "gawk": "awk", "mawk": "awk",
+    "ruby": "ruby", "php": "php", "lua": "lua", "luajit": "lua", "pwsh": "powershell",
+    **dict.fromkeys(("perl", "osascript", "awk", "gawk", "mawk"), "script"),
 }  # fmt: skip
 
 _CODE_NAMES = frozenset(

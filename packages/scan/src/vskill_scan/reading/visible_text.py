@@ -24,7 +24,9 @@ _TAGS = "\U000e0000-\U000e007f"
 _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 
 _BEYOND_ASCII = re2.compile("[^\\x00-\\x7f\ufffd]")
+#: The flags of England, Scotland and Wales are this one with their names and an end in tag characters behind it.
 _FLAG = "\U0001f3f4"
+_FLAG_NAMES = frozenset({"gbeng", "gbsct", "gbwls"})
 
 _IMITATED = dict(
     zip(
@@ -167,7 +169,7 @@ def _uncover(written: str, table: dict[int, str | None], normal: Normal, beyond:
             continue
         line, at = 1, 0
         for count, match in enumerate(pattern.finditer(written)):
-            if how == "tag" and written[max(0, match.start() - 1) : match.start()] == _FLAG:
+            if how == "tag" and _is_flag(written, match.start(), match.group()):
                 continue
             if count < MOST_FACTS:
                 offset = _offset(written, match.start(), table)
@@ -175,6 +177,11 @@ def _uncover(written: str, table: dict[int, str | None], normal: Normal, beyond:
             if said := _spelt_text(how, match.group()):
                 line, at = line + written.count("\n", at, match.start()), match.start()
                 normal.spelt.append((line, how, said))
+
+
+def _is_flag(written: str, at: int, tags: str) -> bool:
+    behind_flag = written[max(0, at - 1) : at] == _FLAG and tags.endswith("\U000e007f")
+    return behind_flag and _spelt_text("tag", tags) in _FLAG_NAMES
 
 
 def _offset(written: str, index: int, table: dict[int, str | None]) -> int:

@@ -15,29 +15,23 @@ from vskill_core.capability import (
     LONGEST_VALUE,
     CapabilityContext,
     CapabilityKind,
+    CapabilityUse,
     SkillCapability,
 )
 from vskill_scan.limits import Budget
 from vskill_scan.model import Layer, TextRole
+from vskill_scan.places import SECRET_PATHS, secret_at
 from vskill_scan.reading.files import Reading
-from vskill_scan.reading.languages import language_of
+from vskill_scan.reading.languages import PARSED, SHALLOW, language_of
 from vskill_scan.results import capability_words as known
-from vskill_scan.results.card_names import (
-    addresses_in,
-    argument_lines,
-    host_name,
-    hosts_of,
-    installed_by,
-    path_name,
-    program_of,
-    runs_its_input,
-)
-from vskill_scan.results.command_lines import (
-    CommandLine,
-    blank_quoted,
-    command_lines,
-    defined_functions,
-)
+from vskill_scan.results.acting_code import ActingCode, acting_code, comments_in
+from vskill_scan.results.card_names import argument_lines, host_name, path_name
+from vskill_scan.results.command_lines import CommandLine, blank_quoted, command_lines, defined_functions
+from vskill_scan.results.fetched import FetchedFiles
+from vskill_scan.results.ran import CardFind, ran
+from vskill_scan.results.settings import auto_run, moved_hosts
+from vskill_scan.results.shallow import started_lines
+from vskill_scan.results.told import finds_all, told_secrets, told_uses
 
 #: Places that are looked at in one skill; nobody reads a card with more.
 MOST_PLACES = 20_000
@@ -48,21 +42,13 @@ ARGUMENT_BYTES = 400
 Unread = tuple[str, str]
 
 
-class ActingCode(msgspec.Struct, frozen=True, gc=False):
-    """A stretch of a layer that a machine or an agent runs."""
-
-    start: int
-    end: int
-    language: str
-    context: CapabilityContext
-
-
 class _Spot(msgspec.Struct, gc=False):
     """The first place of one thing in one context."""
 
     layer: Layer
     offset: int
-    shell: bool
+    shell: bool = False
+    uses: tuple[CapabilityUse, ...] = ()
 
 
 def capabilities_of(
@@ -89,7 +75,7 @@ def unread_capabilities(layers: Sequence[Layer], unread: Iterable[Unread]) -> It
         if layer.decoded or layer.roles != {TextRole.CODE} or layer.path.lower().endswith(known.MARKUP):
             continue
         suffix = layer.path.rpartition("/")[2].rpartition(".")[2].lower()[:20]
-        if suffix not in seen and language_of(layer.path, layer.text) in known.NO_READER:
+        if suffix not in seen and language_of(layer.path, layer.text) == "other":
             seen.add(suffix)
             said = f"commands and files in .{suffix} programs (their hosts are listed)"
             yield SkillCapability(CapabilityKind.UNREAD, said, layer.path)
@@ -100,44 +86,50 @@ class _CardReader:
 
     def __init__(self, own_files: frozenset[str]) -> None:
         self._own_files = own_files
+        self._files = FetchedFiles(own_files)
         self._spots: dict[tuple[CapabilityKind, str, CapabilityContext], _Spot] = {}
         self._left = MOST_PLACES
 
     def entries(self) -> Iterator[SkillCapability]:
+        for name, host, place in self._files.run():
+            run = CardFind(CapabilityKind.HOST, host, place.offset, place.context, True, CapabilityUse.RUNS)
+            said = f"{name} from {host} (downloaded and run)"
+            self._add(place.layer, run)
+            self._add(place.layer, run._replace(kind=CapabilityKind.INSTALL, value=said))
         for (kind, value, context), spot in self._spots.items():
             line = spot.layer.line_at(spot.offset)
-            yield SkillCapability(kind, value, spot.layer.path, line, context, spot.shell)
+            yield SkillCapability(kind, value, spot.layer.path, line, context, spot.shell, spot.uses)
 
     def read(self, layer: Layer) -> bool:
         """Whether all of it was read."""
         if layer.roles == {TextRole.TEST}:
             return True
-        for kind, value, offset, context, shell in _LayerReader(layer, self._own_files).found():
+        for one in _LayerReader(layer, self._own_files, self._files).found():
             self._left -= 1
             if self._left < 0:
                 return False
-            self._add(kind, value, _Spot(layer, offset, shell), context)
+            self._add(layer, one)
         return True
 
-    def _add(self, kind: CapabilityKind, value: str, spot: _Spot, context: CapabilityContext) -> None:
-        value = value[:LONGEST_VALUE]
+    def _add(self, layer: Layer, one: CardFind) -> None:
+        value = one.value[:LONGEST_VALUE]
         if not value.isprintable():
             value = "".join(char for char in value if char.isprintable())
-        before = self._spots.setdefault((kind, value, context), spot)
-        before.shell = before.shell or spot.shell
-
-
-Found = tuple[CapabilityKind, str, int, CapabilityContext, bool]
+        spot = self._spots.setdefault((one.kind, value, one.context), _Spot(layer, one.offset))
+        spot.shell = spot.shell or one.shell
+        if one.use is not None and one.use not in spot.uses:
+            spot.uses += (one.use,)
 
 
 class _LayerReader:
     """Reads one layer."""
 
-    def __init__(self, layer: Layer, own_files: frozenset[str]) -> None:
+    def __init__(self, layer: Layer, own_files: frozenset[str], fetched: FetchedFiles) -> None:
         self._layer = layer
         self._text = layer.text
         self._own = own_files
-        self._code = list(_acting_code(layer))
+        self._fetched = fetched
+        self._code = list(acting_code(layer))
         self._starts = [code.start for code in self._code]
         #: of each code, its comments
         self._comments: dict[int, list[tuple[int, int]]] = {}
@@ -147,8 +139,10 @@ class _LayerReader:
         self._starts_programs = False
         #: something that acts names a host
         self._names_host = False
+        #: of each code, what it does with the hosts that it names
+        self._uses: dict[int, list[CapabilityUse]] = {}
 
-    def found(self) -> Iterator[Found]:
+    def found(self) -> Iterator[CardFind]:
         if self._code and not self._layer.decoded:
             for index in range(len(self._code)):
                 yield from self._commands(index)
@@ -158,44 +152,90 @@ class _LayerReader:
         if self._layer.path.endswith("package.json"):
             for hook in known.INSTALL_HOOK.finditer(self._text):
                 said = f"{hook.group(1).decode()} script (npm)"
-                yield CapabilityKind.INSTALL, said, hook.start(), CapabilityContext.CODE, True
+                yield CardFind(CapabilityKind.INSTALL, said, hook.start(), CapabilityContext.CODE, True)
+        yield from self._settings()
         if b"://" in self._text and self._layer.roles != {TextRole.DATA}:
             yield from self._addresses()
         if any(code.language != "bash" for code in self._code):
             yield from self._connections()
             if not self._names_host:
                 yield from self._calls()
+        if TextRole.FOLLOW in self._layer.roles and not self._layer.decoded:
+            for what, at in told_secrets(self._layer):
+                yield CardFind(CapabilityKind.SECRET, known.SECRETS[what], at, CapabilityContext.INSTRUCTION)
+
+    def _settings(self) -> Iterator[CardFind]:
+        for field, at in auto_run(self._layer):
+            said = f"{field} (runs by itself, and fetches)"
+            yield CardFind(
+                CapabilityKind.PERSISTENCE, said, at, self._context_at(at), True, CapabilityUse.STARTS
+            )
+        for host, at in moved_hosts(self._layer):
+            yield CardFind(CapabilityKind.HOST, host, at, self._context_at(at), False, CapabilityUse.MOVES)
+
+    def _context_at(self, offset: int) -> CapabilityContext:
+        code = self._code_at(offset)
+        if code is not None:
+            return code.context
+        in_prose = TextRole.FOLLOW in self._layer.roles
+        return CapabilityContext.INSTRUCTION if in_prose else CapabilityContext.CODE
 
     # Hosts.
 
-    def _addresses(self) -> Iterator[Found]:
+    def _addresses(self) -> Iterator[CardFind]:
         for match in known.ADDRESS.finditer(self._text):
             low, high = match.span(1)
             host = host_name(self._text[low:high].decode("utf-8", "replace"))
             if host:
                 at = match.start()
                 context = self._context_of_address(at)
+                uses: list[CapabilityUse] = []
+                if context is CapabilityContext.LINK and self._is_prose(at):
+                    is_told, uses = told_uses(self._layer, at, high - at)
+                    context = CapabilityContext.INSTRUCTION if is_told else context
+                else:
+                    uses = self._uses_by_code(at)
                 acts = context is not CapabilityContext.LINK
                 self._names_host = self._names_host or acts
-                yield CapabilityKind.HOST, host, at, context, acts and self._is_shell(at)
+                for use in uses or (None,):
+                    yield CardFind(CapabilityKind.HOST, host, at, context, acts and self._is_shell(at), use)
 
-    def _connections(self) -> Iterator[Found]:
+    def _connections(self) -> Iterator[CardFind]:
         for match in known.CONNECT.finditer(self._text):
             code = self._code_at(match.start())
             host = host_name(match.group(1).decode("ascii", "replace"))
             if host and code is not None and code.language != "bash" and not self._is_comment(match.start()):
-                shell = self._is_shell(match.start())
                 self._names_host = True
-                yield CapabilityKind.HOST, host, match.start(), code.context, shell
+                for use in self._uses_by_code(match.start()) or (None,):
+                    shell = self._is_shell(match.start())
+                    yield CardFind(CapabilityKind.HOST, host, match.start(), code.context, shell, use)
 
-    def _calls(self) -> Iterator[Found]:
+    def _calls(self) -> Iterator[CardFind]:
         """The first call over the network of code that names no host: it must not look like code that needs none."""
         for match in known.CALLS.finditer(self._text):
             at = match.start()
             code = self._code_at(at)
             if code is not None and code.language != "bash" and not self._is_comment(at):
-                yield CapabilityKind.HOST, known.CHOSEN_AT_RUN_TIME, at, code.context, self._is_shell(at)
+                shell = self._is_shell(at)
+                yield CardFind(CapabilityKind.HOST, known.CHOSEN_AT_RUN_TIME, at, code.context, shell)
                 return
+
+    def _is_prose(self, offset: int) -> bool:
+        is_prose = TextRole.FOLLOW in self._layer.roles and not self._layer.decoded
+        return is_prose and self._layer.piece_at(offset).role in {TextRole.FOLLOW, TextRole.HIDDEN}
+
+    def _uses_by_code(self, offset: int) -> list[CapabilityUse]:
+        """What the program around an address does: sends something, or, where no flow is followed, fetches something
+        and runs what is not written in it. Of a shell the commands tell."""
+        code = self._code_at(offset)
+        if code is None or code.language == "bash":
+            return []
+        if code.start not in self._uses:
+            sends, *runs = (sign.search(self._text, code.start, code.end) for sign in known.DOING)
+            uses = self._uses[code.start] = [CapabilityUse.SENDS] if sends else []
+            if all(runs) and code.language in SHALLOW:
+                uses.append(CapabilityUse.RUNS)
+        return self._uses[code.start]
 
     def _context_of_address(self, offset: int) -> CapabilityContext:
         code = self._code_at(offset)
@@ -231,18 +271,24 @@ class _LayerReader:
 
     # Commands and installs.
 
-    def _commands(self, index: int) -> Iterator[Found]:
+    def _commands(self, index: int) -> Iterator[CardFind]:
         code = self._code[index]
         if code.language == "bash":
             stretch = self._text[code.start : code.end]
             plain = self._plain[index] = blank_quoted(stretch)
             own = self._own | defined_functions(plain)
-            yield from _ran(command_lines(stretch, plain, known.TAME_BYTES), code, code.start, own)
+            written = command_lines(stretch, plain, known.UNTOLD)
+            yield from ran(written, code, code.start, own, self._layer, self._fetched)
+        elif code.language in SHALLOW:
+            started = started_lines(self._text[code.start : code.end], code.language)
+            told = [line for line in started if not self._is_comment(code.start + line.offset)]
+            self._starts_programs = self._starts_programs or bool(told)
+            yield from ran(told, code, code.start, self._own, self._layer, self._fetched)
         elif code.language in known.STARTS:
             for at, lines in self._started(code):
                 self._starts_programs = self._starts_programs or code.end - code.start == len(self._text)
                 moved = (msgspec.structs.replace(line, offset=0) for line in lines)
-                yield from _ran(moved, code, at, self._own)
+                yield from ran(moved, code, at, self._own, self._layer, self._fetched)
 
     def _started(self, code: ActingCode) -> Iterator[tuple[int, list[CommandLine]]]:
         """The calls of a program that start another one, with the command line as far as it is written there."""
@@ -267,7 +313,7 @@ class _LayerReader:
 
     # Files, and variables that hold secrets.
 
-    def _paths(self) -> Iterator[Found]:
+    def _paths(self) -> Iterator[CardFind]:
         text = self._text
         for match in known.PATH.finditer(text):
             at, end = match.span()
@@ -275,9 +321,9 @@ class _LayerReader:
                 continue
             code = self._code_at(at)
             if code is not None and not self._is_comment(at):
-                yield CapabilityKind.FILE, path_name(text[at:end]), at, code.context, False
+                yield CardFind(CapabilityKind.FILE, path_name(text[at:end]), at, code.context)
 
-    def _variables(self) -> Iterator[Found]:
+    def _variables(self) -> Iterator[CardFind]:
         computed: dict[int, set[bytes]] = {}
         for match in known.SECRET_VARIABLE.finditer(self._text):
             at = match.start()
@@ -290,7 +336,17 @@ class _LayerReader:
             name = in_shell or elsewhere
             if name not in computed[code.start]:
                 said = f"environment variable {name.decode()}"
-                yield CapabilityKind.SECRET, said, at, code.context, False
+                yield CardFind(CapabilityKind.SECRET, said, at, code.context)
+        # What reads a tree says it by facts.
+        for code in (one for one in self._code if one.language not in PARSED):
+            for match in SECRET_PATHS.finditer(self._text, code.start, code.end):
+                what = secret_at(match.group().decode("utf-8", "replace"))
+                if what and not self._is_comment(match.start()):
+                    yield CardFind(CapabilityKind.SECRET, known.SECRETS[what], match.start(), code.context)
+        for at in finds_all(self._text):
+            code = self._code_at(at)
+            if code is not None and not self._is_comment(at):
+                yield CardFind(CapabilityKind.SECRET, known.SECRETS["every-dotenv"], at, code.context)
 
     def _computed_variables(self, code: ActingCode) -> set[bytes]:
         """Variables that a script computes, and so does not take from outside."""
@@ -301,7 +357,7 @@ class _LayerReader:
 
     # What the syntax tree tells.
 
-    def _facts(self) -> Iterator[Found]:
+    def _facts(self) -> Iterator[CardFind]:
         for fact in self._layer.facts:
             said = known.FACTS.get(fact.name)
             if said is None:
@@ -311,7 +367,7 @@ class _LayerReader:
                 continue
             kind, names = said
             what = fact.attributes.get("what", "")
-            yield kind, names.get(what, what), fact.offset, code.context, False
+            yield CardFind(kind, names.get(what, what), fact.offset, code.context)
 
     # Places.
 
@@ -328,69 +384,10 @@ class _LayerReader:
             inside = offset - self._starts[index]
             return self._plain[index][inside : inside + 1] == b" " and self._text[offset] != ord(" ")
         if index not in self._comments:
-            self._comments[index] = list(_comments(self._text, self._code[index]))
+            self._comments[index] = list(comments_in(self._text, self._code[index]))
         spans = self._comments[index]
         before = bisect_right(spans, (offset, len(self._text))) - 1
         return before >= 0 and offset < spans[before][1]
 
 
-def _ran(lines: Iterable[CommandLine], code: ActingCode, base: int, own: frozenset[str]) -> Iterator[Found]:
-    """What command lines run and install."""
-    piped_from: CommandLine | None = None
-    for line in lines:
-        at = base + line.offset
-        program = program_of(line)
-        for name in (*known.RAISING.intersection(line.starters), program):
-            if name and name not in known.TAME and name not in own:
-                yield CapabilityKind.COMMAND, name, at, code.context, True
-        if program in known.INSTALLERS or program.startswith("python"):
-            for package in installed_by(line, program):
-                yield CapabilityKind.INSTALL, package, at, code.context, True
-        elif program in known.TALKING:
-            for host in hosts_of(line, program):
-                yield CapabilityKind.HOST, host, at, code.context, True
-        if piped_from is not None and program in known.SHELLS and runs_its_input(line):
-            source = next(iter(addresses_in(piped_from)), known.CHOSEN_AT_RUN_TIME)
-            yield CapabilityKind.INSTALL, f"a script from {source} (run at once)", at, code.context, True
-        piped_from = line if line.piped and program in known.DOWNLOADERS else None
-
-
 _SPOKEN_OF = frozenset({TextRole.QUOTE, TextRole.COMMENT, TextRole.TEST})
-
-
-def _acting_code(layer: Layer) -> Iterator[ActingCode]:
-    """The code of a layer, in order. In prose it is what an agent is told to run."""
-    if layer.decoded:
-        if layer.roles.isdisjoint({TextRole.QUOTE, TextRole.DATA, TextRole.TEST}):
-            yield ActingCode(0, len(layer.text), "bash", CapabilityContext.CODE)
-        return
-    in_prose = TextRole.FOLLOW in layer.roles
-    loads = TextRole.LOAD in layer.roles
-    end = 0
-    for block in layer.blocks:
-        if block.start < end:
-            continue
-        end = block.end
-        context = CapabilityContext.CODE
-        if in_prose and not (loads and layer.piece_at(block.start).role is TextRole.LOAD):
-            context = CapabilityContext.INSTRUCTION
-        yield ActingCode(block.start, block.end, block.language, context)
-
-
-def _comments(text: bytes, code: ActingCode) -> Iterator[tuple[int, int]]:
-    pattern = known.COMMENTS.get(code.language, known.COMMENTS["other"])
-    for token in pattern.finditer(text, code.start, code.end):
-        first, second = token.span(1), token.span(2)
-        if second != _NOWHERE:
-            yield second
-        elif first != _NOWHERE and not (code.language == "python" and _is_value(text, code.start, first[0])):
-            yield first
-
-
-_NOWHERE = (-1, -1)
-
-
-def _is_value(text: bytes, start: int, offset: int) -> bool:
-    """Whether a text on a line of its own continues the line before it; otherwise it is a comment."""
-    before = text[max(start, offset - 200) : offset].rstrip()
-    return before != b"" and before[-1] in known.CONTINUING

@@ -5,7 +5,6 @@ environment, and the comments of each language. Tables and patterns; what they m
 import re2
 
 from vskill_core.capability import CapabilityKind
-from vskill_scan.reading.languages import BY_LINES
 from vskill_scan.words import words
 
 #: Instead of a host or program that is not written in the text.
@@ -26,6 +25,8 @@ SECRETS = {
     "system": "system accounts",
     "history": "a shell history",
     "dotenv": ".env files",
+    "every-dotenv": "every .env file",
+    "env": "the whole environment",
     "metadata": "cloud instance metadata",
 }
 LASTING = {
@@ -62,10 +63,13 @@ TAME = frozenset(
         "history help man info logout"
     )
 )
-TAME_BYTES = frozenset(word.encode() for word in TAME)
+#: Programs whose lines tell nothing else either.
+UNTOLD = frozenset(word.encode() for word in TAME - {"source"})
 PROGRAM_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-"
 PROGRAMS_IN_CAPITALS = frozenset(words("Rscript R"))
 SHELLS = frozenset(words("sh bash zsh dash ksh fish python python3 node perl ruby pwsh"))
+#: What runs the output of a command that is put into its own.
+EVALUATING = SHELLS | {"eval", "source", "."}
 #: What may follow an interpreter that runs what it is given.
 READS_INPUT = frozenset(words("- -s -x -e -es -se -euo -ex --"))
 #: Programs that start others, and are worth a line themselves.
@@ -126,15 +130,43 @@ NAMESPACES = frozenset(
 )  # fmt: skip
 LOOPBACK = frozenset(words("localhost 127.0.0.1 0.0.0.0 [::1] host.docker.internal"))
 CONNECT = re2.compile(
-    rb"(?i)(?:HTTPS?Connection|create_connection|\.connect(?:_ex)?|\bhost(?:name)?[\"']?\s*[:=])\s*\(?\s*\(?\s*[\"']([a-z0-9.-]{4,120})[\"']"
+    rb"(?i)(?:HTTPS?Connection|create_connection|\.connect(?:_ex)?|TCPSocket\.(?:new|open)|fsockopen|TcpClient|\bhost(?:name)?[\"']?\s*[:=])\s*\(?\s*\(?\s*[\"']([a-z0-9.-]{4,120})[\"']"
 )
 #: Calls that use the network, whatever host they are given.
 CALLS = re2.compile(
     rb"\brequests\.(?:get|post|put|patch|delete|head|request|Session)\b|\burl(?:open|retrieve)\(|\b(?:httpx|aiohttp|urllib3|"
     rb"smtplib|imaplib|ftplib|paramiko|boto3)\.\w|\bsocket\.socket\(|\bfetch\(|\baxios\b|XMLHttpRequest|new WebSocket|"
-    rb"\bhttps?\.(?:get|request)\(|Net::HTTP|\bcurl_exec\(|Invoke-(?:WebRequest|RestMethod)|"
+    rb"(?i:\bhttps?\.(?:get|post|request|newrequest)\()|Net::HTTP|HttpClient|reqwest::|net\.Dial|\bcurl_exec\(|Invoke-(?:WebRequest|RestMethod)|"
     rb"\b(?:OpenAI|AsyncOpenAI|Anthropic|AsyncAnthropic)\("
 )
+#: Calls that send something, that fetch something or connect, and that run what is not written there.
+_SENDS = re2.compile(
+    rb"(?i)\.(?:post|put|patch)\s*\(|method[\"']?\s*[:=]\s*[\"'](?:POST|PUT|PATCH)|sendBeacon|sendall\(|sendto\(|"
+    rb"urlopen\([^\n]{0,200}data\s*=|Request\([^\n]{0,200}data\s*=|-Method\s+(?:Post|Put|Patch)|-(?:Body|InFile)\s|"
+    rb"\bpost(?:_form|form|async)?\s*\(|new WebSocket|sendmail|send_message\(|->post\b|\bcurl\s[^\n]{0,120}\s-[dFT]\b|"
+    rb"curl_setopt|\bmail\(|upload(?:file|string|data)|\.send\b"
+)
+_FETCHES = re2.compile(
+    rb"(?i)uri\.open|open-uri|net::http|http\.(?:get|request)|httparty|rest-?client|faraday|curl|\blwp\b|getstore|wget|"
+    rb"download(?:string|file|data)|bitstransfer|bitsadmin|certutil|invoke-(?:webrequest|restmethod)|\biwr\b|\birm\b|xmlhttp|"
+    rb"winhttp|http\.newrequest|(?:open|file_get_contents|include|require|loadstring)\b[^\n]{0,40}https?://|"
+    rb"tcpsocket|fsockopen|inet(?:->|::)|socket\.tcp|tcpclient|(?:net|tls)\.dial|stream_socket_client|socket_connect"
+)
+_EVALUATES = re2.compile(
+    rb"(?i)\beval\b|_eval\b|\bload(?:string)?\s*[(\s]|\bdofile\b|\binclude(?:_once)?\b[^\n]{0,20}(?:\$|https?:)|"
+    rb"create_function|\biex\b|invoke-expression|scriptblock|execute(?:global)?\s|&\s*[($]|"
+    rb"(?:system|exec|popen|shell_exec|passthru|os\.execute|exec\.command|start-process|process\]?(?:::|\.)start|spawn|"
+    rb"\.run|do shell script|^\s*start)\s*[( ]\s*(?:[$@a-z_(]|[\"'](?:/tmp/|\./|%temp|/bin/(?:ba)?sh|cmd|powershell))|"
+    rb"\|\s*getline"
+)
+DOING = (_SENDS, _FETCHES, _EVALUATES)
+#: Programs that send what they are given, and options of those that may.
+SENDERS = frozenset(words("nc ncat netcat scp sftp rsync ftp"))
+SENDING = words("-d --data -F --form -T --upload-file --json --post-data --post-file --body-data --body-file")
+ASKING = DOWNLOADERS | {"http", "https"}
+#: How paths outside a skill's own folder begin, and those of files that nobody keeps.
+OUTSIDE, THROWN_AWAY = ("..", "~", "/"), ("/tmp/", "/var/tmp/", "~/.cache/")  # noqa: S108 - compared, not used
+METHODS = frozenset(words("POST PUT PATCH -XPOST -XPUT -XPATCH --method=POST --request=POST"))
 TALKING = frozenset(words("nc ncat netcat telnet ssh scp sftp rsync ftp ping curl wget http https"))
 #: A line that only tells a person something.
 TELLING = tuple(
@@ -154,7 +186,7 @@ SECRET_VARIABLE = re2.compile(
     rb"\$\{?"
     + VARIABLE
     + rb"\b|(?:environ(?:\.get\(|\[)|getenv\(|process\.env(?:\.|\[)|Deno\.env\.get\(|Bun\.env\.|ENV\[|"
-    rb"env::var\(|\$env:)\s*[\"']?" + VARIABLE + rb"\b"
+    rb"env::var\(|Getenv\(|GetEnvironmentVariable\(|\$env:)\s*[\"']?" + VARIABLE + rb"\b"
 )
 ASSIGNED = re2.compile(rb"(?m)^[ \t]*(?:(?:local|export|readonly|declare)[ \t]+)?([A-Z][A-Z0-9_]*)=([^\n]*)")
 PATH = re2.compile(
@@ -198,7 +230,7 @@ COMMENTS = {
         rb"(/\*.*?(?:\*/|\z))"
     ),
     "other": re2.compile(
-        rb"(?ms)\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|(?:^|[^:])(//[^\n]*|#[^\n]*)|(/\*.*?(?:\*/|\z))"
+        rb"(?ms)\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|(?:^|[^:])(//[^\n]*|#[^\n]*|-- [^\n]*)|(/\*.*?(?:\*/|\z))"
     ),
 }
 COMMENTS["typescript"] = COMMENTS["tsx"] = COMMENTS["javascript"]
@@ -209,6 +241,4 @@ MANIFESTS = frozenset(
           "skill.json skill.yaml skill.yml")
 )  # fmt: skip
 INSTALL_HOOK = re2.compile(rb"\"((?:pre|post)?install|prepare)\"\s*:\s*\"")
-#: Languages of programs without a reader: their hosts are found, their commands and files are not.
-NO_READER = BY_LINES | {"other"}
 MARKUP = (".html", ".htm", ".vue", ".svelte", ".sql", ".css")

@@ -52,17 +52,17 @@ def installed_by(line: CommandLine, manager: str) -> list[str]:
     if manager.startswith("python") and words[1:3] == ["-m", "pip"]:
         manager, words = "pip", words[2:]
     if manager in known.RUNNERS:
-        packages = [word for word in _plain_words(words[1:]) if word not in known.NOT_A_PACKAGE][:1]
+        packages = [word for word in plain_words(words[1:]) if word not in known.NOT_A_PACKAGE][:1]
     elif manager in known.MANAGERS and not known.MANAGERS[manager].isdisjoint(words[1:4]):
         verb = next(n for n, word in enumerate(words) if n and word in known.MANAGERS[manager])
-        packages = [word for word in _plain_words(words[verb + 1 :]) if word not in known.NOT_A_PACKAGE]
+        packages = [word for word in plain_words(words[verb + 1 :]) if word not in known.NOT_A_PACKAGE]
         packages = packages or ["the packages of this folder"]
     else:
         return []
     return [f"{name} ({manager})" for word in packages[: known.MOST_PACKAGES] if (name := _package(word))]
 
 
-def _plain_words(words: Sequence[str]) -> Iterator[str]:
+def plain_words(words: Sequence[str]) -> Iterator[str]:
     """Those that are neither options nor what belongs to one."""
     skip = False
     for word in words:
@@ -82,6 +82,25 @@ def _package(word: str) -> str:
         return word
     plain = known.VERSION.sub("", word, count=1)
     return plain if known.PACKAGE.match(plain) else ""
+
+
+def sends_something(line: CommandLine, program: str) -> bool:
+    """Whether a command that talks to a host sends more than its question."""
+    if program in known.SENDERS:
+        return True
+    return program in known.ASKING and any(
+        word in known.METHODS or (word.startswith(known.SENDING) and not (program == "wget" and word == "-T"))
+        for word in line.words[1:]
+    )
+
+
+def removed_paths(line: CommandLine, program: str) -> Iterator[str]:
+    """Paths outside the folder of the skill that a command deletes with everything in them."""
+    options = "".join(word for word in line.words[1:] if word.startswith("-"))
+    if program == "rm" and ("r" in options or "R" in options):
+        for path in (path_name(word.encode()) for word in line.words[1:] if not word.startswith("-")):
+            if path.startswith(known.OUTSIDE) and not path.startswith(known.THROWN_AWAY):
+                yield path
 
 
 def runs_its_input(line: CommandLine) -> bool:
@@ -105,7 +124,7 @@ def hosts_of(line: CommandLine, program: str) -> Iterator[str]:
     if program in known.DOWNLOADERS and any(known.UNKNOWN_ADDRESS.match(word) for word in line.words[1:]):
         yield known.CHOSEN_AT_RUN_TIME
         return
-    for word in _plain_words(line.words[1:]):
+    for word in plain_words(line.words[1:]):
         match = known.BARE_HOST.match(word.lower())
         if match is None:
             continue
@@ -125,16 +144,16 @@ def argument_lines(argument: bytes, lists: dict[bytes, bytes]) -> list[CommandLi
         if rest is None and len(given) > 1:
             return list(command_lines(written))
         words = [word.decode("utf-8", "replace") for word in given]
-        return [CommandLine(0, tuple(words), piped=False)] if words else []
+        return [CommandLine(0, tuple(words))] if words else []
     if argument[:1] in {b"[", b"("}:
         words = [word.decode("utf-8", "replace") for word in _literal_words(argument[1:])]
-        return [CommandLine(0, tuple(words), piped=False)] if words else [_UNKNOWN]
+        return [CommandLine(0, tuple(words))] if words else [_UNKNOWN]
     name = known.NAME.match(argument)
     program = lists.get(name.group()) if name is not None else None
-    return [CommandLine(0, (program.decode("utf-8", "replace"),), piped=False)] if program else [_UNKNOWN]
+    return [CommandLine(0, (program.decode("utf-8", "replace"),))] if program else [_UNKNOWN]
 
 
-_UNKNOWN = CommandLine(0, (known.CHOSEN_AT_RUN_TIME,), piped=False)
+_UNKNOWN = CommandLine(0, (known.CHOSEN_AT_RUN_TIME,))
 
 
 def _literal_words(written: bytes) -> list[bytes]:

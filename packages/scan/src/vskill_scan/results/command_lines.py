@@ -51,8 +51,8 @@ class CommandLine(msgspec.Struct, frozen=True, gc=False):
     offset: int
     #: as written, without quotes, the program first
     words: tuple[str, ...]
-    #: its output goes into another command
-    piped: bool
+    #: what stands behind it: `|` where its output goes into another command, `(` where one is put into it
+    ends: str = ""
     #: programs that only start this one
     starters: tuple[str, ...] = ()
 
@@ -86,8 +86,8 @@ def command_lines(
                 written = text[offset : min(at - 1, offset + LONGEST)].replace(b'"', b"").replace(b"'", b"")
                 words = written.decode("utf-8", "replace").split()
                 if words:
-                    is_piped = plain[at - 1 : at] == b"|"
-                    yield CommandLine(offset, tuple(words[:MOST_WORDS]), is_piped, starters)
+                    ends = plain[at - 1 : at].decode("ascii", "replace")
+                    yield CommandLine(offset, tuple(words[:MOST_WORDS]), ends, starters)
         begins_line = plain[at - 1 : at] == b"\n"
 
 

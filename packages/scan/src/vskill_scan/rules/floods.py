@@ -1,5 +1,5 @@
-"""How much of a text the common parts of rules are looked for in, once the rarest part of one was found: all of it,
-unless the text is flooded with the words that are costly to look behind.
+"""How much of a text rules are looked for in: all of it, unless the text is flooded with the words that are costly to
+look behind.
 
 A dozen rules ask what follows a word that downloads, each for some hundred characters. That is fine for any honest
 text, and takes seconds where the word stands thousands of times, which uses up the time of the scan. Such a text is

@@ -2,9 +2,8 @@
 linear in the text whatever the patterns are, and answers which leaf matched where.
 
 Patterns are grouped by the roles in which they count, so that a text is searched only for what could count in it. Those
-that only forbid a finding are apart: they are looked for when there is a finding to forbid. So are those of a rule
-that names its rarest part: they are looked for once that was found. A scanner object is costly to make and cheap
-to use, and belongs to one thread at a time.
+that only forbid a finding are apart: they are looked for when there is a finding to forbid. A scanner object is costly
+to make and cheap to use, and belongs to one thread at a time.
 """
 
 import hashlib
@@ -15,7 +14,7 @@ import yara_x
 
 from vskill_scan.model import TextRole
 from vskill_scan.rules.lowering import lower_pattern
-from vskill_scan.rules.ruleset import Gate, InvalidRule, Leaf, Ruleset
+from vskill_scan.rules.ruleset import InvalidRule, Leaf, Ruleset
 
 #: Of one pattern in one text, which people never write; beyond it the text counts as not searched to its end.
 MOST_MATCHES = 25000
@@ -29,10 +28,9 @@ Match = tuple[int, int, int]
 #: Called when a pattern matches more often than is counted.
 Flooded = Callable[[], None]
 
-FORBIDDING, REST, COMMON_REST = "forbidding", "rest", "common-rest"
+FORBIDDING = "forbidding"
 #: The last five from few roles to many. A scanner reserves 80 MB of addresses, so there are few groups.
-GROUPS = (FORBIDDING, REST, COMMON_REST, "load", "hidden", "prose", "code", "data")
-_LATER = frozenset({FORBIDDING, REST, COMMON_REST})
+GROUPS = (FORBIDDING, "load", "hidden", "prose", "code", "data")
 _PROSE = frozenset({TextRole.FOLLOW, TextRole.COMMAND, TextRole.LOAD, TextRole.CONFIG, TextRole.HIDDEN})
 
 
@@ -59,25 +57,13 @@ class Matcher:
         """Leaf number, offset and length of each match of a pattern that may count in one of the roles."""
         lower = text.lower()
         for name, group in self._by_name.items():
-            if name not in _LATER and not roles.isdisjoint(group.roles):
+            if name != FORBIDDING and not roles.isdisjoint(group.roles):
                 yield from group.matches(text, lower, flooded)
-
-    def rest(self, text: bytes, group: str, flooded: Flooded) -> Iterator[Match]:
-        """The same for what rules look for only after their rarest part was found: REST or COMMON_REST."""
-        return self._matches_of(group, text, flooded)
 
     def forbidding(self, text: bytes, flooded: Flooded) -> Iterator[Match]:
         """The same for patterns that forbid a finding."""
-        return self._matches_of(FORBIDDING, text, flooded)
-
-    def _matches_of(self, name: str, text: bytes, flooded: Flooded) -> Iterator[Match]:
-        group = self._by_name.get(name)
+        group = self._by_name.get(FORBIDDING)
         return group.matches(text, text.lower(), flooded) if group is not None else iter(())
-
-
-def rest_of(gate: Gate) -> str:
-    """The group of what is behind a gate: apart where the gate is often open."""
-    return COMMON_REST if gate.often else REST
 
 
 def _file_name(name: str, leaves: Iterable[Leaf]) -> str:
@@ -89,13 +75,10 @@ def _file_name(name: str, leaves: Iterable[Leaf]) -> str:
 def _group_leaves(ruleset: Ruleset) -> dict[str, list[Leaf]]:
     """The leaves with patterns by the group that they are searched in."""
     leaves: dict[str, list[Leaf]] = {name: [] for name in GROUPS}
-    behind = {leaf.number: rest_of(gate) for gate in ruleset.gates for leaf in gate.behind}
-    searched = _broadest(leaf for leaf in ruleset.leaves if leaf.number not in behind)
+    searched = _broadest(ruleset.leaves)
     for leaf in ruleset.leaves:
         if leaf.pattern is not None:
-            # What another rule looks for anyhow costs nothing.
-            group = searched.get(body(leaf)) or behind[leaf.number] if leaf.counts else FORBIDDING
-            leaves[group].append(leaf)
+            leaves[searched[body(leaf)] if leaf.counts else FORBIDDING].append(leaf)
     return leaves
 
 

@@ -30,7 +30,7 @@ from vskill_scan.model import (
 from vskill_scan.rules.checksums import CHECKS
 
 #: Raised with every change of the engine that can change a verdict.
-ENGINE_VERSION = 14
+ENGINE_VERSION = 15
 RULES_FOLDER = Path(__file__).parent
 LEAST_MATCHES, LEAST_NEAR_MISSES, LEAST_BENIGN = 2, 1, 1
 DEFAULT_WINDOW = 60
@@ -81,11 +81,6 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     polarity: tuple[Polarity, ...] = ()
     #: shell patterns of the path
     files: tuple[str, ...] = ()
-    #: which member of `all`, counted from 1, is looked for first; the others only where it occurs. Saves the search for
-    #: common words whose company makes them bad.
-    rarest: int = 0
-    #: the rarest member is found in many honest texts
-    often: bool = False
 
     @property
     def is_leaf(self) -> bool:
@@ -174,7 +169,6 @@ class Ruleset:
         self.rules = tuple(sorted(rules, key=lambda rule: rule.id))
         self.leaves: list[Leaf] = []
         self.conditions = {rule.id: self._tree(rule) for rule in self.rules}
-        self.gates = [gate for condition in self.conditions.values() for gate in _gates(condition)]
 
     @cached_property
     def version(self) -> str:
@@ -262,33 +256,6 @@ class Ruleset:
         )
         self.leaves.append(leaf)
         return leaf
-
-
-class Gate(msgspec.Struct, frozen=True):
-    """What must occur before the rest of a condition is looked for."""
-
-    node: RuleNode | Leaf
-    within: Unit
-    #: it is found in many honest texts
-    often: bool
-    #: where none of them was found it is shut
-    first: frozenset[int]
-    #: what is looked for only where the rest of the condition can still hold
-    behind: tuple[Leaf, ...]
-
-
-def _gates(node: RuleNode | Leaf) -> Iterator[Gate]:
-    if isinstance(node, Leaf):
-        return
-    for child in (*node.all, *node.any):
-        yield from _gates(child)
-    if not node.condition.rarest:
-        return
-    rarest = node.all[node.condition.rarest - 1]
-    first = frozenset(leaf.number for leaf in leaves_of(rarest))
-    behind = (leaf for leaf in leaves_of(node) if leaf.number not in first)
-    patterns = tuple(leaf for leaf in behind if leaf.counts and leaf.pattern is not None)
-    yield Gate(rarest, node.within, node.condition.often, first, patterns)
 
 
 class Branch(msgspec.Struct, frozen=True):
@@ -423,24 +390,6 @@ def _check(name: str, rule: TextRule) -> None:
         raise _invalid(name, rule.id, *problem)
 
 
-def _gate_problem(condition: Condition) -> str:
-    members = len(condition.all)
-    if not condition.rarest:
-        return ""
-    if not 1 <= condition.rarest <= members:
-        return f"must be from 1 to {members}, the number of members of 'all'"
-    if any(leaf.fact is not None for leaf in _leaves(condition.all[condition.rarest - 1])):
-        return "names a member with a fact: facts are known last, so only patterns can be looked for first"
-    return ""
-
-
-def _leaves(condition: Condition) -> Iterator[Condition]:
-    if condition.is_leaf:
-        yield condition
-    for child in condition.children():
-        yield from _leaves(child)
-
-
 def _problems(condition: Condition, field: str) -> Iterator[tuple[str, str]]:
     kinds = [condition.re is not None, bool(condition.words), condition.fact is not None]
     kinds.append(bool(condition.all or condition.any or condition.none))
@@ -452,8 +401,6 @@ def _problems(condition: Condition, field: str) -> Iterator[tuple[str, str]]:
         yield f"{field}.window", f"must be from 1 to {WIDEST_WINDOW}"
     if condition.check and (condition.re is None or condition.check not in CHECKS):
         yield f"{field}.check", f"must stand beside 're' and be one of {', '.join(CHECKS)}"
-    if complaint := _gate_problem(condition):
-        yield f"{field}.rarest", complaint
     if condition.fact is not None:
         yield from _fact_problems(condition, field)
     for number, child in enumerate(condition.children()):
