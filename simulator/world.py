@@ -40,6 +40,7 @@ from vskill_platform.observing.metrics import Metrics
 from vskill_platform.settings import Settings
 from vskill_platform.store.verdicts.policy import StoredPolicy
 from vskill_platform.worker_context import Env, Pace
+from vskill_scan.memory.memory import packaged_memory
 
 #: The analyser elsewhere, which some histories have.
 ANALYSER = "peer"
@@ -49,6 +50,8 @@ SETTINGS = Settings(
     store="memory:", bandit_command="off", semgrep_command="off", external_scan_callback_ms=60_000
 )
 ANALYSED = msgspec.structs.replace(SETTINGS, external_scan_secrets=(f"{ANALYSER}={SECRET}",))
+#: Read before any loop runs: a file is no part of the weather.
+MEMORY = packaged_memory()
 #: Looking for due ticks and signs of life is most of what an idle world does, so both are done less often.
 PACE = Pace(look_every_s=3.0, sign_every_s=3_600.0)
 
@@ -115,6 +118,7 @@ class World:
             worker_id=process.name,
             kept=self._kept.setdefault(process.name, kept_class(self._bug)()),
             pace=PACE,
+            packaged_memory=lambda: MEMORY,
         )
 
     async def begin_with_policy(self) -> None:

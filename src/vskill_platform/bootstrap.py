@@ -47,6 +47,7 @@ from vskill_platform.tiers.contract import Scanner
 from vskill_platform.tiers.judge import HttpJudge, JudgeAddress, make_client
 from vskill_platform.tiers.pool import PooledScanner
 from vskill_platform.worker_context import Env
+from vskill_scan.memory.memory import packaged_memory
 from vskill_scan.reading.manifest import read_manifest
 from vskill_scan.rules.indicators import Indicators, read_indicators
 
@@ -67,6 +68,8 @@ async def open_env(settings: Settings, stack: AsyncExitStack, *, clock: Clock = 
     check_settings(settings)
     kv, broker = await open_store(settings, stack, clock)
     blobs = await open_blobs(settings, stack)
+    # Read here, so that nobody waits for a file later.
+    await asyncio.to_thread(packaged_memory)
     worker_id = new_worker_id()
     log, metrics = logger(worker=worker_id), Metrics()
     judges = [

@@ -101,7 +101,7 @@ class Env(msgspec.Struct, frozen=True):
     signing: KeyRing | None = None
     #: The policy where the store holds none.
     policy_text: str = DEFAULT_POLICY
-    #: Reads the memory where the store names none.
+    #: The memory where the store names none; read once.
     packaged_memory: Callable[[], Memory] = packaged_memory
     #: The token of the request that runs here; every audit entry that it writes names it.
     acting_token: ActingToken | None = None

@@ -1,6 +1,5 @@
 """The memory: what submissions are compared with, for everybody to read, and setting another file."""
 
-import asyncio
 from typing import Annotated
 
 import msgspec
@@ -49,16 +48,15 @@ class MemoryView(Wire, frozen=True):
 
 
 async def show(services: Services, _request: NoParameters) -> MemoryView:
-    return await _view(services, await read_memory())
+    return _view(services, await read_memory())
 
 
 async def update(services: Services, actor: Principal, request: MemoryToSet) -> MemoryView:
-    return await _view(services, await set_memory(request.data, by=actor.actor, reason=request.reason))
+    return _view(services, await set_memory(request.data, by=actor.actor, reason=request.reason))
 
 
-async def _view(services: Services, found: MemoryInForce) -> MemoryView:
+def _view(services: Services, found: MemoryInForce) -> MemoryView:
     memory, stored = found.memory, found.stored
-    packaged = await asyncio.to_thread(services.packaged_memory)
     return MemoryView(
         words=memory.words,
         date=memory.date,
@@ -67,7 +65,7 @@ async def _view(services: Services, found: MemoryInForce) -> MemoryView:
         skills=len(memory),
         hosts=len(memory.hosts),
         names=len(memory.names),
-        packaged_date=packaged.date,
+        packaged_date=services.packaged_memory().date,
         problem=found.problem,
         set_by=stored.by if stored else None,
         set_at=iso_time(stored.at) if stored else None,

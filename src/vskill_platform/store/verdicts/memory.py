@@ -42,10 +42,10 @@ async def read_memory() -> MemoryInForce:
     if env.kept.memory is not None and env.kept.memory[0] == named:
         return MemoryInForce(env.kept.memory[1], stored)
     try:
-        memory = await (_load(named) if named else asyncio.to_thread(env.packaged_memory))
+        memory = await _load(named) if named else env.packaged_memory()
     except InvalidInput as error:
         env.log.warning("the memory cannot be used", digest=named, error=error.message)
-        return MemoryInForce(await asyncio.to_thread(env.packaged_memory), stored, error.message)
+        return MemoryInForce(env.packaged_memory(), stored, error.message)
     env.kept.memory = (named, memory)
     return MemoryInForce(memory, stored)
 
