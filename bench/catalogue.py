@@ -18,7 +18,7 @@ from vskill_core.content import SkillFile, content_hash, digest_of_files, manife
 from vskill_core.findings import Verdict
 from vskill_core.identity import Identity
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC
+from vskill_platform.domain.people.namespace import PUBLIC
 from vskill_platform.domain.skills.listing import about
 from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion
 from vskill_platform.domain.skills.skill_changes import Publication, publish_version

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 
 from bench.measure import PATIENCE_S
-from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.messages import submission_send
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.queue.consumer import Handler, handle_submission_queue, run_consumer
 from vskill_platform.submission_store import count_submissions

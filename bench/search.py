@@ -13,7 +13,7 @@ from bench.results import Figure, Goal, Report, at_most
 from bench.workshop import Workshop, fill
 from vskill_platform.bootstrap import env_for
 from vskill_platform.cli.process import run_async
-from vskill_platform.domain.audience import PUBLIC_ONLY
+from vskill_platform.domain.people.namespace import PUBLIC_ONLY
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.settings import Settings
 from vskill_platform.store.skills.catalogue import search_skills

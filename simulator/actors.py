@@ -34,7 +34,6 @@ from vskill_platform.actions.skills.catalogue import list_catalogue, search_cata
 from vskill_platform.actions.submissions.submission_lists import LIST, ListSubmissions
 from vskill_platform.actions.submissions.submissions import CANCEL, RERUN, CancelSubmission, RerunSubmission
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import (
     BlockEntry,
     BlockTarget,
@@ -43,7 +42,7 @@ from vskill_platform.domain.blocklist import (
     place_target,
     repository_target,
 )
-from vskill_platform.domain.people.namespace import Visibility, namespace_in, namespace_of
+from vskill_platform.domain.people.namespace import EVERYTHING, Visibility, namespace_in, namespace_of
 from vskill_platform.domain.skills import skill_changes
 from vskill_platform.domain.skills.skill import Certification, PublishedSkill, StatusRole
 from vskill_platform.domain.submissions.states import State

@@ -11,10 +11,9 @@ from simulator.content import HOLDING_POLICY, PLACES, POLICIES
 from simulator.trace import Trace
 from vskill_core.identity import Identity
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.blocklist import targets_of
 from vskill_platform.domain.operation.task import Task
-from vskill_platform.domain.people.namespace import Namespace, Visibility, audience_for, namespace_of
+from vskill_platform.domain.people.namespace import PUBLIC, Namespace, Visibility, audience_for, namespace_of
 from vskill_platform.domain.skills.skill import (
     PublishedSkill,
     Revocation,

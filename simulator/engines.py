@@ -9,8 +9,8 @@ import msgspec
 from simulator.faults import Line, Process, Weather
 from simulator.plan import Dependency, Fault
 from vskill_core.errors import PlatformError, StoreUnavailable
-from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.messages import Send
+from vskill_platform.domain.people.namespace import Audiences
 from vskill_platform.ledger.blobs.contract import Blobs
 from vskill_platform.ledger.broker.contract import (
     LEASE_MS,

@@ -11,7 +11,7 @@ from simulator.world import World
 from vskill_core.content import SkillFile
 from vskill_platform.actions.principal import ANYBODY, resolve
 from vskill_platform.actions.skills.git_lists import current_git_list, public_scope, read_git_list
-from vskill_platform.domain.audience import PUBLIC
+from vskill_platform.domain.people.namespace import PUBLIC
 from vskill_platform.domain.skills.git_list import BASE, MANIFEST, WITHDRAWN, ServedList
 from vskill_platform.domain.skills.numbering import parse_semver
 from vskill_platform.ledger.blobs.memory import MemoryBlobs

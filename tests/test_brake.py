@@ -6,13 +6,13 @@ from tests.support.acting import principal_for
 from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.skills import skill_files
 from tests.test_rescan import FAILING, Rules
+from vskill_client.wire.base import NoParameters
 from vskill_core.archives import Artifact
 from vskill_core.content import digest_of_files, manifest_of, pack
 from vskill_core.errors import NotPermitted, TransitionError
 from vskill_core.findings import Finding, FindingCategory, FindingKind, Severity, StaticReport
 from vskill_core.identity import Identity
-from vskill_platform.actions.action import NoParameters
-from vskill_platform.actions.operation.rescans import (
+from vskill_platform.actions.operation.jobs import (
     CONTINUE_RESCANS,
     SHOW_RESCANS,
     ContinueRescans,

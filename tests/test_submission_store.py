@@ -26,7 +26,7 @@ from vskill_core.errors import (
     RecordMalformed,
     StoreUnavailable,
 )
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.states import STUCK_STATES, State
 from vskill_platform.domain.submissions.submission import STUCK_THRESHOLD_MS
 from vskill_platform.ledger.database.sqlite import SqliteDatabase

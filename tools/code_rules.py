@@ -57,9 +57,8 @@ RULES = (
         names=frozenset({"vskill_platform.submission_store.read_submission"}),
         allowed_in=frozenset(
             {
-                "actions/skills/narrowing.py",
-                "actions/recall/takedowns.py",
                 "actions/skills/versions.py",
+                "actions/recall/takedowns.py",
                 "installation/demo.py",
                 "intake/moves.py",
                 "intake/admission.py",
@@ -101,18 +100,17 @@ MAY_START = frozenset({LIFETIMES, "tests/lifetimes/subreaper.py"})
 EVERYTHING = "EVERYTHING"
 #: Modules that may name it, each with its reason; paths inside the package.
 READ_EVERYTHING = {
-    "domain/audience.py": "defines it",
-    "domain/people/namespace.py": "is the rule that says who has it: reviewers and the operator",
+    "domain/people/namespace.py": "defines it, and is the rule that says who has it: reviewers and the operator",
     "installation/demo.py": "asks whether the store is empty",
     "external_scan/due.py": "asks for tasks, which have no audience",
-    "actions/people/visibility_preview.py": "counts what a change would hide, in collections of every audience",
+    "actions/people/namespace_policy.py": "counts what a change would hide, in collections of every audience",
     "queue/health.py": "finds what breaks the queue's invariant, in every namespace",
     "queue/recovery.py": "sends the work that is owed, in every namespace",
     "stages/rescan.py": "asks for tasks, which have no audience",
     "store/review/change_requests.py": "ends runs whose author did not answer, whoever may read them",
     "store/skills/collections.py": "reads what an admin is about to change",
-    "store/contents.py": "asks which records hold a content, and tells only whether one of them may be read",
     "store/verdicts/cooldowns.py": "has what waits decided again by a new policy, whoever may read it",
+    "store/stored_content.py": "asks which records hold a content, and tells only whether one of them may be read",
     "store/verdicts/brake.py": "counts live skills, for the brake of rescans",
     "submission_store.py": "reports what is stuck or malformed, to the system and with its audience",
 }
@@ -126,7 +124,7 @@ ROLES = "vskill_platform.store.people.accounts.Role."
 ACTIONS = f"{PACKAGE}actions/"
 #: Which may name a role outside `actions/`, because they write it into a record or compute with it.
 NAME_ROLES = frozenset(
-    f"{PACKAGE}store/people/{name}.py" for name in ("accounts", "github_accounts", "sessions", "setup")
+    f"{PACKAGE}store/people/{name}.py" for name in ("accounts", "credentials", "github_accounts", "setup")
 )
 NO_RIGHTS = "decides who may outside actions/: declare the action, or ask ACTION.allows(principal)"
 TEMPLATES = f"{PACKAGE}web/templates/"

@@ -32,7 +32,6 @@ from vskill_platform.external_scan.requirements import unmet_needs
 from vskill_platform.ledger.kv.entries import Operation
 from vskill_platform.stages.publish import Content, TakenDown, VerifiedContent, publish, read_stored
 from vskill_platform.store.claims import HeldClaim, Passed
-from vskill_platform.store.damage import note_damage_in_passing
 from vskill_platform.store.people.namespaces import require_as_open
 from vskill_platform.store.recall.blocklist import (
     BlockedContent,
@@ -42,9 +41,8 @@ from vskill_platform.store.recall.blocklist import (
     require_unblocked,
     targets_for,
 )
-from vskill_platform.store.skills.sketches import ContentMarks, marks_of
-from vskill_platform.store.skills.skills import place_of
-from vskill_platform.store.stored_content import keep_content
+from vskill_platform.store.skills.skills import ContentMarks, marks_of, place_of
+from vskill_platform.store.stored_content import keep_content, note_damage_in_passing
 from vskill_platform.store.verdicts.capability_signals import capability_signals, find_gains
 from vskill_platform.store.verdicts.judging import Verdicts, read_verdicts
 from vskill_platform.store.verdicts.memory import read_memory

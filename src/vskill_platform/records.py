@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from vskill_core.errors import Conflict, PlatformError, RecordMalformed, StoreUnavailable
-from vskill_platform.domain.audience import PUBLIC, Audiences, may_read
+from vskill_platform.domain.people.namespace import PUBLIC, Audiences, may_read
 from vskill_platform.ledger.kv.collections import RecordKind
 from vskill_platform.ledger.kv.contract import PAGE, iterate_pages
 from vskill_platform.ledger.kv.entries import ABSENT, Entry, EntryPage

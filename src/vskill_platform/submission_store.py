@@ -14,7 +14,7 @@ from vskill_core.archives import Artifact
 from vskill_core.errors import Conflict, InvalidInput, NotFound
 from vskill_core.identity import Identity
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import EVERYTHING, PUBLIC, Audiences
+from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC, Audiences
 from vskill_platform.domain.skills.listing import About
 from vskill_platform.domain.skills.numbering import listed_number
 from vskill_platform.domain.skills.skill import PublishedSkillSummary

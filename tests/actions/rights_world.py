@@ -26,8 +26,7 @@ from vskill_platform.actions.action import Action
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.cli import cli
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC_ONLY
-from vskill_platform.domain.people.namespace import Member, Namespace, NamespaceRole, Team
+from vskill_platform.domain.people.namespace import PUBLIC_ONLY, Member, Namespace, NamespaceRole, Team
 from vskill_platform.domain.people.token import SCOPES, SCOPES_OF
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import EntryPoint, RecordedDecision, Submission
@@ -38,7 +37,7 @@ from vskill_platform.store.people.namespaces import NamespaceChange, change_name
 from vskill_platform.store.people.owners import Owner
 from vskill_platform.store.review.reports import file_report
 from vskill_platform.store.skills.collections import create_collection
-from vskill_platform.store.submissions.hand_ins import HandedIn, keep_hand_in
+from vskill_platform.store.submissions.submission_lists import HandedIn, keep_hand_in
 from vskill_platform.store.telling.webhooks import add_webhook
 from vskill_platform.store.verdicts.suppressions import add_suppression
 from vskill_platform.worker_context import Env

@@ -6,9 +6,9 @@ import pytest
 from tests.support.acting import principal_for
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.system_reads import get_submission
+from vskill_client.wire.base import NoParameters
 from vskill_core.errors import InvalidInput, NotFound, NotPermitted
 from vskill_core.identity import upload_identity
-from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.recall.blocklist import (
     BLOCK,
     BLOCKS,
@@ -17,8 +17,8 @@ from vskill_platform.actions.recall.blocklist import (
     LiftBlock,
 )
 from vskill_platform.actions.skills.skill_names import current_blocklist
-from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.blocklist import TargetKind
+from vskill_platform.domain.people.namespace import PUBLIC
 from vskill_platform.domain.skills import skill_changes
 from vskill_platform.domain.skills.skill import PublishedSkill, StatusRole, VersionStatus
 from vskill_platform.domain.skills.skill_changes import StatusChange

@@ -13,8 +13,8 @@ from tests.support.people import make_account, token_of
 from tests.support.streams import serving
 from vskill_client.caller import error_of, remote_caller
 from vskill_client.destination import Caller
-from vskill_client.wire.account import AccountView, OwnAccount
-from vskill_client.wire.skills import SearchSkills, SkillRequest
+from vskill_client.wire.base import NoParameters
+from vskill_client.wire.skills import AccountView, SearchSkills, SkillRequest
 from vskill_client.wire.submissions import SubmissionRequest
 from vskill_core.errors import (
     InvalidInput,
@@ -41,7 +41,7 @@ from vskill_platform.actions.skills.catalogue import (
     CountSkills,
     ListSkills,
 )
-from vskill_platform.actions.skills.skill_contents import LIST_FILES, LIST_VERSIONS, ReadVersion
+from vskill_platform.actions.skills.skill_names import LIST_FILES, LIST_VERSIONS, ReadVersion
 from vskill_platform.actions.submissions.submissions import SHOW
 from vskill_platform.actions.verdicts.skill_security import SECURITY
 from vskill_platform.cli.local_caller import LocalCaller
@@ -109,7 +109,7 @@ async def test_an_answer_is_the_struct_that_the_action_declares(env, calling):
     async with calling("rob") as caller:
         seen = await caller.call(SHOW, SubmissionRequest(submission_id=record.id))
         assert (seen.id, seen.state, seen.run, seen.digest) == (record.id, "NEEDS_REVIEW", 1, DIGEST)
-        mine = await caller.call(WHO_AM_I, OwnAccount())
+        mine = await caller.call(WHO_AM_I, NoParameters())
         assert isinstance(mine, AccountView)
         assert (mine.account, mine.role) == ("rob", "reviewer")
 
@@ -179,7 +179,7 @@ async def test_rights_are_checked_before_anything_is_looked_at(env, calling):
 async def test_a_registry_that_does_not_answer_is_said():
     async with remote_caller("http://127.0.0.1:9", None) as caller:
         with pytest.raises(RegistryUnavailable, match="cannot be reached"):
-            await caller.call(WHO_AM_I, OwnAccount())
+            await caller.call(WHO_AM_I, NoParameters())
 
 
 @pytest.mark.parametrize("body", [b"<html>proxy</html>", b'{"code": "of another release"}'])

@@ -2,13 +2,13 @@
 
 import pytest
 
-from vskill_client.wire import account, findings, skills, submissions
+from vskill_client.wire import skills, submissions
 from vskill_client.wire.base import RegistryCall
 from vskill_platform.actions.table import ACTIONS
 
 CALLS = [
     value
-    for module in (account, findings, skills, submissions)
+    for module in (skills, submissions)
     for value in vars(module).values()
     if isinstance(value, RegistryCall)
 ]

@@ -18,8 +18,14 @@ from vskill_platform.actions.skills.catalogue import (
     list_front_page,
     list_unblocked,
 )
-from vskill_platform.actions.skills.skill_contents import LIST_FILES, LIST_VERSIONS, ReadVersion
-from vskill_platform.actions.skills.skill_names import current_blocklist, find_skill, leave_out_blocked
+from vskill_platform.actions.skills.skill_names import (
+    LIST_FILES,
+    LIST_VERSIONS,
+    ReadVersion,
+    current_blocklist,
+    find_skill,
+    leave_out_blocked,
+)
 from vskill_platform.actions.verdicts.skill_security import SECURITY
 from vskill_platform.domain.blocklist import BlockEntry, place_target
 from vskill_platform.domain.skills.catalogue import Sort

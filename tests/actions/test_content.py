@@ -5,8 +5,8 @@ import pytest
 from tests.support.damage import flip
 from tests.support.envs import open_test_env, run_until_quiet
 from tests.upkeep.steps import published_upload, repair_task
+from vskill_client.wire.base import NoParameters
 from vskill_core.errors import ContentDamaged, NotFound
-from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.operation.content import (
     COLLECT_CONTENT,
     REPAIR_CONTENT,

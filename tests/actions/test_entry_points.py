@@ -16,11 +16,10 @@ from vskill_core.identity import normalise
 from vskill_platform.actions.people.namespace_policy import CHANGE_VISIBILITY, ChangeVisibility
 from vskill_platform.actions.people.namespaces import ADD_MEMBER, AddMember
 from vskill_platform.actions.review.review import REQUEST_CHANGE, DecideSubmission
-from vskill_platform.actions.skills.narrowing import NARROW_SKILL, NarrowSkill, SkillVisibility
+from vskill_platform.actions.skills.versions import NARROW_SKILL, NarrowSkill, SkillVisibility
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind
-from vskill_platform.domain.people.namespace import NamespaceRole, Visibility
+from vskill_platform.domain.people.namespace import PUBLIC_ONLY, NamespaceRole, Visibility
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import RecordedDecision
 from vskill_platform.store.people.accounts import Role

@@ -17,8 +17,7 @@ from tests.support.envs import (
 )
 from tests.support.people import browser, make_account, token_of
 from tests.support.system_reads import get_submission
-from vskill_client.wire.findings import RunFindings
-from vskill_client.wire.submissions import UploadSkill
+from vskill_client.wire.submissions import RunFindings, UploadSkill
 from vskill_core.archives import tar_archive, zip_archive
 from vskill_core.content import DEFAULT_LIMITS, SkillFile
 from vskill_core.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
@@ -31,8 +30,8 @@ from vskill_core.findings import (
     StaticReport,
 )
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
-from vskill_platform.actions.submissions.findings import FINDINGS, SARIF
 from vskill_platform.actions.submissions.intake import UPLOAD
+from vskill_platform.actions.submissions.submissions import FINDINGS, SARIF
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import RecordedDecision
 from vskill_platform.store.people.accounts import Role

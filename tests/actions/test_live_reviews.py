@@ -12,12 +12,11 @@ from tests.test_rescan import Rules, malice
 from vskill_core.errors import NotPermitted, TransitionError
 from vskill_core.findings import ScanStatus, Severity
 from vskill_platform.actions.principal import Principal
-from vskill_platform.actions.review.evidence import gather_evidence, read_run
+from vskill_platform.actions.review.evidence import gather_evidence, preview_many, read_run
 from vskill_platform.actions.review.review import APPROVE, REJECT, DecideSubmission
-from vskill_platform.actions.review.review_preview import preview_many
 from vskill_platform.actions.review.review_queue import WAITING, ListWaiting
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.skills.skill import Certification, is_under_review
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.admission import SubmittedBy

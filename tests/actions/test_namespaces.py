@@ -9,6 +9,7 @@ from tests.support.acting import principal_for
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.people import make_account
 from tests.support.system_reads import get_submission
+from vskill_client.wire.base import NoParameters
 from vskill_core.errors import (
     InvalidInput,
     NotFound,
@@ -17,7 +18,7 @@ from vskill_core.errors import (
     RateLimited,
     SourceGone,
 )
-from vskill_platform.actions.action import Action, NoParameters
+from vskill_platform.actions.action import Action
 from vskill_platform.actions.people.access import CHANGE_ACCESS, PREVIEW_ACCESS, ChangeAccess, PreviewAccess
 from vskill_platform.actions.people.namespace_policy import (
     CHANGE_VISIBILITY,
@@ -49,7 +50,7 @@ from vskill_platform.actions.people.teams import (
     ExplainedTeam,
 )
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal, audiences_of, resolve
-from vskill_platform.actions.skills.narrowing import (
+from vskill_platform.actions.skills.versions import (
     NARROW_SKILL,
     WIDEN_SKILL,
     NarrowSkill,
@@ -57,8 +58,13 @@ from vskill_platform.actions.skills.narrowing import (
     WidenSkill,
 )
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import may_read
-from vskill_platform.domain.people.namespace import Namespace, NamespaceRole, RegistryMode, Visibility
+from vskill_platform.domain.people.namespace import (
+    Namespace,
+    NamespaceRole,
+    RegistryMode,
+    Visibility,
+    may_read,
+)
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission

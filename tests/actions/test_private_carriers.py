@@ -8,10 +8,10 @@ import pytest
 from tests.support.acting import create_token
 from tests.support.envs import make_submission, open_test_env, put_record, run_until_quiet, submit_skill
 from tests.support.namespaces import manage, set_mode
+from vskill_client.wire.base import NoParameters
 from vskill_core.errors import InvalidInput, NotFound, SourceGone
 from vskill_core.findings import Severity
 from vskill_core.identity import normalise
-from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal, resolve
 from vskill_platform.actions.recall.blocklist import (
     BLOCK,
@@ -37,9 +37,8 @@ from vskill_platform.actions.skills.collections import (
     CreateCollection,
     read_collection,
 )
-from vskill_platform.domain.audience import EVERYTHING, PUBLIC, SEVERAL
 from vskill_platform.domain.blocklist import BlockEntry, TargetKind, digest_target, name_target
-from vskill_platform.domain.people.namespace import RegistryMode, Visibility
+from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC, SEVERAL, RegistryMode, Visibility
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.admission import SubmittedBy

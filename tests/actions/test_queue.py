@@ -8,8 +8,8 @@ from tests.support.acting import principal_for
 from tests.support.entry_points import EntryPoints
 from tests.support.envs import make_submission, open_test_env, put_record, submit_skill
 from tests.support.manual_clock import ManualClock
+from vskill_client.wire.base import NoParameters
 from vskill_core.errors import InvalidInput, JobFailed, NotFound, NotPermitted, NotSignedIn
-from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.operation.jobs import LIST_JOBS, RUN_JOB, RunJob
 from vskill_platform.actions.operation.queue import (
     HEALTH,

@@ -12,10 +12,11 @@ from tests.support.envs import active_env
 from tests.support.manual_clock import ManualClock
 from tests.support.people import make_account
 from tests.support.shelf import open_shelf
+from vskill_client.wire.base import NoParameters
 from vskill_client.wire.skills import SkillRequest
 from vskill_core.errors import NotFound, NotPermitted
 from vskill_core.identity import normalise
-from vskill_platform.actions.action import Action, NoParameters
+from vskill_platform.actions.action import Action
 from vskill_platform.actions.people.namespace_policy import CHANGE_VISIBILITY, ChangeVisibility
 from vskill_platform.actions.people.namespaces import (
     ADD_MEMBER,

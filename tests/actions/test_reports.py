@@ -20,8 +20,8 @@ from vskill_platform.actions.review.reports import (
     UpholdReport,
     WhichReports,
 )
-from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.blocklist import TargetKind
+from vskill_platform.domain.people.namespace import PUBLIC_ONLY
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.recall.blocklist import list_blocks

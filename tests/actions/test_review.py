@@ -7,6 +7,7 @@ import pytest
 from tests.support.acting import principal_for
 from tests.support.envs import make_submission, open_test_env, put_record
 from tests.support.system_reads import get_submission
+from vskill_client.wire.base import NoParameters
 from vskill_core.content import SkillFile
 from vskill_core.errors import InvalidInput, NotPermitted, TransitionError
 from vskill_core.findings import (
@@ -21,11 +22,10 @@ from vskill_core.findings import (
     StaticReport,
     Verdict,
 )
-from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.principal import Principal, resolve
 from vskill_platform.actions.review.bulk import BULK, BulkVerb, DecideMany, SeenSubmission
+from vskill_platform.actions.review.evidence import preview_decision
 from vskill_platform.actions.review.review import APPROVE, REJECT, DecideSubmission
-from vskill_platform.actions.review.review_preview import preview_decision
 from vskill_platform.actions.review.review_queue import WAITING, ListWaiting, order_queue
 from vskill_platform.actions.verdicts.rule_figures import RULE_FIGURES
 from vskill_platform.actions.verdicts.suppressions import SUPPRESS, UNSUPPRESS, SuppressRule

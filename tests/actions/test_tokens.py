@@ -10,11 +10,10 @@ from tests.support.envs import ENGINES, active_env, open_test_env
 from tests.support.faults import dying_once
 from tests.support.manual_clock import ManualClock
 from tests.support.people import browser, make_account
-from vskill_client.wire.base import iso_time
+from vskill_client.wire.base import NoParameters, iso_time
 from vskill_core.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
-from vskill_platform.actions.action import Action, NoParameters
+from vskill_platform.actions.action import Action
 from vskill_platform.actions.people.tokens import (
-    ACTIONS,
     CREATE_OWN_TOKEN,
     CREATE_TOKEN_FOR,
     LIST_ALL_TOKENS,
@@ -29,10 +28,11 @@ from vskill_platform.actions.people.tokens import (
     RevokeTokenOf,
 )
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
+from vskill_platform.actions.table import ACTIONS
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.audit import list_audit
-from vskill_platform.store.people.tokens import find_token, list_tokens
+from vskill_platform.store.people.credentials import find_token, list_tokens
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio

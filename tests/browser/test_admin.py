@@ -25,7 +25,7 @@ FORGET = """
 import sys
 import msgspec
 from vskill_platform.cli.process import run_in_env
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.submission_store import get_submission
 from vskill_platform.worker_context import require_env
 

@@ -15,7 +15,7 @@ from tests.chaos.load import Load
 from tests.incidents.steps import check_history
 from tests.support.system_reads import get_run, get_submission
 from vskill_core.errors import NotFound, PlatformError
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.queue.health import queue_health

@@ -26,11 +26,11 @@ from tests.support.patience import PATIENCE_S
 from tests.support.people import make_account, token_of
 from tests.support.slow_clients import HALF_BODY, HALF_HEAD, NOTHING, slow_clients
 from vskill_core.errors import PlatformError
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
-from vskill_platform.store.damage import list_damage, read_damage
 from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.stored_content import list_damage, read_damage
 from vskill_platform.store.submissions.submission_lists import find_submissions
 from vskill_platform.worker_context import Env
 

@@ -15,7 +15,7 @@ from vskill_platform.bootstrap import env_for
 from vskill_platform.domain import keys
 from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.settings import Settings
-from vskill_platform.store.people.tokens import PREFIX, find_token, hash_secret
+from vskill_platform.store.people.credentials import PREFIX, find_token, hash_secret
 from vskill_platform.worker_context import require_env, run_with_worker_env
 
 OWNER = "upload~mia"

@@ -8,7 +8,7 @@ from tests.support.envs import active_env
 from tests.support.people import signed_in
 from tests.support.shelf import open_shelf
 from vskill_core.errors import InvalidInput, NotFound
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.skills import collections

@@ -11,7 +11,7 @@ import pytest
 
 from tests.clients.private import HIDDEN, PrivateRegistry, bearer
 from tests.clients.registry import Registry, add_many, skill_md
-from vskill_platform.web.clients.mcp_skills import PAGE, file_uri, split_uri
+from vskill_platform.web.clients.mcp_server import PAGE, file_uri, split_uri
 from vskill_scan.reading.manifest import read_front_matter
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.examples import examples
 from tests.support.manual_clock import ManualClock
 from vskill_core.errors import InvalidInput, UnindexedQuery
-from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
+from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.skills.search import every_term
 from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS, RecordKind
 from vskill_platform.ledger.kv.contract import KV

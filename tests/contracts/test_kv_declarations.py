@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vskill_core.errors import InvalidInput, UnindexedQuery
-from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.messages import Send
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.skills.terms import MAX_TERM, MAX_TERMS, cut_words
 from vskill_platform.ledger.kv.checks import MAX_KEY, check_key, check_operations, check_value
 from vskill_platform.ledger.kv.collections import (

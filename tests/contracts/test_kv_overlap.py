@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.contracts.test_kv_queries import MALFORMED, READERS, clear, everything, write
 from tests.support.examples import examples
 from vskill_core.errors import UnindexedQuery
-from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
+from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.ledger.kv.collections import SKETCHES
 from vskill_platform.ledger.kv.contract import KV
 from vskill_platform.ledger.kv.entries import Overlap

@@ -14,7 +14,7 @@ from tests.contracts.minimal_kv import MinimalKV
 from tests.support.examples import examples
 from tests.support.manual_clock import ManualClock
 from vskill_core.errors import InvalidInput, StoreUnavailable, UnindexedQuery
-from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY, Audiences
+from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC_ONLY, Audiences
 from vskill_platform.domain.skills.known_words import KnownWords, Vocabulary
 from vskill_platform.domain.skills.search import every_term, finding_query, wanted_terms
 from vskill_platform.ledger.kv.collections import (

@@ -14,7 +14,7 @@ from tests.support.manual_clock import ManualClock
 from tests.support.memory_env import memory_env
 from tests.support.records import in_state, stored
 from vskill_core.errors import InvalidInput
-from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.people.namespace import Audiences
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import STUCK_THRESHOLD_MS
 from vskill_platform.ledger.kv.contract import KV, PAGE

@@ -12,8 +12,8 @@ from tests.support.examples import examples
 from tests.support.manual_clock import ManualClock
 from tests.support.patience import PATIENCE_S
 from vskill_core.errors import InvalidInput, PlatformError, StoreUnavailable, UnindexedQuery
-from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.messages import Send
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.skills.search import TermQuery, WantedTerm, every_term
 from vskill_platform.ledger.broker.memory import MemoryBroker
 from vskill_platform.ledger.broker.sqlite import SqliteBroker

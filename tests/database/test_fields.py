@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.examples import examples
 from tests.support.manual_clock import ManualClock
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.skills.search import every_term
 from vskill_platform.domain.skills.terms import MAX_TERMS, field_terms
 from vskill_platform.ledger.database.sqlite import SqliteDatabase

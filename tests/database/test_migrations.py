@@ -17,7 +17,7 @@ from tests.support.patience import PATIENCE_S
 from tests.support.postgres import new_database, server
 from tools import declared_schema
 from vskill_core.errors import SchemaUnknown
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.skills.search import every_term
 from vskill_platform.ledger.database.migrations import FIRST, Migration, load_declared, load_migrations
 from vskill_platform.ledger.database.postgres import PostgresDatabase, derive_nothing

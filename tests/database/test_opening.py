@@ -9,7 +9,7 @@ import pytest
 from tests.database import children
 from tests.support.manual_clock import ManualClock
 from vskill_core.errors import NotFound, SchemaUnknown, StoreBusy, StoreCorrupt, StoreUnavailable
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.skills.search import every_term
 from vskill_platform.ledger.database.migrations import APPLICATION_ID, FIRST, Migration, load_migrations
 from vskill_platform.ledger.database.sqlite import SqliteDatabase

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.messages import Send
+from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.skills.search import TermQuery, WantedTerm, every_term
 from vskill_platform.ledger.broker import sqlite as broker_sql
 from vskill_platform.ledger.broker.contract import OWNERS_AT_ONCE

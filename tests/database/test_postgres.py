@@ -21,8 +21,8 @@ from vskill_core.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.messages import Send
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.ledger.broker.postgres import PostgresBroker
 from vskill_platform.ledger.database.migrations import load_migrations
 from vskill_platform.ledger.database.postgres import PostgresDatabase

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.support import postgres
-from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
+from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.skills.search import TermQuery, WantedTerm, every_term
 from vskill_platform.ledger.database.postgres import PostgresDatabase
 from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from vskill_core.errors import StoreError, StoreUnavailable
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.ledger.database.sqlite import Read, SqliteDatabase
 from vskill_platform.ledger.kv.query import Is
 from vskill_platform.ledger.kv.sqlite import SqliteKV

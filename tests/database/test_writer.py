@@ -11,7 +11,7 @@ import pytest
 from tests.database import children
 from tests.support.patience import PATIENCE_S
 from vskill_core.errors import Conflict, StoreBusy, StoreFull, StoreUnavailable
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.skills.search import every_term
 from vskill_platform.ledger.broker.sqlite import SqliteBroker
 from vskill_platform.ledger.database import writer

@@ -10,7 +10,7 @@ from tests.demo.conftest import COMMAND
 from tests.support.envs import open_test_env, submit_skill
 from tests.support.lifetimes import running
 from tests.support.patience import PATIENCE_S
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.installation import demo
 from vskill_platform.sources.examples import bundled_repositories, commit_of, examples_folder
 from vskill_platform.submission_store import count_submissions

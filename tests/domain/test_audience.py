@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from vskill_core.identity import normalise
-from vskill_platform.domain.audience import EVERYTHING, PUBLIC, PUBLIC_ONLY, may_read
+from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC, PUBLIC_ONLY, may_read
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.domain.submissions.submission import Step, Submission, create
 

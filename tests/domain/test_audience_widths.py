@@ -4,8 +4,9 @@ import itertools
 
 import pytest
 
-from vskill_platform.domain.audience import PUBLIC, SEVERAL, includes, may_read, widest
 from vskill_platform.domain.people.namespace import (
+    PUBLIC,
+    SEVERAL,
     Access,
     Directory,
     Member,
@@ -16,6 +17,9 @@ from vskill_platform.domain.people.namespace import (
     Visibility,
     audiences,
     common_audiences,
+    includes,
+    may_read,
+    widest,
 )
 
 AUDIENCES = (PUBLIC, "ns:a", "ns:a:internal", "ns:a:team", "ns:b", "ns:b:team")

@@ -6,7 +6,6 @@ import pytest
 from tests.domain.test_skill_changes import PLACE, digest, publication, published
 from vskill_core.findings import Severity
 from vskill_core.identity import normalise
-from vskill_platform.domain.audience import EVERYTHING, PUBLIC, SEVERAL
 from vskill_platform.domain.blocklist import (
     BlockEntry,
     BlockTarget,
@@ -16,6 +15,7 @@ from vskill_platform.domain.blocklist import (
     place_target,
     repository_target,
 )
+from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC, SEVERAL
 from vskill_platform.domain.recall.block_index import Blocklist, all_targets, version_targets
 from vskill_platform.domain.skills.skill import PublishedSkillSummary
 from vskill_platform.domain.skills.skill_changes import publish_version

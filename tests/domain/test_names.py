@@ -3,8 +3,7 @@
 import pytest
 
 from vskill_core.naming import hyphenate, is_plain_name, name_note, plain_name
-from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY, Audiences
-from vskill_platform.domain.people.namespace import Visibility
+from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC_ONLY, Audiences, Visibility
 from vskill_platform.domain.skills.names import (
     HeldName,
     candidate_names,

@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 
 from vskill_core.errors import InvalidInput
 from vskill_core.identity import normalise, upload_identity
-from vskill_platform.domain.audience import EVERYTHING, INTERNAL, PUBLIC
 from vskill_platform.domain.people.namespace import (
+    EVERYTHING,
+    INTERNAL,
     MOST_MEMBERS,
+    PUBLIC,
     Access,
     Directory,
     Member,

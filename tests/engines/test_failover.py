@@ -15,7 +15,7 @@ from tests.support.envs import open_product_env, submit_skill
 from tests.support.patience import PATIENCE_S
 from tests.support.postgres import Server, new_database
 from vskill_core.errors import PlatformError, StoreError
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.submit import Submitted
 from vskill_platform.settings import Settings

@@ -13,7 +13,7 @@ from tests.support.acting import take_down
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.manual_clock import ManualClock
 from tests.support.receiver import Receiver, receiver
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.installation.backup import back_up, restore
 from vskill_platform.installation.migrate import migrate
 from vskill_platform.intake.admission import SubmittedBy

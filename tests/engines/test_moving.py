@@ -14,8 +14,8 @@ from tests.support.damage import BREAKS
 from tests.support.envs import active_env, make_submission, submit_skill
 from vskill_core.errors import Conflict, InvalidSettings, NotFound, SchemaUnknown, StoreCorrupt
 from vskill_platform.bootstrap import env_for, open_snapshot
-from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.operation.damage import DamageKind
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.installation import migrate as moving
 from vskill_platform.installation.backup import FORMAT, MANIFEST, RECORDS, back_up, restore, verify

@@ -17,13 +17,13 @@ from tests.support.handed_out import collect
 from tests.support.scanners import structure_scanner
 from tests.support.system_reads import get_submission
 from vskill_platform.bootstrap import env_for
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.installation.backup import restore
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.recovery import recover_stuck_submissions
 from vskill_platform.settings import Settings
+from vskill_platform.store.people.credentials import list_all_tokens
 from vskill_platform.store.people.owners import list_owners
-from vskill_platform.store.people.tokens import list_all_tokens
 from vskill_platform.store.review.reports import list_reports
 from vskill_platform.store.skills.collections import get_collection
 from vskill_platform.store.telling.webhooks import list_webhooks

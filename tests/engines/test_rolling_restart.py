@@ -20,7 +20,7 @@ from tests.processes.workers import WorkerProcess, until
 from tests.support.envs import skill_files
 from tests.support.patience import PATIENCE_S
 from tests.support.system_reads import get_submission
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.queue.health import queue_health
 from vskill_platform.submission_store import count_submissions

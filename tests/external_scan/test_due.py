@@ -11,8 +11,8 @@ from tests.support.faults import HookedKV
 from tests.support.memory_env import named_env
 from tests.support.patience import PATIENCE_S
 from vskill_core.errors import CursorGone, NoEnvironment
-from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.operation.task import TaskState
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.skills.skill import StatusRole
 from vskill_platform.domain.skills.skill_changes import StatusChange, yank
 from vskill_platform.external_scan.dispatch import request_scans

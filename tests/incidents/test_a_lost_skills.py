@@ -39,7 +39,7 @@ from vskill_core.errors import (
 from vskill_core.identity import normalise, submission_id, upload_identity
 from vskill_core.naming import canonical_name, clash_slug, slug_of
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import EVERYTHING, PUBLIC, PUBLIC_ONLY
+from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC, PUBLIC_ONLY
 from vskill_platform.domain.skills import skill_changes
 from vskill_platform.domain.skills.search import every_term
 from vskill_platform.domain.skills.skill import (

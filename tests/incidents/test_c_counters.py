@@ -25,7 +25,7 @@ from tests.support.patience import PATIENCE_S
 from vskill_core.errors import StoreUnavailable
 from vskill_core.state_words import MEANING
 from vskill_platform.actions.submissions.submission_views import stats_view
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.states import (
     FLAGS,
     TRANSITIONS,

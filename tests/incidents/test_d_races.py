@@ -35,7 +35,6 @@ from vskill_core.errors import InvalidSettings, StoreUnavailable, TransitionErro
 from vskill_core.findings import Severity
 from vskill_core.identity import normalise, submission_id, upload_identity
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import (
     BlockEntry,
     BlockTarget,
@@ -45,6 +44,7 @@ from vskill_platform.domain.blocklist import (
     repository_target,
 )
 from vskill_platform.domain.messages import submission_send
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.attempts import CLAIM_MS
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission

@@ -45,8 +45,8 @@ from vskill_core.findings import (
 )
 from vskill_core.identity import normalise
 from vskill_platform.actions.principal import OPEN_RIGHTS
-from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import BlockEntry, place_target
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.attempts import FAILED_DELAYS_MS
 from vskill_platform.domain.submissions.states import (
     ACTIVE_STATES,

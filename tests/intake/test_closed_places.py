@@ -13,8 +13,7 @@ from vskill_core.errors import NotFound, PlatformError, SourceGone, SourceUnavai
 from vskill_core.identity import Identity, normalise, submission_id
 from vskill_platform.actions.people.owners import CHECK, CLAIM, RepositoryRequest
 from vskill_platform.actions.principal import Principal, resolve
-from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.people.namespace import Visibility, namespace_of
+from vskill_platform.domain.people.namespace import EVERYTHING, Visibility, namespace_of
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.intake.discover import discover, submit_skills

@@ -20,7 +20,7 @@ from tests.support.system_reads import get_submission
 from vskill_core.archive_reading import read_archive
 from vskill_core.errors import InvalidInput, LimitExceeded
 from vskill_core.identity import normalise, submission_id
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.intake.submit import submit_repository, submit_upload

@@ -16,8 +16,8 @@ from vskill_core.errors import (
 )
 from vskill_core.findings import Severity
 from vskill_core.identity import Identity, normalise, submission_id
-from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import BlockEntry, name_target, place_target, repository_target
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.discover import Wanted, discover, submit_many, submit_skills
 from vskill_platform.intake.submit import IntakeOutcome, Submitted, submit_repository

@@ -16,7 +16,7 @@ from vskill_core.findings import JudgeStatus
 from vskill_platform.actions.principal import Viewer
 from vskill_platform.actions.submissions.submission_views import submission_view
 from vskill_platform.actions.verdicts.skill_security import read_reports
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.store.submissions.statistics import latest_ends

@@ -24,8 +24,8 @@ from vskill_core.errors import NotFound, NotPermitted, SourceGone
 from vskill_core.findings import Severity
 from vskill_core.identity import normalise
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import BlockEntry, name_target
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.ledger.kv.collections import SKILLS
 from vskill_platform.sources.contract import Repositories
 from vskill_platform.store.recall.blocklist import add_block, remove_block

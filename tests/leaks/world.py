@@ -30,11 +30,10 @@ from vskill_platform.actions.skills.collections import (
     ChangeCollection,
     CreateCollection,
 )
-from vskill_platform.actions.skills.downloads import COUNT_INSTALL
+from vskill_platform.actions.skills.installs import COUNT_INSTALL
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.blocklist import BlockEntry, TargetKind, name_target
-from vskill_platform.domain.people.namespace import Member, Namespace, NamespaceRole, Visibility
+from vskill_platform.domain.people.namespace import EVERYTHING, Member, Namespace, NamespaceRole, Visibility
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.intake.submit import submit_repository

@@ -31,9 +31,8 @@ from vskill_platform.actions.telling.notifications import (
     SetAddress,
 )
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.operation.task import Task, TaskState
-from vskill_platform.domain.people.namespace import Visibility
+from vskill_platform.domain.people.namespace import EVERYTHING, Visibility
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.telling.notification import (
     DAY_MS,

@@ -10,8 +10,7 @@ from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.namespaces import manage, set_mode
 from tests.support.receiver import receiver
 from tests.support.smtp_server import smtp_server
-from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.people.namespace import RegistryMode, Visibility
+from vskill_platform.domain.people.namespace import EVERYTHING, RegistryMode, Visibility
 from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.notifications.deliveries import DELIVERY, find_notices
 from vskill_platform.notifications.notices import notices_of

@@ -17,8 +17,8 @@ from tests.support.envs import (
 from tests.support.faults import HookedKV
 from vskill_core.errors import StoreUnavailable
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.operation.task import Task
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.ledger.kv.contract import iterate_pages

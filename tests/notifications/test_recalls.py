@@ -10,8 +10,7 @@ from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.namespaces import manage
 from tests.support.receiver import receiver
 from tests.support.streams import listening, serving
-from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.people.namespace import Visibility
+from vskill_platform.domain.people.namespace import EVERYTHING, Visibility
 from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.notifications.deliveries import find_recalls

@@ -8,8 +8,8 @@ from tests.support.acting import set_disabled, set_role, take_down
 from tests.support.envs import make_submission, open_test_env, put_record, run_until_quiet, submit_skill
 from tests.support.namespaces import manage
 from tests.support.receiver import receiver
+from vskill_client.wire.base import NoParameters
 from vskill_core.errors import InvalidInput, NotFound
-from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.telling.notifications import (
     ADD_WATCH,
@@ -20,8 +20,7 @@ from vskill_platform.actions.telling.notifications import (
     NotificationsAnswer,
     WatchTarget,
 )
-from vskill_platform.domain.audience import EVERYTHING
-from vskill_platform.domain.people.namespace import Visibility
+from vskill_platform.domain.people.namespace import EVERYTHING, Visibility
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.telling.notification import KEPT_MS, MOST_WATCHED, Notification, Topic
 from vskill_platform.intake.admission import SubmittedBy

@@ -15,7 +15,7 @@ from tests.support.patience import PATIENCE_S
 from tests.support.system_reads import get_run, get_submission
 from vskill_core.content import digest_of_files
 from vskill_core.identity import submission_id, upload_identity
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.attempts import CLAIM_MS, MAX_INTERRUPTED, SUSPECT_INTERRUPTED
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission

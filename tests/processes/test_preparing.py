@@ -10,8 +10,7 @@ from tests.support.envs import make_submission, open_test_env
 from tests.support.patience import PATIENCE_S
 from vskill_core.identity import upload_identity
 from vskill_platform.actions.principal import ANYBODY, audiences_of, resolve
-from vskill_platform.domain.audience import PUBLIC_ONLY
-from vskill_platform.domain.people.namespace import Visibility
+from vskill_platform.domain.people.namespace import PUBLIC_ONLY, Visibility
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.ledger.kv.collections import SUBMISSIONS

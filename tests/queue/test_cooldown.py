@@ -16,8 +16,8 @@ from vskill_platform.actions.principal import Right, resolve
 from vskill_platform.actions.review.evidence import gather_evidence
 from vskill_platform.actions.review.reports import REPORT_SUBMISSION, ReportSubmission
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.blocklist import BlockEntry, digest_target
+from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.submissions.attempts import CLAIM_MS
 from vskill_platform.domain.submissions.cooldown import end_of_wait
 from vskill_platform.domain.submissions.states import State

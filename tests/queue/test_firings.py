@@ -8,7 +8,7 @@ import pytest
 from tests.support.acting import set_role
 from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.receiver import receiver
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.notifications.deliveries import tell_of_alerts
 from vskill_platform.notifications.notices import AlertData, AlertNotice, NoticeType, alert_notice
 from vskill_platform.notifications.signature import new_secret

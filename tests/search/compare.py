@@ -20,7 +20,7 @@ import yaml
 
 from tests.search.judged import JudgedQuery, Judgement, content_lines, fill, judge, make_skill
 from tests.support.envs import open_test_env
-from vskill_platform.domain.audience import PUBLIC_ONLY
+from vskill_platform.domain.people.namespace import PUBLIC_ONLY
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.domain.skills.terms import cut_words
 from vskill_platform.domain.skills.trust import TrustTier

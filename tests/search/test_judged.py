@@ -10,7 +10,7 @@ from tests.search.judged import FOLDER, LATER, LATEST, QUERIES, Shares, fill, ju
 from tests.support.envs import active_env, open_test_env
 from tests.support.faults import HookedKV
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC_ONLY
+from vskill_platform.domain.people.namespace import PUBLIC_ONLY
 from vskill_platform.domain.skills.catalogue import Filter
 from vskill_platform.domain.skills.known_words import Vocabulary
 from vskill_platform.domain.skills.search import TermQuery

@@ -40,15 +40,19 @@ from vskill_platform.store.people.accounts import (
     list_users,
 )
 from vskill_platform.store.people.audit import list_audit
-from vskill_platform.store.people.github_accounts import PROOF_MS, account_of_github
-from vskill_platform.store.people.sessions import (
+from vskill_platform.store.people.credentials import (
     IDLE_MS,
     LONGEST_MS,
+    USED_EVERY_MS,
     close_session,
     find_session,
+    find_token,
+    list_all_tokens,
+    list_tokens,
     open_session,
     sign_in,
 )
+from vskill_platform.store.people.github_accounts import PROOF_MS, account_of_github
 from vskill_platform.store.people.setup import (
     LINK_MS,
     check_setup,
@@ -56,7 +60,6 @@ from vskill_platform.store.people.setup import (
     make_first_admin,
     new_setup_token,
 )
-from vskill_platform.store.people.tokens import USED_EVERY_MS, find_token, list_all_tokens, list_tokens
 from vskill_platform.worker_context import HashCost
 
 pytestmark = pytest.mark.anyio

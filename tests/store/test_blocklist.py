@@ -12,7 +12,6 @@ from tests.support.system_reads import get_submission
 from vskill_core.errors import InvalidInput, NotFound, RecordMalformed, TransitionError
 from vskill_core.findings import Severity
 from vskill_core.identity import upload_identity
-from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.blocklist import (
     BlockEntry,
     BlockTarget,
@@ -21,6 +20,7 @@ from vskill_platform.domain.blocklist import (
     place_target,
     repository_target,
 )
+from vskill_platform.domain.people.namespace import PUBLIC_ONLY
 from vskill_platform.domain.skills import skill_changes
 from vskill_platform.domain.skills.skill import Certification, StatusRole
 from vskill_platform.domain.submissions.states import State

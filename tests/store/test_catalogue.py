@@ -14,7 +14,7 @@ from vskill_core.capability import Lack
 from vskill_core.content import SkillFile
 from vskill_core.errors import Conflict, NotFound, RecordMalformed
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC_ONLY
+from vskill_platform.domain.people.namespace import PUBLIC_ONLY
 from vskill_platform.domain.skills.catalogue import Filter, SkillHits, SkillPage, Sort
 from vskill_platform.domain.skills.trust import Provenance, TrustTier
 from vskill_platform.ledger.kv.entries import Put

@@ -7,7 +7,7 @@ from tests.support.envs import active_env, open_test_env
 from tests.support.faults import dying_once
 from vskill_core.errors import InvalidInput, NotFound
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.skills.collections import (
     MOST_DESCRIPTION,

@@ -15,11 +15,10 @@ from vskill_core.content import SkillFile
 from vskill_core.identity import upload_identity
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal, audiences_of, resolve
 from vskill_platform.actions.review.evidence import read_run as read_evidence_run
-from vskill_platform.actions.skills.narrowing import NARROW_SKILL, NarrowSkill, SkillVisibility
+from vskill_platform.actions.skills.versions import NARROW_SKILL, NarrowSkill, SkillVisibility
 from vskill_platform.actions.submissions.submissions import RUNS, SHOW, read_run
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC_ONLY
-from vskill_platform.domain.people.namespace import Visibility
+from vskill_platform.domain.people.namespace import PUBLIC_ONLY, Visibility
 from vskill_platform.domain.signals import Signal, SignalKind
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.admission import SubmittedBy
@@ -28,8 +27,7 @@ from vskill_platform.ledger.kv.entries import ABSENT, Put
 from vskill_platform.ledger.kv.overlaps import MOST_HOLDERS
 from vskill_platform.records import decode
 from vskill_platform.stages.rescan import request_rescan
-from vskill_platform.store.skills.sketches import Sketch
-from vskill_platform.store.skills.skills import get_skill
+from vskill_platform.store.skills.skills import Sketch, get_skill
 from vskill_platform.store.stored_content import read_content
 from vskill_platform.store.verdicts.registry_signals import reviewer_signals
 

@@ -31,15 +31,28 @@ from vskill_platform.actions.principal import (
     namespace_reader,
     resolve,
 )
-from vskill_platform.actions.skills.narrowing import NarrowSkill, SkillVisibility, narrow
 from vskill_platform.actions.skills.scopes import ListedSkill, iterate_scope
 from vskill_platform.actions.skills.skill_names import current_blocklist, find_skill
-from vskill_platform.actions.skills.versions import DELETE, UNYANK, YANK, DeleteSkill, WithdrawVersion
+from vskill_platform.actions.skills.versions import (
+    DELETE,
+    UNYANK,
+    YANK,
+    DeleteSkill,
+    NarrowSkill,
+    SkillVisibility,
+    WithdrawVersion,
+    narrow,
+)
 from vskill_platform.actions.submissions.intake import outcome_view
 from vskill_platform.actions.submissions.submission_views import submission_view
-from vskill_platform.domain.audience import PUBLIC_ONLY, may_read
 from vskill_platform.domain.blocklist import BlockEntry, place_target
-from vskill_platform.domain.people.namespace import Namespace, NamespaceRole, Visibility
+from vskill_platform.domain.people.namespace import (
+    PUBLIC_ONLY,
+    Namespace,
+    NamespaceRole,
+    Visibility,
+    may_read,
+)
 from vskill_platform.domain.skills.names import listed_name
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.intake.admission import SubmittedBy

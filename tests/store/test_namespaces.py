@@ -16,8 +16,9 @@ from tests.support.system_reads import get_submission
 from vskill_core.errors import NotPermitted, NotSignedIn
 from vskill_core.identity import normalise, upload_identity
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC, PUBLIC_ONLY
 from vskill_platform.domain.people.namespace import (
+    PUBLIC,
+    PUBLIC_ONLY,
     Access,
     Member,
     Namespace,

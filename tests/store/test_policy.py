@@ -18,8 +18,7 @@ from vskill_core.content import SkillFile
 from vskill_core.errors import InvalidInput, InvalidSettings, TransitionError
 from vskill_platform.bootstrap import env_for
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC_ONLY
-from vskill_platform.domain.people.namespace import Visibility
+from vskill_platform.domain.people.namespace import PUBLIC_ONLY, Visibility
 from vskill_platform.domain.signals import LONGEST_RECORDED
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission

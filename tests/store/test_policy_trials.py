@@ -12,7 +12,7 @@ from tests.support.envs import ENGINES, open_test_env, run_until_quiet
 from tests.support.manual_clock import ManualClock
 from tests.support.scanners import InlineScanner
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
+from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.verdicts.dry_run import PolicyDifference, PolicyOutcome, try_policies
 from vskill_platform.domain.verdicts.facts import CapabilityFacts, CardFacts, Facts, JudgeFacts, SkillFacts

@@ -5,8 +5,7 @@ import pytest
 from tests.support.envs import open_test_env
 from tests.support.namespaces import manage
 from vskill_core.errors import NotFound
-from vskill_platform.domain.audience import Audiences, Everything
-from vskill_platform.domain.people.namespace import Visibility
+from vskill_platform.domain.people.namespace import Audiences, Everything, Visibility
 from vskill_platform.store.people.accounts import Role, create_user
 from vskill_platform.store.people.readers import read_as
 

@@ -24,8 +24,7 @@ from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.intake.submit import submit_upload
 from vskill_platform.store.recall.blocklist import add_block
-from vskill_platform.store.skills.sketches import ContentMarks
-from vskill_platform.store.skills.skills import place_of, update_skill
+from vskill_platform.store.skills.skills import ContentMarks, place_of, update_skill
 from vskill_platform.store.stored_content import INLINE_BYTES
 from vskill_platform.store.verdicts.registry_signals import (
     BLOCKED_WITHIN_MS,

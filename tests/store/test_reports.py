@@ -11,8 +11,8 @@ from tests.support.system_reads import get_submission
 from vskill_core.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, TransitionError
 from vskill_core.findings import Severity
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC_ONLY
 from vskill_platform.domain.blocklist import name_target
+from vskill_platform.domain.people.namespace import PUBLIC_ONLY
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.ledger.kv.contract import KV
 from vskill_platform.ledger.kv.entries import Operation

@@ -19,7 +19,7 @@ from vskill_core.revocation_list import RevokedStatus
 from vskill_platform.actions.people.namespace_policy import CHANGE_VISIBILITY, ChangeVisibility
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.recall.blocklist import BLOCK, LIFT, BlockSomething, LiftBlock
-from vskill_platform.actions.skills.narrowing import NARROW_SKILL, NarrowSkill, SkillVisibility
+from vskill_platform.actions.skills.versions import NARROW_SKILL, NarrowSkill, SkillVisibility
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import TargetKind
 from vskill_platform.domain.people.namespace import Visibility

@@ -7,7 +7,7 @@ from tests.search.judged import fill, load_skills
 from tests.support.envs import open_test_env
 from tests.support.postgres import database_of
 from vskill_core.errors import StoreTimeout
-from vskill_platform.domain.audience import PUBLIC_ONLY
+from vskill_platform.domain.people.namespace import PUBLIC_ONLY
 from vskill_platform.store.skills.catalogue import search_skills
 from vskill_platform.store.skills.vocabulary import read_known_words
 

@@ -13,7 +13,7 @@ from tests.support.records import submission
 from tests.support.scanners import InlineScanner
 from vskill_core.identity import upload_identity
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC_ONLY
+from vskill_platform.domain.people.namespace import PUBLIC_ONLY
 from vskill_platform.domain.signals import SignalKind
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.ledger.kv.entries import Put

@@ -11,7 +11,7 @@ from tests.support.envs import ENGINES, active_env, make_submission, open_test_e
 from tests.support.faults import HookedKV
 from tests.support.manual_clock import ManualClock
 from vskill_core.errors import StoreUnavailable
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Step, move
 from vskill_platform.domain.submissions.timeline import stays, time_by_state

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.envs import ENGINES, active_env, make_submission, open_test_env, put_record
 from tests.support.faults import UnreadableKV
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.store.submissions.submission_lists import find_submissions
 

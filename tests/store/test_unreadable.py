@@ -19,14 +19,14 @@ from vskill_core.errors import StoreUnavailable
 from vskill_core.identity import normalise
 from vskill_platform.actions.verdicts.dossier import read_dossier
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
+from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.store.external_scans import list_external_scans
 from vskill_platform.store.operation.jobs import read_jobs, take_tick
 from vskill_platform.store.people.accounts import Role, create_user, find_admins, list_users
 from vskill_platform.store.people.attempts import count_attempt
 from vskill_platform.store.people.audit import list_audit
-from vskill_platform.store.people.tokens import list_all_tokens, list_tokens
+from vskill_platform.store.people.credentials import list_all_tokens, list_tokens
 from vskill_platform.store.recall.attestations import public_keys
 from vskill_platform.store.repo_health import list_health
 from vskill_platform.store.review.reports import ReportStatus, file_report, list_reports

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from tests.support.system_reads import get_submission
-from vskill_client.wire.account import OwnAccount
+from vskill_client.wire.base import NoParameters
 from vskill_client.wire.skills import SkillState
 from vskill_core.identity import Identity
 from vskill_platform.actions.action import check_request
@@ -44,14 +44,13 @@ from vskill_platform.actions.review.review import APPROVE, REJECT, DecideSubmiss
 from vskill_platform.actions.skills.collections import ADD_SKILLS, ChangeCollection, CollectionView
 from vskill_platform.actions.skills.versions import DELETE, UNYANK, YANK, DeleteSkill, WithdrawVersion
 from vskill_platform.actions.submissions.submissions import CANCEL, RERUN, CancelSubmission, RerunSubmission
-from vskill_platform.domain.audience import PUBLIC_ONLY
-from vskill_platform.domain.people.namespace import NamespaceRole
+from vskill_platform.domain.people.namespace import PUBLIC_ONLY, NamespaceRole
 from vskill_platform.domain.people.token import Token, TokenScope
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.store.people.accounts import Role, User, get_user
+from vskill_platform.store.people.credentials import find_token_hash
 from vskill_platform.store.people.owners import role_at
-from vskill_platform.store.people.tokens import find_token_hash
 from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.worker_context import require_env
 
@@ -177,7 +176,7 @@ async def set_password(name: str, password: str, *, by: str, reason: str) -> Use
 
 
 async def sign_out_everywhere(name: str) -> User:
-    await SIGN_OUT_EVERYWHERE(require_env(), principal_for(f"user:{name}"), OwnAccount())
+    await SIGN_OUT_EVERYWHERE(require_env(), principal_for(f"user:{name}"), NoParameters())
     return await get_user(name)
 
 

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import httpx2
 
 from vskill_platform.store.people.accounts import Role, create_user
-from vskill_platform.store.people.sessions import open_session
+from vskill_platform.store.people.credentials import open_session
 from vskill_platform.web.app import create_app
 from vskill_platform.web.browser import SESSION_COOKIE
 from vskill_platform.worker_context import Env

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.people.namespace import Audiences
 from vskill_platform.domain.skills.search import TermQuery
 from vskill_platform.ledger.kv.contract import KV, PAGE
 from vskill_platform.ledger.kv.entries import (

@@ -11,8 +11,8 @@ from tests.support.patience import PATIENCE_S
 from vskill_core.content import SkillFile
 from vskill_core.errors import PlatformError, StoreUnavailable
 from vskill_core.findings import StaticReport
-from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.messages import Send
+from vskill_platform.domain.people.namespace import Audiences
 from vskill_platform.domain.skills.search import TermQuery
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp
 
 from tests.support.acting import create_token
 from vskill_platform.store.people.accounts import Role, create_user, read_user
-from vskill_platform.store.people.sessions import open_session
+from vskill_platform.store.people.credentials import open_session
 from vskill_platform.web.browser import SESSION_COOKIE, Browser
 from vskill_platform.worker_context import Env, run_with_worker_env
 

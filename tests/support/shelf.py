@@ -16,7 +16,7 @@ from tests.support.system_reads import get_submission
 from vskill_core.content import SkillFile, digest_of_files, skill_file_of
 from vskill_core.errors import NoSkillFound, SourceGone
 from vskill_core.identity import Identity, normalise
-from vskill_platform.domain.audience import PUBLIC_ONLY, Audiences
+from vskill_platform.domain.people.namespace import PUBLIC_ONLY, Audiences
 from vskill_platform.domain.people.token import SCOPES_OF
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.domain.submissions.submission import Submission

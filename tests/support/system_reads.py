@@ -1,7 +1,7 @@
 """Submissions as the system reads them, for tests that look at what became of one: whoever may read it."""
 
 from vskill_platform import submission_store
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.submission import Submission
 
 

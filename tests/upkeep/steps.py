@@ -6,7 +6,7 @@ from vskill_platform.domain.operation.task import Task
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.intake.submit import submit_upload
-from vskill_platform.store.damage import REPAIR
+from vskill_platform.store.stored_content import REPAIR
 from vskill_platform.store.tasks import read_task
 from vskill_platform.worker_context import Env
 

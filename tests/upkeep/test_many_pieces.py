@@ -22,10 +22,9 @@ from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
 from vskill_platform.sources.contract import Repositories
-from vskill_platform.store.damage import list_damage
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.skills.skills import iter_skills
-from vskill_platform.store.stored_content import read_content
+from vskill_platform.store.stored_content import list_damage, read_content
 from vskill_platform.upkeep.scrub import EVERY_MS, PASS_EVERY_MS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

@@ -13,9 +13,8 @@ from vskill_core.errors import ContentDamaged
 from vskill_core.identity import normalise, submission_id
 from vskill_platform.domain.operation.task import TaskState
 from vskill_platform.intake.submit import IntakeOutcome, submit_repository
-from vskill_platform.store.damage import ask_for_repair, list_damage
 from vskill_platform.store.people.audit import list_audit
-from vskill_platform.store.stored_content import read_content
+from vskill_platform.store.stored_content import ask_for_repair, list_damage, read_content
 from vskill_platform.upkeep.scrub import REPAIR_AGAIN_MS, ScrubProgress, scrub
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ from tests.support.system_reads import get_submission
 from tests.upkeep.steps import published_upload, uploaded
 from vskill_core.errors import BlobUnavailable, ContentDamaged, StoreUnavailable
 from vskill_platform.actions.principal import ANYBODY, resolve
-from vskill_platform.actions.skills.skill_contents import read_files
+from vskill_platform.actions.skills.skill_names import read_files
 from vskill_platform.actions.verdicts.dossier import read_dossier, read_dossier_files
 from vskill_platform.domain import keys
 from vskill_platform.domain.operation.damage import DamageKind
@@ -24,10 +24,9 @@ from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.health import queue_health, queue_health_for
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
-from vskill_platform.store.damage import forget_damage, list_damage, read_damage
 from vskill_platform.store.operation.jobs import read_job
 from vskill_platform.store.people.audit import list_audit
-from vskill_platform.store.stored_content import read_content
+from vskill_platform.store.stored_content import forget_damage, list_damage, read_content, read_damage
 from vskill_platform.upkeep.scrub import EVERY_MS, PASS_EVERY_MS, ScrubProgress, scrub
 
 pytestmark = pytest.mark.anyio

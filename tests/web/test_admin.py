@@ -41,8 +41,8 @@ from vskill_core.findings import (
 )
 from vskill_platform.actions.operation.system import view_settings
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.evidence import evidence_of
+from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.skills.skill import VersionStatus
 from vskill_platform.domain.skills.skill_changes import with_trust
 from vskill_platform.domain.submissions.states import State
@@ -55,7 +55,7 @@ from vskill_platform.settings import Settings
 from vskill_platform.store.operation.releases import note_release
 from vskill_platform.store.people.accounts import Role, get_user
 from vskill_platform.store.people.audit import list_audit
-from vskill_platform.store.people.sessions import sign_in
+from vskill_platform.store.people.credentials import sign_in
 from vskill_platform.store.recall.blocklist import list_blocks
 from vskill_platform.store.review.reports import (
     ReportCategory,

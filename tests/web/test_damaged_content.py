@@ -7,7 +7,7 @@ import pytest
 from tests.support.damage import BREAKS
 from tests.support.envs import active_env
 from tests.support.shelf import open_shelf
-from vskill_platform.store.damage import list_damage
+from vskill_platform.store.stored_content import list_damage
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio

@@ -21,7 +21,7 @@ from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.ledger.blobs.memory import MemoryBlobs
 from vskill_platform.ledger.kv.entries import Operation, Put
 from vskill_platform.records import decode
-from vskill_platform.store.damage import list_damage
+from vskill_platform.store.stored_content import list_damage
 from vskill_platform.upkeep.scrub import ScrubProgress, scrub
 from vskill_platform.web.app import create_app
 from vskill_platform.worker_context import Env

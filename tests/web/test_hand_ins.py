@@ -21,7 +21,13 @@ from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import EntryPoint
 from vskill_platform.store.people.accounts import Role
-from vskill_platform.store.submissions.hand_ins import KEPT_MS, HandedIn, HandIn, keep_hand_in, read_hand_in
+from vskill_platform.store.submissions.submission_lists import (
+    KEPT_MS,
+    HandedIn,
+    HandIn,
+    keep_hand_in,
+    read_hand_in,
+)
 from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio

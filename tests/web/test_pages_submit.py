@@ -9,10 +9,10 @@ from tests.support.envs import run_until_quiet
 from tests.support.html import Page
 from tests.support.site import open_example_site
 from tests.support.system_reads import get_submission
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.store.people.accounts import Role, create_user
-from vskill_platform.store.people.sessions import open_session
+from vskill_platform.store.people.credentials import open_session
 from vskill_platform.store.submissions.submission_lists import find_submissions
 from vskill_platform.web.browser import SESSION_COOKIE
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.manual_clock import ManualClock
 from vskill_core.errors import StoreUnavailable
-from vskill_platform.domain.audience import PUBLIC_ONLY
+from vskill_platform.domain.people.namespace import PUBLIC_ONLY
 from vskill_platform.web.kept import MOST_RECENT, KeptThings
 
 pytestmark = pytest.mark.anyio

@@ -11,14 +11,12 @@ from tests.support.github import CLIENT_ID, CLIENT_SECRET, FakeGitHub, fake_gith
 from tests.support.namespaces import set_mode
 from tests.support.people import ADDRESS, PASSWORD, browser, make_account
 from tests.web.test_auth_github import HTML, come_back, leave
-from vskill_platform.domain.audience import PUBLIC
-from vskill_platform.domain.people.namespace import RegistryMode
+from vskill_platform.domain.people.namespace import PUBLIC, RegistryMode
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.settings import Settings
 from vskill_platform.store.people.accounts import Role, read_user
-from vskill_platform.store.people.credentials import Credential, read_roles
+from vskill_platform.store.people.credentials import Credential, read_roles, session_key
 from vskill_platform.store.people.readers import audiences_of_actor
-from vskill_platform.store.people.sessions import session_key
 from vskill_platform.store.people.setup import first_admin_link
 from vskill_platform.web.app import create_app
 from vskill_platform.web.browser import SESSION_COOKIE

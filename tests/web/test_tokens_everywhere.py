@@ -12,7 +12,7 @@ from tests.support.envs import active_env
 from tests.support.shelf import Shelf, open_shelf
 from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.store.people.accounts import Role, create_user
-from vskill_platform.store.people.tokens import list_tokens
+from vskill_platform.store.people.credentials import list_tokens
 from vskill_platform.web.context import BAD_TOKEN_WARNING
 
 pytestmark = pytest.mark.anyio

@@ -30,6 +30,7 @@ from vskill_platform.actions.principal import (
     resolve,
     scope_for,
 )
+from vskill_platform.actions.wire import wire_names
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.worker_context import Env, run_with_worker_env
 
@@ -71,10 +72,6 @@ _TAGS = {
     "token": "account",
     "watch": "account",
 }
-
-
-class NoParameters(ActionRequest, frozen=True, kw_only=True):
-    """The request of actions that need no parameters."""
 
 
 class Allowance(enum.StrEnum):
@@ -280,10 +277,10 @@ def _listed_texts(request: msgspec.Struct) -> Iterator[tuple[str, str]]:
 
 def invalid_request(message: str, kind: type[msgspec.Struct]) -> InvalidInput:
     """Msgspec's complaint about a request as an error that names the field, in Python's spelling, and the fix."""
-    wire = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
+    ours = {shown: name for name, shown in wire_names(kind).items()}
     what, place = split_complaint(message)
     first = place.partition(".")[0].partition("[")[0]
-    field = place.replace(first, wire.get(first, first), 1) if place else "request"
+    field = place.replace(first, ours.get(first, first), 1) if place else "request"
     return explain_complaint(what, field, values_at(kind, place))
 
 

@@ -1,15 +1,41 @@
 """How an action changes a submission: one compare-and-swap that writes the record, its history and the audit entry
-together. A worker that holds the submission meanwhile loses its claim and stops."""
+together. A worker that holds the submission meanwhile loses its claim and stops.
+
+Four eyes: a decision about one's own submission is marked wherever it happens, and VSKILL_FOUR_EYES forbids it.
+"""
 
 from collections.abc import Awaitable, Callable
 
+from vskill_core.errors import NotPermitted
 from vskill_platform.actions.action import Services
-from vskill_platform.actions.four_eyes import is_own
 from vskill_platform.actions.principal import Principal, audiences_of
 from vskill_platform.domain.submissions.submission import Step, Submission
 from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.store.people.audit import record_audit
 from vskill_platform.submission_store import RecordChange, get_submission, update_submission
+
+#: What the public history says beside the reason.
+OWN_MARK = "(decided by its submitter)"
+
+
+def is_own(actor: Principal, record: Submission) -> bool:
+    return actor.account is not None and actor.account == record.submitter
+
+
+def require_other_eyes(services: Services, actor: Principal, record: Submission) -> None:
+    """NotPermitted where the actor submitted it, and the registry asks for a second person."""
+    if is_own(actor, record) and services.settings.four_eyes == "on":
+        raise NotPermitted(
+            "You submitted this yourself, and this registry asks for a second person (VSKILL_FOUR_EYES).",
+            submission=record.id,
+            fix="ask another reviewer",
+        )
+
+
+def mark_own(actor: Principal, record: Submission, reason: str) -> str:
+    """The reason as the history shows it."""
+    return f"{reason} {OWN_MARK}" if is_own(actor, record) else reason
+
 
 #: From the record as it is, and the step that the action adds, to what it becomes; None leaves it as it is.
 Decide = Callable[[Submission, Step], Awaitable[RecordChange | None]]

@@ -10,14 +10,17 @@ import msgspec
 
 from vskill_core.errors import NotPermitted, NotSignedIn
 from vskill_core.identity import Identity
-from vskill_platform.domain.audience import INTERNAL, Audiences, Everything, may_read
 from vskill_platform.domain.people.namespace import (
+    INTERNAL,
+    Audiences,
     Directory,
+    Everything,
     NamespaceRole,
     Reader,
     audiences,
     common_audiences,
     internal_form,
+    may_read,
     namespace_audiences,
     namespace_of,
     public_form,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from vskill_platform.actions.action import Action
-from vskill_platform.actions.operation import audit, content, dead_letters, jobs, queue, rescans, system
+from vskill_platform.actions.operation import audit, content, dead_letters, jobs, queue, system
 from vskill_platform.actions.people import (
     access,
     account,
@@ -19,18 +19,14 @@ from vskill_platform.actions.review import appeals, bulk, reports, review, revie
 from vskill_platform.actions.skills import (
     catalogue,
     collections,
-    downloads,
-    locks,
-    names,
-    narrowing,
+    installs,
     repositories,
-    skill_contents,
+    skill_names,
     versions,
 )
-from vskill_platform.actions.submissions import findings, hand_ins, intake, submission_lists, submissions
+from vskill_platform.actions.submissions import intake, submission_lists, submissions
 from vskill_platform.actions.telling import notifications, webhooks
 from vskill_platform.actions.verdicts import (
-    comparison,
     external_scans,
     judges,
     memory,
@@ -41,54 +37,57 @@ from vskill_platform.actions.verdicts import (
     suppressions,
 )
 
-ACTIONS: tuple[Action[Any, Any], ...] = (
-    *submissions.ACTIONS,
-    *submission_lists.ACTIONS,
-    *appeals.ACTIONS,
-    *intake.ACTIONS,
-    *hand_ins.ACTIONS,
-    *findings.ACTIONS,
-    *owners.ACTIONS,
-    *names.ACTIONS,
-    *namespaces.ACTIONS,
-    *namespace_policy.ACTIONS,
-    *narrowing.ACTIONS,
-    *teams.ACTIONS,
-    *access.ACTIONS,
-    *catalogue.ACTIONS,
-    *skill_contents.ACTIONS,
-    *skill_security.ACTIONS,
-    *comparison.ACTIONS,
-    *external_scans.ACTIONS,
-    *versions.ACTIONS,
-    *downloads.ACTIONS,
-    *locks.ACTIONS,
-    *repositories.ACTIONS,
-    *review.ACTIONS,
-    *review_queue.ACTIONS,
-    *policy.ACTIONS,
-    *judges.ACTIONS,
-    *policy_trials.ACTIONS,
-    *memory.ACTIONS,
-    *rule_figures.ACTIONS,
-    *bulk.ACTIONS,
-    *suppressions.ACTIONS,
-    *takedowns.ACTIONS,
-    *reports.ACTIONS,
-    *blocklist.ACTIONS,
-    *blocklist_reads.ACTIONS,
-    *revocations.ACTIONS,
-    *account.ACTIONS,
-    *notifications.ACTIONS,
-    *accounts.ACTIONS,
-    *tokens.ACTIONS,
-    *audit.ACTIONS,
-    *system.ACTIONS,
-    *webhooks.ACTIONS,
-    *collections.ACTIONS,
-    *queue.ACTIONS,
-    *dead_letters.ACTIONS,
-    *content.ACTIONS,
-    *jobs.ACTIONS,
-    *rescans.ACTIONS,
+#: In the order in which the API lists them; each declares its actions by constants of its own.
+_MODULES = (
+    submissions,
+    submission_lists,
+    appeals,
+    intake,
+    owners,
+    namespaces,
+    namespace_policy,
+    teams,
+    access,
+    catalogue,
+    skill_names,
+    skill_security,
+    external_scans,
+    versions,
+    installs,
+    repositories,
+    review,
+    review_queue,
+    policy,
+    judges,
+    policy_trials,
+    memory,
+    rule_figures,
+    bulk,
+    suppressions,
+    takedowns,
+    reports,
+    blocklist,
+    blocklist_reads,
+    revocations,
+    account,
+    notifications,
+    accounts,
+    tokens,
+    audit,
+    system,
+    webhooks,
+    collections,
+    queue,
+    dead_letters,
+    content,
+    jobs,
+)
+ACTIONS: tuple[Action[Any, Any], ...] = tuple(
+    {
+        one.name: one
+        for module in _MODULES
+        for one in vars(module).values()
+        # Some know an action of another one, which is the same by its name.
+        if isinstance(one, Action)
+    }.values()
 )

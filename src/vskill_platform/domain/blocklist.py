@@ -14,7 +14,7 @@ from vskill_core.errors import InvalidInput
 from vskill_core.findings import Severity
 from vskill_core.identity import Identity, parse_place
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC, SEVERAL, Audiences, includes, may_read, widest
+from vskill_platform.domain.people.namespace import PUBLIC, SEVERAL, Audiences, includes, may_read, widest
 
 #: How the reason of what an entry hits begins.
 BLOCK_REASON = "blocked ("

@@ -8,9 +8,9 @@ few at a time, so that fresh submissions do not wait behind analysers.
 import msgspec
 
 from vskill_core.errors import CursorGone
-from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.keys import is_alias
 from vskill_platform.domain.operation.task import TaskState, task_key
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionStatus
 from vskill_platform.domain.submissions.attempts import CLAIM_MS
 from vskill_platform.external_scan.contract import is_wanted

@@ -14,7 +14,7 @@ import msgspec
 
 from vskill_core.errors import PlatformError, Unsupported
 from vskill_core.identity import normalise, submission_id
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import EntryPoint, Submission
 from vskill_platform.intake.discover import Wanted, submit_many

@@ -9,8 +9,15 @@ import msgspec
 
 from vskill_core.errors import LimitExceeded, NoSkillFound, NotPermitted, NotSignedIn, SourceUnavailable
 from vskill_core.identity import Identity, submission_id
-from vskill_platform.domain.audience import PUBLIC, PUBLIC_ONLY, Audiences, may_read
-from vskill_platform.domain.people.namespace import NamespaceRole, Submitters, namespace_of
+from vskill_platform.domain.people.namespace import (
+    PUBLIC,
+    PUBLIC_ONLY,
+    Audiences,
+    NamespaceRole,
+    Submitters,
+    may_read,
+    namespace_of,
+)
 from vskill_platform.sources.contract import no_repository
 from vskill_platform.store.people.namespaces import belonging_of, read_directory
 from vskill_platform.store.people.owners import role_at

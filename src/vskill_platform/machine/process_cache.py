@@ -7,8 +7,7 @@ store's first. Only the words of public skills may be some seconds old.
 import asyncio
 from typing import Generic, TypeVar
 
-from vskill_platform.domain.audience import Audiences
-from vskill_platform.domain.people.namespace import Directory
+from vskill_platform.domain.people.namespace import Audiences, Directory
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.known_words import KnownWords
 from vskill_platform.domain.skills.skill import RevokedList

@@ -14,8 +14,8 @@ import msgspec
 
 from vskill_core.errors import InvalidInput, NotFound
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.operation.task import Task
+from vskill_platform.domain.people.namespace import Audiences, Everything
 from vskill_platform.domain.skills.skill import Revocation, steps_by_kind
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission

@@ -11,8 +11,8 @@ from typing import Self
 import msgspec
 
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.messages import Body, SubmissionMessage, TaskMessage, decode_body
+from vskill_platform.domain.people.namespace import Audiences, Everything
 from vskill_platform.domain.submissions.attempts import CLAIM_MS
 from vskill_platform.domain.verdicts.brake import Brake
 from vskill_platform.ledger.broker.contract import DeadLetter

@@ -16,8 +16,8 @@ import msgspec
 
 from vskill_core.errors import PlatformError, QueueUnavailable, RecordMalformed, StoreReplaced
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import EVERYTHING, PUBLIC, Audiences, Everything, may_read
 from vskill_platform.domain.operation.task import Task, TaskState
+from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC, Audiences, Everything, may_read
 from vskill_platform.domain.submissions.attempts import CLAIM_MS, owed_violation, violation
 from vskill_platform.domain.submissions.states import ACTIVE_STATES, LINE_STATES, State
 from vskill_platform.domain.submissions.submission import Submission
@@ -37,9 +37,9 @@ from vskill_platform.queue.alerts import (
 from vskill_platform.queue.control import current_pause
 from vskill_platform.queue.job_health import JobHealth, job_health
 from vskill_platform.records import audience_of, decode
-from vskill_platform.store.damage import list_damage
 from vskill_platform.store.operation.workers import WorkersSeen, look_at_workers, silence_ms
 from vskill_platform.store.recall.first_management import longest_preparing_ms
+from vskill_platform.store.stored_content import list_damage
 from vskill_platform.store.submissions.statistics import last_end_at, latest_ends
 from vskill_platform.store.verdicts.brake import read_brake
 from vskill_platform.store.verdicts.policy_figures import find_failing_rules

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import msgspec
 
 from vskill_core.identity import Identity
-from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.messages import Send, submission_send, task_send
 from vskill_platform.domain.operation.task import Task, TaskState, is_due
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions.attempts import (
     CLAIM_MS,
     CLOCK_SLACK_MS,

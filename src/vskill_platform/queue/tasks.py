@@ -20,8 +20,8 @@ from vskill_platform.queue.keeper import attempt, kept_alive, take_claim
 from vskill_platform.stages.repo_check import REPO_CHECK, check_repository
 from vskill_platform.stages.rescan import RESCAN, rescan
 from vskill_platform.store.claims import NotClaimed
-from vskill_platform.store.damage import REPAIR
 from vskill_platform.store.external_scans import EXTERNAL_SCAN
+from vskill_platform.store.stored_content import REPAIR
 from vskill_platform.store.tasks import HeldTask, TaskEnd, TaskKind, claim_task, read_task
 from vskill_platform.store.telling.notifications import DIGEST, MAIL
 from vskill_platform.upkeep.repair import repair

@@ -40,8 +40,14 @@ from vskill_platform.store.recall.attestations import attestation_writes
 from vskill_platform.store.recall.blocklist import require_unblocked
 from vskill_platform.store.skills.names import claim_writes
 from vskill_platform.store.skills.quotas import count_publication
-from vskill_platform.store.skills.sketches import ContentMarks, marks_of, sketch_writes
-from vskill_platform.store.skills.skills import alias_writes, place_of, skill_writes
+from vskill_platform.store.skills.skills import (
+    ContentMarks,
+    alias_writes,
+    marks_of,
+    place_of,
+    sketch_writes,
+    skill_writes,
+)
 from vskill_platform.store.stored_content import INLINE_BYTES, read_content
 from vskill_platform.store.verdicts.scans import get_scan, scan_once
 from vskill_platform.store.verdicts.stored_facts import AskedPolicy

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from vskill_core.errors import BudgetExceeded, PlatformError, SourceUnavailable
 from vskill_core.findings import ScanStatus, StaticReport
-from vskill_platform.domain.audience import EVERYTHING
 from vskill_platform.domain.operation.task import Task, TaskState
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef, VersionStatus
 from vskill_platform.domain.submissions.submission import Approval
 from vskill_platform.domain.verdicts.brake import HeldTakeDown, needs_brake
@@ -22,8 +22,7 @@ from vskill_platform.ledger.kv.collections import TASKS
 from vskill_platform.ledger.kv.query import Between, Condition, Is
 from vskill_platform.records import decode, iter_selected
 from vskill_platform.store.recall.blocklist import why_version_blocked
-from vskill_platform.store.skills.sketches import marks_of, remember_marks
-from vskill_platform.store.skills.skills import iter_skills, read_skill
+from vskill_platform.store.skills.skills import iter_skills, marks_of, read_skill, remember_marks
 from vskill_platform.store.stored_content import read_content
 from vskill_platform.store.tasks import TaskEnd, ask_for, read_task
 from vskill_platform.store.verdicts.brake import (

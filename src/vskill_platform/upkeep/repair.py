@@ -23,8 +23,7 @@ from vskill_platform.domain.skills.skill import SkillVersion
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.kv.entries import Delete
 from vskill_platform.records import decode
-from vskill_platform.store.damage import mending_writes, read_damage
-from vskill_platform.store.stored_content import verify_content
+from vskill_platform.store.stored_content import mending_writes, read_damage, verify_content
 from vskill_platform.store.tasks import TaskEnd
 from vskill_platform.worker_context import require_env
 

@@ -17,14 +17,14 @@ from vskill_platform.domain.submissions.states import State
 from vskill_platform.ledger.kv.collections import SUBMISSIONS
 from vskill_platform.ledger.kv.entries import Entry
 from vskill_platform.records import Skips, decode
-from vskill_platform.store.damage import (
+from vskill_platform.store.stored_content import (
     REPAIR,
     ask_for_repair,
     forget_damage,
     list_damage,
     note_damage,
+    verify_content,
 )
-from vskill_platform.store.stored_content import verify_content
 from vskill_platform.worker_context import require_env
 
 #: How often the job runs.

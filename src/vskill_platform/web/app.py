@@ -16,26 +16,15 @@ from vskill_platform.web.api import (
     account,
     external_scans,
     feed,
-    files,
     installs,
     keys,
     meta,
     revocations,
-    security,
     sitemap,
     skills,
 )
 from vskill_platform.web.application import Application
-from vskill_platform.web.clients import (
-    clawhub,
-    clawhub_publish,
-    git_marketplace,
-    marketplace,
-    mcp,
-    own_client,
-    plugin_git,
-    wellknown,
-)
+from vskill_platform.web.clients import clawhub, clawhub_publish, git_marketplace, mcp, own_client, wellknown
 from vskill_platform.web.context import RequestContext
 from vskill_platform.web.pages import table as pages
 from vskill_platform.web.routing import Endpoint
@@ -50,8 +39,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *live.ENDPOINTS,
     *keys.ENDPOINTS,
     *skills.ENDPOINTS,
-    *files.ENDPOINTS,
-    *security.ENDPOINTS,
     *installs.ENDPOINTS,
     *account.ENDPOINTS,
     *feed.ENDPOINTS,
@@ -62,8 +49,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *wellknown.ENDPOINTS,
     *clawhub.ENDPOINTS,
     *clawhub_publish.ENDPOINTS,
-    *marketplace.ENDPOINTS,
-    *plugin_git.ENDPOINTS,
     *git_marketplace.ENDPOINTS,
     *mcp.ENDPOINTS,
     *own_client.ENDPOINTS,

@@ -7,8 +7,11 @@ answer carries a `Warning`, and everything that an anonymous request may not do 
 
 import base64
 import binascii
+import hashlib
+import hmac
 from urllib.parse import quote, urlsplit
 
+import msgspec
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -16,8 +19,7 @@ from starlette.responses import RedirectResponse, Response
 from vskill_core.errors import CrossSite, InvalidInput
 from vskill_core.identity import has_control_characters
 from vskill_platform.actions.principal import ANYBODY, Principal, token_role
-from vskill_platform.store.people.sessions import find_session
-from vskill_platform.store.people.tokens import PREFIX, find_token
+from vskill_platform.store.people.credentials import PREFIX, find_session, find_token
 from vskill_platform.web.browser import (
     MOST_COOKIE,
     SESSION_COOKIE,
@@ -25,6 +27,7 @@ from vskill_platform.web.browser import (
     Browser,
     browser_of,
     cookie_of,
+    drop_cookie,
     set_cookie,
 )
 from vskill_platform.web.exchange import principal_of, services_of
@@ -198,3 +201,56 @@ def safe_next(wanted: str | None, default: str = "/account") -> str:
     if parts.scheme or parts.netloc or parts.path.startswith(("/signin", "/signout", "/setup")):
         return default
     return wanted
+
+
+# Flash messages: a form answers with a redirect, and the next page shows the result once. The text is in a cookie that
+# is signed with the session's secret, so nobody can forge it.
+
+
+FLASH_COOKIE = "vskill_flash"
+MOST_TEXT = 500
+#: A message that is not shown within this time is dropped.
+FLASH_S = 60
+
+
+class Flash(msgspec.Struct, frozen=True):
+    """One message."""
+
+    text: str
+    #: `good` or `bad`
+    kind: str = "good"
+
+
+def see_other(request: Request, where: str, text: str = "", kind: str = "good") -> Response:
+    """Redirect after a form, with a message for the next page of this site."""
+    response = RedirectResponse(where, 303, {"cache-control": "no-store"})
+    if text:
+        body = (
+            base64.urlsafe_b64encode(msgspec.json.encode(Flash(text[:MOST_TEXT], kind))).decode().rstrip("=")
+        )
+        set_cookie(request, response, FLASH_COOKIE, f"{body}.{_mac(request, body)}", FLASH_S)
+    return response
+
+
+def flash_of(request: Request) -> Flash | None:
+    """The message for this page; None without a valid signature."""
+    body, _, mac = (cookie_of(request, FLASH_COOKIE) or "").partition(".")
+    if not body or not hmac.compare_digest(mac.encode("utf-8", "replace"), _mac(request, body).encode()):
+        return None
+    try:
+        padded = body + "=" * (-len(body) % 4)
+        return msgspec.json.decode(base64.urlsafe_b64decode(padded), type=Flash)
+    except (ValueError, msgspec.DecodeError):
+        return None
+
+
+def clear_flash(request: Request, response: Response) -> Response:
+    """Drop the message after the page that shows it."""
+    if cookie_of(request, FLASH_COOKIE) is not None:
+        drop_cookie(request, response, FLASH_COOKIE)
+    return response
+
+
+def _mac(request: Request, body: str) -> str:
+    secret = browser_of(request).secret
+    return hmac.new(secret, b"flash " + body.encode("utf-8", "replace"), hashlib.sha256).hexdigest()

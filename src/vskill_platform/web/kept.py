@@ -18,7 +18,7 @@ from starlette.responses import Response
 from vskill_core.errors import CursorGone, Unsupported
 from vskill_platform.actions.principal import Principal, audiences_of, document_reader, shares_form
 from vskill_platform.actions.skills.skill_names import current_blocklist
-from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.people.namespace import Audiences
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.ledger.clock import Clock
 from vskill_platform.ledger.kv.collections import SKILLS

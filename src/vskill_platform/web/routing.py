@@ -29,7 +29,7 @@ from vskill_platform.actions.action import (
 from vskill_platform.actions.principal import Principal, require_entry, resolve
 from vskill_platform.actions.telling.notifications import count_for_header
 from vskill_platform.actions.wire import DECLARED_AS
-from vskill_platform.domain.audience import PUBLIC_ONLY
+from vskill_platform.domain.people.namespace import PUBLIC_ONLY
 from vskill_platform.web import auth
 from vskill_platform.web.door.limits import client_of, take
 from vskill_platform.web.exchange import services_of

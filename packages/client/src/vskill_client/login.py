@@ -7,7 +7,8 @@ import click
 from vskill_client.destination import RemoteDestination, current_destination, run_with_caller
 from vskill_client.output import json_option, print_json
 from vskill_client.registries import check_address, read_tokens, remote_variables, write_tokens
-from vskill_client.wire.account import WHO_AM_I, OwnAccount
+from vskill_client.wire.base import NoParameters
+from vskill_client.wire.skills import WHO_AM_I
 from vskill_core.errors import InvalidInput
 
 
@@ -25,7 +26,7 @@ def login(*, registry: str) -> None:
     token = _read_token(address)
     destination = current_destination()
     there = RemoteDestination(address, token, destination)
-    account = there.run(lambda caller: caller.call(WHO_AM_I, OwnAccount()))
+    account = there.run(lambda caller: caller.call(WHO_AM_I, NoParameters()))
     folder = remote_variables().folder
     others = {other: kept for other, kept in read_tokens(folder).items() if other != address}
     # The last one is where commands act that name none.
@@ -55,7 +56,7 @@ def logout(*, registry: str) -> None:
 @json_option
 def whoami(*, as_json: bool) -> None:
     """Show the account that commands act as, and what it may do."""
-    found = run_with_caller(lambda caller: caller.call(WHO_AM_I, OwnAccount()))
+    found = run_with_caller(lambda caller: caller.call(WHO_AM_I, NoParameters()))
     if as_json:
         print_json(found)
     elif not found.account:

@@ -5,8 +5,7 @@ import click
 from vskill_client.connect import connect_client, git_credential
 from vskill_client.destination import Destination, find_destination
 from vskill_client.group import PlatformGroup
-from vskill_client.install import install
-from vskill_client.lock import lock
+from vskill_client.install import install, lock
 from vskill_client.login import login, logout, whoami
 from vskill_client.scan import scan
 from vskill_client.search import search

@@ -6,13 +6,8 @@ from vskill_client.destination import Caller, run_with_caller
 from vskill_client.group import complete
 from vskill_client.output import json_option, print_json, print_table, show_text_time
 from vskill_client.submit_outcomes import Explanation, explain, print_explanation
-from vskill_client.wire.submissions import (
-    SHOW,
-    STATS,
-    AllSubmissions,
-    SubmissionRequest,
-    SubmissionView,
-)
+from vskill_client.wire.base import NoParameters
+from vskill_client.wire.submissions import SHOW, STATS, SubmissionRequest, SubmissionView
 from vskill_core.plural import counted
 from vskill_core.state_words import MEANING
 
@@ -29,7 +24,7 @@ def status(*, submission_id: str | None, as_json: bool) -> None:
 
 
 def _show_counts(*, as_json: bool) -> None:
-    counts = run_with_caller(lambda caller: caller.call(STATS, AllSubmissions()))
+    counts = run_with_caller(lambda caller: caller.call(STATS, NoParameters()))
     if as_json:
         print_json(counts)
         return

@@ -10,7 +10,7 @@ import msgspec
 from vskill_client.destination import Caller, current_destination, in_thread, run_with_caller
 from vskill_client.group import one_line
 from vskill_client.output import StatusLine, json_option, print_json
-from vskill_client.submit_watch import follow_all, print_ends
+from vskill_client.submit_outcomes import follow_all, print_ends
 from vskill_client.wire.submissions import (
     SHOW,
     SUBMIT,

@@ -11,9 +11,15 @@ import click
 import msgspec
 
 from vskill_client.destination import Caller, current_destination, run_with_caller
-from vskill_client.install import fetch_keys, look_up_skill, split_version
+from vskill_client.install import (
+    check_locked,
+    fetch_keys,
+    look_up_skill,
+    read_lock,
+    require_nothing_else,
+    split_version,
+)
 from vskill_client.installed import InstallRecord, read_record
-from vskill_client.lock import check_locked, read_lock, require_nothing_else
 from vskill_client.output import json_option, print_json, print_table
 from vskill_client.revocation_check import open_list, require_not_revoked
 from vskill_client.wire.skills import ATTESTATION, READ_LIST, AttestedVersion, ReadRevocationList

@@ -44,7 +44,7 @@ class AuditView(Wire, frozen=True):
 
     @property
     def who(self) -> str:
-        """The actor, and the token if one was used, as people read it."""
+        """The actor, and the token that was used, for people to read."""
         return self.by if self.token is None else f"{self.by} (token {self.token.name}, {self.token.id})"
 
 
@@ -70,5 +70,3 @@ READ_AUDIT = action(
     right=Right.ADMIN,
     summary="List who did what, the latest first",
 )
-
-ACTIONS = (READ_AUDIT,)

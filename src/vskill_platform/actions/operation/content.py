@@ -1,16 +1,16 @@
-"""Stored content, for operators: what is damaged and since when, how far the scrub has come, asking for a repair, and
+"""Stored content, for operators: what is damaged and since when, the progress of the scrub, requesting a repair, and
 deleting what no record names."""
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire, maybe_time
+from vskill_client.wire.base import ActionRequest, NoParameters, Wire, maybe_time
 from vskill_core.errors import NotFound, Unsupported
-from vskill_platform.actions.action import Digest, NoParameters, action
+from vskill_platform.actions.action import Digest, action
 from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.domain.operation.damage import Damage
-from vskill_platform.store.damage import REPAIR, ask_for_repair, list_damage, read_damage
 from vskill_platform.store.operation.jobs import read_job
 from vskill_platform.store.people.audit import note
+from vskill_platform.store.stored_content import REPAIR, ask_for_repair, list_damage, read_damage
 from vskill_platform.store.tasks import read_task
 from vskill_platform.upkeep.collector import collect
 from vskill_platform.upkeep.scrub import ScrubProgress
@@ -105,7 +105,7 @@ async def _view(damage: Damage) -> DamageView:
 
 
 async def repair(actor: Principal, request: RepairContent) -> DamageView:
-    """What a worker does about it has a commit of its own, so the audit entry is written before."""
+    """Write the audit entry first: the worker commits the repair separately."""
     damage = await read_damage(request.digest)
     if damage is None:
         message = f"The content {request.digest} is not known to be damaged."
@@ -148,5 +148,3 @@ COLLECT_CONTENT = action(
     summary="Collect content that no record names",
     about="What no record has named for a week is set aside, and deleted a day later. A job does it every six hours.",
 )
-
-ACTIONS = (SHOW_CONTENT, REPAIR_CONTENT, COLLECT_CONTENT)

@@ -1,5 +1,5 @@
-"""Dead letters: messages that were set aside for a person. Replaying one starts a new run of the submission or task,
-because the record, not the message, says what is to be done."""
+"""Dead letters: messages that were set aside for a person. Replaying one starts a new run of its submission or task,
+because the record, not the message, says what to do."""
 
 from typing import Annotated
 
@@ -75,7 +75,7 @@ async def list_letters(services: Services, request: ListLetters) -> LetterList:
 
 
 async def replay(services: Services, actor: Principal, request: LetterRequest) -> LetterReplayed:
-    """Start a new run, then remove the letter: one that a crash left behind can be replayed again."""
+    """Start a new run, then remove the letter: if a crash leaves it behind, it can be replayed again."""
     letter = await get_dead_letter(request.letter_id)
     try:
         body = decode_body(letter.body)
@@ -95,7 +95,7 @@ async def replay(services: Services, actor: Principal, request: LetterRequest) -
 
 
 async def discard(actor: Principal, request: LetterRequest) -> None:
-    """Remove the letter; the submission's record stays as it is."""
+    """Remove the letter; the submission's record does not change."""
     await remove_dead_letter(request.letter_id, "dead letter discarded", by=actor.actor)
 
 
@@ -128,5 +128,3 @@ DISCARD = action(
     summary="Remove a dead letter; the submission's record stays as it is",
     command="queue dead-letters discard",
 )
-
-ACTIONS = (LIST_LETTERS, REPLAY, DISCARD)

@@ -1,26 +1,41 @@
-"""The queue: whether anything is stuck and how fast it moves, for everybody; and what an admin does to it: pause it,
-resume it, and send the messages that are missing."""
+"""The queue: whether anything is stuck and how fast it moves, and what its page shows, for everybody; and what admins
+do with it: pause it, resume it, and send missing messages."""
 
-from typing import Annotated
+from collections.abc import Awaitable, Callable
+from typing import Annotated, TypeAlias
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire, iso_time, maybe_time
-from vskill_client.wire.submissions import StatsView
+from vskill_client.wire.base import ActionRequest, NoParameters, Wire, iso_time, maybe_time
+from vskill_client.wire.submissions import PositionView, StatsView
 from vskill_core.errors import QueueUnavailable
-from vskill_platform.actions.action import NoParameters, Reason, Services, action
+from vskill_platform.actions.action import Reason, Services, action
 from vskill_platform.actions.principal import Principal, Right, Viewer, audiences_of, viewer_for
-from vskill_platform.actions.submissions.submission_views import stats_view
-from vskill_platform.domain.audience import may_read
+from vskill_platform.actions.submissions.submission_lists import ListSubmissions, states_asked
+from vskill_platform.actions.submissions.submission_views import position_view, stats_view
+from vskill_platform.domain.people.namespace import may_read
+from vskill_platform.domain.submissions.states import StateCategory, category_of
+from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.queue.control import Pause, current_pause, pause_queue, resume_queue
 from vskill_platform.queue.health import QueueHealth, queue_health_for
+from vskill_platform.queue.outlook import Outlook, look_ahead
 from vskill_platform.queue.recovery import recover_everything
 from vskill_platform.store.people.audit import note
-from vskill_platform.store.submissions.statistics import recent_activity
+from vskill_platform.store.submissions.statistics import (
+    Activity,
+    WaitingLine,
+    recent_activity,
+    recent_hours,
+    waiting_line,
+    waits,
+)
+from vskill_platform.store.submissions.submission_lists import FoundSubmissions, find_submissions
 from vskill_platform.submission_store import count_submissions, get_stuck_submissions
 
 QUEUE = "/api/v1/queue"
 ADMIN_QUEUE = "/api/v1/admin/queue"
+#: What ended lately.
+QueueActivity: TypeAlias = Activity
 
 
 class ViolationView(Wire, frozen=True):
@@ -199,7 +214,7 @@ class QueueRecovered(Wire, frozen=True):
 
 
 async def show_health(actor: Principal, _request: NoParameters) -> HealthAnswer:
-    """Computed by this process from the records; it needs no worker (B7)."""
+    """Computed from the records in this process, without a worker (B7)."""
     return health_view(await queue_health_for(audiences_of(actor)), viewer_for(actor))
 
 
@@ -250,18 +265,18 @@ def pause_view(found: Pause | None, viewer: Viewer) -> PauseView | None:
 
 
 async def pause(services: Services, actor: Principal, request: PauseQueue) -> QueueStatus:
-    """The audit entry is in the commit that pauses."""
+    """The commit that pauses contains the audit entry."""
     await pause_queue(request.duration_ms, reason=request.reason, by=actor.actor)
     return await show_status(services, actor, NoParameters())
 
 
 async def resume(actor: Principal, _request: NoParameters) -> QueueResumed:
-    """The audit entry is in the commit that ends the pause; where there was none, nothing is written."""
+    """The commit that ends the pause contains the audit entry; without a pause, nothing is written."""
     return QueueResumed(await resume_queue(by=actor.actor))
 
 
 async def recover(actor: Principal, _request: NoParameters) -> QueueRecovered:
-    """Harmless at any time: what is on the queue already is not sent twice."""
+    """Idempotent: a message that is queued already is not sent again."""
     done = await recover_everything()
     if not done.paused:
         await note("requeue all", "queue", by=actor.actor, reason="asked for it")
@@ -328,4 +343,67 @@ RECOVER = action(
     "time; the schedule does it every five seconds.",
 )
 
-ACTIONS = (HEALTH, STATS, STATUS, STUCK, PAUSE, RESUME, RECOVER)
+
+class QueueRow(msgspec.Struct, frozen=True):
+    """A submission in the table."""
+
+    record: Submission
+    category: StateCategory
+    position: PositionView | None = None
+
+
+class QueueLook(msgspec.Struct, frozen=True):
+    """What one look at the store found."""
+
+    counts: StatsView
+    found: FoundSubmissions
+    health: HealthAnswer
+    activity: Activity
+    rows: tuple[QueueRow, ...]
+    #: Where a stream of changes goes on from this look.
+    cursor: str
+    now: int
+
+
+async def read_activity(reader: Principal) -> Activity:
+    """What ended within the last hours, and what waited meanwhile, as far as the reader may read it."""
+    return await recent_hours(audiences=audiences_of(reader))
+
+
+async def look_at_queue(
+    services: Services,
+    reader: Principal,
+    asked: ListSubmissions,
+    *,
+    health: Callable[[], Awaitable[HealthAnswer]],
+    activity: Callable[[], Awaitable[Activity]],
+) -> QueueLook:
+    """`health` and `activity` may be a few seconds old: the caller caches them for readers of the same audiences."""
+    audiences = audiences_of(reader)
+    # Read first: the stream that begins at this cursor tells all later changes.
+    cursor = await services.kv.change_cursor()
+    counts = stats_view(await count_submissions(audiences=audiences))
+    found = await find_submissions(
+        audiences=audiences,
+        states=states_asked(asked.state, asked.category),
+        text=asked.q,
+        after=asked.after,
+        limit=asked.limit,
+    )
+    seen_health, seen_activity = await health(), await activity()
+    now = services.kv.now()
+    some_wait = any(waits(record, now) for record in found.items)
+    line = await waiting_line(audiences=audiences) if some_wait else None
+    outlook = await look_ahead() if some_wait else None
+    rows = tuple(queue_row(record, line, seen_activity, outlook) for record in found.items)
+    return QueueLook(counts, found, seen_health, seen_activity, rows, cursor, now)
+
+
+def queue_row(
+    record: Submission,
+    line: WaitingLine | None = None,
+    activity: Activity | None = None,
+    outlook: Outlook | None = None,
+) -> QueueRow:
+    place = None if line is None else line.position(record)
+    return QueueRow(record, category_of(record.state), position_view(place, activity, outlook))

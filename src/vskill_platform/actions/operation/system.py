@@ -1,14 +1,14 @@
-"""The installation itself, for those who look after it: what waits for a person, the settings without their secrets,
-and where everything is stored."""
+"""The installation, for its operators: what waits for a person, the settings without secrets, and where everything is
+stored."""
 
 import asyncio
 
 import msgspec
 
-from vskill_client.wire.base import Wire, iso_time
+from vskill_client.wire.base import NoParameters, Wire, iso_time
 from vskill_core.errors import PlatformError
 from vskill_platform import __version__
-from vskill_platform.actions.action import NoParameters, Services, action
+from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.principal import Right
 from vskill_platform.bootstrap import schema_version
 from vskill_platform.domain.keys import CONTROL_RELEASE
@@ -143,7 +143,7 @@ def _setting_view(facts: SettingFacts, value: object) -> SettingView:
 
 
 async def read_used_release(kv: KV) -> UsedRelease | None:
-    """None before the first start."""
+    """The releases that have used the store; None before the first start."""
     entry = await kv.get(CONTROL_RELEASE)
     return None if entry is None else decode(entry, UsedRelease)
 
@@ -205,5 +205,3 @@ SHOW_STORAGE = action(
     summary="Show where everything is stored, and whether it can be written now",
     command="",
 )
-
-ACTIONS = (SHOW_OVERVIEW, SHOW_SETTINGS, SHOW_STORAGE)

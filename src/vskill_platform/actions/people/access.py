@@ -1,11 +1,11 @@
-"""Whom the registry lets in, and who may submit: shown, previewed and changed by admins. A registry is public, and
-everybody may submit to it, until an admin says otherwise."""
+"""Access to the registry: admins see, preview and change who may use it and who may submit. By default a registry is
+public, and everybody may submit."""
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire
-from vskill_platform.actions.action import NoParameters, Reason, Services, action
-from vskill_platform.actions.people.visibility_preview import ReachPreview, preview_directory
+from vskill_client.wire.base import ActionRequest, NoParameters, Wire
+from vskill_platform.actions.action import Reason, Services, action
+from vskill_platform.actions.people.namespace_policy import ReachPreview, preview_directory
 from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.domain.people.namespace import Access, RegistryMode, Submitters
 from vskill_platform.store.people.audit import AuditNote
@@ -82,12 +82,12 @@ def _view(services: Services, access: Access) -> AccessView:
 
 
 async def read_sign_in_rule() -> SignInRule:
-    """Whom signing in with GitHub lets in now."""
+    """The rule for who may sign in with GitHub now."""
     return await read_rule()
 
 
 def explain_sign_in(services: Services, mode: RegistryMode) -> str | None:
-    """Who may sign in with GitHub; None where that is not set up."""
+    """The rule for signing in with GitHub, in words; None if that is not set up."""
     settings = services.settings
     return rule_for(settings, mode).in_words if settings.github_client_id else None
 
@@ -117,5 +117,3 @@ CHANGE_ACCESS = action(
     summary="Change whom the registry lets in, and who may submit",
     about="An `internal` registry answers accounts only, but for signing in, health and public keys.",
 )
-
-ACTIONS = (SHOW_ACCESS, PREVIEW_ACCESS, CHANGE_ACCESS)

@@ -1,10 +1,10 @@
-"""One's own account: who am I, a new password, signing out everywhere."""
+"""What an account does for itself: see who it is, change its password, sign out everywhere."""
 
 from typing import ClassVar
 
-from vskill_client.wire import account as account_calls
-from vskill_client.wire.account import AccountView, OwnAccount
-from vskill_client.wire.base import ActionRequest, Wire
+from vskill_client.wire import skills as skills_calls
+from vskill_client.wire.base import ActionRequest, NoParameters, Wire
+from vskill_client.wire.skills import AccountView
 from vskill_core.errors import InvalidInput, RateLimited
 from vskill_platform.actions.action import Services, action, action_for
 from vskill_platform.actions.people.accounts import ManagedAccount, account_view, end_all, set_password
@@ -32,7 +32,7 @@ class SignedOut(Wire, frozen=True):
     signed_out: bool
 
 
-async def who_am_i(actor: Principal, _request: OwnAccount) -> AccountView:
+async def who_am_i(actor: Principal, _request: NoParameters) -> AccountView:
     if actor.account is None:
         return AccountView("", "operator", None)
     scopes = None if actor.scopes is None else tuple(sorted(actor.scopes))
@@ -40,13 +40,13 @@ async def who_am_i(actor: Principal, _request: OwnAccount) -> AccountView:
 
 
 async def read_own_account(reader: Principal) -> ManagedAccount:
-    """What the account's own page says about it."""
+    """The facts about the account that its own page shows."""
     return account_view(await get_user(own_name(reader)))
 
 
 async def change_password(services: Services, actor: Principal, request: ChangeOwnPassword) -> SignedOut:
-    """Every session and every token ends, because one of them may be why the password is changed. Guesses are counted
-    by account, wherever they come from: whoever guesses holds a session or a token already."""
+    """End every session and token, because one of them may be the reason for the change. Failed attempts are counted
+    per account, whatever their address: the attacker already holds a session or a token."""
     user = await get_user(own_name(actor))
     await count_attempt(user.name, f"the account {user.name}")
     if user.password is None:
@@ -59,13 +59,13 @@ async def change_password(services: Services, actor: Principal, request: ChangeO
     return SignedOut(signed_out=True)
 
 
-async def sign_out_everywhere(services: Services, actor: Principal, _request: OwnAccount) -> SignedOut:
+async def sign_out_everywhere(services: Services, actor: Principal, _request: NoParameters) -> SignedOut:
     await end_all(services, own_name(actor), by=actor.actor, reason="asked for it")
     return SignedOut(signed_out=True)
 
 
 def own_name(actor: Principal) -> str:
-    """The account that acts; InvalidInput for the operator, who has none."""
+    """The name of the account that acts; InvalidInput for the operator, who has no account."""
     if actor.account is None:
         raise InvalidInput("The operator has no account.", field="account", fix="add --as ACCOUNT")
     return actor.account
@@ -73,7 +73,7 @@ def own_name(actor: Principal) -> str:
 
 WHO_AM_I = action_for(
     who_am_i,
-    account_calls.WHO_AM_I,
+    skills_calls.WHO_AM_I,
     right=Right.SIGNED_IN,
     summary="Show your account and what it may do",
     tag="account",
@@ -100,5 +100,3 @@ SIGN_OUT_EVERYWHERE = action(
     tag="account",
     command="account sign-out",
 )
-
-ACTIONS = (WHO_AM_I, CHANGE_PASSWORD, SIGN_OUT_EVERYWHERE)

@@ -1,7 +1,8 @@
-"""Accounts, as admins and the operator manage them: make one, change its role, lock it out, give it a new password.
+"""Accounts: admins and the operator create them, change roles, disable them and reset passwords.
 
-Disabling an account, a new password and signing out everywhere end its sessions and tokens for good. Another role ends
-the tokens that go beyond it. The last admin can neither be disabled nor demoted, and nobody locks themselves out.
+Disabling an account, a new password and signing out everywhere end its sessions and tokens for good. A change of role
+ends the tokens that exceed it. The last admin can be neither disabled nor demoted, and admins cannot lock themselves
+out.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -68,7 +69,7 @@ class AccountPassword(Wire, frozen=True):
     password: str | None
 
     def __repr__(self) -> str:
-        """Without the password."""
+        """Leaves out the password."""
         return f"AccountPassword({self.account!r})"
 
 
@@ -138,7 +139,7 @@ async def create(actor: Principal, request: CreateAccount) -> AccountPassword:
 
 
 async def change_role(services: Services, actor: Principal, request: ChangeAccountRole) -> ManagedAccount:
-    """What the account may do changes with its next request."""
+    """The new role counts from the next request of the account."""
 
     async def decide(user: User) -> UserChange:
         changed = msgspec.structs.replace(user, role=request.role)
@@ -176,11 +177,11 @@ async def sign_out_account(services: Services, actor: Principal, request: Change
     return account_view(await end_all(services, request.name, by=actor.actor, reason=request.reason))
 
 
-# Changes that an account makes to itself too.
+# Changes that an account also makes to itself.
 
 
 async def set_password(services: Services, name: str, password: str, *, by: str, reason: str) -> User:
-    """A new password; every session and token from before ends."""
+    """Set a new password, and end all earlier sessions and tokens."""
     encoded = await hash_password(check_password(password, name))
 
     async def decide(user: User) -> UserChange:
@@ -199,7 +200,7 @@ async def end_all(services: Services, name: str, *, by: str, reason: str) -> Use
 
 
 def end_access(user: User, now: int) -> User:
-    """The record without its sessions and tokens."""
+    """The account's record without sessions and tokens."""
     return msgspec.structs.replace(user, signed_out_at=now, tokens=())
 
 
@@ -217,8 +218,8 @@ async def _change(
 
 
 async def _without_tokens_beyond(services: Services, before: User, after: User) -> User:
-    """Without the tokens that have a scope which one of both roles may not hold. They end with a demotion, and do not
-    come to power with a promotion. One that cannot be read is among them, so that it holds up neither."""
+    """Remove the tokens with a scope that either role may not hold: they end with a demotion, and gain nothing by a
+    promotion. A token that cannot be read is removed too, so that it blocks neither change."""
     allowed = set(SCOPES_OF[before.role]) & set(SCOPES_OF[after.role])
     entries = await read_entries(keys.token(token_hash) for token_hash in before.tokens)
     skips = Skips("change_role")
@@ -230,8 +231,8 @@ async def _without_tokens_beyond(services: Services, before: User, after: User) 
 
 
 async def _keeping_an_admin(before: User, after: User) -> UserChange:
-    """The change, if an admin is left who can sign in; NotPermitted otherwise. That the other admin is there is part of
-    the commit: two who disable each other do not both succeed."""
+    """The change, if another admin can still sign in; NotPermitted otherwise. The commit asserts the other admin, so
+    two admins who disable each other do not both succeed."""
     was, stays = (user.role is Role.ADMIN and not user.disabled for user in (before, after))
     if stays or not was:
         return UserChange(after)
@@ -318,14 +319,4 @@ SIGN_OUT_ACCOUNT = action(
     errors=(NotFound,),
     summary="End the sessions of an account and revoke its tokens",
     command="admin sign-out",
-)
-
-ACTIONS = (
-    LIST_ACCOUNTS,
-    CREATE_ACCOUNT,
-    CHANGE_ROLE,
-    DISABLE_ACCOUNT,
-    ENABLE_ACCOUNT,
-    RESET_PASSWORD,
-    SIGN_OUT_ACCOUNT,
 )

@@ -1,7 +1,8 @@
-"""What a namespace lets people do: who may read it, and how much it may hold.
+"""The policy of a namespace: who may read it and how much it may hold; and a preview of what a change of visibility
+would hide or show.
 
-The first visibility of a namespace is set in two steps (`store.recall.first_management`). Its owners may hide it from
-more readers; to show it to everybody is for reviewers.
+The first visibility of a namespace is set in two steps (`store.recall.first_management`). Owners may hide it from more
+readers; only reviewers may make it public.
 """
 
 from typing import Annotated
@@ -20,13 +21,22 @@ from vskill_platform.actions.people.namespaces import (
     view_namespace,
     written,
 )
-from vskill_platform.actions.people.visibility_preview import (
-    ReachPreview,
-    preview_directory,
-    preview_managing,
-)
 from vskill_platform.actions.principal import Principal, Right
-from vskill_platform.domain.people.namespace import Namespace, Quotas, Visibility, with_namespace
+from vskill_platform.domain.people.namespace import (
+    EVERYTHING,
+    PUBLIC,
+    Directory,
+    Namespace,
+    Quotas,
+    Visibility,
+    audience_for,
+    internal_form,
+    public_form,
+    with_namespace,
+)
+from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS
+from vskill_platform.records import decode
 from vskill_platform.stages.rescan import request_rescan
 from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.people.namespaces import (
@@ -35,8 +45,105 @@ from vskill_platform.store.people.namespaces import (
     read_directory,
     read_namespace,
 )
-from vskill_platform.store.recall.first_management import finish_preparing
+from vskill_platform.store.recall.first_management import (
+    finish_preparing,
+    public_skills_in,
+    public_submissions_in,
+)
+from vskill_platform.store.skills.catalogue import list_skills
+from vskill_platform.store.skills.collections import list_collections
 from vskill_platform.store.skills.names import name_namespace
+from vskill_platform.store.skills.skills import read_skills
+from vskill_platform.worker_context import require_env
+
+#: Of the skills, how many are named.
+MOST_NAMES = 50
+
+
+class ReachChange(Wire, frozen=True):
+    """What somebody could read no longer, or could read from then on."""
+
+    #: skills with a live version
+    skills: int
+    submissions: int
+    #: how many of the skills are in a collection
+    in_collections: int
+    #: the first of the skills
+    names: tuple[str, ...]
+
+
+class ReadersPreview(Wire, frozen=True):
+    """What changes for some readers."""
+
+    disappears: ReachChange
+    appears: ReachChange
+
+
+class ReachPreview(Wire, frozen=True):
+    """What a change would hide and show."""
+
+    #: for readers who did not sign in
+    public: ReadersPreview
+    #: for accounts that are no members of a namespace
+    accounts: ReadersPreview
+
+
+NOTHING = ReachChange(0, 0, 0, ())
+_FORMS = (public_form, internal_form)
+
+
+async def preview_directory(before: Directory, after: Directory) -> ReachPreview:
+    """The effect of a change of the directory that changes no record."""
+    previews = []
+    for form in _FORMS:
+        gone, come = form(before) - form(after), form(after) - form(before)
+        previews.append(ReadersPreview(await _count(gone), await _count(come)))
+    return ReachPreview(*previews)
+
+
+async def preview_managing(before: Directory, after: Directory, name: str) -> ReachPreview:
+    """The effect of managing a namespace for the first time, which gives its records its audience."""
+    within = await _count_within(name)
+    audience = audience_for(after.namespaces.get(name, Namespace(name)), name)
+    previews = []
+    for form in _FORMS:
+        was, will = PUBLIC in form(before), audience in form(after)
+        previews.append(
+            ReadersPreview(within if was and not will else NOTHING, within if will and not was else NOTHING)
+        )
+    return ReachPreview(*previews)
+
+
+async def _count(audiences: frozenset[str]) -> ReachChange:
+    """Count the records of these audiences, by the counts that the store keeps."""
+    if not audiences:
+        return NOTHING
+    kv = require_env("kv").kv
+    skills = await kv.count_by(SKILLS.prefix, "certification", audiences=audiences)
+    submissions = await kv.count_by(SUBMISSIONS.prefix, "state", audiences=audiences)
+    listed = await list_skills(limit=MOST_NAMES, audiences=audiences)
+    collected = (await read_skills(await _collected(), audiences=audiences)).values()
+    return ReachChange(
+        sum(count for certification, count in skills.items() if certification is not None),
+        sum(submissions.values()),
+        sum(not one.withdrawn for one in collected),
+        tuple(sorted(one.canonical for one in listed.items)),
+    )
+
+
+async def _count_within(name: str) -> ReachChange:
+    """Count the records of a namespace whose records have no audience of their own yet."""
+    found = [decode(entry, PublishedSkill) async for entry in public_skills_in(name)]
+    live = [one.canonical for one in found if not one.withdrawn]
+    submissions = sum([1 async for _ in public_submissions_in(name)])
+    collected = (await _collected()).intersection(live)
+    return ReachChange(len(live), submissions, len(collected), tuple(live[:MOST_NAMES]))
+
+
+async def _collected() -> set[str]:
+    """The names of the skills in all collections."""
+    return {skill for one in (await list_collections(audiences=EVERYTHING)).items for skill in one.skills}
+
 
 QuotaNumber = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
 
@@ -103,7 +210,7 @@ async def preview(request: PreviewVisibility) -> VisibilityPreview:
 
 
 def _goes_public(namespace: Namespace, to: Visibility) -> bool:
-    """What is unmanaged is public already."""
+    """Whether this makes it public; an unmanaged namespace already is."""
     aimed = namespace.preparing or namespace.visibility or Visibility.PUBLIC
     return to is Visibility.PUBLIC and aimed is not Visibility.PUBLIC
 
@@ -144,7 +251,7 @@ async def _set_visibility(
     note = AuditNote("namespace visibility", name, actor.actor, request.reason, {"visibility": to.value})
     await change_namespace(name, decide, note)
     changed = await finish_preparing(name, request_rescan)
-    # More people may read its skills now: until a skill has a name for them, no list shows it.
+    # New readers see a skill in lists only once it has a name for them.
     await name_namespace(name)
     return await view_namespace(actor, changed)
 
@@ -215,5 +322,3 @@ SET_QUOTAS = action(
     about="What is over a quota already stays. All three are set at once.",
     command="namespace quotas",
 )
-
-ACTIONS = (PREVIEW_VISIBILITY, CHANGE_VISIBILITY, MAKE_PUBLIC, SET_QUOTAS)

@@ -1,17 +1,16 @@
-"""Namespaces, as their people manage them: who belongs to one and in which role. Who may read one, and what it may
-hold, is in `namespace_policy`.
+"""Namespaces: who belongs to one, and in which role. `namespace_policy` has who may read it and what it may hold.
 
-A namespace needs no record: until somebody sets its visibility it is *unmanaged*, and readable as the registry is. The
-registry's reviewers see everything that waits, in every namespace.
+A namespace needs no record: until somebody sets its visibility it is *unmanaged*, and everybody who may read the
+registry may read it. Reviewers of the registry see everything that waits, in every namespace.
 """
 
 from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire, maybe_time
+from vskill_client.wire.base import ActionRequest, NoParameters, Wire, maybe_time
 from vskill_core.errors import InvalidInput, NotFound
-from vskill_platform.actions.action import NoParameters, Reason, Services, action
+from vskill_platform.actions.action import Reason, Services, action
 from vskill_platform.actions.people.teams import find_team
 from vskill_platform.actions.principal import ActionObject, Principal, Right
 from vskill_platform.domain.people.namespace import (
@@ -139,12 +138,13 @@ class NamespaceList(Wire, frozen=True):
 
 
 async def object_of(request: NamespaceRequest) -> ActionObject:
-    """What rights on a namespace are evaluated on. Any name can be one, so nobody learns which have a record."""
+    """The object that rights on a namespace are checked on. Every name is accepted, so that nobody learns which
+    namespaces have a record."""
     return ActionObject(namespace=written(request.name))
 
 
 def written(name: str) -> str:
-    """A namespace as it is written in names: hosts that compare without case have lower-case names."""
+    """The namespace as skill names contain it: in lower case, unless its host compares names with case."""
     host, _, _ = name.rpartition("~")
     return name if host and host.lower() != "upload" else name.lower()
 
@@ -167,7 +167,7 @@ async def list_namespaces(actor: Principal, _request: NoParameters) -> Namespace
 
 
 async def _own_names(account: str) -> tuple[str, ...]:
-    """The namespaces that are the account's without a record."""
+    """The namespaces that belong to the account without a record."""
     by_sign_in = await namespace_by_sign_in(account)
     return (upload_namespace(account), *((by_sign_in,) if by_sign_in else ()))
 
@@ -181,8 +181,8 @@ async def show(actor: Principal, request: NamespaceRequest) -> NamespaceView:
 
 
 async def release(services: Services, namespace: Namespace) -> Namespace:
-    """The namespace with its owner by name as a member. From then on its members alone say who owns it, so that a
-    sign-in that ran out, or somebody else with the name, changes nothing."""
+    """The namespace with its owner by name as a member. From then on only its members decide who owns it: an expired
+    sign-in, or somebody else who takes the name, changes nothing."""
     owner = None if namespace.released else await find_owner_by_name(namespace)
     released = msgspec.structs.replace(namespace, released=True)
     if owner is None or any(one.principal == f"user:{owner}" for one in owners_in(namespace.members)):
@@ -237,7 +237,7 @@ async def _remove(name: str, principal: str, by: str, reason: str) -> Namespace:
 
 
 def _keep_an_owner(known: Namespace, principal: str) -> None:
-    """Raise InvalidInput where nobody would own the namespace without this member."""
+    """Raise InvalidInput if the namespace would have no owner without this member."""
     owners = owners_in(known.members)
     if [one.principal for one in owners] == [principal]:
         message = f"{principal.removeprefix('user:')} is the only owner of {known.name}."
@@ -249,7 +249,7 @@ def _principal(member: str) -> str:
 
 
 async def _require_existing(actor: Principal, principal: str) -> None:
-    """Raise InvalidInput where there is no such account, or no such team that the actor may know of."""
+    """Raise InvalidInput if there is no such account, or no such team that the actor may see."""
     kind, _, name = principal.partition(":")
     is_team = kind == "team"
     found = await find_team(actor, name) if is_team else await find_enabled(name)
@@ -263,7 +263,7 @@ async def _require_existing(actor: Principal, principal: str) -> None:
 
 
 async def view_namespace(actor: Principal, namespace: Namespace) -> NamespaceView:
-    """A namespace as this actor sees it."""
+    """The namespace as this actor may see it."""
     usage = await read_usage(namespace.name) if namespace.managed else None
     return NamespaceView.of(
         namespace,
@@ -276,7 +276,7 @@ async def view_namespace(actor: Principal, namespace: Namespace) -> NamespaceVie
 
 
 def _order(member: Member) -> tuple[bool, int, str]:
-    """The whole namespace before single repositories, the highest role first."""
+    """Members of the whole namespace first, then the highest role."""
     return bool(member.repo), -member.role.rank, member.principal
 
 
@@ -335,11 +335,4 @@ LEAVE_NAMESPACE = action(
     status=204,
     summary="Leave a namespace",
     about="Whoever belongs to it by a team leaves the team instead.",
-)
-ACTIONS = (
-    LIST_NAMESPACES,
-    SHOW_NAMESPACE,
-    ADD_MEMBER,
-    REMOVE_MEMBER,
-    LEAVE_NAMESPACE,
 )

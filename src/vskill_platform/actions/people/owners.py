@@ -1,8 +1,8 @@
-"""What owners of repositories do: claim a repository, prove the claim, hand it over, and list what they control.
+"""Owners of repositories: claim a repository, prove the claim, transfer it, and list what one controls.
 
-An account gets a token, puts it into a file at the default branch, and asks for the file to be read: whoever can do
-that controls the repository. Signing in with GitHub proves the repositories of that login without a file. Being the
-first to submit a repository gives no right to it.
+An account gets a token, commits it in a file on the default branch, and asks us to read the file: only somebody who
+controls the repository can do that. Signing in with GitHub proves the repositories of that login without a file.
+Submitting a repository first gives no right to it.
 """
 
 import hashlib
@@ -24,8 +24,7 @@ from vskill_core.identity import MAX_URL, Identity, parse_place
 from vskill_platform.actions.action import AccountName, Allowance, Reason, Services, action
 from vskill_platform.actions.principal import ActionObject, Principal, Right, audiences_of
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import may_read
-from vskill_platform.domain.people.namespace import NamespaceRole
+from vskill_platform.domain.people.namespace import NamespaceRole, may_read
 from vskill_platform.intake.admission import refuse_closed
 from vskill_platform.ledger.kv.entries import Delete
 from vskill_platform.sources.contract import Watchable
@@ -138,7 +137,7 @@ class OwnedAnswer(Wire, frozen=True):
 
 
 async def object_of(request: RepositoryRequest) -> ActionObject:
-    """What rights on a repository are evaluated on."""
+    """The object that rights on a repository are checked on."""
     return ActionObject(_repository(request.repo_url))
 
 
@@ -197,7 +196,7 @@ async def _find_token(services: Services, actor: Principal, repo: Identity, proo
 
 
 def _holds(data: bytes, token_hash: str) -> bool:
-    """Every line is compared, in the same time whether or not it fits."""
+    """Compare every line in constant time."""
     lines = data[:_MOST_BYTES].decode("utf-8", "replace").split("\n")[:_MOST_LINES]
     fits = [hmac.compare_digest(_hash(line.strip()), token_hash) for line in lines]
     return any(fits)
@@ -239,7 +238,7 @@ async def transfer(services: Services, actor: Principal, request: TransferReposi
 
 
 def _owner_to_leave(actor: Principal, request: TransferRepository) -> str:
-    """Whose part is handed over: one's own, and only the operator names another account's."""
+    """The account that hands over its part: the actor; the operator names one."""
     if request.account in (None, actor.account):
         return _account(actor, "account", "name the owner that hands over")
     if not actor.operator:
@@ -257,7 +256,7 @@ def _nothing_to_hand_over(account: str, repo: Identity, *, by_sign_in: bool) -> 
 
 
 def _with_owner(known: Ownership, owner: Owner) -> Ownership:
-    """Once more changes nothing."""
+    """Add the owner, unless the account is one already."""
     if known.has(owner.account):
         return known
     if len(known.owners) >= MOST_OWNERS:
@@ -289,7 +288,7 @@ async def list_owned(services: Services, actor: Principal, request: ListOwned) -
 
 
 async def read_owned(services: Services, account: str | None) -> Owned:
-    """What an account controls; None is every repository with an owner."""
+    """The repositories that an account controls; None: every repository with an owner."""
     found = await list_owners(account)
     if account is None:
         return Owned(found)
@@ -361,5 +360,3 @@ LIST = action(
     errors=(NotPermitted,),
     summary="List the repositories that an account controls",
 )
-
-ACTIONS = (CLAIM, CHECK, TRANSFER, LIST)

@@ -1,13 +1,13 @@
-"""Teams: accounts that a namespace names as one member. Admins make them and say who belongs to them; a team's members
-and reviewers may see it. Who belongs to a team is looked up with every request, so a change holds at once."""
+"""Teams: accounts that a namespace names as one member. Admins create them and set their members; a team's members and
+reviewers may see it. Membership is read on every request, so a change takes effect at once."""
 
 from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire
+from vskill_client.wire.base import ActionRequest, NoParameters, Wire
 from vskill_core.errors import Conflict, InvalidInput, NotFound
-from vskill_platform.actions.action import AccountName, NoParameters, Reason, Services, action
+from vskill_platform.actions.action import AccountName, Reason, Services, action
 from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.domain.people.namespace import MOST_TEAM, Team
 from vskill_platform.store.people.accounts import check_name, find_enabled, read_user
@@ -72,7 +72,7 @@ async def show(actor: Principal, request: TeamRequest) -> TeamView:
 
 
 async def find_team(actor: Principal, name: str) -> Team | None:
-    """The team, if there is one that the actor may know of."""
+    """The team, if it exists and the actor may see it."""
     team = (await read_directory()).teams.get(name)
     return team if team is not None and _sees(actor, team) else None
 
@@ -141,7 +141,7 @@ async def remove(actor: Principal, request: ChangeTeam) -> TeamView:
 
 
 async def delete(actor: Principal, request: ExplainedTeam) -> None:
-    """Not while a namespace names it: an unknown team there could come to mean another one later."""
+    """Refuse while a namespace names the team: a later team of that name would get its rights."""
 
     async def end(known: Team | None) -> None:
         _require(known, request.name)
@@ -160,7 +160,7 @@ class _InUse(InvalidInput):
 
 
 def split_names(*texts: str) -> list[str]:
-    """Names of accounts as people write them: with spaces, commas or lines between them."""
+    """Split account names that people separate by spaces, commas or lines."""
     return [name for text in texts for name in text.replace(",", " ").split()]
 
 
@@ -253,5 +253,3 @@ DELETE_TEAM = action(
     summary="Delete a team",
     about="Not while a namespace names it; the error says which.",
 )
-
-ACTIONS = (LIST_TEAMS, SHOW_TEAM, CREATE_TEAM, ADD_TO_TEAM, REMOVE_FROM_TEAM, DELETE_TEAM)

@@ -1,6 +1,9 @@
-"""API tokens: what programs show instead of signing in. An account makes and revokes its own; admins and the operator
-see everybody's, revoke them, and make tokens for an account. A token's secret is in the answer that creates it, and
-nowhere else ever. One that is made with a token can do no more, and lives no longer, than that."""
+"""API tokens, which programs send instead of signing in. An account creates and revokes its own; admins and the
+operator list and revoke all tokens, and create tokens for an account.
+
+Only the answer that creates a token contains its secret. A token that was created with another token has at most its
+rights and its lifetime.
+"""
 
 import secrets
 from collections.abc import Iterable
@@ -8,10 +11,10 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire
+from vskill_client.wire.base import ActionRequest, NoParameters, Wire
 from vskill_core.errors import InvalidInput, NotFound, NotPermitted
 from vskill_core.identity import has_control_characters
-from vskill_platform.actions.action import AccountName, NamespaceName, NoParameters, Reason, Services, action
+from vskill_platform.actions.action import AccountName, NamespaceName, Reason, Services, action
 from vskill_platform.actions.people.account import own_name
 from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.domain import keys
@@ -25,7 +28,7 @@ from vskill_platform.domain.people.token import (
 )
 from vskill_platform.ledger.kv.entries import ABSENT, Put
 from vskill_platform.store.people.accounts import User, UserChange, change_user
-from vskill_platform.store.people.tokens import (
+from vskill_platform.store.people.credentials import (
     PREFIX,
     find_token_hash,
     hash_secret,
@@ -77,7 +80,7 @@ class CreatedToken(Wire, frozen=True):
     details: TokenView
 
     def __repr__(self) -> str:
-        """Without the secret."""
+        """Leaves out the secret."""
         return f"CreatedToken({self.details!r})"
 
 
@@ -206,7 +209,7 @@ async def issue_token(
     expires_at: int,
     namespace: str | None = None,
 ) -> CreatedToken:
-    """A new token, with scopes that the account's role may hold, and that a token of one namespace may hold."""
+    """Create a token, with scopes that the account's role may hold, and that a token of one namespace may hold."""
     if has_control_characters(name):
         raise InvalidInput("The token's name has control characters.", field="name", fix="remove them")
     secret = PREFIX + secrets.token_urlsafe(32)
@@ -229,7 +232,7 @@ async def issue_token(
 
 
 def _require_allowed(user: User, token: Token) -> None:
-    """Raise why the account may not have this token."""
+    """Raise the reason why the account may not have this token."""
     if len(user.tokens) >= MOST_TOKENS:
         raise InvalidInput(
             f"{user.name} has {MOST_TOKENS} tokens already.", field="name", fix="revoke one first"
@@ -245,7 +248,7 @@ def _require_allowed(user: User, token: Token) -> None:
 
 
 async def _revoke(account: str, token_id: str, *, by: str, reason: str) -> Token:
-    """It is worthless from now on; NotFound where the account has none of that id."""
+    """Revoke a token at once; NotFound if the account has none of that id."""
     token_hash, token = await find_token_hash(account, token_id)
 
     async def decide(user: User) -> UserChange:
@@ -320,13 +323,4 @@ REVOKE_TOKEN_OF = action(
     summary="Revoke a token of an account",
     tag="accounts",
     command="token revoke",
-)
-
-ACTIONS = (
-    LIST_OWN_TOKENS,
-    CREATE_OWN_TOKEN,
-    REVOKE_OWN_TOKEN,
-    LIST_ALL_TOKENS,
-    CREATE_TOKEN_FOR,
-    REVOKE_TOKEN_OF,
 )

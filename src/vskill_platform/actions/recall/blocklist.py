@@ -1,15 +1,16 @@
-"""The blocklist: reviewers block a place, a repository, a content or a name, and lift a block again. An entry
-is effective once written; what is queued or live is ended or brought back before the action answers."""
+"""The blocklist: reviewers block a place, a repository, a content or a name, and lift blocks. An entry takes effect
+when it is written; before the action answers, queued submissions have ended, and live versions are taken down or
+brought back."""
 
 import enum
 from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire, iso_time
+from vskill_client.wire.base import ActionRequest, NoParameters, Wire, iso_time
 from vskill_core.errors import InvalidInput, NotFound
 from vskill_core.findings import Severity
-from vskill_platform.actions.action import NoParameters, Reason, Services, action
+from vskill_platform.actions.action import Reason, Services, action
 from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.domain.blocklist import (
@@ -148,7 +149,7 @@ def block_added(entry: BlockEntry, hits: BlockHits) -> BlockAdded:
 async def reached_target(
     reach: BlockReach, published: PublishedSkill, version: str | None
 ) -> BlockTarget | None:
-    """What such a block hits; of no version in particular, the content of the current one."""
+    """The target of such a block; without a version, the content of the current one."""
     match reach:
         case BlockReach.NOTHING:
             return None
@@ -170,7 +171,7 @@ def _is_full_name(target: BlockTarget) -> bool:
 
 
 async def _place_named(actor: Principal, name: str) -> BlockTarget:
-    """The place of the skill that has this full name. Without one there is nothing that the block could ever hit."""
+    """The place of the skill with this full name; without such a skill, the block could never hit anything."""
     try:
         return place_target((await find_skill(actor, name.strip())).identity)
     except NotFound as error:
@@ -215,7 +216,7 @@ async def lift(actor: Principal, request: LiftBlock) -> BlockLifted:
 
 
 async def _listed_target(actor: Principal, request: LiftBlock) -> BlockTarget | None:
-    """The stored target, by its own text or by what a person writes for it; None where neither is listed."""
+    """The stored target that equals this text, or that a person means by it; None if neither is listed."""
     exact = BlockTarget(request.kind, request.target)
     if await find_hits((exact,)):
         return exact
@@ -265,5 +266,3 @@ BLOCKS = action(
     right=Right.REVIEWER,
     summary="List every entry of the blocklist with who added it",
 )
-
-ACTIONS = (BLOCK, LIFT, BLOCKS)

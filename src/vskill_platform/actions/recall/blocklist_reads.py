@@ -1,4 +1,4 @@
-"""The blocklist as clients read it before they install: all of it, and whether it hits one skill."""
+"""The blocklist as clients read it before they install: the whole list, and whether it hits one skill."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -112,7 +112,7 @@ class CheckAnswer(Wire, frozen=True, omit_defaults=True):
 
 
 async def read_blocklist(services: Services, reader: Principal, request: ReadBlocklist) -> BlocklistAnswer:
-    """A document about the whole registry: it has two forms, and what only some accounts may read is in neither."""
+    """A document about the whole registry: it has two forms, and neither contains what only some accounts may read."""
     form = audiences_of(await document_reader(reader))
     blocklist = (await current_blocklist(services)).shown_to(form)
     entries = sorted(blocklist.entries.values(), key=lambda one: (one.discovered_at, one.target))
@@ -141,7 +141,7 @@ def block_view(entry: BlockEntry) -> BlockView:
 
 
 def _view_of_revoked(one: RevokedVersion) -> BlockView:
-    """A version that was taken down without an entry, as clients that only know entries read it."""
+    """A version that was taken down without an entry, in the form of an entry, for clients that know only entries."""
     return BlockView.of(
         one,
         skill_name=one.skill,
@@ -171,7 +171,7 @@ async def check_blocklist(services: Services, reader: Principal, query: CheckBlo
     home = skill.identity if skill is not None else place
     taint = next(iter(blocklist.tainted.get(home.repo_key, ())), None) if home else None
     refusal = await _refusal(reader, query.name, place)
-    # Read whatever the name means, so that what is hidden is answered after the same reads as what is not there.
+    # Read in every case, so that hidden and missing skills take the same reads.
     bad = await find_revoked_content(reader, query.hash) if query.hash else None
     withdrawn = find_revoked(skill, ref) if skill is not None and ref is not None else bad
     recall = _recall(hits, withdrawn)
@@ -190,7 +190,7 @@ async def check_blocklist(services: Services, reader: Principal, query: CheckBlo
 
 
 def _recall(hits: Sequence[BlockEntry], withdrawn: RevokedVersion | None) -> RecallView | None:
-    """What became of what was asked about. An entry counts before the pass that takes versions down."""
+    """Whether what was asked about was recalled. An entry counts before the pass that takes versions down."""
     instead = withdrawn.replacement if withdrawn is not None else None
     replacement = instead.version if instead is not None else None
     if hits:
@@ -199,8 +199,8 @@ def _recall(hits: Sequence[BlockEntry], withdrawn: RevokedVersion | None) -> Rec
 
 
 async def _find_meant_skill(reader: Principal, query: CheckBlocklist) -> PublishedSkill | None:
-    """The published skill of that name. Clients send short names of skills that they found elsewhere: where several
-    skills have one, and neither a repository nor a version is given, its holder's block does not hit it (D10)."""
+    """The published skill of that name. Clients send short names of skills that they found elsewhere: if several skills
+    share one, and neither a repository nor a version is given, a block of its holder does not hit it (D10)."""
     name, repo_url = query.name, query.repo_url
     if not name:
         return None
@@ -242,7 +242,7 @@ def _targets(query: CheckBlocklist, place: Identity | None, skill: PublishedSkil
 
 
 def _is_place_in(entry: BlockEntry, repo: Identity, name: str) -> bool:
-    """A block of the place in this repository that has this name, whether or not it was ever published."""
+    """Whether the entry blocks the place of that name in this repository, published or not."""
     if entry.target.kind is not TargetKind.PLACE or not f"{entry.target.value}/".startswith(
         f"{repo.repo_key}/"
     ):
@@ -254,7 +254,7 @@ def _is_place_in(entry: BlockEntry, repo: Identity, name: str) -> bool:
 
 
 async def _refusal(reader: Principal, name: str | None, place: Identity | None) -> RejectionView | None:
-    """The latest refusal of a skill of this name in this repository; without one, of the full name only."""
+    """The latest refusal of a skill of this name in this repository; without a repository, of the full name only."""
     if not name:
         return None
     owner, _, rest = name.partition("/")
@@ -300,5 +300,3 @@ CHECK_BLOCKLIST = action(
     summary="Ask whether a skill is blocked, refused or tainted",
     command="",
 )
-
-ACTIONS = (READ_BLOCKLIST, CHECK_BLOCKLIST)

@@ -1,7 +1,7 @@
-"""Which versions were withdrawn: the signed list for programs, the events in their order, and one page for people.
+"""Which versions were withdrawn: the signed list for programs, the events in order, and one page for people.
 
-All of them are documents about the whole registry, in two forms (`visibility.document_reader`). The skills of a
-namespace that only its members may read are in the list of that namespace alone.
+Each is a document about the whole registry, in two forms (`principal.document_reader`). Skills that only members of a
+namespace may read are in the list of that namespace alone.
 """
 
 from collections.abc import Sequence
@@ -23,9 +23,8 @@ from vskill_platform.actions.principal import (
     document_reader,
     namespace_reader,
 )
-from vskill_platform.domain.audience import Everything
 from vskill_platform.domain.blocklist import BlockEntry
-from vskill_platform.domain.people.namespace import namespace_audiences
+from vskill_platform.domain.people.namespace import Everything, namespace_audiences
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.skill import (
     PublishedSkill,
@@ -111,7 +110,7 @@ class RevocationEvents(Wire, frozen=True):
 
 
 async def read_list(services: Services, reader: Principal, request: ReadRevocationList) -> bytes:
-    """Kept for one serial, day and key: every process makes the same bytes of these."""
+    """Cached per serial, day and key, which determine its bytes in every process."""
     if services.signing is None:
         raise NotFound("This registry has no signing key, so it signs no revocation list.")
     key = await services.signing.current()
@@ -131,14 +130,14 @@ async def read_list(services: Services, reader: Principal, request: ReadRevocati
 
 
 async def _list_for(reader: Principal, namespace: str | None) -> tuple[str, RevokedList]:
-    """Whose list it is, and what it holds. Readers of different parts of a namespace have different lists."""
+    """The name of the list, and its content. Readers of different parts of a namespace have different lists."""
     if namespace is not None:
         form = audiences_of(await namespace_reader(reader, namespace))
         every = namespace_audiences(namespace) | namespace_audiences(namespace.lower())
         own = every if isinstance(form, Everything) else every & form
         scope = f"namespace {' '.join((namespace, *sorted(own)))}"
         revoked = await read_revoked_in(scope, namespace, form)
-        # One that has always been empty is that of every namespace, so that it says nothing of this one.
+        # A list that was always empty has the same name in every namespace, so that it reveals nothing.
         return (scope if revoked.skills or revoked.serial != revoked.at else "namespace"), revoked
     is_nobody = reader.account is None and not reader.operator
     bound = "" if reader.namespace is None else f" {reader.namespace}"
@@ -147,7 +146,7 @@ async def _list_for(reader: Principal, namespace: str | None) -> tuple[str, Revo
 
 
 async def revoked_for(reader: Principal) -> RevokedList:
-    """The versions that the registry's list holds for this reader."""
+    """The versions in the registry's list for this reader."""
     return (await _list_for(reader, None))[1]
 
 
@@ -166,8 +165,8 @@ def find_version(
 
 
 def recall_of(skill: PublishedSkill, ref: VersionRef, blocklist: Blocklist) -> RecallView | None:
-    """What somebody who has this version must know; None where it is live. An entry of the blocklist counts before
-    the pass that takes the version down."""
+    """Why this version should not be used; None if it is live. A blocklist entry counts before the pass that takes the
+    version down."""
     hits = blocklist.hits_version(skill, ref)
     instead = None if blocklist.hits_skill(skill) else skill.current_version
     if hits:
@@ -177,7 +176,7 @@ def recall_of(skill: PublishedSkill, ref: VersionRef, blocklist: Blocklist) -> R
 
 
 def find_revoked(skill: PublishedSkill, ref: VersionRef) -> RevokedVersion | None:
-    """The version, where it was withdrawn."""
+    """The version, if it was withdrawn."""
     return next((one for one in revoked_versions(skill) if one.version == ref.number), None)
 
 
@@ -198,7 +197,7 @@ def recall_by_record(one: RevokedVersion, instead: str | None) -> RecallView:
 
 
 async def find_revoked_content(reader: Principal, content: str) -> RevokedVersion | None:
-    """A version whose bytes were found to be bad, by its digest or by the hash of its SKILL.md."""
+    """A version whose content is bad, by its digest or by the hash of its SKILL.md."""
     wanted = content.removeprefix("sha256:").lower()
     every = (one for own in (await revoked_for(reader)).skills.values() for one in own)
     hits = (one for one in every if wanted in (one.digest, one.content_hash))
@@ -206,7 +205,8 @@ async def find_revoked_content(reader: Principal, content: str) -> RevokedVersio
 
 
 async def follow(reader: Principal, request: FollowRevocations) -> RevocationEvents:
-    """Events of one moment are never parted. Hidden ones are passed over, so nothing in the answer moves with them."""
+    """Events of one millisecond are in one answer. Hidden events are skipped, so that they change nothing in the
+    answer."""
     found: list[Revocation] = []
     place = await find_serial(request.after)
     while len(found) <= MOST_EVENTS or found[MOST_EVENTS - 1].at == found[-1].at:
@@ -233,14 +233,14 @@ async def recent_events(reader: Principal, after: int = 0) -> tuple[RevocationEv
 
 
 async def _readable(reader: Principal, events: Sequence[Revocation]) -> list[Revocation]:
-    """Those about skills that the readers of this document may read now."""
+    """The events about skills that readers of this document may read now."""
     form = audiences_of(await document_reader(reader))
     skills = await read_skills({one.skill for one in events if one.steps}, audiences=form)
     return [one for one in events if one.steps and one.skill in skills]
 
 
 def event_views(event: Revocation) -> tuple[RevocationEventView, ...]:
-    """One for each kind of what happened in the commit."""
+    """One view for each kind of change in the commit."""
     return tuple(
         RevocationEventView.of(
             event,
@@ -275,5 +275,3 @@ FOLLOW = action(
     about="Ask again with `after` from the last answer. Events about skills that you may not read are left out.",
     command="",
 )
-
-ACTIONS = (READ_LIST, FOLLOW)

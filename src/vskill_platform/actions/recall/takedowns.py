@@ -1,4 +1,4 @@
-"""What reviewers do with published versions: take them down, with a block where it is needed, and bring them back."""
+"""What reviewers do with published versions: take them down, with a block if needed, and restore them."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from vskill_client.wire.skills import SkillRequest, SkillState
 from vskill_core.errors import Ambiguous, Blocked, NotFound, NotPermitted, VersionStatusError
 from vskill_core.findings import Severity
 from vskill_platform.actions.action import Reason, Services, action
-from vskill_platform.actions.four_eyes import is_own, mark_own, require_other_eyes
+from vskill_platform.actions.changes import is_own, mark_own, require_other_eyes
 from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.actions.recall.blocklist import DEFAULT_SEVERITY, BlockReach, ThreatType, reached_target
 from vskill_platform.actions.skills.skill_names import find_skill
@@ -53,7 +53,7 @@ class RestoreSkill(SkillRequest, frozen=True, kw_only=True):
 
 async def take_down(services: Services, actor: Principal, request: TakeDownSkill) -> SkillState:
     """The submission that is PUBLISHED with such a version waits for a reviewer from then on: submitting the same
-    content again answers that, and not that it is verified."""
+    content again says so, and not that it is verified."""
     published = await find_skill(actor, request.skill)
     target = await reached_target(request.block, published, request.version)
 
@@ -111,7 +111,7 @@ def _send_to_review(record: Submission, ref: VersionRef | None, step: Step) -> R
 
 
 async def restore(services: Services, actor: Principal, request: RestoreSkill) -> SkillState:
-    """For the submission that had published it this is the reviewer's approval of these bytes."""
+    """It counts as the reviewer's approval of these bytes for the submission that published them."""
     published = await find_skill(actor, request.skill)
     found = None if published.submission is None else await read_submission(published.submission)
     if found is not None:
@@ -122,7 +122,8 @@ async def restore(services: Services, actor: Principal, request: RestoreSkill) -
         return skill_changes.restore(found, change, number=request.version)
 
     def approve(record: Submission, ref: VersionRef | None, step: Step) -> RecordChange | None:
-        """Only what is live again, and was withdrawn by leaving PUBLISHED. What its owner had yanked stays so."""
+        """Only what is live again, and was withdrawn by leaving PUBLISHED. A version that its owner yanked stays
+        yanked."""
         withdrawn = record.state is State.NEEDS_REVIEW and record.history[-1].source is State.PUBLISHED
         if not withdrawn or ref is None or ref.status is not VersionStatus.LIVE:
             return None
@@ -166,5 +167,3 @@ RESTORE = action(
     about="A blocked version stays down: lift the block first.",
     tag="review",
 )
-
-ACTIONS = (TAKE_DOWN, RESTORE)

@@ -124,5 +124,3 @@ APPEAL = action(
     about="For submissions that failed the scan or the judge, were rejected by a reviewer, or are blocked. A reviewer "
     "other than the one who decided looks at it if there is one; after 72 hours, the same reviewer may.",
 )
-
-ACTIONS = (APPEAL,)

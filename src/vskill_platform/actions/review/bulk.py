@@ -142,8 +142,6 @@ BULK = action(
     command="",
 )
 
-ACTIONS = (BULK,)
-
 
 # What a decision about many would reach.
 

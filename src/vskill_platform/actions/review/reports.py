@@ -14,7 +14,7 @@ from vskill_platform.actions.action import Allowance, Cursor, PageSize, Reason, 
 from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.actions.recall.blocklist import DEFAULT_SEVERITY, BlockReach, reached_target
 from vskill_platform.actions.submissions.submissions import object_of, show_changed
-from vskill_platform.domain.audience import PUBLIC
+from vskill_platform.domain.people.namespace import PUBLIC
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.submissions import submission
 from vskill_platform.domain.submissions.states import State
@@ -272,5 +272,3 @@ FILED = action(
     right=Right.REVIEWER,
     summary="List reports: open ones by skill, others the latest first",
 )
-
-ACTIONS = (FILE, REPORT_SUBMISSION, UPHOLD, DISMISS, FILED)

@@ -17,14 +17,24 @@ from vskill_core.errors import (
     TransitionError,
 )
 from vskill_platform.actions.action import Allowance, Digest, Reason, Services, action
-from vskill_platform.actions.four_eyes import is_own, mark_own, require_other_eyes
+from vskill_platform.actions.changes import is_own, mark_own, require_other_eyes
 from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.actions.review.appeals import require_other_reviewer
 from vskill_platform.actions.review.evidence import read_stored_files
-from vskill_platform.actions.review.live_reviews import LiveReview, decide_live_review, find_live_review
-from vskill_platform.actions.review.review_queue import REVIEW
-from vskill_platform.actions.submissions.findings import ordered_findings, report_of
-from vskill_platform.actions.submissions.submissions import object_of, rerun, show_changed, view_of
+from vskill_platform.actions.review.review_queue import (
+    REVIEW,
+    LiveReview,
+    decide_live_review,
+    find_live_review,
+)
+from vskill_platform.actions.submissions.submissions import (
+    object_of,
+    ordered_findings,
+    report_of,
+    rerun,
+    show_changed,
+    view_of,
+)
 from vskill_platform.domain.skills.skill import Certification
 from vskill_platform.domain.submissions import submission
 from vskill_platform.domain.submissions.states import State
@@ -304,5 +314,3 @@ ANSWER = action(
     summary="Answer a reviewer who asked for a change",
     about="The submission waits for a reviewer again. To send a changed version instead, submit it again.",
 )
-
-ACTIONS = (APPROVE, REJECT, LOOK_AGAIN, REQUEST_CHANGE, WITHDRAW_REQUEST, ANSWER)

@@ -220,5 +220,3 @@ COUNT_SKILLS = action(
     summary="Count published skills by what they can be filtered by",
     command="",
 )
-
-ACTIONS = (LIST_SKILLS, SEARCH_SKILLS, COUNT_SKILLS)

@@ -6,18 +6,19 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, SkillName, Wire
+from vskill_client.wire.base import ActionRequest, NoParameters, SkillName, Wire
 from vskill_client.wire.skills import CollectionName
 from vskill_core.errors import Conflict, InvalidInput, NotFound
-from vskill_platform.actions.action import NoParameters, Reason, Services, action
+from vskill_platform.actions.action import Reason, Services, action
 from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.actions.skills.skill_names import find_skill, leave_out_blocked
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC, may_read
 from vskill_platform.domain.people.namespace import (
     MOST_NAMESPACE,
+    PUBLIC,
     audience_for,
     common_audiences,
+    may_read,
     namespace_in,
 )
 from vskill_platform.domain.skills.skill import PublishedSkill
@@ -264,5 +265,3 @@ DELETE_COLLECTION = action(
     status=204,
     summary="Delete a collection; its skills stay as they are",
 )
-
-ACTIONS = (LIST_COLLECTIONS, CREATE_COLLECTION, ADD_SKILLS, REMOVE_SKILLS, DELETE_COLLECTION)

@@ -26,8 +26,14 @@ from vskill_platform.actions.principal import (
 from vskill_platform.actions.skills.collections import read_collection
 from vskill_platform.actions.skills.scopes import AT_ONCE, describe_skill, has_skills
 from vskill_platform.actions.skills.skill_names import current_blocklist, name_skills
-from vskill_platform.domain.audience import INTERNAL, PUBLIC, Everything
-from vskill_platform.domain.people.namespace import common_audiences, internal_form, namespace_audiences
+from vskill_platform.domain.people.namespace import (
+    INTERNAL,
+    PUBLIC,
+    Everything,
+    common_audiences,
+    internal_form,
+    namespace_audiences,
+)
 from vskill_platform.domain.skills.git_list import (
     BASE,
     MANIFEST,

@@ -136,5 +136,3 @@ CHECK_REPOSITORY = action(
     about="A new commit starts new runs of its skills.",
     command="repo check",
 )
-
-ACTIONS = (LIST_REPOSITORIES, SHOW_REPOSITORY, CHECK_REPOSITORY)

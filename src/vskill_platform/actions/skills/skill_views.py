@@ -8,10 +8,12 @@ from collections.abc import Mapping
 import msgspec
 
 from vskill_client.wire.base import Wire, iso_time
-from vskill_client.wire.skills import SkillCard
+from vskill_client.wire.skills import CapabilityView, SkillCard
+from vskill_core.capability import SkillCapability, new_capabilities
 from vskill_core.content import FileEntry
-from vskill_platform.domain.audience import Audiences
+from vskill_core.findings import StaticReport
 from vskill_platform.domain.blocklist import BlockEntry
+from vskill_platform.domain.people.namespace import Audiences
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.listing import lacks_in
 from vskill_platform.domain.skills.names import listed_form
@@ -222,3 +224,45 @@ def summary_of(before: tuple[FileEntry, ...], after: tuple[FileEntry, ...]) -> s
     }
     said = [f"{count} {'file' if count == 1 else 'files'} {what}" for what, count in counts.items() if count]
     return ", ".join(said) or "no files changed"
+
+
+# Capability cards. A report from before there were cards has none, which is not an empty one.
+
+
+class CapabilityChanges(Wire, frozen=True):
+    """What the card of one version has and the other's has not."""
+
+    added: tuple[CapabilityView, ...]
+    removed: tuple[CapabilityView, ...]
+    #: both cards were made by the same rules; otherwise a difference may come from the rules
+    same_rules: bool
+
+
+def card_view(report: StaticReport | None) -> tuple[CapabilityView, ...] | None:
+    """None where nothing is known."""
+    if report is None or report.capabilities is None:
+        return None
+    return tuple(CapabilityView.of(one) for one in report.capabilities)
+
+
+class CardDifference(msgspec.Struct, frozen=True):
+    """Two cards, compared."""
+
+    added: tuple[SkillCapability, ...]
+    removed: tuple[SkillCapability, ...]
+    same_rules: bool
+
+
+def compare_cards(before: StaticReport | None, after: StaticReport | None) -> CardDifference | None:
+    """None where a card is missing."""
+    if before is None or after is None or before.capabilities is None or after.capabilities is None:
+        return None
+    return CardDifference(
+        new_capabilities(before.capabilities, after.capabilities),
+        new_capabilities(after.capabilities, before.capabilities),
+        before.ruleset == after.ruleset,
+    )
+
+
+def changes_view(found: CardDifference | None) -> CapabilityChanges | None:
+    return None if found is None else CapabilityChanges.of(found)

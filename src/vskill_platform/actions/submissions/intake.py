@@ -37,7 +37,7 @@ from vskill_core.identity import Identity, upload_identity
 from vskill_core.naming import name_note, slugify
 from vskill_platform.actions.action import Allowance, action, action_for
 from vskill_platform.actions.principal import Principal, Right, audiences_of
-from vskill_platform.actions.submissions.hand_ins import page_for
+from vskill_platform.actions.submissions.submission_lists import page_for
 from vskill_platform.actions.wire import as_written, wire_names
 from vskill_platform.domain.people.namespace import Namespace, NamespaceRole, upload_namespace
 from vskill_platform.domain.people.token import TokenScope
@@ -53,7 +53,7 @@ from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.people.namespaces import NamespaceChange, change_namespace
 from vskill_platform.store.people.owners import role_in
 from vskill_platform.store.skills.skills import place_of
-from vskill_platform.store.submissions.hand_ins import HandedIn
+from vskill_platform.store.submissions.submission_lists import HandedIn
 from vskill_scan.reading.manifest import declared_slug, read_manifest
 
 MOST_BULK = 200
@@ -388,5 +388,3 @@ UPLOAD = action_for(
     "account's own namespace.",
     command="submit",
 )
-
-ACTIONS = (SUBMIT, SUBMIT_MANY, DISCOVER, UPLOAD)

@@ -1,13 +1,13 @@
-"""Notifications of one's own account, and what it watches."""
+"""An account's own notifications, and what it watches."""
 
 from email.utils import parseaddr
 from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, SkillName, Wire
+from vskill_client.wire.base import ActionRequest, NoParameters, SkillName, Wire
 from vskill_core.errors import InvalidInput, NotFound, PlatformError, RateLimited
-from vskill_platform.actions.action import Cursor, NoParameters, PageSize, Services, action
+from vskill_platform.actions.action import Cursor, PageSize, Services, action
 from vskill_platform.actions.people.account import own_name
 from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.domain.telling.notification import AccountChoices, Notification, Topic, topics_heard
@@ -122,8 +122,8 @@ async def list_all(actor: Principal, request: ListNotifications) -> Notification
 
 
 async def count_for_header(reader: Principal) -> int | None:
-    """How many are unread, as each page says to whoever signed in: at most one read of the store. None where nobody
-    has, or the store cannot say: a page does not fail for it."""
+    """The number of unread notifications, for the header of every page; at most one read. None if nobody is signed in,
+    or the store fails: the page must not fail because of it."""
     if reader.account is None:
         return None
     try:
@@ -160,7 +160,7 @@ async def confirm_mail(actor: Principal, request: ConfirmAddress) -> MailSetting
 
 
 def _check_address(address: str) -> None:
-    """One plain address that a message can be sent to as it is."""
+    """Raise InvalidInput unless it is one plain address that mail can be sent to."""
     local, _, domain = address.rpartition("@")
     is_plain = address.isascii() and address.isprintable() and " " not in address
     if not (is_plain and local and domain) or parseaddr(address)[1] != address:
@@ -186,7 +186,7 @@ async def add_watch(actor: Principal, request: WatchTarget) -> WatchesAnswer:
 
 
 async def remove_watch(actor: Principal, request: WatchTarget) -> WatchesAnswer:
-    """By the name as it is listed: what one may not read any more can still be left."""
+    """By the name in the list, so that an account can stop watching what it may not read any more."""
     account = own_name(actor)
     known = (await read_choices(account))[0].watched
     named = request.skill or request.namespace
@@ -195,8 +195,8 @@ async def remove_watch(actor: Principal, request: WatchTarget) -> WatchesAnswer:
 
 
 async def _target(actor: Principal, request: WatchTarget) -> str:
-    """The canonical name of the skill, or the name of the namespace. Whether a namespace exists is not looked up: its
-    name says nothing, and what happens in it is told to those who may read it."""
+    """The canonical name of the skill, or the name of the namespace. Whether the namespace exists is not checked: the
+    name reveals nothing, and only those who may read it are told what happens there."""
     if (request.skill is None) == (request.namespace is None):
         raise InvalidInput("Name one thing to watch.", field="skill", fix="give a skill or a namespace")
     if request.skill is None:
@@ -275,15 +275,4 @@ REMOVE_WATCH = action(
     right=Right.SIGNED_IN,
     errors=(NotFound,),
     summary="Stop watching a skill or a namespace",
-)
-
-ACTIONS = (
-    LIST_NOTIFICATIONS,
-    READ_NOTIFICATIONS,
-    SHOW_MAIL,
-    SET_MAIL,
-    CONFIRM_MAIL,
-    LIST_WATCHES,
-    ADD_WATCH,
-    REMOVE_WATCH,
 )

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire
+from vskill_client.wire.base import ActionRequest, NoParameters, Wire
 from vskill_core.errors import NotFound
-from vskill_platform.actions.action import NoParameters, action
+from vskill_platform.actions.action import action
 from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.notifications.notices import NoticeType
 from vskill_platform.notifications.subscriptions import subscribe
@@ -95,5 +95,3 @@ REMOVE_WEBHOOK = action(
     status=204,
     summary="Remove a webhook",
 )
-
-ACTIONS = (LIST_WEBHOOKS, ADD_WEBHOOK, REMOVE_WEBHOOK)

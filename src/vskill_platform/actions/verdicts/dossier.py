@@ -11,20 +11,23 @@ from typing import TypeVar
 import msgspec
 
 from vskill_core.content import SkillFile
-from vskill_core.errors import NotFound
+from vskill_core.errors import NotFound, RecordMalformed
 from vskill_core.findings import StaticReport
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.principal import Principal, audiences_of
-from vskill_platform.actions.skills.skill_names import find_skill
+from vskill_platform.actions.skills.catalogue import list_related
+from vskill_platform.actions.skills.skill_names import block_keys, find_skill, without_hits
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry
 from vskill_platform.domain.recall.block_index import all_targets
 from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion, VersionRef, VersionStatus
+from vskill_platform.domain.skills.skill_changes import with_installs
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.kv.entries import Entry
 from vskill_platform.records import Skips, decode, read_entries, readable
 from vskill_platform.store.people.owners import Ownership, ownership_in
 from vskill_platform.store.repo_health import RepoHealth
+from vskill_platform.store.skills.installs import installs_in, keys_of_days
 from vskill_platform.store.stored_content import read_content
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -158,3 +161,38 @@ async def _earlier_scan(
         return None
     entry = await services.kv.get(keys.scan(ref.digest, evidence.ruleset))
     return None if entry is None else skips.decode(entry, StaticReport)
+
+
+#: The days that a chart of weeks can show.
+DAYS = 91
+
+
+class SkillLook(msgspec.Struct, frozen=True):
+    """One version of a skill, with what is shown beside it."""
+
+    dossier: Dossier
+    #: Installs by day of the last weeks; empty where a counter cannot be read.
+    days: dict[str, int]
+    #: Other skills of the owner, and skills of others on the same topic.
+    related: tuple[tuple[PublishedSkill, ...], tuple[PublishedSkill, ...]]
+
+
+async def look_at_skill(services: Services, reader: Principal, name: str, related: int) -> SkillLook:
+    """The current version, with at most so many related skills of each kind."""
+    skill = await find_skill(reader, name)
+    own, others = await list_related(reader, skill, related)
+    days = keys_of_days(skill.canonical, DAYS)
+    also = {*block_keys((*own, *others)), *days.values()}
+    dossier, entries = await read_dossier_of(services, reader, skill, also=also)
+    try:
+        installs = installs_in(entries, days)
+    except RecordMalformed as error:
+        services.log.warning("installs not counted", skill=skill.canonical, error=error.message)
+        installs = {}
+    # The record follows the counters; those of the last weeks may be ahead of it.
+    total = max(skill.trust.installs, sum(installs.values()))
+    return SkillLook(
+        msgspec.structs.replace(dossier, skill=with_installs(skill, total)),
+        installs,
+        (without_hits(own, entries)[:related], without_hits(others, entries)[:related]),
+    )

@@ -9,13 +9,13 @@ from vskill_core.errors import NotFound
 from vskill_platform.actions.action import Digest, action
 from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.external_scan.dispatch import provider_names
-from vskill_platform.store.contents import may_read_content
 from vskill_platform.store.external_scans import (
     ExternalReport,
     get_external_scan,
     list_external_scans,
     read_external_task,
 )
+from vskill_platform.store.stored_content import may_read_content
 
 EXTERNAL_SCANS = "/api/v1/external-scans/{digest}"
 
@@ -134,5 +134,3 @@ READ_EXTERNAL_SCAN = action(
     summary="Read one analyser's report",
     command="",
 )
-
-ACTIONS = (LIST_EXTERNAL_SCANS, READ_EXTERNAL_SCAN)

@@ -5,11 +5,11 @@ import asyncio
 import time
 from contextlib import AsyncExitStack
 
-from vskill_client.wire.base import Wire
+from vskill_client.wire.base import NoParameters, Wire
 from vskill_core.content import SkillFile
 from vskill_core.errors import TransitionError
 from vskill_core.findings import StaticReport
-from vskill_platform.actions.action import NoParameters, Services, action
+from vskill_platform.actions.action import Services, action
 from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.bootstrap import open_judges
 from vskill_platform.domain.judges import JudgeSide, side_of
@@ -122,5 +122,3 @@ TRY_JUDGES = action(
     about="Only the addresses of the settings are asked. `judge evaluate` measures them on many skills.",
     command="",
 )
-
-ACTIONS = (SHOW_JUDGES, TRY_JUDGES)

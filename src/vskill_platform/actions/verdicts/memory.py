@@ -4,9 +4,9 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire, iso_time
+from vskill_client.wire.base import ActionRequest, NoParameters, Wire, iso_time
 from vskill_core.errors import InvalidInput
-from vskill_platform.actions.action import NoParameters, Reason, Services, action
+from vskill_platform.actions.action import Reason, Services, action
 from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.store.verdicts.memory import MemoryInForce, read_memory, set_memory
 from vskill_scan.memory.memory import MOST_BYTES
@@ -94,5 +94,3 @@ UPDATE_MEMORY = action(
     summary="Set the file that submissions are compared with",
     about="It counts for every decision from now on, in all processes. It is at most 2 MiB.",
 )
-
-ACTIONS = (SHOW_MEMORY, UPDATE_MEMORY)

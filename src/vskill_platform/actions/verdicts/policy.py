@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire, iso_time
+from vskill_client.wire.base import ActionRequest, NoParameters, Wire, iso_time
 from vskill_core.errors import InvalidInput, TransitionError
-from vskill_platform.actions.action import NoParameters, Reason, Services, action
+from vskill_platform.actions.action import Reason, Services, action
 from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.domain.verdicts.policy import LONGEST_TEXT, Policy, load_policy
 from vskill_platform.settings import describe_unmet
@@ -157,5 +157,3 @@ SET_POLICY = action(
     summary="Set the policy for all processes",
     about="It counts for every decision from now on. What is live or waits for a reviewer stays as it is.",
 )
-
-ACTIONS = (SHOW_POLICY, CHECK_POLICY, SET_POLICY)

@@ -174,5 +174,3 @@ TRY_POLICY = action(
     about="The last run of each submission is decided again, by the policy in force and by the text, with the facts of "
     "its day. Nothing changes. One request looks at 10,000 of them.",
 )
-
-ACTIONS = (TRY_POLICY,)

@@ -1,8 +1,8 @@
 """How often each rule of the scanner fired here, and how often reviewers agreed with it. Counts only, over everything:
 they name no skill, and reviewers alone read them."""
 
-from vskill_client.wire.base import Wire
-from vskill_platform.actions.action import NoParameters, action
+from vskill_client.wire.base import NoParameters, Wire
+from vskill_platform.actions.action import action
 from vskill_platform.actions.principal import Right
 from vskill_platform.store.verdicts.rule_figures import RuleFigures, read_rule_figures
 from vskill_scan.rules import structure
@@ -68,5 +68,3 @@ RULE_FIGURES = action(
     summary="List how often each rule fired here, and how often reviewers agreed",
     command="review rules",
 )
-
-ACTIONS = (RULE_FIGURES,)

@@ -1,10 +1,12 @@
 """What is known about the safety of a version: our own verdict with every finding, and what the judge and other
-analysers say. Also of what is blocked, since its report is what people want to read."""
+analysers say. Also of what is blocked, since its report is what people want to read. And two skills side by side."""
 
 import msgspec
 
-from vskill_client.wire.base import Wire, iso_time
-from vskill_client.wire.findings import CapabilityView, FindingView, FormNoteView
+from vskill_client.wire.base import ActionRequest, SkillName, Wire, iso_time
+from vskill_client.wire.skills import CapabilityView, SkillCard
+from vskill_client.wire.submissions import FindingView, FormNoteView
+from vskill_core.capability import Lack
 from vskill_core.errors import Ambiguous, NotFound
 from vskill_core.findings import (
     FindingKind,
@@ -14,17 +16,31 @@ from vskill_core.findings import (
     StaticReport,
     Verdict,
 )
+from vskill_core.plural import counted
 from vskill_platform.actions.action import Keep, Services, action
 from vskill_platform.actions.principal import Principal, Right
-from vskill_platform.actions.skills.capabilities import card_view
-from vskill_platform.actions.skills.skill_contents import ReadVersion
-from vskill_platform.actions.skills.skill_names import choose_version, current_blocklist, find_skill
-from vskill_platform.actions.submissions.findings import note_views
+from vskill_platform.actions.skills.installs import with_current_installs
+from vskill_platform.actions.skills.skill_names import (
+    ReadVersion,
+    choose_version,
+    current_blocklist,
+    find_skill,
+    read_version,
+)
+from vskill_platform.actions.skills.skill_views import (
+    CapabilityChanges,
+    card,
+    card_view,
+    changes_view,
+    compare_cards,
+)
+from vskill_platform.actions.submissions.submissions import note_views
 from vskill_platform.domain import keys
 from vskill_platform.domain.evidence import JudgeWords, words_of
 from vskill_platform.domain.judges import rank_judges
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef, VersionStatus
+from vskill_platform.domain.skills.trust import Provenance
 from vskill_platform.domain.verdicts.verdict_words import VerdictWords, words_for_blocked, words_for_scan
 from vskill_platform.external_scan.dispatch import provider_names
 from vskill_platform.ledger.kv.entries import Entry
@@ -275,4 +291,85 @@ SECURITY = action(
     mcp="get_security_report",
 )
 
-ACTIONS = (SECURITY,)
+
+_UNKNOWN = "unknown"
+
+
+class CompareSkills(ActionRequest, frozen=True, kw_only=True):
+    """Two skills, by full name or a short one that means exactly one skill."""
+
+    a: SkillName
+    b: SkillName
+
+
+class ComparedFact(Wire, frozen=True):
+    """One fact about both skills, in words."""
+
+    fact: str
+    a: str
+    b: str
+    differs: bool
+
+
+class SkillComparison(Wire, frozen=True):
+    """Two skills, each by its current version, and what they differ in."""
+
+    a: SkillCard
+    b: SkillCard
+    facts: tuple[ComparedFact, ...]
+    #: what only the capability card of b has (`added`) and only that of a (`removed`); null where a card is missing
+    capabilities: CapabilityChanges | None
+
+
+async def compare_skills(services: Services, reader: Principal, request: CompareSkills) -> SkillComparison:
+    a, facts_a, report_a = await _look(services, reader, request.a)
+    b, facts_b, report_b = await _look(services, reader, request.b)
+    facts = tuple(
+        ComparedFact(fact, value, facts_b[fact], value != facts_b[fact]) for fact, value in facts_a.items()
+    )
+    return SkillComparison(a, b, facts, changes_view(compare_cards(report_a, report_b)))
+
+
+async def _look(
+    services: Services, reader: Principal, name: str
+) -> tuple[SkillCard, dict[str, str], StaticReport | None]:
+    skill = await with_current_installs(services, await find_skill(reader, name))
+    blocklist = await current_blocklist(services)
+    ref = choose_version(skill, None)
+    known = await read_reports(services, ref.digest)
+    files = (await read_version(skill, ref)).manifest
+    shown = card(skill, blocklist)
+    owner = "verified" if skill.trust.provenance is Provenance.VERIFIED else "unverified"
+    facts = {
+        "Verdict": security_of(skill, ref, known, blocklist).overall_verdict.capitalize(),
+        "Certification": shown.cert_tier.capitalize(),
+        "Trust": f"{shown.trust_tier or _UNKNOWN} ({shown.trust_score} of 100)",
+        **{lack.need.capitalize(): _tell_need(shown, lack) for lack in Lack},
+        "Licence": shown.licence or _UNKNOWN,
+        "Agent": shown.agent or _UNKNOWN,
+        "Category": shown.category or _UNKNOWN,
+        "Owner": f"{shown.author} ({owner})",
+        "Version": f"{ref.number} ({counted(len(skill.versions), 'version')})",
+        "Size": f"{counted(len(files), 'file')}, {sum(file.size for file in files) / 1000:,.1f} KB",
+        "Installs": f"{shown.vskill_installs:,}",
+        "First published": shown.created_at[:10],
+        "Changed": shown.updated_at[:10],
+    }
+    return shown, facts, known.static
+
+
+def _tell_need(shown: SkillCard, lack: Lack) -> str:
+    if shown.without is None:
+        return "not read whole"
+    return "none found" if lack in shown.without else "yes"
+
+
+COMPARE = action(
+    compare_skills,
+    "skill.compare",
+    "/api/v1/compare",
+    method="GET",
+    right=Right.READER,
+    errors=(NotFound, Ambiguous),
+    summary="Compare two skills side by side",
+)

@@ -9,8 +9,7 @@ from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import InvalidInput, NotFound
 from vskill_core.findings import FindingKind, StaticReport
 from vskill_platform.actions.action import Cursor, Digest, PageSize, Reason, Services, action
-from vskill_platform.actions.changes import change_submission
-from vskill_platform.actions.four_eyes import require_other_eyes
+from vskill_platform.actions.changes import change_submission, require_other_eyes
 from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.domain import keys
 from vskill_platform.domain.skills.skill import VersionStatus
@@ -213,5 +212,3 @@ SUPPRESSED = action(
     summary="List suppressed rules, including removed suppressions",
     command="review suppressions",
 )
-
-ACTIONS = (SUPPRESS, UNSUPPRESS, SUPPRESSED)

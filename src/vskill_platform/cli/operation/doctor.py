@@ -205,7 +205,7 @@ def _disks(settings: Settings) -> Check:
 
 async def _check_policy(env: "Env") -> AsyncIterator[Check]:
     """Whether the policy in force can be used, and what it needs is here."""
-    from vskill_platform.actions.action import NoParameters
+    from vskill_client.wire.base import NoParameters
     from vskill_platform.actions.principal import OPERATOR
     from vskill_platform.actions.verdicts.policy import SHOW_POLICY
 

@@ -3,7 +3,7 @@
 import click
 
 from vskill_client.output import print_table
-from vskill_platform.actions.operation import dead_letters, jobs, queue, rescans
+from vskill_platform.actions.operation import dead_letters, jobs, queue
 from vskill_platform.cli.action_commands import Part, command_for, details, each, table, when
 from vskill_platform.cli.output import Duration
 
@@ -132,8 +132,8 @@ COMMANDS = (
         "rescans",
         help="Look at what new rules would take down, and let them go on.",
         commands=[
-            command_for(rescans.SHOW_RESCANS, _RESCANS),
-            command_for(rescans.CONTINUE_RESCANS, _RESCANS),
+            command_for(jobs.SHOW_RESCANS, _RESCANS),
+            command_for(jobs.CONTINUE_RESCANS, _RESCANS),
         ],
     ),
 )

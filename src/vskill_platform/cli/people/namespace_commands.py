@@ -6,7 +6,7 @@ from vskill_client.destination import Caller
 from vskill_core.plural import counted
 from vskill_platform.actions.people import namespace_policy, namespaces
 from vskill_platform.actions.people.access import AccessPreview
-from vskill_platform.actions.people.visibility_preview import ReachChange
+from vskill_platform.actions.people.namespace_policy import ReachChange
 from vskill_platform.cli.action_commands import (
     CommandQuestion,
     Given,

@@ -7,8 +7,7 @@ import click
 
 from vskill_client.destination import Caller
 from vskill_client.output import plain, print_table, show_text_time
-from vskill_client.wire.findings import FINDINGS, RunFindings
-from vskill_client.wire.submissions import SHOW, SubmissionRequest
+from vskill_client.wire.submissions import FINDINGS, SHOW, RunFindings, SubmissionRequest
 from vskill_core.errors import InvalidInput
 from vskill_platform.actions.review import review, review_queue
 from vskill_platform.actions.submissions.submissions import CANCEL

@@ -5,12 +5,11 @@ import click
 import msgspec
 
 from vskill_client.search import tell_facts
-from vskill_client.wire.findings import CapabilityView
-from vskill_client.wire.skills import SkillState
+from vskill_client.wire.skills import CapabilityView, SkillState
 from vskill_core.capability import CapabilityContext
 from vskill_platform.actions.recall import takedowns
-from vskill_platform.actions.skills import catalogue, names, narrowing, skill_contents, versions
-from vskill_platform.actions.verdicts import comparison, skill_security
+from vskill_platform.actions.skills import catalogue, skill_names, versions
+from vskill_platform.actions.verdicts import skill_security
 from vskill_platform.cli.action_commands import CommandQuestion, Part, command_for, table, when
 from vskill_platform.cli.process import run_in_env
 
@@ -138,21 +137,21 @@ COMMANDS = (
     command_for(catalogue.LIST_SKILLS, _LIST),
     command_for(versions.SHOW_SKILL, _SKILL),
     command_for(
-        skill_contents.LIST_FILES,
+        skill_names.LIST_FILES,
         table(
             "{name} {version}", "files", ("file", "path"), "mode", ("bytes", "size"), ("SHA-256", "sha256")
         ),
     ),
     command_for(skill_security.SECURITY, _SECURITY),
-    command_for(comparison.COMPARE, _COMPARISON, arguments=("a", "b")),
+    command_for(skill_security.COMPARE, _COMPARISON, arguments=("a", "b")),
     command_for(versions.YANK, show_state),
     command_for(versions.UNYANK, show_state),
     command_for(takedowns.TAKE_DOWN, show_state, arguments=("version",)),
     command_for(takedowns.RESTORE, show_state, arguments=("version",)),
-    command_for(narrowing.NARROW_SKILL, _READERS, arguments=("to",)),
-    command_for(narrowing.WIDEN_SKILL, _READERS),
+    command_for(versions.NARROW_SKILL, _READERS, arguments=("to",)),
+    command_for(versions.WIDEN_SKILL, _READERS),
     command_for(
-        names.RELEASE_NAME,
+        versions.RELEASE_NAME,
         "{skill} no longer holds {released}. It is listed as {listed_as}.",
         arguments=("name",),
     ),

@@ -5,7 +5,7 @@ from vskill_client.output import print_json, print_table
 from vskill_platform.actions.review.appeals import APPEAL
 from vskill_platform.actions.review.reports import REPORT_SUBMISSION
 from vskill_platform.actions.review.review import ANSWER
-from vskill_platform.actions.submissions import findings, hand_ins, submission_lists, submissions
+from vskill_platform.actions.submissions import submission_lists, submissions
 from vskill_platform.cli.action_commands import Part, command_for, each, table, when
 
 STATE = "{id}: {state} ({meaning})"
@@ -42,7 +42,7 @@ _SUBMISSIONS = table(
 )
 
 
-def show_hand_in(hand_in: hand_ins.HandInView) -> None:
+def show_hand_in(hand_in: submission_lists.HandInView) -> None:
     rows = [
         (
             one.submission.skill_name if one.submission else one.skill_path or one.repo_url,
@@ -67,7 +67,7 @@ COMMANDS = (
         submissions.RUNS,
         table("{id}", "runs", "run", "state", ("last change", "updated_at"), ("why", "reason")),
     ),
-    command_for(findings.FINDINGS, SHOWN_FINDINGS),
-    command_for(findings.SARIF, print_json),
-    command_for(hand_ins.SHOW_HAND_IN, show_hand_in),
+    command_for(submissions.FINDINGS, SHOWN_FINDINGS),
+    command_for(submissions.SARIF, print_json),
+    command_for(submission_lists.SHOW_HAND_IN, show_hand_in),
 )

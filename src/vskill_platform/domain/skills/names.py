@@ -15,8 +15,14 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from vskill_core.naming import NAME_LENGTH, RESERVED_OWNERS, hyphenate, is_plain_name
-from vskill_platform.domain.audience import INTERNAL, PUBLIC, Audiences, Everything
-from vskill_platform.domain.people.namespace import Visibility, namespace_in
+from vskill_platform.domain.people.namespace import (
+    INTERNAL,
+    PUBLIC,
+    Audiences,
+    Everything,
+    Visibility,
+    namespace_in,
+)
 
 #: Hexadecimal digits of the canonical name's hash, from the first try on.
 _HASHES = (8, 16, 48)

@@ -13,9 +13,8 @@ from vskill_core.content import FileEntry
 from vskill_core.findings import Severity
 from vskill_core.identity import Identity
 from vskill_core.revocation_list import RevokedStatus
-from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.evidence import Evidence
-from vskill_platform.domain.people.namespace import Visibility
+from vskill_platform.domain.people.namespace import PUBLIC, Visibility
 from vskill_platform.domain.skills.listing import About, Listing
 from vskill_platform.domain.skills.numbering import listed_number
 from vskill_platform.domain.skills.trust import TrustFacts

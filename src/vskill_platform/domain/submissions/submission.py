@@ -8,9 +8,9 @@ import msgspec
 
 from vskill_core.errors import TransitionError
 from vskill_core.identity import Identity
-from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.messages import Send, submission_send
+from vskill_platform.domain.people.namespace import PUBLIC
 from vskill_platform.domain.signals import RecordedRule
 from vskill_platform.domain.submissions.cooldown import FirstSeen
 from vskill_platform.domain.submissions.states import State, may_move, may_start_run

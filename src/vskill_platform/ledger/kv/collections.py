@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from vskill_core.errors import UnindexedQuery
-from vskill_platform.domain.audience import PUBLIC
+from vskill_platform.domain.people.namespace import PUBLIC
 from vskill_platform.domain.skills.terms import field_terms
 
 Value = str | int | None

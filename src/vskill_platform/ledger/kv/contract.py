@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager
 import msgspec
 
 from vskill_core.errors import PlatformError, StoreUnavailable, Unsupported
-from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.people.namespace import Audiences
 from vskill_platform.domain.skills.search import TermQuery
 from vskill_platform.ledger.broker.contract import DeadLetter
 from vskill_platform.ledger.kv.collections import RecordKind, Value, collection_of

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from vskill_platform.domain.audience import Audiences, Everything
+from vskill_platform.domain.people.namespace import Audiences, Everything
 from vskill_platform.ledger.kv.collections import AUDIENCE, RecordKind, collection_of
 from vskill_platform.ledger.kv.entries import Entry, Overlap
 from vskill_platform.ledger.kv.fields import column

@@ -11,8 +11,8 @@ from typing import Any
 from vskill_core.errors import (
     CursorGone,
 )
-from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.messages import Send
+from vskill_platform.domain.people.namespace import Audiences
 from vskill_platform.domain.skills.search import TermQuery
 from vskill_platform.ledger.broker.contract import Broker
 from vskill_platform.ledger.broker.postgres import PostgresBroker

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from vskill_platform.domain.audience import Audiences, Everything
+from vskill_platform.domain.people.namespace import Audiences, Everything
 from vskill_platform.ledger.database.postgres import PostgresDatabase
 from vskill_platform.ledger.kv.collections import AUDIENCE, COLLECTIONS, RecordKind
 from vskill_platform.ledger.kv.contract import Counts, sum_counts

@@ -4,7 +4,7 @@ appear in the text."""
 from collections.abc import Iterable, Sequence
 
 from vskill_core.errors import InvalidInput
-from vskill_platform.domain.audience import Audiences, Everything
+from vskill_platform.domain.people.namespace import Audiences, Everything
 from vskill_platform.domain.skills.search import TermQuery, WantedTerm
 from vskill_platform.ledger.kv.collections import AUDIENCE, RecordKind, Value, collection_holding
 from vskill_platform.ledger.kv.fields import DERIVED_COLUMNS, column, derive, end_of

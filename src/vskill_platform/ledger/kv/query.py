@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from vskill_core.errors import InvalidInput, UnindexedQuery
-from vskill_platform.domain.audience import Audiences, Everything, may_read
+from vskill_platform.domain.people.namespace import Audiences, Everything, may_read
 from vskill_platform.ledger.kv.checks import check_texts
 from vskill_platform.ledger.kv.collections import AUDIENCE, Field, RecordKind, Value
 from vskill_platform.ledger.kv.entries import Entry, EntryPage, Settled

@@ -8,8 +8,8 @@ from itertools import starmap
 from typing import Any, Generic, TypeVar
 
 from vskill_core.errors import InvalidInput, PlatformError, Unsupported
-from vskill_platform.domain.audience import Audiences
 from vskill_platform.domain.messages import Send
+from vskill_platform.domain.people.namespace import Audiences
 from vskill_platform.ledger.broker.contract import Broker
 from vskill_platform.ledger.database.waiting import Database
 from vskill_platform.ledger.kv.checks import MAX_KEY, check_key, check_operations

@@ -14,8 +14,8 @@ from itertools import starmap
 import msgspec
 
 from vskill_core.errors import CursorGone, PlatformError
-from vskill_platform.domain.audience import Audiences, Everything
 from vskill_platform.domain.messages import Send
+from vskill_platform.domain.people.namespace import Audiences, Everything
 from vskill_platform.domain.skills.search import TermQuery
 from vskill_platform.ledger.broker.contract import Broker
 from vskill_platform.ledger.broker.sqlite import SqliteBroker

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from vskill_core.errors import InvalidInput
-from vskill_platform.domain.audience import Audiences, Everything
+from vskill_platform.domain.people.namespace import Audiences, Everything
 from vskill_platform.domain.skills.search import TermQuery, WantedTerm
 from vskill_platform.ledger.database.sqlite import Read
 from vskill_platform.ledger.kv.collections import AUDIENCE, RecordKind, Value

@@ -1,17 +1,197 @@
-"""Whether sessions and tokens are still valid, for connections that outlive a request."""
+"""Sessions of browsers, at `session:{hash}`, and API tokens of programs, at `token:{hash}`. Browser and program hold a
+random token, the store only its SHA-256.
 
-from collections.abc import Collection
+A session ends when it was idle for too long, at its maximum age, or when the account's record says so. The account's
+record lists its API tokens, so one write revokes them.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 
 import msgspec
 
+from vskill_core.errors import Conflict, NotFound, NotSignedIn, StoreUnavailable
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.token import Token
-from vskill_platform.ledger.kv.entries import Entry
-from vskill_platform.records import decode, read_entries
-from vskill_platform.store.people.accounts import Role, User
-from vskill_platform.store.people.sessions import Session
-from vskill_platform.store.people.sign_in_rule import SignInRule, read_rule
+from vskill_platform.ledger.kv.entries import Delete, Entry, Put
+from vskill_platform.records import decode, decode_readable, iter_entries, persist, read_entries
+from vskill_platform.store.people.accounts import Role, User, get_user, read_user, renew_hash
+from vskill_platform.store.people.attempts import count_attempt, forget_attempts
+from vskill_platform.store.people.audit import record_audit
+from vskill_platform.store.people.passwords import fits, is_outdated
+from vskill_platform.store.people.sign_in_rule import SignInRule, is_let_in, read_rule
 from vskill_platform.worker_context import require_env
+
+#: Maximum age, however much it is used.
+LONGEST_MS = 30 * 86_400_000
+#: Idle timeout. Roles that decide about others' work are signed out sooner.
+IDLE_MS = {Role.AUTHOR: 14 * 86_400_000, Role.REVIEWER: 12 * 3_600_000, Role.ADMIN: 12 * 3_600_000}
+_TOKEN_BYTES = 32
+
+
+class Session(msgspec.Struct, frozen=True):
+    """The record at `session:{hash}`."""
+
+    account: str
+    created_at: int
+    expires_at: int
+    #: `password`, `github` or `setup`
+    how: str
+
+
+async def sign_in(name: str, password: str, address: str) -> User:
+    """The account of this name and password. Every failure gives the same error at the same cost."""
+    name = name.strip().lower()[:200]
+    await count_attempt(name, address)
+    user, version = await read_user(name)
+    usable = user is not None and not user.disabled
+    right = await fits(user.password if user is not None and usable else None, password)
+    if user is None or user.password is None or not right:
+        require_env("log").log.warning("sign-in refused", address=address)
+        raise NotSignedIn("The name or the password is wrong.")
+    await forget_attempts(name, address)
+    if is_outdated(user.password):
+        await renew_hash(user, version, password)
+    return user
+
+
+async def open_session(user: User, how: str) -> str:
+    """Open a session; the token for the browser. A token that the browser sent is never reused (session fixation)."""
+    env = require_env("kv")
+    token = secrets.token_urlsafe(_TOKEN_BYTES)
+    now = env.kv.now()
+    # After the last sign-out, even within the same millisecond.
+    began = max(now, user.signed_out_at + 1)
+    session = Session(user.name, began, now + IDLE_MS[user.role], how)
+    audit = record_audit("signed in", user.name, by=f"user:{user.name}", reason=f"by {how}")
+    put = Put(session_key(token), msgspec.json.encode(session), ttl_ms=IDLE_MS[user.role])
+
+    async def write() -> None:
+        # A conflict can only mean that the audit entry exists: a try with an unknown outcome was applied.
+        with suppress(Conflict):
+            await env.kv.commit([put, audit])
+
+    await persist(write)
+    return token
+
+
+async def find_session(token: str) -> tuple[Session, User] | None:
+    """The session of a token and its account, if both are still valid; this use extends it."""
+    env = require_env("kv")
+    entry = await env.kv.get(session_key(token))
+    if entry is None:
+        return None
+    session = decode(entry, Session)
+    user, _ = await read_user(session.account)
+    now = env.kv.now()
+    if user is None or session.expires_at <= now or session.created_at <= user.signed_out_at:
+        return None
+    if not await is_let_in(user):
+        return None
+    await _slide(session_key(token), entry.version, session, user, now)
+    return session, user
+
+
+async def _slide(key: str, version: int, session: Session, user: User, now: int) -> None:
+    """Extend the session once half of its time is over, so that most requests write nothing; errors are ignored."""
+    idle = IDLE_MS[user.role]
+    expires_at = min(now + idle, session.created_at + LONGEST_MS)
+    if session.expires_at - now > idle // 2 or expires_at <= session.expires_at:
+        return
+    kept = msgspec.json.encode(msgspec.structs.replace(session, expires_at=expires_at))
+    put = Put(key, kept, version, quiet=True, ttl_ms=max(expires_at - now, 1))
+    with suppress(Conflict, StoreUnavailable):
+        await require_env("kv").kv.commit([put])
+
+
+async def close_session(token: str) -> None:
+    """Sign out; a session that is over already is no error."""
+    kv = require_env("kv").kv
+    entry = await kv.get(session_key(token))
+    if entry is None:
+        return
+    account = decode(entry, Session).account
+    audit = record_audit("signed out", account, by=f"user:{account}", reason="asked for it")
+
+    async def write() -> None:
+        found = await kv.get(session_key(token))
+        if found is not None:
+            await kv.commit([Delete(session_key(token), found.version), audit])
+
+    await persist(write)
+
+
+def session_key(token: str) -> str:
+    """The key of the record of a browser's token."""
+    return keys.session(hashlib.sha256(token.encode()).hexdigest())
+
+
+PREFIX = "vsk_"
+#: The last use is recorded to the hour only: a write per request would cost too much.
+USED_EVERY_MS = 3_600_000
+
+
+async def list_tokens(account: str) -> tuple[Token, ...]:
+    """The tokens of one account, the latest first, expired ones too."""
+    stored = await _read_tokens(account)
+    return _latest_first(stored.values())
+
+
+async def list_all_tokens() -> tuple[Token, ...]:
+    """All accounts' tokens, the latest first."""
+    return _latest_first([entry async for entry in iter_entries(keys.token.prefix)])
+
+
+def _latest_first(entries: Iterable[Entry]) -> tuple[Token, ...]:
+    tokens = decode_readable(entries, Token, "list_tokens")
+    return tuple(sorted(tokens, key=lambda token: token.id, reverse=True))
+
+
+async def _read_tokens(account: str) -> dict[str, Entry]:
+    user = await get_user(account)
+    return await read_entries(keys.token(token_hash) for token_hash in user.tokens)
+
+
+async def find_token_hash(account: str, token_id: str) -> tuple[str, Token]:
+    """The hash of an account's token, and the token; NotFound if the account has none of that id."""
+    for key, entry in (await _read_tokens(account)).items():
+        token = decode(entry, Token)
+        if token.id == token_id:
+            return key.removeprefix(keys.token.prefix), token
+    raise NotFound(f"{account} has no token {token_id[:40]!r}.", token=token_id[:40])
+
+
+async def find_token(secret: str) -> tuple[Token, User] | None:
+    """The token and its account, if both are valid."""
+    if not secret.startswith(PREFIX) or len(secret) > 200:
+        return None
+    kv = require_env("kv").kv
+    token_hash = hash_secret(secret)
+    entry = await kv.get(keys.token(token_hash))
+    if entry is None:
+        return None
+    token = decode(entry, Token)
+    user, _ = await read_user(token.account)
+    now = kv.now()
+    if user is None or token_hash not in user.tokens or not token.is_good(now) or not await is_let_in(user):
+        return None
+    if token.last_used_at is None or abs(now - token.last_used_at) >= USED_EVERY_MS:
+        await _note_use(keys.token(token_hash), entry.version, token, now)
+    return token, user
+
+
+async def _note_use(key: str, version: int, token: Token, now: int) -> None:
+    """Record the use; errors are ignored."""
+    used = msgspec.json.encode(msgspec.structs.replace(token, last_used_at=now))
+    with suppress(Conflict, StoreUnavailable):
+        await require_env("kv").kv.commit([Put(key, used, version, quiet=True)])
+
+
+def hash_secret(secret: str) -> str:
+    """What the store keeps of a token's secret."""
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
 class Credential(msgspec.Struct, frozen=True):

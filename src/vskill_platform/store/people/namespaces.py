@@ -13,8 +13,8 @@ import msgspec
 
 from vskill_core.identity import Identity
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC
 from vskill_platform.domain.people.namespace import (
+    PUBLIC,
     Access,
     Directory,
     Namespace,

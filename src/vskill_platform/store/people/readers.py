@@ -4,8 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from vskill_core.errors import NotFound
-from vskill_platform.domain.audience import Audiences
-from vskill_platform.domain.people.namespace import Reader, audiences
+from vskill_platform.domain.people.namespace import Audiences, Reader, audiences
 from vskill_platform.store.people.accounts import read_user
 from vskill_platform.store.people.namespaces import read_directory
 from vskill_platform.store.people.sign_in_rule import is_let_in

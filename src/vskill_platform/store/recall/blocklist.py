@@ -12,7 +12,6 @@ from vskill_core.errors import Blocked
 from vskill_core.findings import Severity
 from vskill_core.identity import Identity, submission_id_at
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import widest
 from vskill_platform.domain.blocklist import (
     BlockEntry,
     BlockTarget,
@@ -22,7 +21,7 @@ from vskill_platform.domain.blocklist import (
     merge,
     place_target,
 )
-from vskill_platform.domain.people.namespace import Visibility, audience_for
+from vskill_platform.domain.people.namespace import Visibility, audience_for, widest
 from vskill_platform.domain.recall.block_index import Blocklist, all_targets, version_targets
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef
 from vskill_platform.domain.submissions.submission import Submission
@@ -36,9 +35,9 @@ from vskill_platform.records import (
     read_entries,
     read_record,
 )
-from vskill_platform.store.contents import find_holders
 from vskill_platform.store.people.audit import AuditNote, commit_audited, record_audit
 from vskill_platform.store.people.namespaces import belonging_of, read_directory
+from vskill_platform.store.stored_content import find_holders
 from vskill_platform.worker_context import require_env
 
 #: Targets that lie in one namespace.

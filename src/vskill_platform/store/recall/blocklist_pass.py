@@ -11,7 +11,6 @@ import msgspec
 
 from vskill_core.errors import PlatformError
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC, widest
 from vskill_platform.domain.blocklist import (
     BlockEntry,
     BlockTarget,
@@ -19,6 +18,7 @@ from vskill_platform.domain.blocklist import (
     hit_reason,
     worst_of,
 )
+from vskill_platform.domain.people.namespace import PUBLIC, widest
 from vskill_platform.domain.recall.block_index import version_targets
 from vskill_platform.domain.skills import skill, skill_changes
 from vskill_platform.domain.skills.skill import PublishedSkill, StatusRole, VersionRef, VersionStatus

@@ -14,8 +14,7 @@ import msgspec
 
 from vskill_core.identity import Identity
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC_ONLY
-from vskill_platform.domain.people.namespace import Namespace, namespace_of
+from vskill_platform.domain.people.namespace import PUBLIC_ONLY, Namespace, namespace_of
 from vskill_platform.domain.skills.skill import SkillVersion
 from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS, parse
 from vskill_platform.ledger.kv.contract import iterate_pages

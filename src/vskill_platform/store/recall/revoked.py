@@ -18,7 +18,7 @@ from vskill_core.dsse import read_payload
 from vskill_core.errors import AttestationInvalid, Conflict
 from vskill_core.statement import read_statement
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.people.namespace import Audiences
 from vskill_platform.domain.skills.skill import PublishedSkill, RevokedList, RevokedVersion, revoked_versions
 from vskill_platform.ledger.kv.entries import ABSENT
 from vskill_platform.records import decode, decode_readable, read_entries, readable

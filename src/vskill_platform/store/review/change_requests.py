@@ -1,6 +1,6 @@
 """The end of requests for a change that nobody answered."""
 
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions import submission
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import ANSWER_MS, RecordedDecision, Step, Submission

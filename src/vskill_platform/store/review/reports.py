@@ -14,8 +14,8 @@ from vskill_core.errors import Conflict, InvalidInput, NotFound, TransitionError
 from vskill_core.findings import Severity
 from vskill_core.identity import has_control_characters
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC, Audiences
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget
+from vskill_platform.domain.people.namespace import PUBLIC, Audiences
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.ledger.kv.entries import ABSENT, Delete, Operation, Put
 from vskill_platform.records import (

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from vskill_core.naming import hyphenate
-from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.people.namespace import Audiences
 from vskill_platform.domain.skills.catalogue import (
     COUNTED_BY,
     Facets,

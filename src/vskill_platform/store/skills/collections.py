@@ -11,7 +11,7 @@ import msgspec
 
 from vskill_core.errors import InvalidInput, NotFound
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import EVERYTHING, PUBLIC, Audiences
+from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC, Audiences
 from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.ledger.kv.entries import ABSENT, Delete, Operation, Put
 from vskill_platform.records import Skips, decode, readable

@@ -11,8 +11,7 @@ import msgspec
 
 from vskill_core.errors import QuotaExceeded, RateLimited
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC
-from vskill_platform.domain.people.namespace import Namespace, Quotas
+from vskill_platform.domain.people.namespace import PUBLIC, Namespace, Quotas
 from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion
 from vskill_platform.ledger.kv.entries import ABSENT, Add, Assert, Operation, Put
 from vskill_platform.records import decode, read_count, read_entries

@@ -5,7 +5,7 @@ import msgspec
 
 from vskill_core.errors import CursorGone
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC_ONLY
+from vskill_platform.domain.people.namespace import PUBLIC_ONLY
 from vskill_platform.domain.skills.known_words import KnownWords, Vocabulary, WordCounts
 from vskill_platform.records import decode
 from vskill_platform.submission_store import iter_published_skills

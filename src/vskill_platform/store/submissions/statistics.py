@@ -16,7 +16,7 @@ from functools import cached_property
 import msgspec
 
 from vskill_core.findings import JudgeStatus
-from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.people.namespace import Audiences
 from vskill_platform.domain.submissions.states import ACTIVE_STATES, LINE_STATES, State
 from vskill_platform.domain.submissions.submission import Event, Submission
 from vskill_platform.ledger.kv.collections import SUBMISSIONS

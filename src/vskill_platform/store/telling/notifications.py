@@ -14,8 +14,8 @@ import msgspec
 
 from vskill_core.errors import InvalidInput, RateLimited, RecordMalformed
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import Audiences, may_read
 from vskill_platform.domain.operation.task import task_key
+from vskill_platform.domain.people.namespace import Audiences, may_read
 from vskill_platform.domain.telling.notification import (
     DAY_MS,
     DIGEST_GRACE_MS,

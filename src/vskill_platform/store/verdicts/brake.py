@@ -4,7 +4,7 @@ import msgspec
 
 from vskill_core.errors import TransitionError
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.skills.skill import Certification
 from vskill_platform.domain.verdicts.brake import Brake, HeldTakeDown
 from vskill_platform.ledger.kv.collections import SKILLS

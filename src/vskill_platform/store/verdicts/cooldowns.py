@@ -1,7 +1,7 @@
 """What waits by a rule of a policy that is not in force any more is decided again, so that a new policy counts for it
 too: it goes to a reviewer, waits on, or is published, as that policy says."""
 
-from vskill_platform.domain.audience import EVERYTHING
+from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.domain.submissions import submission
 from vskill_platform.domain.submissions.attempts import claimable
 from vskill_platform.domain.submissions.states import State

@@ -6,8 +6,7 @@ from vskill_core.capability import CapabilityKind, SkillCapability
 from vskill_core.content import SkillFile
 from vskill_core.findings import counting
 from vskill_core.identity import UPLOAD_HOST
-from vskill_platform.domain.audience import PUBLIC
-from vskill_platform.domain.people.namespace import common_audiences, namespace_in, uploader_of
+from vskill_platform.domain.people.namespace import PUBLIC, common_audiences, namespace_in, uploader_of
 from vskill_platform.domain.signals import Signal, SignalKind
 from vskill_platform.domain.skills.skill import Certification
 from vskill_platform.domain.submissions.submission import Submission

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import Audiences, may_read
+from vskill_platform.domain.people.namespace import Audiences, may_read
 from vskill_platform.domain.signals import RecordedRule, RuleEffect
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.kv.contract import iterate_pages

@@ -9,7 +9,7 @@ import msgspec
 
 from vskill_core.identity import Identity
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.people.namespace import Audiences
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.verdicts.dry_run import PolicyDifference, PolicyOutcome, TriedPolicy, try_policies
 from vskill_platform.domain.verdicts.policy import Policy

@@ -20,9 +20,15 @@ from vskill_core.findings import StaticReport
 from vskill_core.identity import Identity
 from vskill_core.naming import canonical_name, hyphenate
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import PUBLIC, PUBLIC_ONLY, Audiences, Everything
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind
-from vskill_platform.domain.people.namespace import common_audiences, shared_form
+from vskill_platform.domain.people.namespace import (
+    PUBLIC,
+    PUBLIC_ONLY,
+    Audiences,
+    Everything,
+    common_audiences,
+    shared_form,
+)
 from vskill_platform.domain.signals import Signal, SignalKind
 from vskill_platform.domain.skills.skill import Certification, PublishedSkill, VersionStatus
 from vskill_platform.domain.submissions.submission import Submission
@@ -40,8 +46,14 @@ from vskill_platform.store.people.namespaces import read_directory
 from vskill_platform.store.people.owners import owners_of
 from vskill_platform.store.recall.blocklist import blocklist_version
 from vskill_platform.store.skills.names import read_names
-from vskill_platform.store.skills.sketches import ContentMarks, Sketch
-from vskill_platform.store.skills.skills import SkillPlace, place_of, read_skills, read_versions
+from vskill_platform.store.skills.skills import (
+    ContentMarks,
+    Sketch,
+    SkillPlace,
+    place_of,
+    read_skills,
+    read_versions,
+)
 from vskill_platform.store.stored_content import INLINE_BYTES, read_content
 from vskill_platform.store.verdicts.past_decisions import was_accepted
 from vskill_platform.worker_context import require_env

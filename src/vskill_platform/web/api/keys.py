@@ -3,10 +3,11 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_client.wire.skills import AttestedVersion, KeySet, KeysRequest
+from vskill_client.wire.base import NoParameters
+from vskill_client.wire.skills import AttestedVersion, KeySet
 from vskill_core.dsse import ENVELOPE_TYPE
 from vskill_core.signing_keys import public_from_jwk
-from vskill_platform.actions.skills.downloads import ATTESTATION, KEYS
+from vskill_platform.actions.skills.installs import ATTESTATION, KEYS
 from vskill_platform.actions.wire import encode
 from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.routing import get
@@ -38,7 +39,7 @@ async def attestation(request: Request) -> Response:
 
 
 async def _keys(request: Request) -> KeySet:
-    return await KEYS(services_of(request), principal_of(request), KeysRequest())
+    return await KEYS(services_of(request), principal_of(request), NoParameters())
 
 
 _VERSION = "/api/v1/skills/{owner}/{repo}/{slug}/versions/{number}"

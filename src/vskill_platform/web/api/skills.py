@@ -1,17 +1,63 @@
-"""One skill as the existing client reads it. It is asked for most, so the answer is kept by its record's version."""
+"""One skill as the existing client reads it, and what a version holds: its files, one of them, all of them as an
+archive, what changed between two versions, its scan as SARIF, and a badge for a repository's front page.
 
+Content is foreign: it is only ever sent as something that a browser shows as text or saves, never as a page.
+"""
+
+import asyncio
+from collections.abc import Callable
+from html import escape
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_client.wire.base import Asked, Wire
+from vskill_core.archives import TAR_TYPE, ZIP_TYPE, tar_archive, zip_archive
+from vskill_core.content import SkillFile
+from vskill_core.errors import InvalidInput
+from vskill_core.identity import SKILL_FILE
 from vskill_platform.actions.principal import audiences_of
 from vskill_platform.actions.skills.installs import with_current_installs
-from vskill_platform.actions.skills.skill_contents import read_skill_text
-from vskill_platform.actions.skills.skill_names import find_skill, find_skill_version
-from vskill_platform.actions.skills.skill_views import SkillAnswer, detail
+from vskill_platform.actions.skills.skill_names import (
+    current_blocklist,
+    find_installable,
+    find_skill,
+    find_skill_version,
+    read_file,
+    read_files,
+    read_skill_text,
+    read_version,
+    refuse_blocked,
+    require_version,
+)
+from vskill_platform.actions.skills.skill_views import (
+    CapabilityChanges,
+    SkillAnswer,
+    changes_view,
+    compare_cards,
+    detail,
+    summary_of,
+)
+from vskill_platform.actions.submissions.submissions import SARIF_TYPE
+from vskill_platform.actions.verdicts.skill_security import read_reports, read_static_report
 from vskill_platform.actions.wire import encode
-from vskill_platform.web.api.names import asked_name, both
-from vskill_platform.web.exchange import principal_of, services_of
+from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef
+from vskill_platform.web.api.names import asked_name, asked_skill, both
+from vskill_platform.web.drawing import diffs
+from vskill_platform.web.exchange import (
+    answer_with_tag,
+    attachment,
+    foreign_file,
+    principal_of,
+    services_of,
+    with_tag,
+)
 from vskill_platform.web.kept import Again, Answer, form_key, kept_of, last_change
+from vskill_platform.web.routing import query_of
+from vskill_scan.results.report import Scanned, as_sarif
+from vskill_scan.rules.ruleset import bundled_rules
 
 
 async def detail_view(request: Request) -> Response:
@@ -41,11 +87,265 @@ async def _detail(request: Request, name: str) -> Answer:
     return kept.keep(key, encode(SkillAnswer(shown)), seen, mark)
 
 
-ENDPOINTS = both(
-    "",
-    detail_view,
-    answer=SkillAnswer,
-    problems=(404,),
-    summary="Read one skill",
-    about="A name that nobody holds and several skills declare is a 404 with the header `X-Legacy-Ambiguous: true`.",
+SVG_TYPE = "image/svg+xml"
+
+
+async def sarif_view(request: Request) -> Response:
+    number = query_of(request, VersionQuery).version
+    reader = principal_of(request)
+    skill, report = await read_static_report(services_of(request), reader, asked_name(request), number)
+    body = await asyncio.to_thread(lambda: as_sarif([Scanned(skill.identity.path, report)], bundled_rules()))
+    return answer_with_tag(request, body, SARIF_TYPE)
+
+
+async def badge_view(request: Request) -> Response:
+    skill = await asked_skill(request)
+    blocklist = await current_blocklist(services_of(request))
+    return answer_with_tag(
+        request, badge(skill, blocked=bool(blocklist.hits_skill(skill))).encode(), SVG_TYPE
+    )
+
+
+def badge(skill: PublishedSkill, *, blocked: bool) -> str:
+    """A small picture that says how a skill stands."""
+    if blocked:
+        return _svg("blocked", "#b42318")
+    if skill.certification is None:
+        return _svg("withdrawn", "#6b7280")
+    colours = {"SCANNED": "#2563a8", "VERIFIED": "#0f766e", "CERTIFIED": "#0b6b3a"}
+    text = f"{skill.certification.value.lower()} {skill.current_version}"
+    return _svg(text, colours[skill.certification.value])
+
+
+def _svg(text: str, colour: str) -> str:
+    left, right = 46, 16 + int(6.4 * len(text))
+    total, middle = left + right, left + right / 2
+    shown = escape(text)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{total}" height="20" role="img" aria-label="skill: {shown}">'
+        f"<title>skill: {shown}</title>"
+        f'<rect width="{total}" height="20" rx="3" fill="{colour}"/>'
+        f'<path d="M3 0h{left - 3}v20H3a3 3 0 0 1-3-3V3a3 3 0 0 1 3-3z" fill="#30363d"/>'
+        '<g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">'
+        f'<text x="{left / 2}" y="14">skill</text><text x="{middle}" y="14">{shown}</text></g></svg>'
+    )
+
+
+T = TypeVar("T")
+
+Number = Annotated[str, msgspec.Meta(min_length=1, max_length=80)]
+#: What is made of more than this is made in a thread.
+INLINE_BYTES = 100_000
+TEXT_TYPE = "text/plain; charset=utf-8"
+BYTES_TYPE = "application/octet-stream"
+
+
+class VersionQuery(Asked, frozen=True):
+    """Which version; the current one where none is named."""
+
+    version: Number | None = None
+
+
+class FileQuery(Asked, frozen=True):
+    """Which file of which version."""
+
+    path: Annotated[str, msgspec.Meta(min_length=1, max_length=600)] = SKILL_FILE
+    version: Number | None = None
+
+
+class ArchiveQuery(Asked, frozen=True):
+    """Which version, in which form."""
+
+    version: Number | None = None
+    format: Literal["zip", "tar.gz"] = "zip"
+
+
+class DiffQuery(Asked, frozen=True):
+    """Two versions; both are needed."""
+
+    source: Number | None = msgspec.field(default=None, name="from")
+    to: Number | None = None
+
+
+class DiffAnswer(Wire, frozen=True):
+    """What changed in SKILL.md."""
+
+    source: str = msgspec.field(name="from")
+    to: str
+    diff_summary: str
+    #: a unified diff of SKILL.md; empty where it is the same
+    content_diff: str
+
+
+class CompareAnswer(Wire, frozen=True):
+    """What changed in every file."""
+
+    source: str = msgspec.field(name="from")
+    to: str
+    diff_summary: str
+    files: tuple[diffs.FileChangeView, ...]
+    #: what the capability cards of both differ in; null where a card is missing
+    capabilities: CapabilityChanges | None
+
+
+async def file_view(request: Request) -> Response:
+    query = query_of(request, FileQuery)
+    skill = await asked_skill(request)
+    ref = await find_installable(services_of(request), skill, query.version)
+    file = await read_file(skill, ref, query.path)
+    name = file.path.rpartition("/")[2]
+    return foreign_file(request, file.data, f'"{ref.digest[:24]}"', _media(file), name)
+
+
+def _media(file: SkillFile) -> str:
+    try:
+        file.data.decode("utf-8")
+    except UnicodeDecodeError:
+        return BYTES_TYPE
+    return TEXT_TYPE
+
+
+async def archive_view(request: Request) -> Response:
+    query = query_of(request, ArchiveQuery)
+    skill = await asked_skill(request)
+    ref = await find_installable(services_of(request), skill, query.version)
+    tag = f'"{ref.digest[:24]}-{query.format}"'
+    media = ZIP_TYPE if query.format == "zip" else TAR_TYPE
+    name = f"{skill.slug}-{ref.number}.{query.format}"
+    if tag in request.headers.get("if-none-match", ""):
+        return with_tag(request, b"", tag, media)
+    files = await read_files(ref.digest)
+    make = zip_archive if query.format == "zip" else tar_archive
+    return attachment(with_tag(request, await made_of(files, make), tag, media), name)
+
+
+async def made_of(files: tuple[SkillFile, ...], make: Callable[[tuple[SkillFile, ...]], T]) -> T:
+    """What is made of a content's files; of many bytes, in a thread."""
+    large = sum(len(file.data) for file in files) > INLINE_BYTES
+    return await asyncio.to_thread(make, files) if large else make(files)
+
+
+# Comparing.
+
+
+async def diff_view(request: Request) -> Response:
+    skill, before, after = await _two_versions(request)
+    changes = await _changes(request, before, after)
+    change = next((one for one in changes if one.filename == SKILL_FILE), None)
+    text = "" if change is None else change.patch or change.note
+    answer = DiffAnswer(before.number, after.number, await _summary(skill, before, after), text)
+    return answer_with_tag(request, encode(answer))
+
+
+async def compare_view(request: Request) -> Response:
+    skill, before, after = await _two_versions(request)
+    changes = await _changes(request, before, after)
+    services = services_of(request)
+    cards = [(await read_reports(services, ref.digest)).static for ref in (before, after)]
+    summary = await _summary(skill, before, after)
+    answer = CompareAnswer(
+        before.number, after.number, summary, changes, changes_view(compare_cards(cards[0], cards[1]))
+    )
+    return answer_with_tag(request, encode(answer))
+
+
+async def _two_versions(request: Request) -> tuple[PublishedSkill, VersionRef, VersionRef]:
+    query = query_of(request, DiffQuery)
+    skill = await asked_skill(request)
+    chosen = []
+    blocklist = await current_blocklist(services_of(request))
+    for field, number in (("from", query.source), ("to", query.to)):
+        if number is None:
+            raise InvalidInput(f"The parameter {field!r} is missing.", field=field, fix="name a version")
+        ref = require_version(skill, number, field)
+        refuse_blocked(skill, ref, blocklist)
+        chosen.append(ref)
+    return skill, chosen[0], chosen[1]
+
+
+async def _changes(
+    request: Request, before: VersionRef, after: VersionRef
+) -> tuple[diffs.FileChangeView, ...]:
+    """The contents never change, so what was compared once is kept."""
+    kept = kept_of(request).changes
+    key = (before.digest, after.digest)
+    found = kept.get(key)
+    if found is None:
+        old, new = (
+            await read_files(before.digest),
+            await read_files(after.digest),
+        )
+        found = await diffs.compare(old, new, kept_of(request).diff_turn)
+        kept.put(key, found, sum(len(one.patch) + len(one.filename) for one in found))
+    return found
+
+
+async def _summary(skill: PublishedSkill, before: VersionRef, after: VersionRef) -> str:
+    old = await read_version(skill, before)
+    new = await read_version(skill, after)
+    return summary_of(old.manifest, new.manifest)
+
+
+_GONE = (403, 404, 410)
+
+
+ENDPOINTS = (
+    *both(
+        "",
+        detail_view,
+        answer=SkillAnswer,
+        problems=(404,),
+        summary="Read one skill",
+        about="A name that nobody holds and several skills declare is a 404 with the header "
+        "`X-Legacy-Ambiguous: true`.",
+    ),
+    *both(
+        "/security.sarif",
+        sarif_view,
+        query=VersionQuery,
+        media=SARIF_TYPE,
+        problems=(404,),
+        summary="Read the static scan of a version as SARIF 2.1.0",
+    ),
+    *both(
+        "/badge",
+        badge_view,
+        media=SVG_TYPE,
+        problems=(404,),
+        summary="Show how a skill stands, as a picture",
+    ),
+    *both(
+        "/file",
+        file_view,
+        query=FileQuery,
+        media="*/*",
+        problems=_GONE,
+        summary="Read one file of a version",
+    ),
+    *both(
+        "/archive",
+        archive_view,
+        query=ArchiveQuery,
+        media="*/*",
+        challenges=True,
+        problems=_GONE,
+        summary="Download a version as an archive",
+        about="The bytes depend on the files alone, so they are those that the attestation names.",
+    ),
+    *both(
+        "/versions/diff",
+        diff_view,
+        query=DiffQuery,
+        answer=DiffAnswer,
+        problems=_GONE,
+        summary="Show what changed in SKILL.md between two versions",
+    ),
+    *both(
+        "/versions/compare",
+        compare_view,
+        query=DiffQuery,
+        answer=CompareAnswer,
+        problems=_GONE,
+        summary="Show what changed in every file between two versions",
+    ),
 )

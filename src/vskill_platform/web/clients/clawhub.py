@@ -13,26 +13,28 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_client.wire.account import OwnAccount
-from vskill_client.wire.base import Asked
+from vskill_client.wire.base import Asked, NoParameters
 from vskill_core.archives import ZIP_TYPE, zip_archive
 from vskill_core.errors import Blocked, InvalidInput, NotFound, Withdrawn
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.people.account import WHO_AM_I
 from vskill_platform.actions.skills.catalogue import list_catalogue, search_catalogue
 from vskill_platform.actions.skills.installs import with_current_installs
-from vskill_platform.actions.skills.skill_contents import read_file, read_files, read_version, read_versions
 from vskill_platform.actions.skills.skill_names import (
     current_blocklist,
     find_installable,
     leave_out_blocked,
     list_beginning_with,
+    read_file,
+    read_files,
+    read_version,
+    read_versions,
     require_version,
 )
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.catalogue import Sort
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef, VersionStatus
-from vskill_platform.web.api.files import BYTES_TYPE, made_of
+from vskill_platform.web.api.skills import BYTES_TYPE, made_of
 from vskill_platform.web.clients.artifacts import count_install
 from vskill_platform.web.clients.clawhub_fingerprints import fingerprints
 from vskill_platform.web.clients.clawhub_names import JOIN, asked_skill, flat_slugs, handle_of
@@ -357,7 +359,7 @@ async def download(request: Request, skill: PublishedSkill) -> Response:
 
 
 async def whoami(request: Request) -> Response:
-    mine = await WHO_AM_I(services_of(request), principal_of(request), OwnAccount())
+    mine = await WHO_AM_I(services_of(request), principal_of(request), NoParameters())
     user = {"handle": mine.account, "displayName": mine.account, "role": _ROLES.get(mine.role, "user")}
     return json_response({"user": user})
 

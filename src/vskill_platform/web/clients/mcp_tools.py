@@ -27,12 +27,17 @@ from vskill_client.wire.submissions import SubmitSkill
 from vskill_core.errors import NotSignedIn, PlatformError
 from vskill_platform.actions.action import Action, Allowance
 from vskill_platform.actions.principal import audiences_of
-from vskill_platform.actions.skills.capabilities import card_view
 from vskill_platform.actions.skills.catalogue import list_catalogue, search_catalogue
 from vskill_platform.actions.skills.installs import with_current_installs
-from vskill_platform.actions.skills.skill_contents import ReadVersion, read_files, read_skill_text
-from vskill_platform.actions.skills.skill_names import current_blocklist, find_installable, find_skill
-from vskill_platform.actions.skills.skill_views import card, detail
+from vskill_platform.actions.skills.skill_names import (
+    ReadVersion,
+    current_blocklist,
+    find_installable,
+    find_skill,
+    read_files,
+    read_skill_text,
+)
+from vskill_platform.actions.skills.skill_views import card, card_view, detail
 from vskill_platform.actions.submissions.intake import SUBMIT
 from vskill_platform.actions.verdicts.skill_security import SECURITY, read_reports
 from vskill_platform.domain.skills.catalogue import Filter

@@ -22,7 +22,7 @@ from vskill_core.dsse import ENVELOPE_TYPE
 from vskill_core.errors import NotFound
 from vskill_core.release import __version__
 from vskill_core.statement import STATEMENT_TYPE
-from vskill_platform.actions.skills.downloads import sign
+from vskill_platform.actions.skills.installs import sign
 from vskill_platform.web.exchange import answer_with_tag, attachment, services_of
 from vskill_platform.web.routing import get
 

@@ -1,5 +1,5 @@
 """Agent Skills discovery: `/.well-known/agent-skills/index.json`, which `npx skills add` reads, and the older
-`/.well-known/skills/` beside it.
+`/.well-known/skills/` and Claude Code's `marketplace.json` beside it.
 
 Every prefix of a canonical name is a scope of its own: `/acme/.well-known/…` lists an owner, `/acme/tools/…` a
 repository, `/acme/tools/lint/…` one skill. What is blocked or withdrawn is in no index, and its files answer 403 or
@@ -8,7 +8,7 @@ skill is wanted, so only downloads from the scope of one skill count as installs
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import msgspec
@@ -29,18 +29,21 @@ from vskill_platform.actions.skills.scopes import (
     iterate_scope,
     read_installable,
 )
-from vskill_platform.actions.skills.skill_contents import read_current_versions, read_files, read_version
 from vskill_platform.actions.skills.skill_names import (
     current_blocklist,
     find_installable,
     find_skill,
     name_skills,
+    read_current_versions,
+    read_files,
+    read_version,
 )
 from vskill_platform.domain.recall.block_index import Blocklist
-from vskill_platform.domain.skills.skill import PublishedSkill
-from vskill_platform.web.api.files import BYTES_TYPE, made_of
+from vskill_platform.domain.skills.skill import PublishedSkill, PublishedSkillSummary, listed_version
 from vskill_platform.web.api.names import asked_skill
+from vskill_platform.web.api.skills import BYTES_TYPE, made_of
 from vskill_platform.web.clients.artifacts import count_install
+from vskill_platform.web.clients.commands import marketplace_name
 from vskill_platform.web.exchange import (
     JSON_TYPE,
     answer_with_tag,
@@ -274,9 +277,57 @@ def _scope_endpoints(scope: str) -> tuple[Endpoint, ...]:
 
 _FILE = {"media": "*/*", "documented": False, "challenges": True}
 
+
+# Documents for Claude Code's `/plugin marketplace add`. Each skill is a plugin whose source is a repository that we
+# make of the verified bytes (`git_marketplace`): a document at an address of its own can name no files beside it.
+# Claude Code asks for an update when a plugin's version changes. What is blocked or withdrawn is in no document.
+
+
+async def document(request: Request) -> Response:
+    """Of a collection, of an owner or one skill, or of everything."""
+    services, prefix = services_of(request), prefix_of(request)
+    registry = services.settings.registry_name
+    name, owner, about = marketplace_name(registry), registry, f"Every skill that {registry} has verified."
+    if "collection" in request.path_params:
+        found = await read_collection(services, principal_of(request), request.path_params["collection"])
+        name, about = found.name, found.description or found.title or f"The collection {found.name}."
+    elif prefix:
+        name, owner = marketplace_name(prefix), prefix.partition("/")[0]
+        about = f"What {registry} has verified of {prefix.strip('/')}."
+    head = {"name": name, "owner": {"name": owner}, "metadata": {"description": about}}
+
+    async def plugins(base: str, named: Mapping[str, ListedSkill]) -> Mapping[str, object]:
+        return {name: _plugin(base, name, skill) for name, skill in named.items()}
+
+    return await answer_entries(request, plugins, lambda found: {**head, "plugins": found})
+
+
+def _plugin(base: str, name: str, skill: ListedSkill) -> dict[str, Any]:
+    place = "/".join(quote(part, safe="") for part in skill.canonical.split("/"))
+    plugin: dict[str, Any] = {
+        "name": name,
+        "source": {"source": "url", "url": f"{base}/marketplace/{place}.git"},
+        "description": describe_skill(skill),
+        "version": skill.listed_version
+        if isinstance(skill, PublishedSkillSummary)
+        else listed_version(skill),
+        "author": {"name": skill.identity.owner if skill.identity is not None else place.partition("/")[0]},
+        "homepage": f"{base}/skills/{place}",
+        "category": skill.about.category,
+    }
+    if skill.about.licence not in ("none", "other"):
+        plugin["license"] = skill.about.licence
+    return plugin
+
+
 ENDPOINTS = (
     *(endpoint for scope in SCOPES for endpoint in _scope_endpoints(scope)),
     get("/api/search", find, query=FindQuery, documented=False),
     get(f"{CURRENT}/skills{ONE}/{{file}}", artifact, **_FILE),
     get(f"{ONE}{CURRENT}/{{file}}", artifact, **_FILE),
+    *(
+        get(f"{scope}/marketplace.json", document, documented=False)
+        for scope in SCOPES
+        if scope != "/{owner}/{repo}"
+    ),
 )

@@ -17,9 +17,8 @@ from vskill_platform.actions.action import Action, check_request, invalid_reques
 from vskill_platform.actions.people.teams import split_names
 from vskill_platform.web import routing
 from vskill_platform.web.api.names import asked_name
-from vskill_platform.web.auth import form_of, safe_next, text_of, values_of
+from vskill_platform.web.auth import clear_flash, flash_of, form_of, safe_next, see_other, text_of, values_of
 from vskill_platform.web.exchange import principal_of, services_of
-from vskill_platform.web.flash import clear_flash, flash_of, see_other
 from vskill_platform.web.pages.admin_areas import areas_for
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import Endpoint, View, page, part_of, query_of

@@ -7,7 +7,7 @@ from vskill_platform.actions.principal import common_reader
 from vskill_platform.actions.skills.catalogue import list_unblocked
 from vskill_platform.actions.skills.collections import read_collections
 from vskill_platform.actions.skills.skill_names import name_skill
-from vskill_platform.domain.audience import PUBLIC
+from vskill_platform.domain.people.namespace import PUBLIC
 from vskill_platform.domain.skills.catalogue import Sort
 from vskill_platform.web.clients import mcp
 from vskill_platform.web.clients.commands import flat_name, marketplace_name

@@ -3,8 +3,8 @@
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from vskill_client.wire.base import NoParameters
 from vskill_core.errors import NotFound
-from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.verdicts.rule_figures import RULE_FIGURES
 from vskill_platform.web.documents import DOCUMENTS, sections
 from vskill_platform.web.drawing.markdown import Style, render_aside

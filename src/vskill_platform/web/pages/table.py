@@ -2,11 +2,12 @@
 
 from vskill_platform.web import static_files
 from vskill_platform.web.pages import clients, docs, home, palette
-from vskill_platform.web.pages.operation import admin
-from vskill_platform.web.pages.people import account, namespaces, owners, ownership, signin
-from vskill_platform.web.pages.recall import revocations
-from vskill_platform.web.pages.skills import compare, skill, skill_files, skills
-from vskill_platform.web.pages.submissions import hand_ins, queue, submissions, submit
+from vskill_platform.web.pages.operation import admin, admin_queue
+from vskill_platform.web.pages.people import account, admin_access, admin_accounts, namespaces, owners, signin
+from vskill_platform.web.pages.recall import admin_blocklist, revocations
+from vskill_platform.web.pages.review import admin_review, policy
+from vskill_platform.web.pages.skills import admin_skills, skill, skill_files, skills
+from vskill_platform.web.pages.submissions import queue, submissions, submit
 from vskill_platform.web.pages.telling import notifications
 from vskill_platform.web.routing import Endpoint
 
@@ -17,19 +18,23 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *palette.ENDPOINTS,
     *skill.ENDPOINTS,
     *skill_files.ENDPOINTS,
-    *compare.ENDPOINTS,
     *owners.ENDPOINTS,
     *submit.ENDPOINTS,
     *queue.ENDPOINTS,
     *revocations.ENDPOINTS,
     *submissions.ENDPOINTS,
-    *hand_ins.ENDPOINTS,
     *clients.ENDPOINTS,
     *docs.ENDPOINTS,
     *signin.ENDPOINTS,
     *account.ENDPOINTS,
     *notifications.ENDPOINTS,
-    *ownership.ENDPOINTS,
     *namespaces.ENDPOINTS,
     *admin.ENDPOINTS,
+    *admin_review.ENDPOINTS,
+    *policy.ENDPOINTS,
+    *admin_blocklist.ENDPOINTS,
+    *admin_skills.ENDPOINTS,
+    *admin_queue.ENDPOINTS,
+    *admin_accounts.ENDPOINTS,
+    *admin_access.ENDPOINTS,
 )

@@ -25,7 +25,7 @@ import msgspec
 from vskill_core.errors import CursorGone, InvalidInput, PlatformError, RateLimited
 from vskill_platform.actions.principal import Principal, audiences_in
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import Audiences, may_read
+from vskill_platform.domain.people.namespace import Audiences, may_read
 from vskill_platform.domain.skills.skill import PublishedSkill, Revocation
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.kv.collections import SUBMISSIONS

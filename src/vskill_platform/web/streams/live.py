@@ -26,9 +26,7 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.skills.skill import PublishedSkill, Revocation, RevocationKind
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.kv.entries import Capability
-from vskill_platform.store.people.credentials import Credential
-from vskill_platform.store.people.sessions import session_key
-from vskill_platform.store.people.tokens import find_token_hash
+from vskill_platform.store.people.credentials import Credential, find_token_hash, session_key
 from vskill_platform.web.browser import SESSION_COOKIE, cookie_of
 from vskill_platform.web.door.limits import client_of
 from vskill_platform.web.exchange import principal_of, services_of, viewer_of

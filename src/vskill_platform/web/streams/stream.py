@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from vskill_core.errors import InvalidInput
 from vskill_platform.actions.principal import Principal
 from vskill_platform.domain import keys
-from vskill_platform.domain.audience import Audiences
+from vskill_platform.domain.people.namespace import Audiences
 from vskill_platform.domain.skills.skill import PublishedSkill, Revocation
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS

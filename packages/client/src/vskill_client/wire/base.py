@@ -62,6 +62,10 @@ class ActionRequest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
         return f"{type(self).__name__}({', '.join(f'{field}={getattr(self, field)!r}' for field in shown)})"
 
 
+class NoParameters(ActionRequest, frozen=True, kw_only=True):
+    """The request of what needs no parameters."""
+
+
 class RegistryCall(msgspec.Struct, Generic[Req, Ans], frozen=True, kw_only=True):
     """How one thing is asked of a registry."""
 

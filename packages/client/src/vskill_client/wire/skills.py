@@ -1,4 +1,4 @@
-"""Skills: searching them, what an install needs, and which versions were withdrawn."""
+"""Skills: searching them, what an install needs, and which versions were withdrawn; and the account that asks."""
 
 from typing import Annotated, Any, Literal
 
@@ -7,6 +7,7 @@ import msgspec
 from vskill_client.wire.base import (
     PLAIN,
     ActionRequest,
+    NoParameters,
     SkillName,
     VersionNumber,
     Wire,
@@ -164,6 +165,25 @@ class SkillState(Wire, frozen=True):
     versions: tuple[VersionState, ...]
 
 
+class CapabilityView(Wire, frozen=True):
+    """One thing that a version can do, as far as our rules found it."""
+
+    #: host, command, file, secret, install, persistence or unread
+    kind: str
+    #: the host, program, path, package, or what it is in words
+    value: str
+    #: the first place that says so
+    file: str
+    #: from 1; 0 is the whole file
+    line: int
+    #: code (it runs), instruction (an agent is told to run or use it) or link (nothing runs it)
+    context: str
+    #: of a host: a shell command names it, or its file starts commands
+    shell: bool
+    #: runs, sends, requires, moves, starts or deletes: what the skill does with it, where that can be told
+    uses: tuple[str, ...] = ()
+
+
 class DownloadVersion(SkillRequest, frozen=True, kw_only=True):
     """A version of a skill, as an archive."""
 
@@ -178,10 +198,6 @@ class AttestedVersion(ActionRequest, frozen=True, kw_only=True):
     #: its full name
     skill: SkillName
     version: VersionNumber
-
-
-class KeysRequest(ActionRequest, frozen=True, kw_only=True):
-    """The registry's keys."""
 
 
 class KeySet(Wire, frozen=True):
@@ -249,7 +265,19 @@ DOWNLOAD = call_for("skill.download", f"{SKILL}/archive", DownloadVersion, bytes
 ATTESTATION = call_for(
     "skill.attestation", f"{SKILL}/versions/{{version}}/attestation", AttestedVersion, bytes
 )
-KEYS = call_for("keys.list", "/.well-known/vskill-keys.json", KeysRequest, KeySet)
+KEYS = call_for("keys.list", "/.well-known/vskill-keys.json", NoParameters, KeySet)
 COUNT_INSTALL = call_for("skill.count_install", f"{SKILL}/installs", SkillRequest, InstallAnswer, "POST")
 LOCK = call_for("skill.lock", "/api/v1/lock", LockSkills, LockFile)
 READ_LIST = call_for("revocation.list", "/.well-known/vskill-revocations.json", ReadRevocationList, bytes)
+
+
+class AccountView(Wire, frozen=True):
+    """Who is asking."""
+
+    account: str
+    role: str
+    #: of the token that was shown; null for a session
+    scopes: tuple[str, ...] | None
+
+
+WHO_AM_I = call_for("account.show", "/api/v1/account", NoParameters, AccountView)

@@ -4,7 +4,8 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, SubmissionId, Wire, call_for
+from vskill_client.wire.base import ActionRequest, NoParameters, SubmissionId, Wire, call_for
+from vskill_client.wire.skills import CapabilityView
 
 SUBMISSIONS = "/api/v1/submissions"
 
@@ -109,10 +110,6 @@ class SubmissionRuns(SubmissionRequest, frozen=True, kw_only=True):
 
     #: how many, the latest first
     limit: Annotated[int, msgspec.Meta(ge=1, le=20)] = 10
-
-
-class AllSubmissions(ActionRequest, frozen=True, kw_only=True):
-    """Every submission."""
 
 
 class HistoryEvent(Wire, frozen=True):
@@ -322,4 +319,71 @@ UPLOAD = call_for(
 )
 SHOW = call_for("submission.show", f"{SUBMISSIONS}/{{submission_id}}", SubmissionRequest, SubmissionView)
 RUNS = call_for("submission.runs", f"{SUBMISSIONS}/{{submission_id}}/runs", SubmissionRuns, RunsAnswer)
-STATS = call_for("submission.stats", f"{SUBMISSIONS}/stats", AllSubmissions, StatsView)
+STATS = call_for("submission.stats", f"{SUBMISSIONS}/stats", NoParameters, StatsView)
+
+
+class RunFindings(SubmissionRequest, frozen=True, kw_only=True):
+    """A run of a submission."""
+
+    #: the latest run if left out
+    run: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
+
+
+class FindingView(Wire, frozen=True):
+    """One place where a rule matched."""
+
+    rule_id: str
+    severity: str
+    category: str
+    #: capability, mismatch or malice; a capability counts for nothing
+    kind: str
+    file: str
+    #: from 1; 0 is the whole file
+    line: int
+    column: int
+    excerpt: str
+    why: str
+    remedy: str
+
+
+class FormNoteView(Wire, frozen=True):
+    """Something to correct in SKILL.md. It counts for nothing: the registry takes the skill all the same."""
+
+    #: what it is about, such as `name-invalid`
+    code: str
+    #: the field of the front matter, or `front matter`
+    field: str
+    #: what is wrong, and what the registry took instead
+    sentence: str
+    fix: str
+    #: of SKILL.md, from 1
+    line: int
+
+
+class FindingsAnswer(Wire, frozen=True):
+    """What the static scan found in the content of one run."""
+
+    id: str
+    run: int
+    state: str
+    #: why the run stands where it does
+    reason: str
+    #: what to do where no finding says it
+    remedies: tuple[str, ...]
+    #: null where the content was not scanned in this run
+    digest: str | None
+    ruleset: str | None
+    #: null also where the scan did not end, and where the submission is blocked
+    verdict: str | None
+    score: int | None
+    #: those that the decision names first, then the worst; capabilities last
+    findings: tuple[FindingView, ...]
+    #: what its author should correct in SKILL.md
+    notes: tuple[FormNoteView, ...]
+    #: the capability card: what our rules found that it can do; null where nothing is known
+    capabilities: tuple[CapabilityView, ...] | None
+
+
+FINDINGS = call_for(
+    "submission.findings", f"{SUBMISSIONS}/{{submission_id}}/findings", RunFindings, FindingsAnswer
+)

@@ -6,11 +6,9 @@ from starlette.responses import Response
 from vskill_core.errors import InvalidInput, JobFailed
 from vskill_core.plural import counted
 from vskill_platform.actions.operation.dead_letters import DISCARD, LIST_LETTERS, REPLAY, ListLetters
-from vskill_platform.actions.operation.jobs import LIST_JOBS, RUN_JOB
+from vskill_platform.actions.operation.jobs import CONTINUE_RESCANS, LIST_JOBS, RUN_JOB, SHOW_RESCANS
 from vskill_platform.actions.operation.queue import PAUSE, RECOVER, RESUME, STATUS, STUCK, ListStuck
-from vskill_platform.actions.operation.rescans import CONTINUE_RESCANS, SHOW_RESCANS
-from vskill_platform.web.auth import text_of
-from vskill_platform.web.flash import see_other
+from vskill_platform.web.auth import see_other, text_of
 from vskill_platform.web.pages.acting import act_by_form, answer_page, form
 
 PLACE = "/admin/queue"

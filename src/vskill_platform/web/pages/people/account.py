@@ -1,5 +1,5 @@
-"""One's own account: submissions, tokens and the password; `ownership` has what is done with repositories. A token is
-shown once, by the answer to the form that made it."""
+"""One's own account: submissions, tokens, the password and repositories; and what owners do on the pages of their
+skills. A token is shown once, by the answer to the form that made it."""
 
 from typing import Annotated
 
@@ -7,28 +7,30 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_client.wire.base import Asked, iso_time
+from vskill_client.wire.base import Asked, NoParameters, iso_time
+from vskill_core.errors import SourceUnavailable
 from vskill_core.identity import MAX_URL
-from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.people.account import (
     CHANGE_PASSWORD,
     SIGN_OUT_EVERYWHERE,
     WHO_AM_I,
     read_own_account,
 )
-from vskill_platform.actions.people.owners import read_owned
+from vskill_platform.actions.people.owners import CHECK, CLAIM, TRANSFER, read_owned
 from vskill_platform.actions.people.tokens import (
     CREATE_OWN_TOKEN,
     DEFAULT_DAYS,
     LIST_OWN_TOKENS,
     REVOKE_OWN_TOKEN,
 )
+from vskill_platform.actions.skills.versions import DELETE, UNYANK, YANK
 from vskill_platform.actions.submissions.submission_lists import own_submissions
 from vskill_platform.domain.people.token import SCOPES_OF
 from vskill_platform.web.auth import form_of
 from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.pages.acting import act_by_form, form, private_page
 from vskill_platform.web.pages.people.signin import same, sign_in_again
+from vskill_platform.web.pages.skills.admin_skills import SKILL_PAGE, told_state
 from vskill_platform.web.routing import page, query_of
 
 ACCOUNT = "/account"
@@ -72,10 +74,45 @@ async def change_password(request: Request) -> Response:
 
 PAGE = page(ACCOUNT, show, action=WHO_AM_I, shows=("owner.list", "token.list"), query=AccountQuery)
 
+
 ENDPOINTS = (
     PAGE,
     form("/account/tokens", CREATE_OWN_TOKEN, at=ACCOUNT, shown_by=PAGE),
     form("/account/tokens/revoke", REVOKE_OWN_TOKEN, "The token is revoked.", at=ACCOUNT),
     form("/account/password", CHANGE_PASSWORD, at=ACCOUNT, view=change_password),
     form("/account/sign-out-all", SIGN_OUT_EVERYWHERE, at=ACCOUNT, to="/signin"),
+    form("/account/claim", CLAIM, at=ACCOUNT, shown_by=PAGE),
+    form(
+        "/account/check",
+        CHECK,
+        lambda proved, _: f"{proved.url} is yours now. You may withdraw versions and delete skills.",
+        at=ACCOUNT,
+        tells=(SourceUnavailable,),
+    ),
+    form(
+        "/account/transfer",
+        TRANSFER,
+        lambda moved, asked: f"{moved.url} now belongs to {asked.to}.",
+        at=ACCOUNT,
+        confirm=True,
+    ),
+    form(
+        f"{SKILL_PAGE}/yank",
+        YANK,
+        lambda state, asked: told_state(state, f"Version {asked.version} is withdrawn."),
+        at=SKILL_PAGE,
+    ),
+    form(
+        f"{SKILL_PAGE}/unyank",
+        UNYANK,
+        lambda _, asked: f"Version {asked.version} can be installed again.",
+        at=SKILL_PAGE,
+    ),
+    form(
+        f"{SKILL_PAGE}/delete",
+        DELETE,
+        "The skill is deleted. Submit it again to publish a new version.",
+        at=SKILL_PAGE,
+        confirm=True,
+    ),
 )

@@ -3,9 +3,8 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_client.wire.base import Asked
+from vskill_client.wire.base import Asked, NoParameters
 from vskill_core.plural import counted
-from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.people.access import (
     CHANGE_ACCESS,
     PREVIEW_ACCESS,

@@ -8,8 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from vskill_client.wire.base import Asked
-from vskill_platform.actions.action import NoParameters
+from vskill_client.wire.base import Asked, NoParameters
 from vskill_platform.actions.people.namespace_policy import (
     CHANGE_VISIBILITY,
     MAKE_PUBLIC,
@@ -28,7 +27,7 @@ from vskill_platform.actions.people.namespaces import (
 )
 from vskill_platform.actions.people.teams import LIST_TEAMS
 from vskill_platform.actions.principal import ActionObject, Right, may
-from vskill_platform.actions.skills.narrowing import NARROW_SKILL, WIDEN_SKILL
+from vskill_platform.actions.skills.versions import NARROW_SKILL, WIDEN_SKILL
 from vskill_platform.domain.people.namespace import MOST_NAMESPACE, NamespaceRole, Visibility
 from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.pages.acting import form, private_page

@@ -15,15 +15,14 @@ from vskill_platform.domain.verdicts.policy import Preset
 from vskill_platform.ledger.kv.entries import Operation
 from vskill_platform.settings import Settings
 from vskill_platform.store.people.accounts import User, get_user
-from vskill_platform.store.people.sessions import LONGEST_MS, close_session, open_session, sign_in
+from vskill_platform.store.people.credentials import LONGEST_MS, close_session, open_session, sign_in
 from vskill_platform.store.people.setup import check_setup, make_first_admin
 from vskill_platform.store.people.sign_in_rule import read_rule
 from vskill_platform.store.verdicts.policy import plan_policy, read_policy
-from vskill_platform.web.auth import form_of, safe_next, text_of
+from vskill_platform.web.auth import FLASH_COOKIE, form_of, safe_next, see_other, text_of
 from vskill_platform.web.browser import SESSION_COOKIE, cookie_of, drop_cookie, set_cookie
 from vskill_platform.web.door.limits import client_of
 from vskill_platform.web.exchange import principal_of, services_of
-from vskill_platform.web.flash import FLASH_COOKIE, see_other
 from vskill_platform.web.github import (
     CALLBACK,
     authorize_url,

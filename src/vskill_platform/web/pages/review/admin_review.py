@@ -1,20 +1,22 @@
 """What waits for a person: the list in the order of risk, the evidence beside what each decision will do, and the
-decision, alone or about those that are ticked. Approving names the bytes that were looked at, so nothing else is ever
-approved by it. After each decision comes the next item."""
+decision, alone or about those that are ticked; reports of users; how each rule did, and suppressed rules. Approving
+names the bytes that were looked at, so nothing else is ever approved by it. After each decision comes the next item."""
 
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_client.wire.base import Asked
-from vskill_client.wire.submissions import AllSubmissions, SubmissionView
+from vskill_client.wire.base import Asked, NoParameters
+from vskill_client.wire.submissions import SubmissionView
 from vskill_core.errors import InvalidInput
 from vskill_core.plural import counted
 from vskill_platform.actions.action import Action
+from vskill_platform.actions.recall.blocklist import BlockReach
 from vskill_platform.actions.review.appeals import OTHERS_ONLY_MS
 from vskill_platform.actions.review.bulk import BULK, BulkFilter, BulkVerb, find_candidates
-from vskill_platform.actions.review.evidence import gather_evidence, read_run
+from vskill_platform.actions.review.evidence import gather_evidence, preview_decision, preview_many, read_run
+from vskill_platform.actions.review.reports import DISMISS, FILED, UPHOLD, WhichReports
 from vskill_platform.actions.review.review import (
     APPROVE,
     LOOK_AGAIN,
@@ -22,14 +24,14 @@ from vskill_platform.actions.review.review import (
     REQUEST_CHANGE,
     WITHDRAW_REQUEST,
 )
-from vskill_platform.actions.review.review_preview import preview_decision, preview_many
 from vskill_platform.actions.review.review_queue import WAITING, order_queue
 from vskill_platform.actions.submissions.submissions import STATS
+from vskill_platform.actions.verdicts.rule_figures import RULE_FIGURES
+from vskill_platform.actions.verdicts.suppressions import SUPPRESS, SUPPRESSED, UNSUPPRESS, SuppressionChange
 from vskill_platform.domain.review.review_risk import risk_of
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.web.auth import text_of, values_of
+from vskill_platform.web.auth import see_other, text_of, values_of
 from vskill_platform.web.exchange import principal_of, services_of
-from vskill_platform.web.flash import see_other
 from vskill_platform.web.kept import kept_of
 from vskill_platform.web.pages.acting import (
     act_by_form,
@@ -173,7 +175,7 @@ async def bulk(request: Request) -> Response:
     if asked.state is not None:
         wanted = BulkFilter(asked.state, asked.place, asked.why, asked.hours)
         found = await find_candidates(services, principal, asked.verb, wanted)
-    counts = await STATS(services, principal, AllSubmissions())
+    counts = await STATS(services, principal, NoParameters())
     return admin_page(
         request,
         "bulk.html",
@@ -208,6 +210,31 @@ def _parse_item(value: str) -> dict[str, object]:
     return {"id": submission_id, "run": run, "digest": digest or None}
 
 
+REPORTS = "/admin/reports"
+
+
+async def uphold(request: Request) -> Response:
+    if await text_of(request, "block") not in ("", BlockReach.NOTHING.value):
+        await require_confirmed(request)
+    decided = await act_by_form(request, UPHOLD)
+    blocked = decided.decision.blocked if decided.decision else ""
+    told = f"The report about {decided.skill} is upheld{f', and {blocked} is blocked' if blocked else ''}."
+    return see_other(request, REPORTS, told)
+
+
+SUPPRESSIONS = "/admin/suppressions"
+
+
+def told_suppressed(done: SuppressionChange, _: object) -> str:
+    told = f"{done.suppression.rule} no longer counts for this content."
+    return f"{told} It is being judged again." if done.new_runs else told
+
+
+def told_unsuppressed(done: SuppressionChange, _: object) -> str:
+    told = f"{done.suppression.rule} counts again."
+    return f"{told} {', '.join(done.rescans)} is being judged again." if done.rescans else told
+
+
 ENDPOINTS = (
     answer_page(LIST, "review.html", ("after",), found=WAITING),
     form(f"{LIST}/ticked", BULK, at=LIST, view=preview_ticked),
@@ -229,4 +256,18 @@ ENDPOINTS = (
     form(f"{_ONE}/again", LOOK_AGAIN, told_rerun, at=LIST),
     page(PLACE, bulk, action=BULK, shows=("review.bulk",), query=BulkQuery),
     form(PLACE, BULK, at=PLACE, view=do_bulk),
+    answer_page(
+        REPORTS, "reports.html", ("status", "skill", "after"), found=FILED, choices=list(WhichReports)
+    ),
+    form(f"{REPORTS}/{{report_id}}/uphold", UPHOLD, at=REPORTS, view=uphold),
+    form(
+        f"{REPORTS}/{{report_id}}/dismiss",
+        DISMISS,
+        lambda decided, _: f"The report about {decided.skill} is dismissed.",
+        at=REPORTS,
+    ),
+    answer_page("/admin/rules", "rules.html", found=RULE_FIGURES),
+    answer_page(SUPPRESSIONS, "suppressions.html", ("after",), found=SUPPRESSED),
+    form(f"{SUPPRESSIONS}/add", SUPPRESS, told_suppressed, at=SUPPRESSIONS),
+    form(f"{SUPPRESSIONS}/remove", UNSUPPRESS, told_unsuppressed, at=SUPPRESSIONS),
 )

@@ -4,15 +4,14 @@ on which it is set."""
 from starlette.requests import Request
 from starlette.responses import Response
 
+from vskill_client.wire.base import NoParameters
 from vskill_core.errors import InvalidInput, TransitionError
-from vskill_platform.actions.action import NoParameters
 from vskill_platform.actions.verdicts.memory import SHOW_MEMORY
 from vskill_platform.actions.verdicts.policy import CHECK_POLICY, SET_POLICY, SHOW_POLICY
 from vskill_platform.actions.verdicts.policy_trials import TRY_POLICY
 from vskill_platform.domain.verdicts.policy import LONGEST_TEXT
-from vskill_platform.web.auth import text_of
+from vskill_platform.web.auth import see_other, text_of
 from vskill_platform.web.exchange import principal_of, services_of
-from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import act_by_form, admin_page, form
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page

@@ -1,14 +1,24 @@
-"""Admin pages for published skills: take one down, restore it, or take a short name from it."""
+"""Admin pages for published skills (take one down, restore it, or take a short name from it) and for collections:
+curated lists that an organisation adds as a marketplace."""
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_client.wire.base import Asked
 from vskill_client.wire.skills import SkillState
+from vskill_core.plural import counted
 from vskill_platform.actions.recall.takedowns import RESTORE, TAKE_DOWN
 from vskill_platform.actions.skills.catalogue import list_catalogue, search_catalogue
-from vskill_platform.actions.skills.names import RELEASE_NAME
-from vskill_platform.web.exchange import principal_of
+from vskill_platform.actions.skills.collections import (
+    ADD_SKILLS,
+    CREATE_COLLECTION,
+    DELETE_COLLECTION,
+    REMOVE_SKILLS,
+    measure_contexts,
+    read_collections,
+)
+from vskill_platform.actions.skills.versions import RELEASE_NAME
+from vskill_platform.web.exchange import principal_of, public_address, services_of
 from vskill_platform.web.pages.acting import admin_page, form
 from vskill_platform.web.routing import page, query_of
 
@@ -41,6 +51,24 @@ def told_state(state: SkillState, done: str) -> str:
     return f"{done} {left}"
 
 
+COLLECTIONS = "/admin/collections"
+#: Of English text, by the tokenizers of most models.
+CHARACTERS_PER_TOKEN = 4
+
+
+async def collections(request: Request) -> Response:
+    found = await read_collections(services_of(request), principal_of(request))
+    return admin_page(
+        request,
+        "collections.html",
+        items=found.items,
+        skipped=found.skipped,
+        characters=await measure_contexts(principal_of(request), found.items),
+        per_token=CHARACTERS_PER_TOKEN,
+        base=public_address(request),
+    )
+
+
 ENDPOINTS = (
     page(LIST, skills, action=TAKE_DOWN, query=AdminSkillsQuery),
     form(
@@ -63,6 +91,32 @@ ENDPOINTS = (
             f"{freed.skill} no longer holds {freed.released}. It is listed as {freed.listed_as}."
         ),
         at=SKILL_PAGE,
+        confirm=True,
+    ),
+    page(COLLECTIONS, collections, action=CREATE_COLLECTION, shows=("skill.lock",)),
+    form(
+        f"{COLLECTIONS}/create",
+        CREATE_COLLECTION,
+        lambda made, _: f"The collection {made.name} was created. It is empty.",
+        at=COLLECTIONS,
+    ),
+    form(
+        f"{COLLECTIONS}/add",
+        ADD_SKILLS,
+        lambda now, _: f"{now.name} has {counted(len(now.skills), 'skill')}.",
+        at=COLLECTIONS,
+    ),
+    form(
+        f"{COLLECTIONS}/remove",
+        REMOVE_SKILLS,
+        lambda now, asked: f"{', '.join(asked.skills)} is no longer in {now.name}.",
+        at=COLLECTIONS,
+    ),
+    form(
+        f"{COLLECTIONS}/delete",
+        DELETE_COLLECTION,
+        lambda _, asked: f"The collection {asked.name} was deleted.",
+        at=COLLECTIONS,
         confirm=True,
     ),
 )

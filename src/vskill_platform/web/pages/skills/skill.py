@@ -20,23 +20,21 @@ from vskill_core.identity import SKILL_FILE
 from vskill_platform.actions.principal import ActionObject, Right, audiences_of, may, needs_token
 from vskill_platform.actions.recall.takedowns import TAKE_DOWN
 from vskill_platform.actions.review.reports import FILE, REPORT_KINDS
-from vskill_platform.actions.skills.names import RELEASE_NAME
 from vskill_platform.actions.skills.skill_names import find_skill
-from vskill_platform.actions.verdicts.dossier import Dossier, read_dossier, read_dossier_files
+from vskill_platform.actions.skills.versions import RELEASE_NAME
+from vskill_platform.actions.verdicts.dossier import Dossier, look_at_skill, read_dossier, read_dossier_files
 from vskill_platform.actions.verdicts.external_scans import list_external_reports
-from vskill_platform.actions.verdicts.skill_look import look_at_skill
 from vskill_platform.domain.evidence import JudgeWords
 from vskill_platform.domain.skills.names import listed_name
 from vskill_platform.domain.skills.skill import VersionStatus
 from vskill_platform.domain.skills.trust import lacks_for_next_tier, trust_reasons, trust_score, trust_tier
 from vskill_platform.domain.verdicts.verdict_words import VerdictWords, words_for_blocked, words_for_scan
 from vskill_platform.web.api.names import asked_name
-from vskill_platform.web.auth import text_of
+from vskill_platform.web.auth import see_other, text_of
 from vskill_platform.web.charts import installs_chart
 from vskill_platform.web.clients.artifacts import ways_to_install
 from vskill_platform.web.drawing.markdown import Rendered, Style, TextHeading, body_of, render_aside
 from vskill_platform.web.exchange import principal_of, public_address, services_of
-from vskill_platform.web.flash import see_other
 from vskill_platform.web.pages.acting import act_by_form, page_with_flash
 from vskill_platform.web.routing import form, page, query_of
 from vskill_scan.results.report import by_weight

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from vskill_client.wire.base import Asked
 from vskill_core.content import SkillFile
 from vskill_core.errors import NotFound
-from vskill_platform.actions.skills.capabilities import compare_cards
+from vskill_platform.actions.skills.skill_views import compare_cards
 from vskill_platform.actions.verdicts.dossier import read_dossier_files
 from vskill_platform.web.drawing.diffs import compare
 from vskill_platform.web.drawing.highlight import CodeLine, Highlighter, shorten

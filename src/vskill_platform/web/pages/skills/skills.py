@@ -15,9 +15,11 @@ from starlette.responses import Response
 from vskill_client.wire.base import Asked
 from vskill_client.wire.skills import AgeChoice, InstallsChoice, LackNames, OwnerChoice
 from vskill_core.capability import Lack
+from vskill_core.errors import Ambiguous, InvalidInput, NotFound
 from vskill_platform.actions.recall.blocklist_reads import BlockView
 from vskill_platform.actions.skills.catalogue import count_catalogue, list_unblocked, search_catalogue
 from vskill_platform.actions.skills.skill_names import leave_out_blocked
+from vskill_platform.actions.verdicts.skill_security import COMPARE, CompareSkills, SkillComparison
 from vskill_platform.domain.skills.catalogue import OFFERED, Facets, Filter, Sort, count_rows, counted_values
 from vskill_platform.domain.skills.listing import OTHER
 from vskill_platform.domain.skills.skill import PublishedSkill
@@ -234,4 +236,31 @@ def _choices(asked: SkillsQuery, name: str, counts: Facets) -> list[dict[str, ob
     ]
 
 
-ENDPOINTS = (page(PATH, skills, query=SkillsQuery, shows=("skill.list", "skill.search", "skill.facets")),)
+Name = Annotated[str, msgspec.Meta(max_length=400)]
+
+
+class CompareQuery(Asked, frozen=True):
+    """Two skills; the page asks for those that are not named."""
+
+    a: Name = ""
+    b: Name = ""
+
+
+async def compare(request: Request) -> Response:
+    asked = query_of(request, CompareQuery)
+    found: SkillComparison | None = None
+    problem, status = "", 200
+    if asked.a.strip() and asked.b.strip():
+        try:
+            wanted = CompareSkills(a=asked.a, b=asked.b)
+            found = await COMPARE(services_of(request), principal_of(request), wanted)
+        except (NotFound, Ambiguous, InvalidInput) as error:
+            problem, status = error.in_words, error.status
+    names = [one.display_name or one.skill_slug for one in (found.a, found.b)] if found else []
+    return render(request, "compare.html", status, asked=asked, found=found, names=names, problem=problem)
+
+
+ENDPOINTS = (
+    page(PATH, skills, query=SkillsQuery, shows=("skill.list", "skill.search", "skill.facets")),
+    page("/compare", compare, action=COMPARE, query=CompareQuery),
+)

@@ -12,12 +12,12 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_client.wire.base import Asked
+from vskill_client.wire.base import Asked, NoParameters
 from vskill_client.wire.submissions import StatsView
 from vskill_core.errors import PlatformError, StoreTimeout, StoreUnavailable
-from vskill_platform.actions.action import NoParameters
-from vskill_platform.actions.operation.queue import HEALTH, HealthAnswer
-from vskill_platform.actions.operation.queue_look import (
+from vskill_platform.actions.operation.queue import (
+    HEALTH,
+    HealthAnswer,
     QueueActivity,
     QueueLook,
     look_at_queue,

@@ -20,28 +20,37 @@ from vskill_platform.actions.principal import Right, may
 from vskill_platform.actions.review.appeals import APPEAL, why_no_appeal
 from vskill_platform.actions.review.reports import REPORT_KINDS, REPORT_SUBMISSION
 from vskill_platform.actions.review.review import ANSWER, APPROVE
-from vskill_platform.actions.submissions.findings import ordered_findings, remedies_of, report_of
 from vskill_platform.actions.submissions.intake import SUBMIT, UPLOAD
+from vskill_platform.actions.submissions.submission_lists import (
+    PAGES,
+    SHOW_HAND_IN,
+    HandInRequest,
+    HandInView,
+)
 from vskill_platform.actions.submissions.submission_views import published_name
 from vskill_platform.actions.submissions.submissions import (
     CANCEL,
     RERUN,
     SHOW,
     find_position,
+    ordered_findings,
     read_run,
+    remedies_of,
+    report_of,
     rights_object,
 )
 from vskill_platform.domain.submissions.attempts import EXHAUSTED
-from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.states import State, StateCategory
 from vskill_platform.domain.submissions.submission import EntryPoint, Submission
 from vskill_platform.domain.submissions.timeline import stays, time_by_state
 from vskill_platform.domain.verdicts.verdict_words import VerdictWords, words_for_scan
 from vskill_platform.intake.submit import IntakeOutcome
-from vskill_platform.web.exchange import principal_of, services_of, viewer_of
-from vskill_platform.web.flash import see_other
+from vskill_platform.web.auth import see_other
+from vskill_platform.web.exchange import principal_of, public_address, services_of, viewer_of
 from vskill_platform.web.pages.acting import act_by_form, form, page_with_flash
 from vskill_platform.web.pages.submissions.queue import recent_activity
 from vskill_platform.web.pages.submissions.submit import MOST_UPLOAD, archive_of
+from vskill_platform.web.render import render
 from vskill_platform.web.routing import page, query_of
 from vskill_platform.web.streams.live import Submissions, page_position, sealed_cursor, stream
 
@@ -242,6 +251,57 @@ async def live(request: Request) -> Submissions:
 
 _ONE = "/submissions/{submission_id}"
 
+
+#: What was refused at the door belongs to no category of the queue.
+REFUSED = "refused"
+#: How each kind is called in a summary, in the order in which they are shown.
+KINDS = {
+    StateCategory.PUBLISHED.value: ("published", "good"),
+    StateCategory.RUNNING.value: ("being checked", "info"),
+    StateCategory.WAITING.value: ("waiting", "info"),
+    StateCategory.COOLDOWN.value: ("cooling down", "info"),
+    StateCategory.REVIEW.value: ("for a reviewer", "warn"),
+    StateCategory.FAILED.value: ("failed", "bad"),
+    REFUSED: ("refused", "bad"),
+    StateCategory.CANCELLED.value: ("cancelled", ""),
+}
+
+
+async def show_page(request: Request) -> Response:
+    read_from = await page_position(request)
+    view = await _read_view(request)
+    kinds = [REFUSED if one.submission is None else one.submission.category for one in view.skills]
+    total = len(view.skills)
+    title = f"Checking {total} {'skill' if total == 1 else 'skills'}"
+    if view.ended:
+        title = f"{kinds.count(StateCategory.PUBLISHED.value)} of {total} published"
+    return render(
+        request,
+        "hand_in.html",
+        view=view,
+        title=title,
+        counts=[(kinds.count(kind), *words) for kind, words in KINDS.items() if kind in kinds],
+        address=f"{public_address(request)}{PAGES}/{view.id}",
+        cursor=await sealed_cursor(request, read_from),
+        refresh_ms=RESTING_MS if view.ended else MOVING_MS,
+    )
+
+
+async def _read_view(request: Request) -> HandInView:
+    wanted = HandInRequest(hand_in_id=request.path_params["hand_in_id"])
+    return await SHOW_HAND_IN(services_of(request), principal_of(request), wanted)
+
+
+async def live_hand_in(request: Request) -> Submissions:
+    view = await _read_view(request)
+    ids = frozenset(one.submission.id for one in view.skills if one.submission is not None)
+    # A stream of no ids would be one of everything; of what was refused nothing changes any more.
+    return Submissions(viewer_of(request), ids or frozenset({view.id}))
+
+
+_HAND_IN = f"{PAGES}/{{hand_in_id}}"
+
+
 ENDPOINTS = (
     page(
         _ONE,
@@ -263,4 +323,6 @@ ENDPOINTS = (
     form(f"{_ONE}/answer", ANSWER, "Your answer was sent. It waits for a reviewer again.", at=_ONE),
     form(f"{_ONE}/resubmit", SUBMIT, at=_ONE, view=resubmit, shows=("submission.rerun",)),
     form(f"{_ONE}/upload", UPLOAD, at=_ONE, view=correct, most_body=MOST_UPLOAD),
+    page(_HAND_IN, show_page, action=SHOW_HAND_IN),
+    stream(f"{_HAND_IN}/live", live_hand_in, documented=False),
 )

@@ -25,9 +25,8 @@ from vskill_platform.actions.submissions.intake import (
     SubmitPlaces,
 )
 from vskill_platform.domain.submissions.submission import EntryPoint
-from vskill_platform.web.auth import form_of, text_of, values_of
+from vskill_platform.web.auth import form_of, see_other, text_of, values_of
 from vskill_platform.web.exchange import principal_of, services_of
-from vskill_platform.web.flash import see_other
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
 

@@ -3,8 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_client.wire.base import Asked
-from vskill_platform.actions.action import NoParameters
+from vskill_client.wire.base import Asked, NoParameters
 from vskill_platform.actions.telling.notifications import (
     ADD_WATCH,
     CONFIRM_MAIL,
