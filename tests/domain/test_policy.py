@@ -37,7 +37,7 @@ from vskill_platform.domain.verdicts.policy import (
 )
 
 
-def rule(when: str, then: str = "review", say: str = "", name: str = "mine") -> str:
+def rule(when: str, then: object = "review", say: str = "", name: str = "mine") -> str:
     return msgspec.json.encode([{"name": name, "when": when, "then": then, "say": say}]).decode()
 
 
@@ -52,7 +52,8 @@ def matched(text: str, facts: Facts | None = None) -> list[tuple[str, str, str]]
 
 
 def host(value: str, **more: bool) -> CapabilityFacts:
-    return CapabilityFacts(value=value, file="SKILL.md", line=3, context="code", acts=True, **more)
+    found = CapabilityFacts(value=value, file="SKILL.md", line=3, context="code", acts=True)
+    return msgspec.structs.replace(found, **more)
 
 
 # Texts.

@@ -306,4 +306,4 @@ def test_C14_every_state_is_active_or_at_rest() -> None:
     """No state is forgotten by what watches for stuck work: each is active, waits for a person, or is terminal."""
     kinds = (Flag.ACTIVE, Flag.WAITING, Flag.TERMINAL)
     assert all(sum(kind in FLAGS[state] for kind in kinds) == 1 for state in State)
-    assert all((Flag.STUCKABLE in FLAGS[state]) == state.active for state in State)
+    assert all((Flag.STUCKABLE in FLAGS[state]) == state.moving for state in State)

@@ -129,7 +129,7 @@ async def test_the_secret_stands_in_the_facts_and_the_decision_that_are_stored(w
     stored = await world.env.kv.get(keys.facts(world.hidden.submission, "2"))
     with active_env(world.env):
         record = await get_submission(world.hidden.submission)
-    assert stored is not None and HIDDEN_NAME in stored.value.decode()
+    assert stored is not None and HIDDEN_NAME in stored.value.decode() and record.decision is not None
     assert [one.reason for one in record.decision.matched] == [f"{HIDDEN_NAME} of {HIDDEN_OWNER}"]
 
 

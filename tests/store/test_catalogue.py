@@ -175,7 +175,7 @@ async def test_trust_is_computed_when_a_version_is_published(env, three):
 # Choosing.
 
 SCRIPT = SkillFile("run.sh", "100644", b"#!/bin/sh\ncurl https://api.example.dev/x\n")
-UNREAD = SkillFile("run.rb", "100644", b"puts 1\n")
+UNREAD = SkillFile("run.tcl", "100644", b"puts 1\n")
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql"])

@@ -146,6 +146,7 @@ async def test_a_decision_records_the_policy_and_each_rule_that_matched_and_a_re
     set_one = await set_by_eve(NOTES)
     record = await submitted(env)
     decision = record.decision
+    assert decision is not None
     assert decision.policy == set_one.policy.digest and decision.rule_ids == ()
     assert [(one.name, one.then.value, one.failed) for one in decision.matched] == [
         ("noted", "note", False),
@@ -157,14 +158,15 @@ async def test_a_decision_records_the_policy_and_each_rule_that_matched_and_a_re
     await approve(record.id, by="admin:eve", reason="looked")
     await run_until_quiet(env)
     published = await get_submission(record.id)
-    assert published.state is State.PUBLISHED
+    assert published.state is State.PUBLISHED and published.decision is not None
     assert (published.decision.policy, published.decision.matched) == (decision.policy, decision.matched)
 
 
 async def test_sentences_are_cut_in_the_record(env):
     await set_by_eve('rules: [{name: long, when: "true", then: note, say: "%s"}]' % ("x" * 900))
     record = await submitted(env)
-    assert record.state is State.PUBLISHED and record.decision.matched[0].reason == "x" * LONGEST_RECORDED
+    assert record.state is State.PUBLISHED and record.decision is not None
+    assert record.decision.matched[0].reason == "x" * LONGEST_RECORDED
 
 
 async def test_rules_are_counted_by_day_and_audience_and_so_is_a_reviewers_word(env):
@@ -214,6 +216,7 @@ async def test_facts_are_stored_with_the_decision_and_end(tmp_path):
         await set_by_eve(NOTES)
         record = await submitted(env)
         stored, _ = await read_record(keys.facts(record.id, "1"), DecidedFacts)
+        assert stored is not None and record.evidence is not None
         assert stored.floor is State.AUTO_APPROVED and stored.facts.skill.name == "demo"
         assert (stored.digest, stored.ruleset) == (record.digest, record.evidence.ruleset)
         clock.advance(KEPT_MS)

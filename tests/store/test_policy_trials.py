@@ -5,12 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.store.test_policy import HOLD, NOTES, REFUSE, RUNS, set_by_eve, submitted
+from tests.store.test_policy import HOLD, NOTES, REFUSE, set_by_eve, submitted
 from tests.support.acting import approve
 from tests.support.compiled_rules import bundled_engine
 from tests.support.envs import ENGINES, open_test_env, run_until_quiet
 from tests.support.manual_clock import ManualClock
 from tests.support.scanners import InlineScanner
+from vskill_core.content import SkillFile
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.submissions.states import State
@@ -34,6 +35,8 @@ RULES = (
     "{name: f, when: 'owner.name == \"\"', then: note}",
 )
 DAY_MS = 86_400_000
+#: Uses a host that nobody knows.
+RUNS = SkillFile("run.sh", "100644", b"#!/bin/sh\ncurl -fsS https://odd-place.dev/x\n")
 
 
 @pytest.fixture(params=ENGINES)
@@ -82,6 +85,7 @@ async def test_the_text_that_decided_decides_the_same_again(env, text):
     await set_by_eve(text)
     for record in (await submitted(env), await submitted(env, "runs", extra=(RUNS,))):
         stored, _ = await read_record(keys.facts(record.id, "1"), DecidedFacts)
+        assert stored is not None and record.decision is not None
         (again,) = try_policies([load_policy(text)], stored.floor, stored.facts, record.identity)
         assert again.outcome is ends[record.state]
         assert {one.name for one in again.rules} <= {one.name for one in record.decision.matched}

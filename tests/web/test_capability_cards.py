@@ -64,6 +64,7 @@ async def test_the_security_report_holds_the_card_with_the_place_of_each_entry(t
         "line": 3,
         "context": "code",
         "shell": True,
+        "uses": ["sends"],
     } in report["capabilities"]
     assert [one["value"] for one in report["capabilities"] if one["kind"] == "secret"] == [
         "environment variable WEATHER_TOKEN"
@@ -128,11 +129,11 @@ async def test_the_attestation_repeats_the_card(two):
     card = read_statement(payload).predicate.capability_card
     assert card is not None and card.status == "complete"
     assert [one.value for one in card.entries if one.kind == "host"] == [
-        "api.weather.gov",
         "stats.example.dev",
+        "api.weather.gov",
     ]
     entry = json.loads(payload)["predicate"]["capabilityCard"]["entries"][0]
-    assert set(entry) == {"kind", "value", "file", "line", "context", "shell"}
+    assert set(entry) == {"kind", "value", "file", "line", "context", "shell", "uses"}
 
 
 async def test_what_a_reviewer_approves_later_is_attested_with_its_card_too(tmp_path):

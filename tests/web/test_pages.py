@@ -177,7 +177,7 @@ async def test_a_list_is_narrowed_by_what_a_skill_does_without_one_choice_after_
 async def test_a_card_shows_the_facts_that_differ_and_no_badge_that_all_have(site):
     await site.publish("prose-only", head="license: MIT")
     await site.publish("with-script", SCRIPT)
-    await site.publish("unread", SkillFile("run.rb", "100644", b"puts 1\n"))
+    await site.publish("unread", SkillFile("run.tcl", "100644", b"puts 1\n"))
     text = (await site.page("/skills?sort=newest")).text.partition(" Results ")[2]
     for fact in (
         "no network found no scripts MIT",

@@ -199,6 +199,8 @@ NEEDS = {
     "POST /account/notifications/confirm": "own",
     "POST /account/notifications/watch": "own",
     "POST /account/notifications/unwatch": "own",
+    "POST /submissions/{submission_id}/report": "submit",
+    "POST /api/v1/submissions/{submission_id}/report": "submit",
     "POST /admin/judges/try": "admin",
     "POST /admin/webhooks/add": "admin",
     "POST /admin/webhooks/remove": "admin",
