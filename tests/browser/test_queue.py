@@ -15,7 +15,7 @@ from tools.browsing import command, serving
 
 pytestmark = pytest.mark.browser
 
-CATEGORIES = ("waiting", "running", "review", "published", "failed", "cancelled")
+CATEGORIES = ("waiting", "running", "cooldown", "review", "published", "failed", "cancelled")
 ROWS = "#queue-rows tr"
 
 

@@ -13,7 +13,10 @@ from tests.processes.workers import until
 from tests.support.envs import run_until_quiet, skill_files
 from tests.support.git_packs import ClonedTexts, clone_texts
 from tests.support.patience import PATIENCE_S
+from vskill_platform.domain.people.namespace import EVERYTHING
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.submit import submit_upload
+from vskill_platform.submission_store import get_submission
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -28,8 +31,15 @@ async def clone(web: Web) -> ClonedTexts:
 
 
 async def publish(roles: Installation, name: str) -> None:
-    await submit_upload(skill_files(name), namespace="tests", slug=name)
-    await run_until_quiet(roles.env)
+    submitted = (await submit_upload(skill_files(name), namespace="tests", slug=name)).submission
+    assert submitted is not None
+    sent = submitted.id
+
+    async def is_published() -> bool:
+        await run_until_quiet(roles.env, recover=True)
+        return (await get_submission(sent, audiences=EVERYTHING)).state is State.PUBLISHED
+
+    await until(is_published, PATIENCE_S, f"{name} was not published")
 
 
 async def test_one_that_is_killed_while_it_makes_the_list_and_another_disk_give_one_commit(tmp_path: Path):

@@ -128,6 +128,7 @@ PLAIN: dict[str, Any] = {
     "hours": None,
     "verb": None,
     "submitters": "members",
+    "reason": "a test",
 }
 #: Filters, with each of which a list is asked for.
 FILTERS = frozenset({"without", "provenance", "minInstalls", "minAge"})

@@ -9,8 +9,8 @@ from simulator.planted import Bug
 pytestmark = pytest.mark.slow
 
 MOST_SEEDS = 2_000
-#: Where the search for a rare one begins, so that the test stays short: counted from 0, it is found at seed 1,159.
-FIRST_SEED = {Bug.NO_NAMESPACE_ASSERTION: 1_140}
+#: Where the search for a rare one begins, so that the test stays short: counted from 0, it is found at seed 752.
+FIRST_SEED = {Bug.NO_NAMESPACE_ASSERTION: 740}
 
 #: What the find must look like; a crash of the simulator itself would be no find.
 SIGNS = {

@@ -46,6 +46,8 @@ OPEN_WRITES = {
     ("POST", "/skills/{owner}/{repo}/{slug}/report"): "anybody may report; it is counted by address",
     ("POST", "/api/v1/skills/{owner}/{repo}/{slug}/reports"): "the same",
     ("POST", "/api/v1/skills/{name}/reports"): "the same",
+    ("POST", "/submissions/{submission_id}/report"): "the same of what waits by a rule",
+    ("POST", "/api/v1/submissions/{submission_id}/report"): "the same",
     ("POST", "/api/v1/skills/installs"): "counts, by address",
     ("POST", "/api/v1/skills/{name}/installs"): "counts, by address",
     ("POST", "/api/v1/skills/{owner}/{repo}/{slug}/installs"): "counts, by address",
