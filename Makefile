@@ -96,14 +96,17 @@ test: $(READY) ## Run what can be tested within a process, in minutes (ARGS="-k 
 test-slow: $(READY) $(ANALYSERS_READY) $(TOOLS_READY) nginx ## Run what starts servers and processes, walks all routes as everybody, or tries thousands of cases
 	@$(PYTEST) -m "$(SLOW)" $(ARGS)
 
+# These groups open only the files that can hold a test of theirs: importing all files takes 20 seconds each time.
+HOLDING = $(if $(NAMES_PATH),,$$(grep -rlE "$(1)" tests --include="test_*.py"))
+TIMED = $(BIN)/python -m pytest -m "machine" $(call HOLDING,mark\.machine|stopwatch)
+
 # A process that has driven the browser has an event loop that never ends, in which no other test can have its own.
 test-clients: node browser ## Run the published npm clients and a Chromium against us
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "node" $(ARGS)
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "browser" $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "node" $(call HOLDING,mark\.node) $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "browser" $(call HOLDING,mark\.browser) $(ARGS)
 
 test-machine: $(READY) ## Run what compares times, alone; what fails is tried twice more
-	@$(BIN)/python -m pytest -m "machine" $(ARGS) || $(BIN)/python -m pytest -m "machine" --last-failed $(ARGS) \
-		|| $(BIN)/python -m pytest -m "machine" --last-failed $(ARGS)
+	@$(TIMED) $(ARGS) || $(TIMED) --last-failed $(ARGS) || $(TIMED) --last-failed $(ARGS)
 
 test-all: test test-slow test-clients test-machine ## Run all of these, as CI does
 
