@@ -21,7 +21,7 @@ from vskill_core.capability import (
     new_capabilities,
 )
 
-CODE, INSTRUCTION, LINK = CapabilityContext
+CODE, INSTRUCTION, LINK, _ = CapabilityContext
 
 
 def host(value, line=1, context=CODE, *, shell=False, file="run.sh"):

@@ -6,7 +6,7 @@ import itertools
 import msgspec
 import pytest
 
-from vskill_core.capability import CapabilityKind, SkillCapability
+from vskill_core.capability import CapabilityContext, CapabilityKind, SkillCapability
 from vskill_core.findings import (
     Coverage,
     Finding,
@@ -52,10 +52,22 @@ def test_nothing_found_is_said_as_that_and_that_no_judge_read_it() -> None:
 
 
 def test_what_could_not_be_read_stands_beside_the_number_of_files() -> None:
-    card = (SkillCapability(CapabilityKind.UNREAD, "commands and files in .swift programs", "a.swift"),)
+    card = (SkillCapability(CapabilityKind.UNREAD, "commands in .swift programs", "a.swift"),)
     words = words_for_scan(msgspec.structs.replace(report(), capabilities=card), NOBODY)
-    said = "Our rules read 2 of 3 files, but not all of what is in them (1 on the card under Not read)."
+    said = (
+        "Our rules read 2 of 3 files, but not all of what is in them: commands in .swift programs (a.swift)."
+    )
     assert said in words.details
+    many = tuple(SkillCapability(CapabilityKind.UNREAD, "PDF document", f"{one}.pdf") for one in "abcde")
+    words = words_for_scan(msgspec.structs.replace(report(), capabilities=many), NOBODY)
+    assert "PDF document (a.pdf), PDF document (b.pdf), PDF document (c.pdf), 2 more." in words.details[1]
+
+
+def test_a_language_that_is_read_by_patterns_is_said_beside_the_number_of_files() -> None:
+    said, context = "Go: read by patterns, the data flow is not followed", CapabilityContext.PATTERNS
+    card = (SkillCapability(CapabilityKind.UNREAD, said, "a.go", context=context),)
+    words = words_for_scan(msgspec.structs.replace(report(), capabilities=card), NOBODY)
+    assert words.details == (NOT_JUDGED, "Our rules read 2 of 3 files.", f"{said}.", NEVER_LOOKED_AT)
 
 
 def test_a_judge_is_named_with_its_score_and_with_what_it_did_not_see() -> None:

@@ -24,7 +24,7 @@ from vskill_scan.results.capability_words import LASTING, SECRETS
 from vskill_scan.results.command_lines import command_lines
 
 FRONT = "---\nname: a\ndescription: b\nhomepage: https://front.example.dev\n---\n"
-CODE, INSTRUCTION, LINK = CapabilityContext
+CODE, INSTRUCTION, LINK, _ = CapabilityContext
 
 
 @pytest.fixture(scope="module")

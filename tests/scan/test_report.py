@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from tests.scan.sarif_schema import Region, read_sarif
+from vskill_core.capability import CapabilityContext, CapabilityKind, SkillCapability
 from vskill_core.errors import InvalidManifest
 from vskill_core.findings import (
     Coverage,
@@ -118,6 +119,15 @@ SOME = (
     (finding(Severity.HIGH, rule_id="H"),),
     (finding(Severity.CRITICAL, rule_id="I"),),
 )
+
+
+def test_the_text_names_what_was_not_read():
+    said = "Go: read by patterns, the data flow is not followed"
+    entry = SkillCapability(CapabilityKind.UNREAD, said, "a.go", context=CapabilityContext.PATTERNS)
+    report = msgspec.structs.replace(PUBLISH.report, capabilities=(entry,))
+    shown = io.StringIO()
+    Console(file=shown, width=120).print(text([msgspec.structs.replace(PUBLISH, report=report)]))
+    assert f"Not read, or not all of it\n    a.go\n        {said}\n" in shown.getvalue()
 
 
 @pytest.mark.parametrize("status", ScanStatus)

@@ -7,6 +7,7 @@ from tests.support.compiled_rules import bundled_engine
 from vskill_core.capability import CapabilityKind, CapabilityUse
 from vskill_scan.examples import skill_of
 from vskill_scan.reading.languages import SHALLOW
+from vskill_scan.results.lacks import lacks_of
 from vskill_scan.results.shallow import started_lines
 
 HOST = "https://box.northlane.io/a"
@@ -50,7 +51,9 @@ def of(card, kind):
 def test_programs_name_the_commands_that_they_start(engine, path, text, commands):
     card = card_of(engine, {path: text})
     assert of(card, CapabilityKind.COMMAND) == commands
-    assert of(card, CapabilityKind.UNREAD) == []
+    (unread,) = [one for one in card if one.kind is CapabilityKind.UNREAD]
+    assert unread.value.endswith(": read by patterns, the data flow is not followed")
+    assert (unread.file, unread.acts) == (path, False)
 
 
 @pytest.mark.parametrize(
@@ -113,6 +116,20 @@ def test_a_language_without_a_reader_is_said_to_be_unread(engine, path):
     suffix = path.rpartition(".")[2]
     found = of(card_of(engine, {path: "x\n"}), CapabilityKind.UNREAD)
     assert found == [f"commands and files in .{suffix} programs (their hosts are listed)"]
+
+
+def test_a_language_that_is_read_by_patterns_is_named_once_and_holds_nothing_up(engine):
+    """What a policy, a filter and a comparison call unread are programs that nobody read at all."""
+    files = {"a.go": "package a\n", "b.go": "package a\n", "c.rb": "x\n", "d.py": "x\n", "e.swift": "x\n"}
+    unread = [one for one in card_of(engine, files) if one.kind is CapabilityKind.UNREAD]
+    assert [(one.value.partition(":")[0], one.file) for one in unread if not one.acts] == [
+        ("Go", "a.go"),
+        ("Ruby", "c.rb"),
+    ]
+    assert [one.file for one in unread if one.acts] == ["e.swift"]
+    assert "network" in (
+        lacks_of(skill_of({"a.go": "package a\n"}), card_of(engine, {"a.go": "package a\n"})) or ()
+    )
 
 
 HOSTILE = [

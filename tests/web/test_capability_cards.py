@@ -168,6 +168,24 @@ async def test_empty_sections_say_what_was_not_found_and_claim_no_more(site):
     assert "No read of a secret was found by our rules." in (await site.get(PAGE)).text
 
 
+async def test_what_was_read_by_patterns_or_not_at_all_is_said_beside_the_number_of_files(site):
+    await site.publish(
+        "tidy",
+        SkillFile("tool.go", "100644", b"package tool\n"),
+        SkillFile("tool.swift", "100644", b"print(1)\n"),
+    )
+    by_patterns = "Go: read by patterns, the data flow is not followed"
+    not_read = "commands and files in .swift programs (their hosts are listed)"
+    told = f"Our rules read 3 of 3 files, but not all of what is in them: {not_read} (tool.swift)."
+    page = (await site.page(PAGE)).text
+    assert told in page and f"{by_patterns}." in page
+    report = await read(site, f"/api/v1/skills/{NAME}/security")
+    unread = [(one["value"], one["context"]) for one in report["capabilities"] if one["kind"] == "unread"]
+    assert unread == [(not_read, "code"), (by_patterns, "patterns")]
+    card = (await site.page(f"{PAGE}/security")).text
+    assert by_patterns in card and "only linked to" not in card
+
+
 async def test_the_changes_page_shows_what_the_newer_version_can_do_and_the_older_cannot(two):
     page = (await two.get(f"{PAGE}/versions/diff?from=1.0.0&to=1.0.1")).text
     assert "New since 1.0.0" in page and "No longer there" in page

@@ -38,6 +38,8 @@ class CapabilityContext(enum.StrEnum):
     INSTRUCTION = "instruction"
     #: an address in prose, data or a message: nothing runs it, and it never holds a version up
     LINK = "link"
+    #: of what is unread: the data flow of a program that was read by patterns; it never holds a version up either
+    PATTERNS = "patterns"
 
 
 class CapabilityUse(enum.StrEnum):
@@ -134,7 +136,7 @@ class SkillCapability(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def acts(self) -> bool:
         """Whether a machine or an agent acts on it."""
-        return self.context is not CapabilityContext.LINK
+        return self.context not in (CapabilityContext.LINK, CapabilityContext.PATTERNS)
 
     @property
     def place(self) -> str:

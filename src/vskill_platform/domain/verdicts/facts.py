@@ -72,7 +72,7 @@ class CapabilityFacts(msgspec.Struct, frozen=True, kw_only=True):
     file: str = ""
     #: From 1; 0 is the whole file.
     line: int = 0
-    #: `code`, `instruction` or `link`.
+    #: `code`, `instruction`, `link`, or of something unread `patterns`: its data flow is not followed.
     context: str = ""
     #: A machine or an agent acts upon it: it is more than a link.
     acts: bool = False

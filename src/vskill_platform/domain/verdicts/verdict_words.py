@@ -15,6 +15,9 @@ from vskill_platform.domain.evidence import JudgeWord, JudgeWords
 NEVER_LOOKED_AT = "What it downloads or writes while it runs was not looked at."
 NOT_JUDGED = "The instructions were not read by a judge."
 
+#: Unread things that the sentence about the files names; the card has all of them.
+MOST_NAMED = 3
+
 _STATUS_WORDS = {
     ScanStatus.TIMED_OUT: "ran out of time",
     ScanStatus.ERROR: "failed",
@@ -58,9 +61,12 @@ def words_for_scan(report: StaticReport | None, judges: JudgeWords) -> VerdictWo
     details = [judges_sentence(judges)]
     if report.coverage.files_total:
         read, total = report.coverage.files_scanned, report.coverage.files_total
-        unread = sum(one.kind is CapabilityKind.UNREAD for one in report.capabilities or ())
-        left = f", but not all of what is in them ({unread} on the card under Not read)" if unread else ""
-        details.append(f"Our rules read {read} of {total} files{left}.")
+        unread = [one for one in report.capabilities or () if one.kind is CapabilityKind.UNREAD]
+        left = [f"{one.value} ({one.file})" if one.file else one.value for one in unread if one.acts]
+        more = [f"{len(left) - MOST_NAMED} more"] if len(left) > MOST_NAMED else []
+        not_all = f", but not all of what is in them: {', '.join(left[:MOST_NAMED] + more)}" if left else ""
+        details.append(f"Our rules read {read} of {total} files{not_all}.")
+        details += [f"{one.value}." for one in unread if not one.acts]
     return VerdictWords(headline, tone, (*details, NEVER_LOOKED_AT))
 
 

@@ -8,10 +8,13 @@ from vskill_scan.words import words
 
 #: Languages whose syntax tree is read.
 PARSED = frozenset({"bash", "python", "javascript", "typescript", "tsx"})
-#: Languages of which patterns tell the commands that they start; no value is followed.
-SHALLOW = frozenset({"go", "ruby", "powershell", "batch", "php", "lua", "rust", "java", "csharp", "script"})
+#: Languages of which patterns tell the commands that they start, with their names; no value is followed.
+SHALLOW = {
+    "go": "Go", "ruby": "Ruby", "powershell": "PowerShell", "batch": "Batch files", "php": "PHP", "lua": "Lua",
+    "rust": "Rust", "java": "Java", "csharp": "C#", "script": "Perl, AWK, VBScript or AppleScript",
+}  # fmt: skip
 #: All that have a reader.
-READ = PARSED | SHALLOW
+READ = PARSED | SHALLOW.keys()
 
 _BY_SUFFIX = {
     "bash": "sh bash zsh ksh command",

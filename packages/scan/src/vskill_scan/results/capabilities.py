@@ -75,10 +75,17 @@ def unread_capabilities(layers: Sequence[Layer], unread: Iterable[Unread]) -> It
         if layer.decoded or layer.roles != {TextRole.CODE} or layer.path.lower().endswith(known.MARKUP):
             continue
         suffix = layer.path.rpartition("/")[2].rpartition(".")[2].lower()[:20]
-        if suffix not in seen and language_of(layer.path, layer.text) == "other":
-            seen.add(suffix)
+        language, context = language_of(layer.path, layer.text), CapabilityContext.CODE
+        if language == "other":
             said = f"commands and files in .{suffix} programs (their hosts are listed)"
-            yield SkillCapability(CapabilityKind.UNREAD, said, layer.path)
+        elif language in SHALLOW:
+            said = f"{SHALLOW[language]}: read by patterns, the data flow is not followed"
+            context = CapabilityContext.PATTERNS
+        else:
+            continue
+        if said not in seen:
+            seen.add(said)
+            yield SkillCapability(CapabilityKind.UNREAD, said, layer.path, context=context)
 
 
 class _CardReader:

@@ -13,6 +13,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from vskill_core.capability import CapabilityKind
 from vskill_core.findings import (
     Finding,
     FindingCategory,
@@ -161,10 +162,7 @@ def _skill_text(one: Scanned) -> Iterator[RenderableType]:
     if one.report.notes:
         yield _heading("Notes on form, which hold nothing up")
         yield from map(_note_text, one.report.notes)
-    able = [finding for finding in rest if finding.kind is FindingKind.CAPABILITY]
-    if able:
-        yield _heading("What it can do")
-        yield from map(_capability_text, able)
+    yield from _able_text(one.report, rest)
 
 
 def _heading(words: str) -> Text:
@@ -218,6 +216,18 @@ def _note_text(note: FormNote) -> RenderableType:
 def _capability_text(finding: Finding) -> RenderableType:
     head = Text.assemble(_place(finding.file, finding.line), (f"  {finding.rule_id}", "dim"))
     return _block(head, ((finding.why, "dim"),))
+
+
+def _able_text(report: StaticReport, rest: Iterable[Finding]) -> Iterator[RenderableType]:
+    """What was not read, and what it can do."""
+    unread = [one for one in report.capabilities or () if one.kind is CapabilityKind.UNREAD]
+    if unread:
+        yield _heading("Not read, or not all of it")
+        yield from (_block(Text(_place(one.file, one.line)), ((one.value, "dim"),)) for one in unread)
+    able = [finding for finding in rest if finding.kind is FindingKind.CAPABILITY]
+    if able:
+        yield _heading("What it can do")
+        yield from map(_capability_text, able)
 
 
 def _fix(words: str) -> str:
