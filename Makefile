@@ -148,9 +148,9 @@ screenshots: $(READY) browser ## Make the pictures in docs/images anew
 check: $(READY) ## Format, lint, strict types, import layers, documents and hygiene; changes nothing
 	@echo "check: format";  $(BIN)/ruff format --quiet --check $(CODE) || { echo "check: run 'make format'"; exit 1; }
 	@echo "check: lint";    $(BIN)/ruff check --quiet $(CODE)
-	@echo "check: types";   $(BIN)/mypy --no-error-summary $(CODE)
 	@echo "check: layers";  $(BIN)/lint-imports --no-cache > $(VENV)/layers.log 2>&1 || { cat $(VENV)/layers.log; exit 1; }
 	@echo "check: house rules and documents"; $(BIN)/python -m tools
+	@echo "check: types";   $(BIN)/mypy --no-error-summary $(CODE)
 	@echo "check: all good"
 
 format: $(READY) ## Format the code and apply the lint's safe fixes

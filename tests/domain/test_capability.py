@@ -8,16 +8,13 @@ import pytest
 
 from vskill_core.capability import (
     MOST_OF_A_KIND,
-    CapabilityClass,
     CapabilityContext,
     CapabilityKind,
     CapabilityUse,
     Lack,
     SkillCapability,
-    describe_gains,
     describe_needs,
     make_card,
-    needing_review,
     new_capabilities,
 )
 
@@ -85,7 +82,7 @@ def test_what_is_over_the_limit_is_counted_and_its_number_is_a_capability_of_its
     assert rest == host("2 more", MOST_OF_A_KIND)
     more = make_card([*many, host("zzz.example", shell=True)])
     assert [one.value for one in new_capabilities(card, more)] == ["6 more"]
-    assert new_capabilities(card, more)[0].review_class is CapabilityClass.SHELL_HOST
+    assert new_capabilities(card, more)[0].shell
 
 
 def test_what_is_over_the_limit_counts_as_in_a_shell_where_any_of_it_is():
@@ -111,40 +108,6 @@ def test_each_file_that_cannot_be_read_is_one_of_its_own():
     one, other = (SkillCapability(CapabilityKind.UNREAD, "PDF document", path) for path in ("a.pdf", "b.pdf"))
     assert make_card([one, other]) == (one, other)
     assert new_capabilities([one], [one, other]) == (other,)
-
-
-@pytest.mark.parametrize("kind", CapabilityKind)
-@pytest.mark.parametrize("context", CapabilityContext)
-@pytest.mark.parametrize("shell", [True, False])
-def test_a_link_never_goes_to_a_reviewer(kind, context, shell):
-    one = SkillCapability(kind, "x", "a", 1, context, shell)
-    if context is LINK:
-        assert one.review_class is None
-    assert needing_review([one], ()) == ()
-    assert needing_review([one], tuple(CapabilityClass)) == ((one,) if one.review_class else ())
-
-
-def test_the_classes_of_hosts_differ_by_the_shell():
-    assert host("a.example", shell=True).review_class is CapabilityClass.SHELL_HOST
-    assert host("a.example").review_class is CapabilityClass.HOST
-
-
-def test_the_sentence_counts_nothing_where_all_are_named():
-    found = [host(f"{letter}.example", 4) for letter in "abc"]
-    assert describe_gains(found, "1.0.0") == (
-        "unlike version 1.0.0, it addresses a host "
-        "(a.example at run.sh:4, b.example at run.sh:4, c.example at run.sh:4)"
-    )
-
-
-def test_the_sentence_names_each_thing_with_its_place_and_counts_the_rest():
-    found = [host(f"{letter}.example", 4, shell=True) for letter in "abcde"]
-    secret = SkillCapability(CapabilityKind.SECRET, "SSH keys", "run.py", 12)
-    said = describe_gains([*found, secret], "1.2.0")
-    assert said == (
-        "unlike version 1.2.0, it reads a secret (SSH keys at run.py:12), and runs shell commands that use a host "
-        "(a.example at run.sh:4, b.example at run.sh:4, c.example at run.sh:4, 2 more)"
-    )
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,13 @@ from tests.support.compiled_rules import bundled_engine
 from tests.support.envs import ENGINES, open_test_env, run_until_quiet, submit_skill
 from tests.support.scanners import InlineScanner
 from tests.support.system_reads import get_submission
-from vskill_core.capability import CapabilityClass
+from vskill_core.capability import CapabilityContext, CapabilityKind, SkillCapability
 from vskill_core.content import SkillFile, digest_of_files
 from vskill_platform.domain.skills.skill import Certification
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.domain.verdicts.policy import DEFAULT_POLICY
+from vskill_platform.store.verdicts.capability_signals import DOUBTFUL, Gains, capability_signals
 from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
@@ -44,6 +45,29 @@ async def published(env: Env, body: str = "", **options: object) -> Submission:
     record = record_of(await submit_skill("tidy", body, **options))  # type: ignore[arg-type]
     await run_until_quiet(env)
     return await get_submission(record.id)
+
+
+def gained(kind: CapabilityKind, value: str, **more: object) -> SkillCapability:
+    return SkillCapability(kind, value, "run.sh", 4, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", CapabilityKind)
+@pytest.mark.parametrize("context", CapabilityContext)
+@pytest.mark.parametrize("shell", [True, False])
+def test_only_what_is_acted_on_is_doubtful_and_a_host_only_in_a_shell(kind, context, shell):
+    told = capability_signals(Gains((gained(kind, "x", context=context, shell=shell),), "1.0.0"))
+    doubtful = kind in DOUBTFUL and context is not CapabilityContext.LINK
+    assert bool(told) is (doubtful and (shell or kind is not CapabilityKind.HOST))
+
+
+@pytest.mark.parametrize(("letters", "named"), [("abc", ""), ("abcde", ", 2 more")])
+def test_the_sentence_names_each_thing_with_its_place_and_counts_the_rest(letters, named):
+    hosts = (gained(CapabilityKind.HOST, f"{letter}.example", shell=True) for letter in letters)
+    (signal,) = capability_signals(Gains((*hosts, gained(CapabilityKind.SECRET, "SSH keys")), "1.2.0"))
+    assert signal.reason == (
+        "unlike version 1.2.0, it reads a secret (SSH keys at run.sh:4), and runs shell commands that use a host "
+        f"(a.example at run.sh:4, b.example at run.sh:4, c.example at run.sh:4{named})"
+    )
 
 
 QUIET = "#!/bin/sh\ncurl -fsS https://api.weather.gov/points | jq .\n"
@@ -112,17 +136,16 @@ STARTING = PYTHON + 'import subprocess\nsubprocess.run(["git", "status"])\n'
 INSTALLS = "Run `pip install requests` first."
 
 
-@pytest.mark.parametrize("chosen", [CapabilityClass.INSTALL, CapabilityClass.HOST])
+@pytest.mark.parametrize("chosen", ["installs", "hosts"])
 @pytest.mark.parametrize("held", [False, True])
 async def test_installs_and_hosts_of_programs_wait_only_where_the_operator_says_so(
     tmp_path, scanner, chosen, held
 ):
-    kind = "installs" if chosen is CapabilityClass.INSTALL else "hosts"
-    rule = f"rules: [{{name: gained, when: 'gained.{kind}.exists(one, one.acts)', then: review}}]"
+    rule = f"rules: [{{name: gained, when: 'gained.{chosen}.exists(one, one.acts)', then: review}}]"
     text = f"extends: open\n{rule}" if held else DEFAULT_POLICY
     async with open_test_env("memory", tmp_path, policy_text=text, scanner=scanner) as env:
         await published(env, extra=script(PYTHON.format("api.weather.gov"), "run.py"))
-        body = INSTALLS if chosen is CapabilityClass.INSTALL else ""
+        body = INSTALLS if chosen == "installs" else ""
         host = "api.weather.gov" if body else "api.tides-example.dev"
         second = await published(env, body, extra=script(PYTHON.format(host), "run.py"))
     assert second.state is (State.NEEDS_REVIEW if held else State.PUBLISHED)

@@ -59,21 +59,6 @@ class CapabilityUse(enum.StrEnum):
     DELETES = "deletes"
 
 
-class CapabilityClass(enum.StrEnum):
-    """What a setting can send to a reviewer when a version gains it."""
-
-    #: reads a secret: a file of keys, a password store, a variable that holds a token
-    SECRET = "secret"  # noqa: S105 - a class, no secret
-    #: a host in a shell command, or in a program that starts commands
-    SHELL_HOST = "shell-host"
-    #: stays after the session: a scheduled job, a shell profile, an agent's own settings
-    PERSISTENCE = "persistence"
-    #: installs a package or a program
-    INSTALL = "install"
-    #: a host in any other code that runs, or that an agent is told to run
-    HOST = "host"
-
-
 class Lack(enum.StrEnum):
     """What a version can be without, as far as the scan could read it. Lists are filtered by it."""
 
@@ -143,21 +128,7 @@ class SkillCapability(msgspec.Struct, frozen=True, omit_defaults=True):
         """Its file and line, as people write it."""
         return f"{self.file}:{self.line}" if self.line else self.file
 
-    @property
-    def review_class(self) -> CapabilityClass | None:
-        """The class by which a setting can name it; None if it never needs a reviewer."""
-        if not self.acts:
-            return None
-        if self.kind is CapabilityKind.HOST:
-            return CapabilityClass.SHELL_HOST if self.shell else CapabilityClass.HOST
-        return _CLASSES.get(self.kind)
 
-
-_CLASSES = {
-    CapabilityKind.SECRET: CapabilityClass.SECRET,
-    CapabilityKind.INSTALL: CapabilityClass.INSTALL,
-    CapabilityKind.PERSISTENCE: CapabilityClass.PERSISTENCE,
-}
 _KINDS = {kind: rank for rank, kind in enumerate(CapabilityKind)}
 _CONTEXTS = {context: rank for rank, context in enumerate(CapabilityContext)}
 
@@ -212,38 +183,3 @@ def _gains(old: SkillCapability, new: SkillCapability) -> bool:
 def _key(one: SkillCapability) -> tuple[CapabilityKind, str, str]:
     """Two entries with the same key are the same thing; each unreadable file is its own."""
     return one.kind, one.value, one.file if one.kind is CapabilityKind.UNREAD else ""
-
-
-def needing_review(
-    found: Iterable[SkillCapability], classes: Collection[CapabilityClass]
-) -> tuple[SkillCapability, ...]:
-    """Those of the classes that the operator sends to a reviewer."""
-    return tuple(one for one in found if one.review_class is not None and one.review_class in classes)
-
-
-#: Entries that a sentence names before it counts the rest.
-MOST_NAMED = 3
-_GAINS = {
-    CapabilityClass.SECRET: "reads a secret",
-    CapabilityClass.SHELL_HOST: "runs shell commands that use a host",
-    CapabilityClass.PERSISTENCE: "changes what outlives the session",
-    CapabilityClass.INSTALL: "installs something",
-    CapabilityClass.HOST: "addresses a host",
-}
-
-
-def describe_gains(found: Iterable[SkillCapability], version: str) -> str:
-    """A sentence for the author and the reviewer: what is new since this version, with places."""
-    by_class: dict[CapabilityClass, list[SkillCapability]] = {}
-    for one in found:
-        if one.review_class is not None:
-            by_class.setdefault(one.review_class, []).append(one)
-    parts = [f"{_GAINS[name]} ({_named(by_class[name])})" for name in CapabilityClass if name in by_class]
-    return f"unlike version {version}, it {', and '.join(parts)}"
-
-
-def _named(found: list[SkillCapability]) -> str:
-    said = [f"{one.value} at {one.place}" for one in found[:MOST_NAMED]]
-    if len(found) > MOST_NAMED:
-        said.append(f"{len(found) - MOST_NAMED} more")
-    return ", ".join(said)

@@ -7,13 +7,7 @@ of the rules never looks like a change of the skill. A first publication has not
 
 import msgspec
 
-from vskill_core.capability import (
-    CapabilityClass,
-    SkillCapability,
-    describe_gains,
-    needing_review,
-    new_capabilities,
-)
+from vskill_core.capability import CapabilityKind, SkillCapability, new_capabilities
 from vskill_core.errors import ContentDamaged
 from vskill_core.findings import StaticReport
 from vskill_platform.domain.signals import Signal, SignalKind
@@ -22,10 +16,14 @@ from vskill_platform.store.stored_content import read_content
 from vskill_platform.store.verdicts.scans import get_scan, scan_once
 from vskill_platform.worker_context import require_env
 
-#: Places that a signal lists.
-MOST_DETAILS = 20
-#: What the signal is about; the policy's rules can ask about all that was gained.
-DOUBTFUL = (CapabilityClass.SECRET, CapabilityClass.SHELL_HOST, CapabilityClass.PERSISTENCE)
+#: Places that a signal lists, and those that its sentence names before it counts the rest.
+MOST_DETAILS, MOST_NAMED = 20, 3
+#: What the signal is about, in words; the policy's rules can ask about all that was gained.
+DOUBTFUL = {
+    CapabilityKind.SECRET: "reads a secret",
+    CapabilityKind.HOST: "runs shell commands that use a host",
+    CapabilityKind.PERSISTENCE: "changes what outlives the session",
+}
 
 
 class Gains(msgspec.Struct, frozen=True):
@@ -51,14 +49,32 @@ async def find_gains(skill: PublishedSkill | None, digest: str, report: StaticRe
 
 def capability_signals(gains: Gains) -> tuple[Signal, ...]:
     """The signal of what was gained, if it has one."""
-    doubtful = needing_review(gains.gained, DOUBTFUL)
+    doubtful = [one for one in gains.gained if _is_doubtful(one)]
     if not doubtful:
         return ()
     if not gains.is_compared:
         reason = f"it cannot be compared with version {gains.since}, whose files are missing or damaged"
         return (Signal(SignalKind.NEW_CAPABILITY, reason),)
     details = tuple(f"{one.kind.value} {one.value} at {one.place}" for one in doubtful[:MOST_DETAILS])
-    return (Signal(SignalKind.NEW_CAPABILITY, describe_gains(doubtful, gains.since), details),)
+    parts = [
+        f"{words} ({_named(those)})"
+        for kind, words in DOUBTFUL.items()
+        if (those := [one for one in doubtful if one.kind is kind])
+    ]
+    sentence = f"unlike version {gains.since}, it {', and '.join(parts)}"
+    return (Signal(SignalKind.NEW_CAPABILITY, sentence, details),)
+
+
+def _is_doubtful(one: SkillCapability) -> bool:
+    """A host counts where a shell command uses it; what is only linked to never does."""
+    return one.acts and one.kind in DOUBTFUL and (one.shell or one.kind is not CapabilityKind.HOST)
+
+
+def _named(found: list[SkillCapability]) -> str:
+    said = [f"{one.value} at {one.place}" for one in found[:MOST_NAMED]]
+    if len(found) > MOST_NAMED:
+        said.append(f"{len(found) - MOST_NAMED} more")
+    return ", ".join(said)
 
 
 def newest_live(skill: PublishedSkill | None) -> VersionRef | None:
