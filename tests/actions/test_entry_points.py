@@ -246,6 +246,10 @@ VERBS = {
         managed, "ann", f"/namespaces/{OWN}/members/remove", f"/api/v1/namespaces/{OWN}/members/remove",
         ("namespace", "remove", OWN, "bob", *REASON), {"member": "bob", **WHY},
     ),
+    "hand a namespace over": Verb(
+        managed, "ann", f"/namespaces/{OWN}/hand-over", f"/api/v1/namespaces/{OWN}/hand-over",
+        ("namespace", "hand-over", OWN, "bob", "--yes", *REASON), {"to": "bob", **WHY}, YES,
+    ),
     "narrow": Verb(
         managed, "ann", f"/skills/{SKILL}/narrow", f"/api/v1/skills/{SKILL}/narrow",
         ("skill", "narrow", SKILL, "internal", *REASON), {"to": "internal", **WHY},

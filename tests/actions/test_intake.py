@@ -15,7 +15,7 @@ from tests.support.envs import (
     skill_files,
     submit_skill,
 )
-from tests.support.people import browser, make_account, token_of
+from tests.support.people import browser, make_account, signed_in, token_of
 from tests.support.system_reads import get_submission
 from vskill_client.wire.submissions import RunFindings, UploadSkill
 from vskill_core.archives import tar_archive, zip_archive
@@ -29,9 +29,12 @@ from vskill_core.findings import (
     Severity,
     StaticReport,
 )
+from vskill_platform.actions.people.namespaces import ADD_MEMBER, AddMember
+from vskill_platform.actions.people.teams import ADD_TO_TEAM, CREATE_TEAM, ChangeTeam, ExplainedTeam
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.actions.submissions.intake import UPLOAD
 from vskill_platform.actions.submissions.submissions import FINDINGS, SARIF
+from vskill_platform.domain.people.namespace import NamespaceRole
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import RecordedDecision
 from vskill_platform.store.people.accounts import Role
@@ -40,7 +43,7 @@ from vskill_platform.worker_context import Env
 
 pytestmark = pytest.mark.anyio
 
-ANN = Principal("ann", Role.AUTHOR)
+ANN, BOB = Principal("ann", Role.AUTHOR), Principal("bob", Role.AUTHOR)
 UPLOADS = "/api/v1/submissions/upload"
 
 
@@ -88,12 +91,48 @@ async def test_an_archive_is_submitted_into_the_accounts_own_namespace(env: Env,
 
 async def test_nobody_uploads_into_another_namespace_and_the_operator_chooses_one(env: Env):
     archive = zip_archive(skill_files("demo"))
-    with pytest.raises(NotPermitted, match="cannot upload into the namespace bob"):
-        await UPLOAD(env, ANN, UploadSkill(archive=archive, namespace="bob"))
+    for namespace in ("bob", "upload~bob", "nobody"):
+        with pytest.raises(
+            NotPermitted, match=r"Only authors of the namespace upload~(bob|nobody) may upload"
+        ):
+            await UPLOAD(env, ANN, UploadSkill(archive=archive, namespace=namespace))
+    with pytest.raises(InvalidInput, match="is not a valid name"):
+        await UPLOAD(env, ANN, UploadSkill(archive=archive, namespace="acme/tools"))
     with pytest.raises(NotSignedIn):
         await UPLOAD(env, ANYBODY, UploadSkill(archive=archive))
     done = await UPLOAD(env, OPERATOR, UploadSkill(archive=archive, namespace="bob", name="other"))
     assert done.repo_url == "upload://bob/other"
+
+
+async def test_authors_of_a_namespace_upload_into_it_and_readers_do_not(env: Env):
+    archive = zip_archive(skill_files("demo"))
+    for name in ("ann", "bob"):
+        await make_account(env, name, Role.AUTHOR)
+    await CREATE_TEAM(env, OPERATOR, ExplainedTeam(name="writers", reason="a test"))
+    await ADD_TO_TEAM(env, OPERATOR, ChangeTeam(name="writers", accounts=("ann",), reason="a test"))
+    for member, role in (("team:writers", NamespaceRole.AUTHOR), ("bob", NamespaceRole.READER)):
+        added = AddMember(name="upload~platform", member=member, role=role, reason="a test")
+        await ADD_MEMBER(env, OPERATOR, added)
+    for namespace in ("platform", "upload~platform", "Platform"):
+        done = await UPLOAD(env, ANN, UploadSkill(archive=archive, namespace=namespace))
+        assert done.repo_url == "upload://platform/demo"
+    assert (await get_submission(done.id or "")).submitter == "ann"
+    with pytest.raises(NotPermitted, match="ask an owner of upload~platform"):
+        await UPLOAD(env, BOB, UploadSkill(archive=archive, namespace="platform"))
+    bound = msgspec.structs.replace(ANN, namespace="upload~platform")
+    assert (await UPLOAD(env, bound, UploadSkill(archive=archive))).repo_url == "upload://platform/demo"
+    with pytest.raises(NotPermitted, match="bound to the namespace upload~platform"):
+        await UPLOAD(env, bound, UploadSkill(archive=archive, namespace="ann"))
+
+
+async def test_the_page_offers_the_namespaces_of_which_one_is_an_author(env: Env):
+    app = create_app(env)
+    async with signed_in(app, env, "ann", Role.AUTHOR) as ann, signed_in(app, env, "bob", Role.AUTHOR) as bob:
+        added = AddMember(name="upload~platform", member="ann", role=NamespaceRole.AUTHOR, reason="a test")
+        await ADD_MEMBER(env, OPERATOR, added)
+        page = (await ann.client.get("/submit")).text
+        assert page.index('<option value="ann"') < page.index('<option value="platform"')
+        assert 'name="namespace"' not in (await bob.client.get("/submit")).text
 
 
 async def test_what_is_no_archive_is_refused_with_the_field_and_the_fix(env: Env):

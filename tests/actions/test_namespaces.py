@@ -32,11 +32,13 @@ from vskill_platform.actions.people.namespace_policy import (
 )
 from vskill_platform.actions.people.namespaces import (
     ADD_MEMBER,
+    HAND_OVER,
     LEAVE_NAMESPACE,
     LIST_NAMESPACES,
     REMOVE_MEMBER,
     SHOW_NAMESPACE,
     AddMember,
+    HandOver,
     NamespaceRequest,
     NamespaceView,
     RemoveMember,
@@ -262,6 +264,27 @@ async def test_the_last_owner_stays_until_there_is_another(env):
         await SHOW_NAMESPACE(env, MIA, NamespaceRequest(name=acme))
     with pytest.raises(NotFound):
         await LEAVE_NAMESPACE(env, EVE, NamespaceRequest(name=acme))
+
+
+async def test_a_namespace_is_handed_over_in_one_step_and_its_skills_keep_their_names(env):
+    await publish(env, "tidy")
+    await add(env, "bob", "author")
+    await CREATE_TEAM(env, EVE, ExplainedTeam(name="writers", reason=WHY))
+    with pytest.raises(InvalidInput, match="There is no team 'nobody'"):
+        await HAND_OVER(env, EVE, HandOver(name=OWN, to="team:nobody", reason=WHY))
+    with pytest.raises(NotPermitted):
+        await HAND_OVER(env, BOB, HandOver(name=OWN, to="bob", reason=WHY))
+    done = await HAND_OVER(env, EVE, HandOver(name=OWN, to="team:writers", reason="mia left"))
+    assert [(one.member, one.role) for one in done.members] == [
+        ("team:writers", NamespaceRole.OWNER),
+        ("bob", NamespaceRole.AUTHOR),
+    ]
+    assert done.owner_by_name is None
+    with pytest.raises(NotFound):
+        await SHOW_NAMESPACE(env, MIA, NamespaceRequest(name=OWN))
+    assert (await get_skill(SKILL)).canonical == SKILL
+    (entry, *_) = (await list_audit(limit=1)).entries
+    assert (entry.action, entry.reason) == ("namespace handed over", "mia left")
 
 
 async def test_a_change_that_changes_nothing_leaves_no_trace(env):

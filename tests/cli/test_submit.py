@@ -173,7 +173,7 @@ def test_a_folder_is_submitted_to_a_registry_elsewhere_and_followed_there(
     assert "not scanned" in run(*there, "submission", "findings", submission["id"]).stdout
     assert "NotFound" not in run("status", submission["id"], code=1).stderr, "nothing was written here"
     refused = run(*there, "submit", skill, "--namespace", "bob", code=1).stderr
-    assert "cannot upload into the namespace bob" in refused
+    assert "Only authors of the namespace upload~bob may upload into it" in refused
     assert (
         "DEQUEUED" in run(*there, "submission", "cancel", submission["id"], "--reason", "never mind").stdout
     )

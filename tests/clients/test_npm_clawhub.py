@@ -185,7 +185,29 @@ def test_publishing_for_somebody_else_is_refused(published, clawhub, token):
     clawhub.ask("login", "--token", token)
     write_files(clawhub.project / "mine", {"SKILL.md": skill_md("mine")})
     said = clawhub.ask("publish", "mine", "--owner", "ann", code=1).text
-    assert "You are carol, and cannot publish as ann" in said
+    assert "Only authors of the namespace upload~ann may upload into it" in said
+
+
+def test_two_members_of_a_team_publish_versions_of_one_skill_and_one_goes_on_alone(published, clawhub):
+    tokens = {name: published.token(name) for name in ("kim", "lee")}
+    published.command("team", "create", "platform", "--reason", "ships it")
+    published.command("team", "add", "platform", "kim", "lee", "--reason", "ships it")
+    published.command(
+        "namespace", "add", "upload~platform", "team:platform", "maintainer", "--reason", "its own skills"
+    )
+
+    def publish(name: str, version: str, code: int = 0) -> str:
+        clawhub.ask("login", "--token", tokens[name], code=code)
+        write_files(clawhub.project / "shared", {"SKILL.md": skill_md("shared", version, version)})
+        return clawhub.ask("publish", "shared", "--owner", "platform", "--json", code=code).text
+
+    for name, version in (("kim", "1.0.0"), ("lee", "1.1.0")):
+        assert _state(published, json.loads(publish(name, version))["attemptId"]) == "PUBLISHED"
+    published.command("admin", "disable", "kim", "--reason", "left")
+    assert "Sign in" in publish("kim", "1.2.0", code=1)
+    assert _state(published, json.loads(publish("lee", "1.2.0"))["attemptId"]) == "PUBLISHED"
+    versions = published.get("/api/v1/skills/upload~platform/skills/shared/versions").json()["versions"]
+    assert sorted(one["version"] for one in versions) == ["1.0.0", "1.1.0", "1.2.0"]
 
 
 def test_what_does_not_pass_says_so_at_the_door(published, clawhub, token):

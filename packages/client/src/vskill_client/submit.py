@@ -81,7 +81,8 @@ class SubmittedSkill(msgspec.Struct, frozen=True):
 @click.option(
     "--namespace",
     default="",
-    help="Namespace of the uploads; by default the account's own, or `local` for the operator of this machine.",
+    help="Upload namespace: one's own, which is the default, or one that a team shares. For the operator of this "
+    "machine any, by default `local`.",
 )
 @click.option(
     "--name",

@@ -69,6 +69,15 @@ class RemoveMember(NamespaceRequest, frozen=True, kw_only=True):
     reason: Reason
 
 
+class HandOver(NamespaceRequest, frozen=True, kw_only=True):
+    """Who is to own a namespace."""
+
+    #: an account's name, or `team:` and a team's name
+    to: MemberName
+    #: why; kept in the audit
+    reason: Reason
+
+
 class MemberView(Wire, frozen=True):
     """A person or team with a role."""
 
@@ -212,6 +221,23 @@ async def add_member(services: Services, actor: Principal, request: AddMember) -
     return await view_namespace(actor, await change_namespace(name, decide, note))
 
 
+async def hand_over(services: Services, actor: Principal, request: HandOver) -> NamespaceView:
+    name, principal = written(request.name), _principal(request.to)
+    owner = Member(
+        principal, NamespaceRole.OWNER, services.kv.now(), "transfer", by=actor.actor, reason=request.reason
+    )
+
+    async def decide(known: Namespace) -> NamespaceChange | None:
+        await _require_existing(actor, principal)
+        left = tuple(one for one in known.members if one not in owners_in(known.members))
+        return NamespaceChange(
+            with_member(msgspec.structs.replace(known, members=left, released=True), owner)
+        )
+
+    note = AuditNote("namespace handed over", name, actor.actor, request.reason, {"to": principal})
+    return await view_namespace(actor, await change_namespace(name, decide, note))
+
+
 async def remove_member(actor: Principal, request: RemoveMember) -> NamespaceView:
     name, principal = written(request.name), _principal(request.member)
     changed = await _remove(name, principal, actor.actor, request.reason)
@@ -314,6 +340,16 @@ ADD_MEMBER = action(
     about="Readers read, authors submit, maintainers withdraw and delete, owners decide who belongs to it and who may "
     "read it. A namespace keeps at least one owner.",
     command="namespace add",
+)
+HAND_OVER = action(
+    hand_over,
+    "namespace.hand-over",
+    f"{NAMESPACE}/hand-over",
+    right=Right.OWNER,
+    acts_on=object_of,
+    summary="Hand a namespace over to a team or an account",
+    about="It becomes the only owner, also of what somebody who left has uploaded. Skills keep their names, members "
+    "with other roles stay.",
 )
 REMOVE_MEMBER = action(
     remove_member,

@@ -39,7 +39,7 @@ from vskill_platform.actions.action import Allowance, action, action_for
 from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.actions.submissions.submission_lists import page_for
 from vskill_platform.actions.wire import as_written, wire_names
-from vskill_platform.domain.people.namespace import Namespace, NamespaceRole, upload_namespace
+from vskill_platform.domain.people.namespace import Namespace, NamespaceRole, upload_namespace, uploader_of
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.skills import numbering
 from vskill_platform.domain.skills.skill_changes import number_after
@@ -204,17 +204,21 @@ async def upload_files(
     )
 
 
+def upload_namespace_for(actor: Principal, wanted: str) -> str:
+    """Where an upload goes, without `upload~`: where it says, where the token belongs, or to the account's own."""
+    bound = uploader_of(actor.namespace or "")
+    namespace = (uploader_of(wanted) or wanted) or bound or actor.account or LOCAL_NAMESPACE
+    return upload_identity(namespace, "any").owner
+
+
 async def _upload_namespace(actor: Principal, wanted: str) -> str:
-    """Where an upload goes: into the account's own namespace; the operator chooses one."""
-    namespace = wanted or actor.account or LOCAL_NAMESPACE
+    """The same, where the actor is an author of it; the operator chooses any."""
+    namespace = upload_namespace_for(actor, wanted)
     if actor.operator:
-        await _hold_name(actor, upload_identity(namespace, "any").owner)
+        await _hold_name(actor, namespace)
         return namespace
-    if namespace != actor.account:
-        message = f"The account {actor.account} cannot upload into the namespace {namespace}."
-        raise NotPermitted(message, namespace=namespace, fix="leave the namespace out")
     name = upload_namespace(namespace)
-    role = await role_in(namespace, name)
+    role = None if actor.account is None else await role_in(actor.account, name)
     if role is None or role.rank < NamespaceRole.AUTHOR.rank:
         message = f"Only authors of the namespace {name} may upload into it."
         raise NotPermitted(message, namespace=name, fix=f"ask an owner of {name} to make you an author")

@@ -106,6 +106,12 @@ COMMANDS = (
     ),
     command_for(namespaces.SHOW_NAMESPACE, _NAMESPACE),
     command_for(namespaces.ADD_MEMBER, _NAMESPACE, arguments=("member", "role")),
+    command_for(
+        namespaces.HAND_OVER,
+        _NAMESPACE,
+        arguments=("to",),
+        confirm=CommandQuestion("Hand it over? Its owners so far own it no more."),
+    ),
     command_for(namespaces.REMOVE_MEMBER, _NAMESPACE, arguments=("member",)),
     command_for(
         namespaces.LEAVE_NAMESPACE,

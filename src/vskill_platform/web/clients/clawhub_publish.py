@@ -1,4 +1,5 @@
-"""Publishing with the `clawhub` command: an upload like any other, into the account's own namespace.
+"""Publishing with the `clawhub` command: an upload like any other, into the namespace that the client calls the owner,
+the one that its token is bound to, or the account's own.
 
 The client of today sends each file by itself (`upload-url`, then the bytes), then one document that names them all;
 older ones send everything as one multipart form. Either way the answer is immediate (`pending`), and the verdict
@@ -16,10 +17,10 @@ from starlette.responses import Response
 
 from vskill_client.wire.base import Sent
 from vskill_core.content import DEFAULT_LIMITS, SkillFile, digest_of_files, skill_file_of
-from vskill_core.errors import Blocked, InvalidInput, NotFound, NotPermitted
+from vskill_core.errors import Blocked, InvalidInput, NotFound
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.skills.skill_names import find_skill
-from vskill_platform.actions.submissions.intake import UPLOAD, upload_files
+from vskill_platform.actions.submissions.intake import UPLOAD, upload_files, upload_namespace_for
 from vskill_platform.actions.submissions.staged_files import read_staged, stage_file, ticket_for
 from vskill_platform.domain.skills.skill import VersionRef, VersionStatus
 from vskill_platform.domain.skills.skill_changes import number_after
@@ -93,11 +94,9 @@ async def publish(request: Request) -> Response:
         body = await body_of(request, PublishBody)
         tickets = {file.path: ticket_for(file.size, file.sha256) for file in body.files}
         files = await read_staged(actor, tickets)
-    owner = body.owner_handle.removeprefix("@").removeprefix(UPLOADS)
-    if owner and owner.lower() != actor.name.lower():
-        raise NotPermitted(f"You are {actor.name}, and cannot publish as {owner[:100]}.", owner=owner[:100])
-    await _check_version(actor, body, files)
-    done = await upload_files(actor, files, slug=body.slug, source=EntryPoint.CLI)
+    namespace = upload_namespace_for(actor, body.owner_handle.removeprefix("@"))
+    await _check_version(actor, namespace, body, files)
+    done = await upload_files(actor, files, namespace=namespace, slug=body.slug, source=EntryPoint.CLI)
     return json_response(_answer(body.slug, done))
 
 
@@ -116,14 +115,16 @@ async def _from_form(request: Request) -> tuple[PublishBody, tuple[SkillFile, ..
     return body, tuple(files)
 
 
-async def _check_version(actor: Principal, body: PublishBody, files: tuple[SkillFile, ...]) -> None:
+async def _check_version(
+    actor: Principal, namespace: str, body: PublishBody, files: tuple[SkillFile, ...]
+) -> None:
     """Refuse a proposed version that is not the one that these files would get."""
     if not body.version:
         return
     versions: tuple[VersionRef, ...] = ()
     current = None
     with suppress(NotFound):
-        name = f"{UPLOADS}{actor.name}/skills/{body.slug}"
+        name = f"{UPLOADS}{namespace}/skills/{body.slug}"
         skill = await find_skill(actor, name)
         versions, current = skill.versions, skill.current_version
     same = [ref for ref in versions if ref.digest == digest_of_files(files)]

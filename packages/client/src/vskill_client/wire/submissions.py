@@ -84,13 +84,14 @@ class PlaceOutcome(Wire, frozen=True, omit_defaults=True):
 
 
 class UploadSkill(ActionRequest, frozen=True, kw_only=True):
-    """An archive of one skill, for the account's own namespace."""
+    """An archive of one skill, for an upload namespace."""
 
     #: a zip, tar or tar.gz with SKILL.md at its root or in its one folder
     archive: bytes
     #: the skill's name in the namespace; the one in the front matter if left out
     name: Annotated[str, msgspec.Meta(max_length=100)] = ""
-    #: whose uploads it belongs to; the account's own if left out
+    #: the upload namespace, such as `platform` for `upload~platform`, in which one must be an author; the account's own
+    #: if left out
     namespace: Annotated[str, msgspec.Meta(max_length=100)] = ""
     #: which door it came through
     source: str | None = None

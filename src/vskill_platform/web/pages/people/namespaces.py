@@ -18,6 +18,7 @@ from vskill_platform.actions.people.namespace_policy import (
 )
 from vskill_platform.actions.people.namespaces import (
     ADD_MEMBER,
+    HAND_OVER,
     LEAVE_NAMESPACE,
     LIST_NAMESPACES,
     REMOVE_MEMBER,
@@ -130,6 +131,14 @@ ENDPOINTS = (
         ADD_MEMBER,
         lambda now, asked: f"{asked.member} is now {asked.role.value} of {now.name}.",
         at=_ONE,
+    ),
+    form(
+        f"{_ONE}/hand-over",
+        HAND_OVER,
+        lambda now, asked: f"{now.name} belongs to {asked.to} now.",
+        at=_ONE,
+        to=LIST,
+        confirm=True,
     ),
     form(
         f"{_ONE}/members/remove",
