@@ -1,12 +1,23 @@
 """Signing in to a registry elsewhere: the token is checked, kept for nobody else's eyes, and used by later commands."""
 
 import json
+import os
+import pty
+import shutil
 import stat
+import sys
+from pathlib import Path
 
 import pytest
+import re2
 from click.testing import CliRunner
 
+from tests.support.lifetimes import running
+from tests.support.patience import PATIENCE_S
 from vskill_platform.cli import cli
+from vskill_platform.store.people.device_codes import answer_code
+
+PROGRAM = shutil.which("vskill-platform", path=str(Path(sys.executable).parent)) or ""
 
 
 def run(*arguments: str, code: int = 0, **options):
@@ -34,6 +45,31 @@ def test_login_keeps_a_token_that_works_where_nobody_else_can_read_it(registry, 
         f"Error: You are not signed in at this registry; run 'vskill-platform login {address}', "
         "or set VSKILL_PLATFORM_TOKEN.\n"
     )
+
+
+def test_login_at_a_terminal_shows_a_code_and_waits_until_somebody_has_typed_it(registry, home):
+    address = registry["address"]
+    ours, theirs = pty.openpty()
+    with running([PROGRAM, "login", address], stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        shown = _read_until(ours, "type the code ")
+        (code,) = re2.findall(r"type the code ([A-Z]{4}-[A-Z]{4})", shown)
+        registry["do"](lambda _: answer_code(code, "ann", ("read", "submit")))
+        shown = _read_until(ours, "Try: ")
+        assert process.wait(PATIENCE_S) == 0
+    os.close(ours)
+    assert f"Signed in to {address} as ann with the scopes read, submit." in shown
+    assert "vsk_" not in shown
+    (token,) = json.loads((home / "registries.json").read_text()).values()
+    assert token.startswith("vsk_") and token != registry["token"]
+
+
+def _read_until(terminal: int, wanted: str) -> str:
+    """What is shown until there is a whole line with these words."""
+    shown = ""
+    while wanted not in shown or not shown.endswith("\n"):
+        shown += os.read(terminal, 4096).decode()
+    return shown
 
 
 def test_a_refusal_says_what_to_do_on_a_command_line(registry, home, monkeypatch):

@@ -8,25 +8,29 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 from click.testing import CliRunner
 
 from tests.support import lifetimes
 from tests.support.compiled_rules import keep_compiled_rules
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, wait_until
+from tests.support.people import session_of
 from tests.support.records import put_copies
 from vskill_platform.bootstrap import env_for
 from vskill_platform.cli import cli
+from vskill_platform.domain import keys
 from vskill_platform.settings import Settings
 from vskill_platform.store.skills.installs import installs_by_skill
 from vskill_platform.store.skills.skills import get_skill
-from vskill_platform.worker_context import run_with_worker_env
+from vskill_platform.worker_context import Env, run_with_worker_env
+
+T = TypeVar("T")
 
 
 def skill_md(name: str, body: str = "", version: str | None = None) -> bytes:
@@ -81,13 +85,32 @@ class Registry:
 
     def installs(self, canonical: str) -> int:
         """How many were counted until now; a job takes the number over into lists."""
+        return self._do(lambda _: installs_by_skill()).get(canonical, 0)
+
+    def session(self, account: str) -> str:
+        """A browser's token, without the way through the sign-in page."""
+        return self._do(lambda env: session_of(env, account))
+
+    def device_code(self) -> str:
+        """The code that a machine shows, as soon as one asks."""
+        found: list[str] = []
+
+        def has_come() -> bool:
+            found[:] = [entry.key for entry in self._do(lambda env: env.kv.scan(keys.device.prefix)).items]
+            return bool(found)
+
+        wait_until(has_come, "no machine asks to be signed in")
+        return found[0].removeprefix(keys.device.prefix)
+
+    def _do(self, work: Callable[[Env], Awaitable[T]]) -> T:
+        """Work on the registry's own store, beside its server."""
         settings = Settings(data_dir=str(self.folder / "data"))
 
-        async def count() -> int:
+        async def act() -> T:
             async with env_for(settings) as env:
-                return (await run_with_worker_env(env, installs_by_skill)).get(canonical, 0)
+                return await run_with_worker_env(env, lambda: work(env))
 
-        return asyncio.run(count())
+        return asyncio.run(act())
 
     def get(self, path: str, **options: Any) -> httpx2.Response:
         return httpx2.get(self.url + path, timeout=PATIENCE_S, **options)

@@ -3,12 +3,17 @@ publish, and what it refuses."""
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 
+import httpx2
 import pytest
 
 from tests.clients.clients import Clawhub
 from tests.clients.lenient_forms import LENIENT
 from tests.clients.registry import Registry, read_files, running, skill_md, write_files
+from tests.support.patience import PATIENCE_S
+from tests.support.people import csrf_in
+from vskill_platform.web.browser import SESSION_COOKIE
 
 pytestmark = pytest.mark.node
 
@@ -163,6 +168,21 @@ def test_whoami_needs_a_good_token(published, clawhub, token):
     refused = clawhub.ask("login", "--token", "vsk_" + "x" * 40, code=1).text
     assert "not valid" in refused
     assert "Logged in as @carol" in clawhub.ask("login", "--token", token).text
+    assert "carol" in clawhub.ask("whoami").text
+
+
+def test_signs_in_by_a_code_that_is_typed_on_a_page(published, clawhub, token):
+    with ThreadPoolExecutor(1) as thread:
+        said = thread.submit(clawhub.ask, "login")
+        code = published.device_code()
+        with httpx2.Client(base_url=published.url, follow_redirects=True) as browser:
+            browser.cookies.set(SESSION_COOKIE, published.session("carol"))
+            typed = {"code": code, "csrf": csrf_in(browser.get("/device").text)}
+            asked = browser.post("/device", data=typed).text
+            assert "CLI device login" in asked
+            allowed = {**typed, "decision": "allow", "scopes": ["read", "submit"]}
+            assert "It is let in" in browser.post("/device/decide", data=allowed).text
+        assert "Logged in as @carol" in said.result(PATIENCE_S).text
     assert "carol" in clawhub.ask("whoami").text
 
 

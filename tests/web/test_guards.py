@@ -65,6 +65,8 @@ OPEN_WRITES = {
     ("POST", "/signin/github"): "only leads to GitHub",
     ("POST", "/signout"): "ends one's own session",
     ("POST", "/setup"): "the one-time token lets in",
+    ("POST", "/api/cli/device/code"): "makes a code, which somebody must type; counted by address",
+    ("POST", "/api/cli/device/token"): "the machine's secret lets in",
 }
 #: What reviewers may use of the admin area; the rest is for admins.
 REVIEWERS = (

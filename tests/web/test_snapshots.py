@@ -244,6 +244,8 @@ ASKED: tuple[Ask, ...] = (
     *get("/sitemap.xml"),
     *get("/api/openapi.json", hide=frozenset({"info"})),
     *get("/api/v1/external-scans/{digest}", "/api/v1/external-scans/{digest}"),
+    post("/api/cli/device/code", body={"label": "a laptop"}, hide=frozenset({"device_code", "user_code"})),
+    post("/api/cli/device/token", body={"device_code": "none"}),
     # Clients.
     *discovery("", "", "notes"),
     *discovery("/{owner}", "/acme", "notes"),

@@ -137,6 +137,8 @@ NEEDS = {
     "POST /admin/teams/delete": "admin",
     "POST /admin/access": "admin",
     "POST /account/tokens": "own",
+    "POST /device": "own",
+    "POST /device/decide": "own",
     "POST /account/tokens/revoke": "own",
     "POST /account/password": "own",
     "POST /account/sign-out-all": "submit",
@@ -225,6 +227,8 @@ NEEDS_NONE = {
     "POST /signin/github": "leads to GitHub",
     "POST /signout": "ends the session of the cookie",
     "POST /setup": "the one-time link lets in",
+    "POST /api/cli/device/code": "only makes a code",
+    "POST /api/cli/device/token": "somebody's word lets in",
     "POST /mcp": "each tool is listed below",
 }
 NEEDS_OF_TOOLS = {

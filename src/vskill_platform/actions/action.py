@@ -82,6 +82,7 @@ class Allowance(enum.StrEnum):
     INSTALLS = "installs"
     UPDATES = "check-updates"
     REPORTS = "reports"
+    LOGINS = "logins"
 
 
 class Keep(enum.StrEnum):

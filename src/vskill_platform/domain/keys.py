@@ -148,6 +148,8 @@ damage = _kind("damage:", "digest")
 upload = _kind("upload:", "account", "ticket")
 token = _kind("token:", "hash")
 session = _kind("session:", "hash")
+#: a machine that asks to be signed in
+device = _kind("device:", "code")
 user = _kind("user:", "name")
 #: which account belongs to a GitHub account, by `id` and its number, and by `login` and the login that it last proved
 github = _kind("github:", "by", "value")

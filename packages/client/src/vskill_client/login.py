@@ -4,27 +4,37 @@ import sys
 
 import click
 
-from vskill_client.destination import RemoteDestination, current_destination, run_with_caller
+from vskill_client.destination import (
+    Caller,
+    Destination,
+    RemoteDestination,
+    current_destination,
+    run_with_caller,
+)
 from vskill_client.output import json_option, print_json
 from vskill_client.registries import check_address, read_tokens, remote_variables, write_tokens
 from vskill_client.wire.base import NoParameters
+from vskill_client.wire.login import ASK_FOR_CODE, ASK_FOR_TOKEN, AskForCode, AskForToken
 from vskill_client.wire.skills import WHO_AM_I
-from vskill_core.errors import InvalidInput
+from vskill_core.errors import InvalidInput, LoginPending
 
 
 @click.command()
 @click.argument("registry", metavar="URL")
-def login(*, registry: str) -> None:
-    """Keep a token for the registry at URL, and act there from now on.
+@click.option("--token", "with_token", is_flag=True, help="Ask for a token instead of showing a code.")
+def login(*, registry: str, with_token: bool) -> None:
+    """Sign in to the registry at URL, and act there from now on.
 
     Commands with --registry URL act as the token's account. Where this machine has no registry of its own, commands
     without --registry act on the one that you signed in to last.
 
-    The token is asked for, or read from standard input where that is no terminal. Make one on your account page.
+    It shows a code. Type it on a page of the registry, in any browser, and choose there what this machine may do.
+    Where standard input is no terminal, a token is read from it instead: make one on your account page.
     """
     address = check_address(registry)
-    token = _read_token(address)
     destination = current_destination()
+    is_terminal = sys.stdin.isatty()
+    token = _ask_for_token(address, destination) if is_terminal and not with_token else _read_token(address)
     there = RemoteDestination(address, token, destination)
     account = there.run(lambda caller: caller.call(WHO_AM_I, NoParameters()))
     folder = remote_variables().folder
@@ -64,6 +74,26 @@ def whoami(*, as_json: bool) -> None:
     else:
         scopes = "" if found.scopes is None else f"; its token may {', '.join(found.scopes)}"
         click.echo(f"{found.account} ({found.role}){scopes}")
+
+
+def _ask_for_token(address: str, here: Destination) -> str:
+    """Show a code, and wait until somebody has typed it in a browser."""
+    import asyncio
+    import platform
+
+    async def work(caller: Caller) -> str:
+        label = f"{here.program} on {platform.node()}"[:80]
+        asked = await caller.call(ASK_FOR_CODE, AskForCode(label))
+        click.echo(f"Open {asked.verification_uri} in a browser and type the code {asked.user_code}")
+        click.echo(f"Waiting for you; the code is good for {asked.expires_in // 60} minutes.")
+        while True:
+            await asyncio.sleep(asked.interval)
+            try:
+                return (await caller.call(ASK_FOR_TOKEN, AskForToken(asked.device_code))).access_token
+            except LoginPending:
+                continue
+
+    return RemoteDestination(address, None, here).run(work)
 
 
 def _read_token(address: str) -> str:

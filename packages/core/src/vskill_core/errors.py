@@ -115,6 +115,13 @@ class NotSignedIn(PlatformError):
     status = 401
 
 
+class LoginPending(PlatformError):
+    """Nobody has typed the code of this machine yet."""
+
+    code = "authorization_pending"
+    status = 400
+
+
 class RateLimited(PlatformError):
     """Too many requests of this kind; try again later."""
 

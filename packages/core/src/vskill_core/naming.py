@@ -39,6 +39,7 @@ RESERVED_OWNERS = frozenset(
         "client",
         "collection",
         "collections",
+        "device",
         "docs",
         "events",
         "favicon.ico",

@@ -42,6 +42,7 @@ QUOTAS: dict[Allowance, Quota] = {
     # A company may share one address: a thousand machines, six requests an hour. A check reads at most 100 records.
     Allowance.UPDATES: Quota(6_000, 6_000),
     Allowance.REPORTS: Quota(10, 30),
+    Allowance.LOGINS: Quota(600, 600),
 }
 HOUR_S = 3600
 

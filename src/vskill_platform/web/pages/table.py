@@ -3,7 +3,15 @@
 from vskill_platform.web import static_files
 from vskill_platform.web.pages import clients, docs, home, palette
 from vskill_platform.web.pages.operation import admin, admin_queue
-from vskill_platform.web.pages.people import account, admin_access, admin_accounts, namespaces, owners, signin
+from vskill_platform.web.pages.people import (
+    account,
+    admin_access,
+    admin_accounts,
+    device,
+    namespaces,
+    owners,
+    signin,
+)
 from vskill_platform.web.pages.recall import admin_blocklist, revocations
 from vskill_platform.web.pages.review import admin_review, policy
 from vskill_platform.web.pages.skills import admin_skills, skill, skill_files, skills
@@ -26,6 +34,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *clients.ENDPOINTS,
     *docs.ENDPOINTS,
     *signin.ENDPOINTS,
+    *device.ENDPOINTS,
     *account.ENDPOINTS,
     *notifications.ENDPOINTS,
     *namespaces.ENDPOINTS,

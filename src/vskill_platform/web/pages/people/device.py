@@ -1,0 +1,174 @@
+"""Signing a machine in that has no browser (RFC 8628): what it asks, in the form in which `clawhub login` asks it, and
+the page on which a person types its code and decides.
+
+The code is typed, never part of a link: whoever is sent one cannot be led to press a button.
+"""
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from vskill_client.wire.login import AskForCode, AskForToken, CodeAnswer, DeviceToken
+from vskill_core.errors import InvalidInput, NotFound, NotPermitted, RateLimited
+from vskill_core.identity import has_control_characters
+from vskill_platform.actions.action import Allowance
+from vskill_platform.actions.people.account import read_own_account
+from vskill_platform.actions.people.tokens import (
+    CREATE_OWN_TOKEN,
+    DAY_MS,
+    DEFAULT_DAYS,
+    issue_token,
+)
+from vskill_platform.domain.people.token import SCOPES_OF, TokenScope
+from vskill_platform.store.people.accounts import find_enabled
+from vskill_platform.store.people.attempts import count_attempt, forget_attempts
+from vskill_platform.store.people.device_codes import (
+    INTERVAL_S,
+    LENGTH,
+    LIFE_MS,
+    DeviceCode,
+    answer_code,
+    make_code,
+    plain,
+    read_code,
+    take_code,
+)
+from vskill_platform.web.auth import text_of, values_of
+from vskill_platform.web.door.limits import client_of
+from vskill_platform.web.exchange import JSON_TYPE, principal_of, public_address, services_of
+from vskill_platform.web.pages.acting import page_with_flash
+from vskill_platform.web.routing import body_of, form, page, post
+
+PAGE = "/device"
+
+
+# The machine.
+
+
+async def begin(request: Request) -> Response:
+    body = await body_of(request, AskForCode)
+    if has_control_characters(body.label):
+        raise InvalidInput("The label has control characters.", field="label", fix="remove them")
+    code, secret = await make_code(body.label.strip() or "a command line", client_of(request))
+    shown = f"{code[: LENGTH // 2]}-{code[LENGTH // 2 :]}"
+    where = f"{public_address(request)}{PAGE}"
+    return _answer(CodeAnswer(secret, shown, where, LIFE_MS // 1000, INTERVAL_S))
+
+
+async def finish(request: Request) -> Response:
+    """The token, once. Refusals are those of the RFC, with the members of ours beside them."""
+    services = services_of(request)
+    try:
+        answered = await take_code((await body_of(request, AskForToken)).device_code)
+    except NotFound as error:
+        return _refusal("expired_token", error.message)
+    if answered is None:
+        return _refusal("authorization_pending", "Nobody has typed the code yet.")
+    account = await find_enabled(answered.account)
+    if not answered.scopes or account is None or account.signed_out_at >= answered.answered_at:
+        return _refusal("access_denied", "The sign-in was refused.")
+    made = await issue_token(
+        services,
+        account.name,
+        answered.label,
+        map(TokenScope, answered.scopes),
+        by=f"user:{account.name}",
+        expires_at=services.kv.now() + DEFAULT_DAYS * DAY_MS,
+    )
+    return _answer(DeviceToken(made.token, "bearer", " ".join(made.details.scopes)))
+
+
+def _refusal(error: str, message: str) -> Response:
+    code = error if error == "authorization_pending" else "not_signed_in"
+    return _answer({"error": error, "error_description": message, "code": code, "detail": message}, 400)
+
+
+def _answer(value: object, status: int = 200) -> Response:
+    """With the names of the RFC, which are not in camelCase."""
+    return Response(msgspec.json.encode(value), status, {"cache-control": "no-store"}, JSON_TYPE)
+
+
+# The person.
+
+
+async def show(request: Request) -> Response:
+    return _page(request)
+
+
+async def look(request: Request) -> Response:
+    """What asks under this code. Attempts are counted, so that nobody finds codes of others by trying."""
+    actor, typed = principal_of(request), await text_of(request, "code", 40)
+    counted = (f"device:{actor.name}", client_of(request))
+    try:
+        await count_attempt(*counted)
+        found = await read_code(typed)
+    except (NotFound, RateLimited) as error:
+        return _page(request, error.status, typed=typed, problem=error.in_words)
+    await forget_attempts(*counted)
+    return await _ask(request, typed, found)
+
+
+async def decide(request: Request) -> Response:
+    actor, typed = principal_of(request), await text_of(request, "code", 40)
+    if actor.token is not None:
+        raise NotPermitted("A token cannot let a machine in.", fix="sign in on the page")
+    is_let_in = await text_of(request, "decision") == "allow"
+    chosen = await values_of(request, "scopes") if is_let_in else []
+    offered = SCOPES_OF[(await read_own_account(actor)).role]
+    scopes = tuple(scope for scope in offered if scope in chosen)
+    try:
+        if is_let_in and not scopes:
+            return await _ask(request, typed, await read_code(typed), "Choose what it may do.")
+        answered = await answer_code(typed, actor.name, scopes)
+    except NotFound as error:
+        return _page(request, error.status, typed=typed, problem=error.in_words)
+    return _page(request, answered=answered)
+
+
+async def _ask(request: Request, typed: str, found: DeviceCode, problem: str = "") -> Response:
+    user = await read_own_account(principal_of(request))
+    return _page(
+        request,
+        400 if problem else 200,
+        code=plain(typed),
+        found=found,
+        scopes=SCOPES_OF[user.role],
+        days=DEFAULT_DAYS,
+        problem=problem,
+    )
+
+
+def _page(request: Request, status: int = 200, **context: object) -> Response:
+    shown = page_with_flash(request, "device.html", status, **context)
+    shown.headers["cache-control"] = "no-store"
+    return shown
+
+
+_MACHINE = {"signs_in": True, "stays_open": True, "tag": "account", "problems": (400, 429)}
+
+ENDPOINTS = (
+    post(
+        "/api/cli/device/code",
+        begin,
+        no_scope="it only makes a code, which somebody who is signed in must type",
+        body=AskForCode,
+        answer=CodeAnswer,
+        allowance=Allowance.LOGINS,
+        summary="Begin to sign a machine in (RFC 8628)",
+        about="A person types the code at the address of the answer, and decides what the token may do.",
+        **_MACHINE,
+    ),
+    post(
+        "/api/cli/device/token",
+        finish,
+        no_scope="the machine's secret and somebody's word let in",
+        body=AskForToken,
+        answer=DeviceToken,
+        summary="Ask for the token of a machine that was let in",
+        about="Until somebody has decided it is a 400 whose `error` is `authorization_pending`.",
+        **_MACHINE,
+    ),
+    page(PAGE, show, action=CREATE_OWN_TOKEN),
+    form(PAGE, look, action=CREATE_OWN_TOKEN),
+    form(f"{PAGE}/decide", decide, action=CREATE_OWN_TOKEN),
+)
