@@ -283,7 +283,7 @@ async def test_a_namespace_is_handed_over_in_one_step_and_its_skills_keep_their_
     with pytest.raises(NotFound):
         await SHOW_NAMESPACE(env, MIA, NamespaceRequest(name=OWN))
     assert (await get_skill(SKILL)).canonical == SKILL
-    (entry, *_) = (await list_audit(limit=1)).entries
+    (entry,) = (await list_audit(limit=1)).items
     assert (entry.action, entry.reason) == ("namespace handed over", "mia left")
 
 
