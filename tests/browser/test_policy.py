@@ -65,7 +65,7 @@ def test_set_up_waits_a_reviewer_and_a_dry_run(opened, registry, tmp_path, axe, 
     page.wait_for_url(re.compile("/admin/judges$"))
 
     password = make_author(registry, "ann")
-    folder = skill_folder(tmp_path, "tidy")
+    folder = skill_folder(tmp_path, "tidy", "Look first:\n\n```bash\ngit status\n```")
     command(registry.data, "--as", "ann", "submit", str(folder), "--no-watch", "--json")
     listed = "/api/v1/submissions?category=cooldown"
     wait_until(lambda: bool(registry.json(listed)["submissions"]), "it does not wait")
