@@ -9,7 +9,13 @@ from tests.support.envs import ENGINES, open_test_env
 from tests.support.people import browser, make_account, signed_in, token_of
 from vskill_client.wire.base import NoParameters
 from vskill_core.errors import InvalidInput, NotPermitted, NotSignedIn
-from vskill_platform.actions.operation.audit import READ_AUDIT, AuditAnswer, ReadAudit
+from vskill_platform.actions.operation.audit import (
+    FOLLOW_AUDIT,
+    READ_AUDIT,
+    AuditAnswer,
+    FollowAudit,
+    ReadAudit,
+)
 from vskill_platform.actions.operation.system import (
     SHOW_OVERVIEW,
     SHOW_SETTINGS,
@@ -18,7 +24,7 @@ from vskill_platform.actions.operation.system import (
 from vskill_platform.actions.people.accounts import CHANGE_ROLE, ChangeAccountRole
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.store.people.accounts import Role
-from vskill_platform.store.people.audit import note
+from vskill_platform.store.people.audit import OVERLAP_MS, note
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio
@@ -26,6 +32,7 @@ pytestmark = pytest.mark.anyio
 ADA, ROB = Principal("ada", Role.ADMIN), Principal("rob", Role.REVIEWER)
 READS: dict[str, Any] = {
     READ_AUDIT.name: ReadAudit(),
+    FOLLOW_AUDIT.name: FollowAudit(),
     SHOW_SETTINGS.name: NoParameters(),
     SHOW_STORAGE.name: NoParameters(),
     SHOW_OVERVIEW.name: NoParameters(),
@@ -41,7 +48,7 @@ async def env(request, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "action", [READ_AUDIT, SHOW_OVERVIEW, SHOW_SETTINGS, SHOW_STORAGE], ids=lambda one: one.name
+    "action", [READ_AUDIT, FOLLOW_AUDIT, SHOW_OVERVIEW, SHOW_SETTINGS, SHOW_STORAGE], ids=lambda one: one.name
 )
 async def test_who_may_look(env, action):
     with pytest.raises(NotSignedIn):
@@ -73,6 +80,50 @@ async def test_entries_are_read_page_by_page_to_the_end(env):
     assert seen == [f"thing {number}" for number in range(4, -1, -1)]
     with pytest.raises(InvalidInput):
         await READ_AUDIT(env, ADA, ReadAudit(before="x"))
+
+
+async def follow_to_the_end(env, after: str = "", limit: int = 2) -> tuple[list[str], str]:
+    seen: list[str] = []
+    while True:
+        page = await FOLLOW_AUDIT(env, ADA, FollowAudit(after=after, limit=limit))
+        after = page.after
+        if not page.items:
+            return seen, after
+        seen += [one.target for one in page.items]
+
+
+async def test_entries_are_followed_forward_and_each_comes(env):
+    for number in range(5):
+        await note("tested", f"thing {number}", by="admin:ada", reason="to see it")
+    seen, after = await follow_to_the_end(env)
+    assert list(dict.fromkeys(seen)) == [f"thing {number}" for number in range(5)]
+    assert await follow_to_the_end(env, after) == ([], after)
+    for number in range(5, 9):
+        await note("tested", f"thing {number}", by="admin:ada", reason="to see it")
+    seen, after = await follow_to_the_end(env, after)
+    assert seen == [f"thing {number}" for number in range(5, 9)]
+
+
+async def test_the_order_is_that_of_the_commits_whatever_the_clock_says(env):
+    _, after = await follow_to_the_end(env)
+    await note("tested", "first", by="admin:ada", reason="to see it")
+    env.clock.advance(-OVERLAP_MS)
+    await note("tested", "second", by="admin:ada", reason="to see it")
+    assert (await follow_to_the_end(env, after))[0] == ["first", "second"]
+
+
+async def test_a_cursor_that_the_store_does_not_know_goes_on_by_ids_from_a_little_earlier(env):
+    await note("tested", "long ago", by="admin:ada", reason="to see it")
+    env.clock.advance(3 * OVERLAP_MS)
+    await note("tested", "before", by="admin:ada", reason="to see it")
+    _, after = await follow_to_the_end(env)
+    await note("tested", "after", by="admin:ada", reason="to see it")
+    last, _, _ = after.partition(".")
+    seen, _ = await follow_to_the_end(env, f"{last}.another-store:17")
+    assert seen == ["before", "after"]
+    for bad in ("nonsense", ".", "../x.1", f"{last}."):
+        with pytest.raises(InvalidInput, match="cursor"):
+            await FOLLOW_AUDIT(env, ADA, FollowAudit(after=bad))
 
 
 async def test_an_entry_names_who_what_why_and_the_token(env):

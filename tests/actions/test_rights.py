@@ -173,6 +173,7 @@ MATRIX = {
     "token.list-all": Row(ADMIN, "admin"),
     "token.create-for": Row(ADMIN, "admin", {"account": "carl", **NEW_TOKEN}),
     "token.revoke-of": Row(ADMIN, "admin", {"account": "carl", "token_id": "{token}", **WHY}),
+    "audit.follow": Row(ADMIN, "admin"),
     "audit.list": Row(ADMIN, "admin"),
     "system.overview": Row(REVIEWER, "review"),
     "system.settings": Row(ADMIN, "admin"),

@@ -20,6 +20,7 @@ from vskill_platform.web.app import ENDPOINTS
 
 #: Actions that no page offers, each with the reason.
 NO_PAGE = {
+    "audit.follow": "for programs; the page has the latest first",
     "content.collect": "the job does it; a look beforehand is an operator's command",
     "keys.list": "keys are for programs",
     "memory.update": "a file that a tool made, sent by the command",
@@ -31,6 +32,7 @@ NO_PAGE = {
 }
 #: Actions without a command, each with the reason.
 NO_COMMAND = {
+    "audit.follow": "`audit tail` follows it",
     "blocklist.check": "`verify` and `skill security` tell it",
     "blocklist.read": "`block list` shows the entries with who made them",
     "review.bulk": "a shell loop over the commands for one submission does it",

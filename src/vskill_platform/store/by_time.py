@@ -48,6 +48,11 @@ async def newest_keys(prefix: str, *, before: str | None = None, limit: int = 50
     return Newest(tuple(reversed(page)), page[0].removeprefix(prefix) if len(found) > limit else None)
 
 
+def earlier_id(known: str, by_ms: int) -> str:
+    """An id that sorts before every one that was made so much earlier than this one."""
+    return sortable_id(max(_time_of(known, "") - by_ms, 0), 0)
+
+
 async def _oldest(prefix: str) -> str | None:
     page = await require_env("kv").kv.list(prefix, limit=1)
     return page.items[0] if page.items else None

@@ -7,7 +7,7 @@ import msgspec
 from vskill_client.wire.base import ActionRequest, Wire
 from vskill_platform.actions.action import PageSize, action
 from vskill_platform.actions.principal import Right
-from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.people.audit import follow_audit, list_audit
 
 
 class ReadAudit(ActionRequest, frozen=True, kw_only=True):
@@ -58,10 +58,43 @@ class AuditAnswer(Wire, frozen=True):
     skipped: int
 
 
+class FollowAudit(ActionRequest, frozen=True, kw_only=True):
+    """Where to go on."""
+
+    #: the `after` of the last answer; from the first entry if left out
+    after: Annotated[str, msgspec.Meta(max_length=400)] = ""
+    #: how many at most
+    limit: PageSize = 200
+
+
+class AuditTailView(Wire, frozen=True):
+    """Entries in the order of their commits, the oldest first. One can come again, with the same id."""
+
+    items: tuple[AuditView, ...]
+    #: asks for those that follow, now or later
+    after: str
+    #: records that could not be read; the log names them
+    skipped: int
+
+
+async def follow(request: FollowAudit) -> AuditTailView:
+    return AuditTailView.of(await follow_audit(request.after, limit=request.limit))
+
+
 async def read_audit(request: ReadAudit) -> AuditAnswer:
     return AuditAnswer.of(await list_audit(before=request.before, limit=request.limit))
 
 
+FOLLOW_AUDIT = action(
+    follow,
+    "audit.follow",
+    "/api/v1/admin/audit/after",
+    method="GET",
+    right=Right.ADMIN,
+    summary="Read the audit forward, to keep it elsewhere",
+    about="Each entry at least once: drop what has an id that you know. Ask again with `after` for what is new.",
+    command="",
+)
 READ_AUDIT = action(
     read_audit,
     "audit.list",

@@ -9,12 +9,12 @@ from typing import TypeVar
 
 import msgspec
 
-from vskill_core.errors import PlatformError
+from vskill_core.errors import CursorGone, InvalidInput, PlatformError
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.token import ActingToken
 from vskill_platform.ledger.kv.entries import ABSENT, Operation, Put
 from vskill_platform.records import decode_readable, persist, read_entries, read_record
-from vskill_platform.store.by_time import newest_keys
+from vskill_platform.store.by_time import earlier_id, newest_keys
 from vskill_platform.submission_store import require_reason
 from vskill_platform.worker_context import require_env
 
@@ -24,6 +24,8 @@ T = TypeVar("T")
 MOST_TEXT = 2_000
 MOST_DETAIL = 500
 MOST_DETAILS = 20
+#: Ids tell when an entry was made, not when it was committed: whoever goes on by ids begins so much earlier.
+OVERLAP_MS = 3_600_000
 
 
 class AuditEntry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -59,6 +61,14 @@ class AuditPage(msgspec.Struct, frozen=True):
 
     items: tuple[AuditEntry, ...]
     before: str | None = None
+    skipped: int = 0
+
+
+class AuditTail(msgspec.Struct, frozen=True):
+    """Entries in the order of their commits, the oldest first; `after` asks for those that follow."""
+
+    items: tuple[AuditEntry, ...]
+    after: str
     skipped: int = 0
 
 
@@ -165,6 +175,45 @@ async def list_audit(*, before: str | None = None, limit: int = 50) -> AuditPage
     entries = [stored[key] for key in page.keys if key in stored]
     items = decode_readable(entries, AuditEntry, "list_audit")
     return AuditPage(tuple(items), page.before, len(entries) - len(items))
+
+
+async def follow_audit(after: str = "", *, limit: int = 200) -> AuditTail:
+    """The entries after a cursor, from the first one where it is empty: each at least once, in the order of their
+    commits. Where the store does not keep its changes back to the cursor, or is another one, it goes on by ids, which
+    are kept for ever, from a little earlier."""
+    kv = require_env("kv").kv
+    by_ids, last, place = _parse_tail(after)
+    if not by_ids:
+        try:
+            changed = await kv.changes(keys.audit.prefix, after=place, limit=limit)
+        except CursorGone:
+            by_ids, last, place = True, earlier_id(last, OVERLAP_MS) if last else "", ""
+        else:
+            return await _tail([change.key for change in changed.items], last, f".{changed.after or place}")
+    # Noted before the ids are read, so that nothing falls between both.
+    place = place or await kv.change_cursor()
+    page = await kv.list(keys.audit.prefix, after=keys.audit(last) if last else None, limit=limit)
+    return await _tail(list(page.items), last, f"{'' if page.after is None else '+'}.{place}")
+
+
+async def _tail(found: list[str], last: str, place: str) -> AuditTail:
+    stored = await read_entries(found)
+    entries = [stored[key] for key in found if key in stored]
+    items = decode_readable(entries, AuditEntry, "follow_audit")
+    latest = max([last, *(key.removeprefix(keys.audit.prefix) for key in found)])
+    return AuditTail(tuple(items), latest + place, len(entries) - len(items))
+
+
+def _parse_tail(after: str) -> tuple[bool, str, str]:
+    """Whether it goes by ids, the latest id, and the place in the store's changes."""
+    if not after:
+        return True, "", ""
+    last, _, place = after.partition(".")
+    if not place or not f"0{last.removesuffix('+')}".isalnum():
+        raise InvalidInput(
+            "The cursor is not valid.", field="after", fix="use the `after` of the last answer"
+        )
+    return last.endswith("+"), last.removesuffix("+"), place
 
 
 def _cut(text: str, most: int) -> str:
