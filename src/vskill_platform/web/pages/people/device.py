@@ -96,16 +96,12 @@ async def show(request: Request) -> Response:
 
 
 async def look(request: Request) -> Response:
-    """What asks under this code. Attempts are counted, so that nobody finds codes of others by trying."""
-    actor, typed = principal_of(request), await text_of(request, "code", 40)
-    counted = (f"device:{actor.name}", client_of(request))
+    """What asks under this code."""
+    typed = await text_of(request, "code", 40)
     try:
-        await count_attempt(*counted)
-        found = await read_code(typed)
+        return await _ask(request, typed, await _find(request, typed))
     except (NotFound, RateLimited) as error:
         return _page(request, error.status, typed=typed, problem=error.in_words)
-    await forget_attempts(*counted)
-    return await _ask(request, typed, found)
 
 
 async def decide(request: Request) -> Response:
@@ -117,12 +113,22 @@ async def decide(request: Request) -> Response:
     offered = SCOPES_OF[(await read_own_account(actor)).role]
     scopes = tuple(scope for scope in offered if scope in chosen)
     try:
+        found = await _find(request, typed)
         if is_let_in and not scopes:
-            return await _ask(request, typed, await read_code(typed), "Choose what it may do.")
+            return await _ask(request, typed, found, "Choose what it may do.")
         answered = await answer_code(typed, actor.name, scopes)
-    except NotFound as error:
+    except (NotFound, RateLimited) as error:
         return _page(request, error.status, typed=typed, problem=error.in_words)
     return _page(request, answered=answered)
+
+
+async def _find(request: Request, typed: str) -> DeviceCode:
+    """Attempts are counted, so that nobody finds the codes of others by trying."""
+    counted = (f"device:{principal_of(request).name}", client_of(request))
+    await count_attempt(*counted)
+    found = await read_code(typed)
+    await forget_attempts(*counted)
+    return found
 
 
 async def _ask(request: Request, typed: str, found: DeviceCode, problem: str = "") -> Response:
