@@ -121,7 +121,7 @@ async def test_a_cursor_that_the_store_does_not_know_goes_on_by_ids_from_a_littl
     last, _, _ = after.partition(".")
     seen, _ = await follow_to_the_end(env, f"{last}.another-store:17")
     assert seen == ["before", "after"]
-    for bad in ("nonsense", ".", "../x.1", f"{last}."):
+    for bad in ("nonsense", ".", "a/b.1", f"{last}."):
         with pytest.raises(InvalidInput, match="cursor"):
             await FOLLOW_AUDIT(env, ADA, FollowAudit(after=bad))
 

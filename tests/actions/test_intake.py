@@ -117,7 +117,7 @@ async def test_authors_of_a_namespace_upload_into_it_and_readers_do_not(env: Env
         done = await UPLOAD(env, ANN, UploadSkill(archive=archive, namespace=namespace))
         assert done.repo_url == "upload://platform/demo"
     assert (await get_submission(done.id or "")).submitter == "ann"
-    with pytest.raises(NotPermitted, match="ask an owner of upload~platform"):
+    with pytest.raises(NotPermitted, match="Only authors of the namespace upload~platform"):
         await UPLOAD(env, BOB, UploadSkill(archive=archive, namespace="platform"))
     bound = msgspec.structs.replace(ANN, namespace="upload~platform")
     assert (await UPLOAD(env, bound, UploadSkill(archive=archive))).repo_url == "upload://platform/demo"

@@ -280,7 +280,7 @@ async def test_a_namespace_is_handed_over_in_one_step_and_its_skills_keep_their_
         ("bob", NamespaceRole.AUTHOR),
     ]
     assert done.owner_by_name is None
-    with pytest.raises(NotFound):
+    with pytest.raises(NotPermitted):
         await SHOW_NAMESPACE(env, MIA, NamespaceRequest(name=OWN))
     assert (await get_skill(SKILL)).canonical == SKILL
     (entry,) = (await list_audit(limit=1)).items

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,10 @@ def lines_of(path: Path) -> list[dict[str, str]]:
     return found
 
 
+def _has_lines(path: Path, least: int) -> bool:
+    return len(lines_of(path)) >= least
+
+
 def test_what_is_printed_once_is_not_printed_again(run, tmp_path):
     made, state = make_entries(run, 3), tmp_path / "place"
     first = run("audit", "tail", "--no-follow", "--state", state).stdout.splitlines()
@@ -63,7 +68,7 @@ def test_no_entry_is_lost_wherever_the_command_is_killed(run, tmp_path, environm
             output.write(b"\n")
             command = [PROGRAM, "audit", "tail", "--state", str(state)]
             with running(command, stdout=output, env=environment) as process:
-                wait_until(lambda least=at_least: len(lines_of(kept)) >= least, "nothing is printed")
+                wait_until(partial(_has_lines, kept, at_least), "nothing is printed")
                 process.send_signal(signal.SIGKILL)
                 process.wait(PATIENCE_S)
     with kept.open("ab") as output:

@@ -30,7 +30,8 @@ class World:
     async def begin(self, label: str = "laptop") -> dict[str, Any]:
         answer = await self.machine.post(CODE, json={"label": label, "scope": "read write", "site_url": "x"})
         assert answer.status_code == 200, answer.text
-        return answer.json()
+        asked: dict[str, Any] = answer.json()
+        return asked
 
     async def ask(self, device_code: str) -> tuple[int, dict[str, Any]]:
         answer = await self.machine.post(TOKEN, json={"device_code": device_code, "grant_type": "x"})
@@ -104,8 +105,9 @@ async def test_an_account_that_has_ended_lets_nobody_in(world, ended):
     await world.decide(asked["user_code"], "allow", "read")
     world.env.clock.advance(1)
     if ended == "disabled":
-        left = {"disabled": True, "by": "admin:eve", "reason": "left"}
-        await run_with_worker_env(world.env, lambda: set_disabled("ann", **left))
+        await run_with_worker_env(
+            world.env, lambda: set_disabled("ann", disabled=True, by="admin:eve", reason="left")
+        )
     else:
         await run_with_worker_env(world.env, lambda: sign_out_everywhere("ann"))
     assert await world.refused(asked["device_code"]) == "access_denied"

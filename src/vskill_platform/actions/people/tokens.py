@@ -213,8 +213,8 @@ async def issue_token(
     if has_control_characters(name):
         raise InvalidInput("The token's name has control characters.", field="name", fix="remove them")
     secret = PREFIX + secrets.token_urlsafe(32)
-    token_hash = hash_secret(secret)
-    wanted = tuple(scope for scope in SCOPES if scope in set(scopes))
+    token_hash, chosen = hash_secret(secret), set(scopes)
+    wanted = tuple(scope for scope in SCOPES if scope in chosen)
     token = Token(
         services.clock.new_id(), account, name, wanted, services.kv.now(), expires_at, namespace=namespace
     )

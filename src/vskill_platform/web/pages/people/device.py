@@ -145,7 +145,8 @@ async def _ask(request: Request, typed: str, found: DeviceCode, problem: str = "
 
 
 def _page(request: Request, status: int = 200, **context: object) -> Response:
-    shown = page_with_flash(request, "device.html", status, **context)
+    unless: dict[str, object] = {"answered": None, "found": None, "typed": "", "problem": ""}
+    shown = page_with_flash(request, "device.html", status, **(unless | context))
     shown.headers["cache-control"] = "no-store"
     return shown
 
