@@ -21,8 +21,8 @@ from vskill_platform.cli.groups import GROUPS
 AGREED = Path(__file__).parent / "printed_answers.txt"
 #: Answers: the number of items in each list, and whether what may be missing is there.
 ANSWERS = {"everything": 2, "little": 1, "nothing": 0}
-#: It reads the store itself.
-NO_ACTION = {"skill export"}
+#: They print what they read in a way of their own.
+NO_ACTION = {"audit tail", "skill export"}
 T = TypeVar("T")
 
 

@@ -214,6 +214,12 @@ ASKED: tuple[Ask, ...] = (
     *get("/api/v1/admin/tokens", "/api/v1/admin/tokens?account=ada", who="root"),
     *get("/api/v1/admin/accounts", "/api/v1/admin/accounts?limit=1", who="root"),
     *get("/api/v1/admin/audit", "/api/v1/admin/audit?limit=2", who="root"),
+    *get(
+        "/api/v1/admin/audit/after",
+        "/api/v1/admin/audit/after?limit=1",
+        who="root",
+        hide=frozenset({"after"}),
+    ),
     *get("/api/v1/admin/overview", who="root"),
     # What they answer is of the machine and the engine.
     *get("/api/v1/admin/settings", who="ada"),
