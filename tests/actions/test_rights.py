@@ -108,7 +108,7 @@ MATRIX = {
         NAMESPACE_OWNER, "own", {**NAMESPACE, "member": "carl", "role": "author", **WHY}
     ),
     "namespace.remove-member": Row(NAMESPACE_OWNER, "own", {**NAMESPACE, "member": "carl", **WHY}),
-    "namespace.hand-over": Row(NAMESPACE_OWNER, "own", {**NAMESPACE, "to": "carl", **WHY}),
+    "namespace.hand-over": Row(NAMESPACE_OWNER, "own", {**NAMESPACE, "to": "team:none", **WHY}),
     "namespace.leave": Row(ACCOUNTS, "own", NAMESPACE),
     "namespace.preview-visibility": Row(MEMBER, "read", {**NAMESPACE, "to": "team"}),
     "namespace.change-visibility": Row(NAMESPACE_OWNER, "own", {**NAMESPACE, "to": "public", **WHY}),

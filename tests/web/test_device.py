@@ -34,7 +34,7 @@ class World:
         return asked
 
     async def ask(self, device_code: str) -> tuple[int, dict[str, Any]]:
-        answer = await self.machine.post(TOKEN, json={"device_code": device_code, "grant_type": "x"})
+        answer = await self.machine.post(TOKEN, json={"device_code": device_code})
         return answer.status_code, answer.json()
 
     async def refused(self, device_code: str) -> str:
@@ -72,6 +72,11 @@ async def test_a_machine_gets_a_token_once_after_somebody_typed_its_code_and_all
     assert (account["account"], account["scopes"]) == ("ann", ["read", "submit"])
     assert await world.refused(asked["device_code"]) == "expired_token"
     assert (await world.decide(code, "allow", "read")).status_code == 404
+
+
+async def test_another_grant_is_refused(world):
+    answer = await world.machine.post(TOKEN, json={"device_code": "x", "grant_type": "password"})
+    assert (answer.status_code, answer.json()["error"]) == (400, "unsupported_grant_type")
 
 
 async def test_a_refusal_ends_it(world):

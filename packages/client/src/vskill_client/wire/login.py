@@ -46,7 +46,7 @@ class DeviceToken(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         """Leaves out the token."""
-        return f"DeviceToken({self.scope!r})"
+        return f"DeviceToken({self.token_type!r}, {self.scope!r})"
 
 
 ASK_FOR_CODE = call_for("login.begin", "/api/cli/device/code", AskForCode, CodeAnswer, "POST")

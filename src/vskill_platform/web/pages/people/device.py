@@ -8,7 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_client.wire.login import AskForCode, AskForToken, CodeAnswer, DeviceToken
+from vskill_client.wire.login import GRANT, AskForCode, AskForToken, CodeAnswer, DeviceToken
 from vskill_core.errors import InvalidInput, NotFound, NotPermitted, RateLimited
 from vskill_core.identity import has_control_characters
 from vskill_platform.actions.action import Allowance
@@ -57,9 +57,11 @@ async def begin(request: Request) -> Response:
 
 async def finish(request: Request) -> Response:
     """The token, once. Refusals are those of the RFC, with the members of ours beside them."""
-    services = services_of(request)
+    services, body = services_of(request), await body_of(request, AskForToken)
+    if body.grant_type != GRANT:
+        return _refusal("unsupported_grant_type", f"The grant type must be {GRANT}.")
     try:
-        answered = await take_code((await body_of(request, AskForToken)).device_code)
+        answered = await take_code(body.device_code)
     except NotFound as error:
         return _refusal("expired_token", error.message)
     if answered is None:
