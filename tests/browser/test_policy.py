@@ -22,8 +22,8 @@ PICTURES = os.environ.get("POLICY_PICTURES")
 
 
 @pytest.fixture
-def registry(tmp_path, chromium):
-    with serving(tmp_path / "registry", examples=False) as running:
+def registry(tmp_path_factory, chromium):
+    with serving(tmp_path_factory.mktemp("policy"), examples=False) as running:
         yield running
 
 

@@ -219,7 +219,9 @@ def test_two_members_of_a_team_publish_versions_of_one_skill_and_one_goes_on_alo
     def publish(name: str, version: str, code: int = 0) -> str:
         clawhub.ask("login", "--token", tokens[name], code=code)
         write_files(clawhub.project / "shared", {"SKILL.md": skill_md("shared", version, version)})
-        said: str = clawhub.ask("publish", "shared", "--owner", "platform", "--json", code=code).text
+        said: str = clawhub.ask(
+            "publish", "shared", "--owner", "platform", "--version", version, "--json", code=code
+        ).text
         return said
 
     for name, version in (("kim", "1.0.0"), ("lee", "1.1.0")):
