@@ -148,26 +148,28 @@ async def do_setup(request: Request) -> Response:
     token, name = await text_of(request, "token"), await text_of(request, "name", 200)
     sent = await form_of(request)
     first, second = sent.get("password", ""), sent.get("again", "")
-    chosen = await text_of(request, "policy") or services_of(request).settings.policy
+    configured = services_of(request).settings.policy
+    chosen = await text_of(request, "policy") or configured
 
     async def choose() -> tuple[Operation, ...]:
         _, put = await plan_policy(f"extends: {chosen}\n", by=f"admin:{name}", reason=_CHOSEN)
         return (put,)
 
     try:
-        is_other = chosen != services_of(request).settings.policy and _check_preset(chosen)
-        user = await make_first_admin(token, name, same(first, second), choose if is_other else None)
+        _check_choice(chosen, configured)
+        plan = None if chosen == configured else choose
+        user = await make_first_admin(token, name, same(first, second), plan)
     except InvalidInput as error:
         return await _setup_page(request, token, error, name, chosen)
     has_judge = bool(services_of(request).settings.judge_url)
     return await signed_in(request, user, "setup", "/admin" if has_judge else "/admin/judges")
 
 
-def _check_preset(name: str) -> bool:
-    if name not in list(Preset):
+def _check_choice(chosen: str, configured: str) -> None:
+    """The policy of the settings may be a file; any other choice is a preset."""
+    if chosen not in (configured, *Preset):
         fix = f"choose one of {', '.join(Preset)}"
         raise InvalidInput("There is no such preset of the policy.", field="policy", fix=fix)
-    return True
 
 
 async def _setup_page(
