@@ -215,6 +215,7 @@ MATRIX = {
     "judge.try": Row(ADMIN, "admin"),
     "policy.show": Row(EVERYBODY, "read"),
     "policy.check": Row(ADMIN, "admin", {"text": "extends: open"}),
+    "policy.rescan": Row(ADMIN, "admin", {"reason": "a test"}),
     "policy.try": Row(ADMIN, "admin", {"text": "extends: open"}),
     "policy.set": Row(ADMIN, "admin", {"text": "extends: open", **WHY}),
     "memory.show": Row(EVERYBODY, "read"),

@@ -6,19 +6,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.store.test_policy import HOLD, NOTES, REFUSE, set_by_eve, submitted
-from tests.support.acting import approve
+from tests.support.acting import approve, principal_for
 from tests.support.compiled_rules import bundled_engine
-from tests.support.envs import ENGINES, open_test_env, run_until_quiet
+from tests.support.envs import ENGINES, open_test_env, run_until_quiet, submit_skill
 from tests.support.manual_clock import ManualClock
 from tests.support.scanners import InlineScanner
 from vskill_core.content import SkillFile
+from vskill_core.errors import TransitionError
+from vskill_platform.actions.verdicts.policy_trials import RESCAN_BY_POLICY, PolicyRescanView, RescanByPolicy
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC_ONLY
+from vskill_platform.domain.skills.skill import VersionStatus
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.verdicts.dry_run import PolicyDifference, PolicyOutcome, try_policies
 from vskill_platform.domain.verdicts.facts import CapabilityFacts, CardFacts, Facts, JudgeFacts, SkillFacts
 from vskill_platform.domain.verdicts.policy import Preset, load_policy
 from vskill_platform.records import read_record
+from vskill_platform.stages.rescan import MOST_OPEN, PAGE_SKILLS, request_policy_rescans
+from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.skills.skills import iter_skills
 from vskill_platform.store.verdicts.policy import read_policy
 from vskill_platform.store.verdicts.policy_trials import TrialFigures, try_on_stored
 from vskill_platform.store.verdicts.stored_facts import DecidedFacts
@@ -182,3 +188,92 @@ def test_a_wait_only_delays_what_nobody_must_look_at():
 
     assert outcomes(State.AUTO_APPROVED) == [DELAYED, HELD]
     assert outcomes(State.NEEDS_REVIEW) == [HELD, HELD]
+
+
+# Live versions.
+
+HOSTS = 'rules: [{name: hosts, when: "card.hosts.exists(h, !h.known)", then: refuse, say: "it uses hosts"}]'
+
+
+async def rescan_by_policy(env, after: str | None = None) -> PolicyRescanView:
+    asked = RescanByPolicy(reason="a new policy", after=after)
+    done = await RESCAN_BY_POLICY(env, principal_for("admin:eve"), asked)
+    await run_until_quiet(env)
+    return done
+
+
+async def reviewed(env) -> dict[str, str]:
+    """By the name and number of each version that waits for a reviewer: why."""
+    skills = [one async for one in iter_skills()]
+    refs = [(skill.name, ref) for skill in skills for ref in skill.versions if ref.review is not None]
+    assert all(ref.status is VersionStatus.LIVE for _, ref in refs)
+    return {f"{name} {ref.number}": ref.review.reason for name, ref in refs if ref.review is not None}
+
+
+async def test_live_versions_that_a_new_policy_would_not_publish_are_offered_to_a_reviewer_once(env):
+    await submitted(env)
+    await submitted(env, "runs", extra=(RUNS,))
+    await set_by_eve(HOSTS)
+    await run_until_quiet(env)
+    assert await reviewed(env) == {}
+    done = await rescan_by_policy(env)
+    assert (done.asked, done.older, done.after) == (1, 0, None)
+    waiting = {"runs 1.0.0": "refused by the policy: it uses hosts"}
+    assert await reviewed(env) == waiting
+    assert (await rescan_by_policy(env)).asked == 0
+    entry = next(one for one in (await list_audit()).items if one.details.get("asked") == "1")
+    assert (entry.action, entry.by, entry.reason) == ("policy rescan", "admin:eve", "a new policy")
+
+
+async def test_an_older_version_that_is_live_is_offered_by_its_own_facts(env):
+    await submitted(env, "runs", extra=(RUNS,))
+    await submitted(env, "runs", body="Without the script.")
+    await set_by_eve(HOSTS)
+    assert (await rescan_by_policy(env)).asked == 1
+    assert list(await reviewed(env)) == ["runs 1.0.0"]
+
+
+async def test_what_a_reviewer_approved_or_keeps_is_not_asked_about(env):
+    await set_by_eve(HOLD)
+    held = await submitted(env)
+    await approve(held.id, by="admin:eve", reason="looked")
+    await run_until_quiet(env)
+    assert (await rescan_by_policy(env)).asked == 0
+    await set_by_eve("")
+    runs = await submitted(env, "runs", extra=(RUNS,))
+    await set_by_eve(HOSTS)
+    assert (await rescan_by_policy(env)).asked == 1
+    await approve(runs.id, by="admin:eve", reason="looked")
+    await set_by_eve(HOLD)
+    assert (await rescan_by_policy(env)).asked == 0
+
+
+async def test_what_only_waits_is_not_asked_about_and_the_texts_own_hosts_count(env):
+    await submitted(env, "runs", extra=(RUNS,))
+    for text in ('rules: [{name: w, when: "true", then: {wait: 1d}}]', f'own_hosts: ["*.dev"]\n{HOSTS}'):
+        await set_by_eve(text)
+        assert (await rescan_by_policy(env)).asked == 0
+
+
+async def test_live_versions_without_facts_are_counted(env):
+    record = await submitted(env)
+    await set_by_eve(HOLD)
+    await env.kv.delete(keys.facts(record.id, "1"))
+    done = await rescan_by_policy(env)
+    assert (done.asked, done.older) == (0, 1) and "1 is older than the facts" in done.summary
+
+
+async def test_a_look_at_live_versions_stops_at_its_room_and_the_next_goes_on(env):
+    count = MOST_OPEN + PAGE_SKILLS
+    for number in range(count):
+        await submit_skill(f"demo{number}")
+    await run_until_quiet(env)
+    await set_by_eve(HOLD)
+    first = await request_policy_rescans(audiences=EVERYTHING, after=None)
+    assert MOST_OPEN <= first.asked < count and first.after is not None
+    with pytest.raises(TransitionError, match="ask again once they are done"):
+        await rescan_by_policy(env, first.after)
+    await run_until_quiet(env)
+    rest = await rescan_by_policy(env, first.after)
+    assert (first.asked + rest.asked, rest.after) == (count, None)
+    assert len(await reviewed(env)) == count

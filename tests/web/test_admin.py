@@ -801,6 +801,9 @@ async def test_a_policy_is_tried_on_what_was_decided_before_and_nothing_changes(
     assert before in (await ada.get("/admin/policy")).text
     shown = (await ada.get(f"/submissions/{done.id}")).text
     assert before[:12] in shown
+    await ada.do("/admin/policy", text=held, reason="a test", replaces=before)
+    told = await ada.send("/admin/policy/rescan", reason="a new policy")
+    assert "1 live version that the policy would not publish will be judged again." in told.text
 
 
 async def test_the_policys_page_tells_how_often_a_rule_matched_and_reviewers_agreed(app, ada, env):

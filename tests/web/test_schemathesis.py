@@ -71,6 +71,7 @@ MEANT = frozenset(
         "POST /api/v1/owners/check",
         "POST /api/v1/owners/claim",
         "POST /api/v1/owners/transfer",
+        "POST /api/v1/policy/rescan",
         "POST /api/v1/policy/try",
         "POST /api/v1/review/bulk",
         "POST /api/v1/teams/{name}",

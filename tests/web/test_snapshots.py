@@ -476,6 +476,7 @@ ASKED: tuple[Ask, ...] = (
         who="root",
         body={"text": "rules:\n  - {name: a, when: owner.nam, then: note}"},
     ),
+    post("/api/v1/policy/rescan", who="root", body={"reason": "looked"}),
     post("/api/v1/policy/try", who="root", body={"text": 'rules: [{name: a, when: "true", then: review}]'}),
     post("/api/v1/policy", who="root", body={"text": "extends: open\nrules: []", "reason": "looked"}),
     *get("/api/v1/memory"),

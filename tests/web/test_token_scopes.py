@@ -180,6 +180,8 @@ NEEDS = {
     "POST /api/v1/admin/judges/try": "admin",
     "POST /admin/policy/try": "admin",
     "POST /api/v1/memory": "admin",
+    "POST /admin/policy/rescan": "admin",
+    "POST /api/v1/policy/rescan": "admin",
     "POST /api/v1/policy": "admin",
     "POST /api/v1/policy/check": "admin",
     "POST /api/v1/policy/try": "admin",

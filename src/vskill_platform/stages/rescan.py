@@ -10,17 +10,25 @@ on an old decision: each is made again with the approvals and suppressions of th
 
 from collections.abc import Sequence
 
-from vskill_core.errors import BudgetExceeded, PlatformError, SourceUnavailable
+import msgspec
+
+from vskill_core.errors import BudgetExceeded, PlatformError, SourceUnavailable, TransitionError
 from vskill_core.findings import ScanStatus, StaticReport
+from vskill_platform.domain import keys
 from vskill_platform.domain.operation.task import Task, TaskState
-from vskill_platform.domain.people.namespace import EVERYTHING
-from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef, VersionStatus
+from vskill_platform.domain.people.namespace import EVERYTHING, Audiences
+from vskill_platform.domain.signals import MatchedRule, RuleEffect
+from vskill_platform.domain.skills.skill import Certification, PublishedSkill, VersionRef, VersionStatus
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Approval
 from vskill_platform.domain.verdicts.brake import HeldTakeDown, needs_brake
+from vskill_platform.domain.verdicts.dry_run import try_policies
+from vskill_platform.domain.verdicts.facts import Facts
+from vskill_platform.domain.verdicts.policy import Policy
 from vskill_platform.domain.verdicts.rescan_decision import RescanOutcome, decide_rescan
-from vskill_platform.ledger.kv.collections import TASKS
+from vskill_platform.ledger.kv.collections import SKILLS, TASKS
 from vskill_platform.ledger.kv.query import Between, Condition, Is
-from vskill_platform.records import decode, iter_selected
+from vskill_platform.records import Skips, decode, entries_of, iter_entries, iter_selected, read_record
 from vskill_platform.store.recall.blocklist import why_version_blocked
 from vskill_platform.store.skills.skills import iter_skills, marks_of, read_skill, remember_marks
 from vskill_platform.store.stored_content import read_content
@@ -34,9 +42,11 @@ from vskill_platform.store.verdicts.brake import (
     settle_take_down,
     stop_rescans,
 )
-from vskill_platform.store.verdicts.judging import read_verdicts
+from vskill_platform.store.verdicts.judging import Verdicts, read_verdicts
 from vskill_platform.store.verdicts.policy import read_policy
+from vskill_platform.store.verdicts.policy_facts import judge_facts
 from vskill_platform.store.verdicts.rescans import apply_rescan
+from vskill_platform.store.verdicts.stored_facts import DecidedFacts
 from vskill_platform.submission_store import read_submission
 from vskill_platform.worker_context import require_env
 
@@ -45,6 +55,10 @@ RESCAN = "rescan"
 MOST_OPEN = 50
 #: In a task's subject: what these rules would take down is held.
 HOLD = "hold"
+#: In a task's subject: the key of stored facts, which the rules of the policy are asked about.
+FACTS = "facts"
+#: Skills that one look by the policy goes through: some seconds. And how many are in memory at a time.
+MOST_SKILLS, PAGE_SKILLS = 5_000, 20
 #: What is due later than this keeps no worker from anything now.
 SOON_MS = 60_000
 
@@ -54,6 +68,69 @@ async def request_rescan(skill: PublishedSkill, ref: VersionRef) -> Task:
     ruleset = require_env("scanner").scanner.ruleset
     subject = {"skill": skill.canonical, "digest": ref.digest}
     return await ask_for(RESCAN, _task_id(skill.canonical, ref.digest, ruleset), subject)
+
+
+class PolicyRescans(msgspec.Struct):
+    """What one look at live versions by the policy has asked for."""
+
+    asked: int = 0
+    #: Live versions that nobody approved and whose facts are not kept any more.
+    older: int = 0
+    #: Where the next look goes on; None at the end.
+    after: str | None = None
+
+
+async def request_policy_rescans(*, audiences: Audiences, after: str | None) -> PolicyRescans:
+    """Have live versions judged again that the policy in force would not publish, by the facts of their publication;
+    none twice by one policy, and none that a reviewer approved. It stops once no more tasks may be open."""
+    room, found = MOST_OPEN - await _open_tasks(), PolicyRescans(after=after)
+    if room <= 0:
+        raise TransitionError(f"{MOST_OPEN} tasks wait for a worker: ask again once they are done.")
+    env, policy = require_env("kv"), (await read_policy()).policy
+    skips = Skips("policy_rescans")
+    for _ in range(0, MOST_SKILLS, PAGE_SKILLS):
+        page = await env.kv.select(SKILLS.prefix, audiences=audiences, after=found.after, limit=PAGE_SKILLS)
+        for skill in skips.decode_all(entries_of(page), PublishedSkill):
+            await _request_by_policy(skill, policy, found, skips)
+        found.after = page.after
+        if found.after is None or found.asked >= room:
+            break
+    skips.report(env)
+    return found
+
+
+async def _request_by_policy(
+    skill: PublishedSkill, policy: Policy, found: PolicyRescans, skips: Skips
+) -> None:
+    live = [one for one in skill.versions if one.status is VersionStatus.LIVE and not one.review]
+    of_runs = keys.facts.under(skill.submission or "")
+    runs = {one.key: skips.decode(one, DecidedFacts) async for one in iter_entries(of_runs)} if live else {}
+    ruleset = require_env("scanner").scanner.ruleset
+    for ref in live:
+        decided = [(key, one) for key, one in runs.items() if one is not None and one.digest == ref.digest]
+        # One that was decided twice has facts of both days.
+        key, stored = min(decided, key=lambda one: abs(one[1].at - ref.published_at), default=("", None))
+        is_trusted = stored is not None and stored.facts.owner.trusted
+        if ref.kept_by or (ref.certification is Certification.CERTIFIED and not is_trusted):
+            continue
+        if stored is None:
+            found.older += 1
+            continue
+        # What a rule lets wait is live already: its time is over, or a reviewer let it through.
+        rules = _holding_rules(policy, stored.facts, skill)
+        if all(rule.then is RuleEffect.WAIT for rule in rules):
+            continue
+        task_id = f"{_task_id(skill.canonical, ref.digest, ruleset)}:{policy.digest[:12]}"
+        if (await read_task(RESCAN, task_id))[0] is None:
+            # The scanner's rules may be others than at its publication: what they would take down is held.
+            subject = {"skill": skill.canonical, "digest": ref.digest, HOLD: ruleset, FACTS: key}
+            await ask_for(RESCAN, task_id, subject, again=False)
+            found.asked += 1
+
+
+def _holding_rules(policy: Policy, facts: Facts, skill: PublishedSkill) -> tuple[MatchedRule, ...]:
+    (tried,) = try_policies([policy], State.AUTO_APPROVED, facts, skill.identity)
+    return tried.rules
 
 
 def _task_id(canonical: str, digest: str, ruleset: str) -> str:
@@ -175,6 +252,7 @@ async def rescan(task: Task) -> TaskEnd:
         said.judge,
         second=said.second,
         certification=ref.certification,
+        matched=await _matched(task, policy, skill, said),
         **said.grounds | {"blocklist_hit": await why_version_blocked(skill, ref)},
     )
     if decision.outcome is RescanOutcome.UNDECIDED:
@@ -188,6 +266,19 @@ async def rescan(task: Task) -> TaskEnd:
     await remember_marks(canonical, digest, marks_of(files, said.report.capabilities))
     settled = await settle_take_down(ruleset, canonical, digest, done=takes_down)
     return TaskEnd(f"{decision.outcome}: {decision.reason}", settled)
+
+
+async def _matched(
+    task: Task, policy: Policy, skill: PublishedSkill, said: Verdicts
+) -> tuple[MatchedRule, ...]:
+    """The rules of the policy that would not publish it, by the facts that the task names and what judges say now; none
+    where it names no facts, since the rules of a policy are not asked about live versions by themselves."""
+    stored, _ = await read_record(task.subject[FACTS], DecidedFacts) if FACTS in task.subject else (None, 0)
+    if stored is None:
+        return ()
+    judged = judge_facts(said)
+    facts = msgspec.structs.replace(stored.facts, judge=judged) if judged.answered else stored.facts
+    return _holding_rules(policy, facts, skill)
 
 
 def _not_yet(report: StaticReport, reason: str) -> PlatformError:

@@ -1,24 +1,26 @@
 """Trying a policy before it is set: the decisions of the last months made again, by the policy in force and by another
-text, with the facts of their day."""
+text, with the facts of their day. And once it is set, what is live looked at by it."""
 
 from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import Wire, iso_time
+from vskill_client.wire.base import ActionRequest, Wire, iso_time
 from vskill_core.content import SkillFile
-from vskill_core.errors import InvalidInput
+from vskill_core.errors import InvalidInput, TransitionError
 from vskill_core.findings import NO_JUDGE, StaticReport
 from vskill_core.identity import UPLOAD_HOST
 from vskill_core.plural import counted
-from vskill_platform.actions.action import Services, action
+from vskill_platform.actions.action import Reason, Services, action
 from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.actions.verdicts.policy import POLICY, PolicyToCheck, load_for_here
 from vskill_platform.domain.verdicts.decision import can_be_raised, decide
 from vskill_platform.domain.verdicts.dry_run import PolicyOutcome, TriedPolicy, try_policies
 from vskill_platform.domain.verdicts.facts import CardFacts, Facts, FindingFacts, SourceFacts
 from vskill_platform.domain.verdicts.policy import Policy
+from vskill_platform.stages.rescan import request_policy_rescans
+from vskill_platform.store.people.audit import note
 from vskill_platform.store.verdicts.policy import read_policy
 from vskill_platform.store.verdicts.policy_facts import skill_facts
 from vskill_platform.store.verdicts.policy_trials import TriedRun, try_on_stored
@@ -164,6 +166,42 @@ def try_on_files(
     return try_policies(policies, floor.next_state, facts)
 
 
+# Live versions.
+
+
+class RescanByPolicy(ActionRequest, frozen=True, kw_only=True):
+    """A look at live versions by the policy in force."""
+
+    #: why; it stands in the audit
+    reason: Reason
+    #: the `after` of the answer before, where that was not the end
+    after: Annotated[str, msgspec.Meta(max_length=500)] | None = None
+
+
+class PolicyRescanView(Wire, frozen=True):
+    """What was asked for."""
+
+    #: in a sentence
+    summary: str
+    #: live versions that are judged again now
+    asked: int
+    #: live versions that nobody approved and that are older than the facts, so that no rule can be asked
+    older: int
+    #: where the next request goes on, once these are done; null at the end
+    after: str | None
+
+
+async def rescan_live(actor: Principal, request: RescanByPolicy) -> PolicyRescanView:
+    found = await request_policy_rescans(audiences=audiences_of(actor), after=request.after)
+    policy = (await read_policy()).policy.digest
+    details = {"asked": str(found.asked), "older": str(found.older)}
+    await note("policy rescan", policy, by=actor.actor, reason=request.reason, details=details)
+    told = f"{counted(found.asked, 'live version')} that the policy would not publish will be judged again"
+    older = f"; {counted(found.older, 'is', 'are')} older than the facts" if found.older else ""
+    more = " There may be more: go on once these are done." if found.after else ""
+    return PolicyRescanView(f"{told}{older}.{more}", found.asked, found.older, found.after)
+
+
 TRY_POLICY = action(
     try_text,
     "policy.try",
@@ -173,4 +211,14 @@ TRY_POLICY = action(
     summary="Try a policy on what was decided before",
     about="The last run of each submission is decided again, by the policy in force and by the text, with the facts of "
     "its day. Nothing changes. One request looks at 10,000 of them.",
+)
+RESCAN_BY_POLICY = action(
+    rescan_live,
+    "policy.rescan",
+    f"{POLICY}/rescan",
+    right=Right.ADMIN,
+    errors=(InvalidInput, TransitionError),
+    summary="Have live versions looked at that the policy would not publish",
+    about="Each is judged again with the facts of its publication, some 50 at a time. It stays live, and a reviewer "
+    "decides. What the scanner's rules would take down meanwhile waits for all others, as after an upgrade.",
 )

@@ -1,8 +1,8 @@
-"""The commands of the policy: show, check, try and set it."""
+"""The commands of the policy: show, check, try and set it, and look at live versions by it."""
 
 import click
 
-from vskill_platform.actions.verdicts import policy
+from vskill_platform.actions.verdicts import policy, policy_trials
 from vskill_platform.cli.action_commands import command_for, each, table, when
 from vskill_platform.cli.verdicts.policy_trial import try_policy
 
@@ -25,7 +25,11 @@ COMMANDS = (
     ),
     try_policy,
     command_for(policy.CHECK_POLICY, "It is valid.", _RULES, options={"text": _FILE}),
+    command_for(policy_trials.RESCAN_BY_POLICY, "{summary}"),
     command_for(
-        policy.SET_POLICY, "The policy is set: {#rules:rule}, digest {digest}.", options={"text": _FILE}
+        policy.SET_POLICY,
+        "The policy is set: {#rules:rule}, digest {digest}.",
+        "Live versions stay as they are; `policy rescan` has a reviewer look at those that it would not publish.",
+        options={"text": _FILE},
     ),
 )

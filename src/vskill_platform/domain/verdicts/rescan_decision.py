@@ -2,6 +2,7 @@
 means for the version."""
 
 import enum
+from collections.abc import Collection
 from typing import Unpack
 
 import msgspec
@@ -16,6 +17,7 @@ from vskill_core.findings import (
     StaticReport,
 )
 from vskill_platform.domain.judges import rank_judges
+from vskill_platform.domain.signals import MatchedRule
 from vskill_platform.domain.skills.skill import Certification
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.verdicts.decision import BlockScope, Decision, DecisionRow, Grounds, decide
@@ -60,10 +62,12 @@ def decide_rescan(
     *,
     certification: Certification,
     second: JudgeReport = NO_JUDGE,
+    matched: Collection[MatchedRule] = (),
     **grounds: Unpack[Grounds],
 ) -> RescanDecision:
-    """What becomes of a published version; `certification` is the one that it has now."""
-    decision = decide(static, judge, second=second, **grounds)
+    """What becomes of a published version; `certification` is the one that it has now. Rules of the policy that
+    `matched`, also those that refuse, ask a reviewer about what is live."""
+    decision = decide(static, judge, second=second, matched=matched, **grounds)
     if decision.next_state is State.AUTO_APPROVED:
         return _keep_version(decision, certification)
     found = RescanDecision(

@@ -82,7 +82,7 @@ async def gather_facts(
         card=CardFacts.of(card, known),
         gained=CardFacts.of(gains.gained, known),
         findings=FindingFacts.all_of(counted),
-        judge=_judge_facts(said),
+        judge=judge_facts(said),
         signals=SignalFacts.of(signals),
         now=require_env("kv").kv.now() // 1000,
     )
@@ -138,7 +138,7 @@ async def _known_hosts(card: tuple[SkillCapability, ...], policy: Policy, memory
     return frozenset(known | await find_seen_hosts(named - known))
 
 
-def _judge_facts(said: Verdicts) -> JudgeFacts:
+def judge_facts(said: Verdicts) -> JudgeFacts:
     answered = sum(report.answer is not None for report in (said.judge, said.second))
     word = said.evidence.judge
     if word is None:

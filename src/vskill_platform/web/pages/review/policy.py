@@ -8,7 +8,7 @@ from vskill_client.wire.base import NoParameters
 from vskill_core.errors import InvalidInput, TransitionError
 from vskill_platform.actions.verdicts.memory import SHOW_MEMORY
 from vskill_platform.actions.verdicts.policy import CHECK_POLICY, SET_POLICY, SHOW_POLICY
-from vskill_platform.actions.verdicts.policy_trials import TRY_POLICY
+from vskill_platform.actions.verdicts.policy_trials import RESCAN_BY_POLICY, TRY_POLICY
 from vskill_platform.domain.verdicts.policy import LONGEST_TEXT
 from vskill_platform.web.auth import see_other, text_of
 from vskill_platform.web.exchange import principal_of, services_of
@@ -18,6 +18,10 @@ from vskill_platform.web.routing import page
 
 PATH = "/policy"
 ADMIN = "/admin/policy"
+_SET = (
+    "The policy is set. It counts for every decision from now on; what is live stays as it is, and you can "
+    "have a reviewer look at it below."
+)
 
 
 async def show(request: Request) -> Response:
@@ -29,8 +33,9 @@ async def show(request: Request) -> Response:
 
 async def edit(request: Request, **shown: object) -> Response:
     found = await SHOW_POLICY(services_of(request), principal_of(request), NoParameters())
-    unless = {"text": found.text, "problem": "", "checked": None, "trial": None, "since": "90d", "asked": ""}
-    return admin_page(request, "policy.html", found=found, **{**unless, **shown})
+    unless = {"text": found.text, "problem": "", "since": "90d", "asked": ""}
+    made = dict.fromkeys(("checked", "trial", "rescans"))
+    return admin_page(request, "policy.html", found=found, **{**unless, **made, **shown})
 
 
 async def _sent(request: Request) -> str:
@@ -63,7 +68,13 @@ async def set_text(request: Request) -> Response:
         await act_by_form(request, SET_POLICY)
     except (InvalidInput, TransitionError) as error:
         return await edit(request, text=await _sent(request), problem=error.in_words)
-    return see_other(request, ADMIN, "The policy is set. It counts for every decision from now on.")
+    return see_other(request, ADMIN, _SET)
+
+
+async def rescan(request: Request) -> Response:
+    """The page again, with what was asked for and where the next request goes on."""
+    rescans = await act_by_form(request, RESCAN_BY_POLICY)
+    return await edit(request, rescans=rescans)
 
 
 ENDPOINTS = (
@@ -71,5 +82,6 @@ ENDPOINTS = (
     page(ADMIN, edit, action=SET_POLICY, shows=("policy.check",)),
     form(f"{ADMIN}/check", CHECK_POLICY, at=ADMIN, view=check),
     form(f"{ADMIN}/try", TRY_POLICY, at=ADMIN, view=try_text),
+    form(f"{ADMIN}/rescan", RESCAN_BY_POLICY, at=ADMIN, view=rescan),
     form(ADMIN, SET_POLICY, at=ADMIN, view=set_text),
 )
