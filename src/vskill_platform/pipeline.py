@@ -50,7 +50,7 @@ from vskill_platform.store.verdicts.policy import PolicyChanged, PolicyInForce, 
 from vskill_platform.store.verdicts.policy_facts import DecisionSubject, gather_facts
 from vskill_platform.store.verdicts.registry_signals import registry_signals
 from vskill_platform.store.verdicts.rule_figures import count_fired
-from vskill_platform.store.verdicts.stored_facts import AskedPolicy
+from vskill_platform.store.verdicts.stored_facts import AskedPolicy, counted_rules
 from vskill_platform.worker_context import require_env
 from vskill_scan.reading.manifest import admit_skill
 
@@ -144,7 +144,8 @@ async def _decide(
     claim.learn(evidence=msgspec.structs.replace(said.evidence, noticed=noticed, memory=compared))
     until = held_until(record.first_seen[0], matched, require_env("kv").kv.now())
     matched = (*matched, *unmet)
-    asked = AskedPolicy(in_force, floor.next_state, tuple(map(RecordedRule.of, matched)), facts)
+    recorded = tuple(map(RecordedRule.of, matched))
+    asked = AskedPolicy(in_force, floor.next_state, recorded, facts, counted_rules(record))
     return decide_by(matched=matched, held_until=until), asked
 
 

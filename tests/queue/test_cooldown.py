@@ -34,6 +34,7 @@ from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.review.reports import ReportCategory
 from vskill_platform.store.submissions.statistics import position_of, recent_hours
 from vskill_platform.store.verdicts.policy import read_policy, set_policy
+from vskill_platform.store.verdicts.policy_figures import read_policy_figures
 from vskill_platform.store.verdicts.rule_figures import read_rule_figures
 from vskill_platform.submission_store import get_run, get_stuck_submissions
 from vskill_platform.upkeep.collector import UNTOUCHED_MS, collect
@@ -187,8 +188,20 @@ async def test_newer_content_waits_for_the_run_and_has_a_wait_of_its_own(env):
 async def test_a_run_that_has_waited_counts_its_rules_once(env):
     record = await cooling(env)
     before = await read_rule_figures()
+    assert (await read_policy_figures(EVERYTHING))["new-owner"].matched == 1
     assert (await after(env, left(env, record), record)).state is State.PUBLISHED
     assert await read_rule_figures() == before
+    assert (await read_policy_figures(EVERYTHING))["new-owner"].matched == 1
+
+
+async def test_a_rule_that_only_a_later_decision_matches_is_counted_then(env):
+    record = await cooling(env)
+    await be_policy(f"{WAIT[:-1]}, {HOLD[8:]}")
+    await job("policy")
+    await run_until_quiet(env)
+    assert (await get_submission(record.id)).state is State.NEEDS_REVIEW
+    figures = await read_policy_figures(EVERYTHING)
+    assert {name: one.matched for name, one in figures.items()} == {"new-owner": 1, "hold": 1}
 
 
 # Who ends it before its time.

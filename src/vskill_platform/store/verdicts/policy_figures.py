@@ -33,9 +33,7 @@ class PolicyFigures(msgspec.Struct, frozen=True):
 
 
 def count_matched(record: Submission, rules: Collection[RecordedRule], digest: str) -> tuple[Add, ...]:
-    """For the commit that decides a run. One that has waited was counted when that began."""
-    if record.cooled_by:
-        return ()
+    """For the commit that decides a run."""
     found = [(rule.name, MATCHED) for rule in rules]
     found += [(rule.name, _failed(digest)) for rule in rules if rule.failed]
     return _adds(found, record)

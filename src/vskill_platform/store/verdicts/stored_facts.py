@@ -42,11 +42,14 @@ class AskedPolicy(msgspec.Struct, frozen=True):
     matched: tuple[RecordedRule, ...] = ()
     #: None where no rule could change the decision.
     facts: Facts | None = None
+    #: Rules that an earlier decision of this run has counted.
+    counted: frozenset[str] = frozenset()
 
     async def writes(self, record: Submission) -> tuple[Operation, ...]:
         """To commit with the decision. Raises PolicyChanged where another policy is in force by now."""
         asserted = await self.in_force.assert_unchanged()
-        counted = count_matched(record, self.matched, self.in_force.policy.digest)
+        new = [rule for rule in self.matched if rule.name not in self.counted]
+        counted = count_matched(record, new, self.in_force.policy.digest)
         return (asserted, *count_fired(record), *counted, *self._facts_write(record))
 
     def _facts_write(self, record: Submission) -> tuple[Put, ...]:
@@ -57,6 +60,12 @@ class AskedPolicy(msgspec.Struct, frozen=True):
         stored = DecidedFacts(now, self.floor, self.facts, record.digest or "", ruleset)
         key = keys.facts(record.id, str(record.run))
         return (Put(key, encode_facts(stored), quiet=True, ttl_ms=KEPT_MS),)
+
+
+def counted_rules(record: Submission) -> frozenset[str]:
+    """The rules that the decision has counted after which this run waited."""
+    decided = record.decision if record.cooled_by else None
+    return frozenset(rule.name for rule in decided.matched) if decided is not None else frozenset()
 
 
 def encode_facts(stored: DecidedFacts) -> bytes:
