@@ -21,7 +21,7 @@ from vskill_platform.actions.action import Action
 from vskill_platform.actions.people.namespace_policy import CHANGE_VISIBILITY, ChangeVisibility
 from vskill_platform.actions.principal import ANYBODY, Principal, resolve
 from vskill_platform.actions.recall.takedowns import RESTORE, TAKE_DOWN, RestoreSkill, TakeDownSkill
-from vskill_platform.actions.review.reports import REPORT_SUBMISSION, ReportSubmission
+from vskill_platform.actions.review.reports import FILE, REPORT_SUBMISSION, FileReport, ReportSubmission
 from vskill_platform.actions.review.review import (
     ANSWER,
     APPROVE,
@@ -252,10 +252,21 @@ class People:
         decision = DecideSubmission(submission_id=place.id, run=seen.run, digest=seen.digest, reason=reason)
         return await action(require_env(), ROB, decision)
 
-    async def _report(self, place: Place) -> SubmissionView:
-        return await REPORT_SUBMISSION(
-            require_env(), ROB, ReportSubmission(submission_id=place.id, reason="odd")
-        )
+    async def _report(self, place: Place) -> SubmissionView | bool:
+        """What waits by a rule, or the published skill, whose update then waits no longer."""
+        published, before = await self._skill_of(place), (await self._world.records()).get(place.id)
+        if published is None or before is None:
+            return await REPORT_SUBMISSION(
+                require_env(), ROB, ReportSubmission(submission_id=place.id, reason="odd")
+            )
+        reporter = Principal(f"reader{self._world.clock.now()}", accounts.Role.REVIEWER)
+        filed = await FILE(require_env(), reporter, FileReport(skill=published.canonical, reason="odd"))
+        now = (await self._world.records())[place.id]
+        if filed.new and before.state is State.COOLDOWN:
+            self._world.trace.count("a report stopped an update")
+            if now.history[-1] == before.history[-1]:
+                self._world.broken("a report stops an update that waits", now.id)
+        return filed.new
 
     async def _set_policy(self, _: Place) -> str:
         text = self._rng.choice((*POLICIES, HOLDING_POLICY))

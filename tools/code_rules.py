@@ -70,6 +70,7 @@ RULES = (
                 "store/verdicts/rescans.py",
                 "store/skills/reputation.py",
                 "store/recall/withdrawals.py",
+                "store/review/reports.py",
             }
         ),
         reason="it reads a submission in order to change it; what shows one to somebody asks get_submission",

@@ -14,7 +14,7 @@ from vskill_core.findings import Severity
 from vskill_core.identity import normalise
 from vskill_platform.actions.principal import Right, resolve
 from vskill_platform.actions.review.evidence import gather_evidence
-from vskill_platform.actions.review.reports import REPORT_SUBMISSION, ReportSubmission
+from vskill_platform.actions.review.reports import FILE, REPORT_SUBMISSION, FileReport, ReportSubmission
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, digest_target
 from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC_ONLY
@@ -242,6 +242,31 @@ async def test_anybody_reports_it_and_a_reviewer_reads_why(env):
     assert (await after(env, 4 * DAY, record)).state is State.NEEDS_REVIEW
     with pytest.raises(TransitionError, match="waits by a rule"):
         await REPORT_SUBMISSION(env, VISITOR, words)
+
+
+async def test_a_report_about_the_published_skill_stops_its_update(env):
+    """In one commit; the history does not name the reporter, and the reviewer reads the words."""
+    await be_policy("")
+    await submit_skill("demo")
+    await run_until_quiet(env)
+    await be_policy(WAIT)
+    record, other = await cooling(env, body="an update"), await cooling(env, "other")
+    words = FileReport(skill="upload~tests/skills/demo", reason="odd", category=ReportCategory.SPAM)
+    reader = principal_for("user:ann")
+    assert (await FILE(env, reader, words)).new
+    stopped = await get_submission(record.id)
+    assert (stopped.state, stopped.next_attempt_at) == (State.NEEDS_REVIEW, None)
+    assert (stopped.history[-1].actor, stopped.why) == (
+        "system",
+        "somebody reported it (spam); a reviewer decides",
+    )
+    found = await gather_evidence(env, await resolve(principal_for("admin:eve")), stopped)
+    assert found.reported is not None
+    assert (found.reported.by, found.reported.reason) == ("user:ann", "odd")
+    assert (await get_submission(other.id)).history == other.history
+    assert not (await FILE(env, reader, words)).new
+    assert (await after(env, 4 * DAY, record)).state is State.NEEDS_REVIEW
+    assert (await get_submission(other.id)).state is State.PUBLISHED
 
 
 async def test_a_block_and_a_cancellation_end_it(env):

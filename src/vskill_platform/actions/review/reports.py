@@ -1,5 +1,5 @@
 """Reports: anybody says what is wrong with a published skill; reviewers list reports, uphold one, with a block where it
-is needed, or dismiss it. What waits by a rule of the policy goes to a reviewer by a report."""
+is needed, or dismiss it. What waits by a rule of the policy, an update of the skill too, goes to a reviewer by one."""
 
 import enum
 from typing import Annotated
@@ -16,9 +16,7 @@ from vskill_platform.actions.recall.blocklist import DEFAULT_SEVERITY, BlockReac
 from vskill_platform.actions.submissions.submissions import object_of, show_changed
 from vskill_platform.domain.people.namespace import PUBLIC
 from vskill_platform.domain.people.token import TokenScope
-from vskill_platform.domain.submissions import submission
-from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.submissions.submission import RecordedDecision, Step, Submission
+from vskill_platform.domain.submissions.submission import Step, Submission
 from vskill_platform.stages.rescan import request_rescan
 from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.review.reports import (
@@ -28,6 +26,7 @@ from vskill_platform.store.review.reports import (
     file_report,
     get_report,
     list_reports,
+    stop_wait,
 )
 from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.submission_store import RecordChange
@@ -169,18 +168,14 @@ async def file(actor: Principal, request: FileReport) -> FiledReport:
 async def report_submission(
     services: Services, actor: Principal, request: ReportSubmission
 ) -> SubmissionView:
-    """The audit entry of the step holds the reporter's words, which are not for the public history."""
-
     async def decide(record: Submission, step: Step) -> RecordChange:
-        if record.state is not State.COOLDOWN:
+        change = stop_wait(record, step, request.category)
+        if change is None:
             message = (
                 "Only what waits by a rule can be reported here. Report a published skill on its own page."
             )
             raise TransitionError(message, submission=record.id)
-        told = f"somebody reported it ({request.category.value}); a reviewer decides"
-        decision = msgspec.structs.replace(record.decision or RecordedDecision(told), reason=told)
-        public = msgspec.structs.replace(step, reason=told)
-        return RecordChange(submission.move(record, State.NEEDS_REVIEW, public, decision=decision))
+        return change
 
     return await show_changed(services, actor, request.submission_id, "report", request.reason, decide)
 
@@ -233,7 +228,8 @@ FILE = action(
     status_of=_status_of,
     others={200: FiledReport},
     summary="Report a skill",
-    about="If you already have an open report about the skill, it is kept unchanged.",
+    about="An update of it that waits by a rule of the policy goes to a reviewer. If you already have an open report "
+    "about the skill, it is kept unchanged.",
 )
 REPORT_SUBMISSION = action(
     report_submission,

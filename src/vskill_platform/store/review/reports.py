@@ -17,6 +17,9 @@ from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget
 from vskill_platform.domain.people.namespace import PUBLIC, Audiences
 from vskill_platform.domain.skills.skill import PublishedSkill
+from vskill_platform.domain.submissions import submission
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.submissions.submission import RecordedDecision, Step, Submission
 from vskill_platform.ledger.kv.entries import ABSENT, Delete, Operation, Put
 from vskill_platform.records import (
     Skips,
@@ -31,7 +34,13 @@ from vskill_platform.store.by_time import newest_keys
 from vskill_platform.store.people.audit import AuditNote, commit_audited, record_audit
 from vskill_platform.store.recall.blocklist import audience_of_block, block_writes
 from vskill_platform.store.skills.skills import find_by_name, get_version
-from vskill_platform.submission_store import require_reason
+from vskill_platform.submission_store import (
+    RecordChange,
+    count_steps,
+    read_submission,
+    require_reason,
+    stored_form,
+)
 from vskill_platform.worker_context import require_env
 
 MOST_REASON = 2_000
@@ -118,36 +127,65 @@ async def file_report(
     audiences: Audiences,
 ) -> Filed:
     """Report a published skill that a reader of these audiences may read, by canonical or flat name, or one version of
-    it."""
+    it. In the same commit, an update of it that waits by a rule of the policy goes to a reviewer."""
     published = await find_by_name(name, audiences=audiences)
     if version is not None:
         await get_version(published.canonical, version)
     report = _report(published, reporter, reason, category, version)
-    slot = keys.open_report(report.skill, report.reporter)
-    operations: list[Operation] = [
+    slot, env = keys.open_report(report.skill, report.reporter), require_env("kv")
+    entry_id, details = env.clock.new_id(), {"skill": report.skill, "category": report.category.value}
+    filed: list[Operation] = [
         Put(keys.report(report.id), msgspec.json.encode(report), ABSENT),
         Put(slot, msgspec.json.encode(_Open(report.id)), ABSENT),
         record_audit(
-            "report filed",
-            report.id,
-            by=reporter,
-            reason=report.reason,
-            details={"skill": report.skill, "category": report.category.value},
+            "report filed", report.id, by=reporter, reason=report.reason, details=details, entry_id=entry_id
         ),
     ]
 
     async def write() -> Filed:
+        update = await _stop_update(published, report, entry_id)
         try:
-            await require_env("kv").kv.commit(operations)
+            await env.kv.commit([*filed, *update.operations])
         except Conflict:
-            entry = await require_env("kv").kv.get(slot)
+            entry = await env.kv.get(slot)
             if entry is None:
                 raise
             known = await get_report(decode(entry, _Open).report)
             return Filed(known, known.id == report.id)
+        if update.steps:
+            count_steps(*update.steps)
         return Filed(report, new=True)
 
     return await persist(write)
+
+
+class _StoppedUpdate(msgspec.Struct, frozen=True):
+    """An update that a report sends to a reviewer: its record before and after; empty where none waits."""
+
+    operations: tuple[Operation, ...] = ()
+    steps: tuple[Submission, ...] = ()
+
+
+async def _stop_update(published: PublishedSkill, report: Report, entry_id: str) -> _StoppedUpdate:
+    found = None if published.submission is None else await read_submission(published.submission)
+    # The history is public: it does not say who reports.
+    step = Step(entry_id, report.at, "system", "")
+    change = None if found is None else stop_wait(found[0], step, report.category)
+    if found is None or change is None:
+        return _StoppedUpdate()
+    stored, operations = stored_form(change, found[1], entry_id)
+    return _StoppedUpdate(operations, (found[0], stored))
+
+
+def stop_wait(record: Submission, step: Step, category: ReportCategory) -> RecordChange | None:
+    """A report sends what waits by a rule of the policy to a reviewer; None for everything else. The reporter's words
+    are in the audit entry of the step, and not in its public history."""
+    if record.state is not State.COOLDOWN:
+        return None
+    told = f"somebody reported it ({category.value}); a reviewer decides"
+    decision = msgspec.structs.replace(record.decision or RecordedDecision(told), reason=told)
+    public = msgspec.structs.replace(step, reason=told)
+    return RecordChange(submission.move(record, State.NEEDS_REVIEW, public, decision=decision))
 
 
 async def get_report(report_id: str) -> Report:
