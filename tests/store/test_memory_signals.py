@@ -3,21 +3,25 @@ goes to a reviewer once per owner."""
 
 import pytest
 
+from tests.incidents.steps import record_of
 from tests.scan.test_memory import GAIN, MINUTES
 from tests.store.test_registry_signals import noticed, submit
 from tests.support.acting import approve, reject
-from tests.support.envs import ENGINES, open_test_env, run_until_quiet
+from tests.support.envs import ENGINES, open_test_env, run_until_quiet, skill_files, submit_skill
 from tests.support.memories import memory_of, tiny_memory
 from tests.support.system_reads import get_submission
 from vskill_core.dsse import read_payload
 from vskill_core.errors import InvalidInput
 from vskill_core.statement import read_statement
+from vskill_platform.actions.verdicts.policy_trials import try_on_files
 from vskill_platform.domain import keys
 from vskill_platform.domain.evidence import ComparedMemory
 from vskill_platform.domain.signals import SignalKind
 from vskill_platform.domain.submissions.states import State
+from vskill_platform.domain.verdicts.policy import load_policy
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.verdicts.memory import read_memory, set_memory
+from vskill_platform.store.verdicts.policy import set_policy
 from vskill_platform.upkeep.collector import UNTOUCHED_MS, collect
 from vskill_scan.memory.memory import Memory
 
@@ -116,3 +120,34 @@ async def test_without_one_that_was_set_the_release_s_own_is_compared_and_attest
         assert stored is not None
         told = read_statement(read_payload(stored.value)).predicate.memory
         assert told is not None and told.digest == tiny_memory().digest and told.skills == 1
+
+
+@pytest.mark.parametrize("text", ["extends: open", 'extends: strict\nown_hosts: ["*.odd-place.dev"]'])
+async def test_a_trial_on_files_decides_as_a_new_registry_does(env, tmp_path, text):
+    """Each in a namespace of its own: nobody vouches for its owner, and no skill but itself names its hosts."""
+    public = {f"market/{owner}/minutes": MINUTES for owner in ("ann", "ben", "cas")}
+    memory = (
+        await set_memory(memory_of(tmp_path / "public", public), by="admin:eve", reason="a test")
+    ).memory
+    await set_policy(text, by="admin:eve", reason="a test")
+    policy, ends = load_policy(text), set()
+    installs = "Install it first from https://get.odd-place.dev/setup and run it.\n"
+    skills = {
+        "gained": TEXT + GAIN,
+        "same": TEXT,
+        "minuts": "Nothing.",
+        "installs": installs,
+        "elsewhere": installs.replace("odd-", "other-"),
+    }
+    for name, body in skills.items():
+        files = skill_files(name, body)
+        record = record_of(await submit_skill(name, body, namespace=f"of-{name}"))
+        await run_until_quiet(env)
+        record = await get_submission(record.id)
+        report = await env.scanner.scan(files)
+        (tried,) = try_on_files([policy], name, files, report, memory)
+        assert record.decision is not None
+        decided = {rule.name for rule in record.decision.matched}
+        assert {rule.name for rule in tried.rules} == decided, name
+        ends |= decided
+    assert {"remembered", "look-alike", "host"} <= ends

@@ -11,20 +11,26 @@ from vskill_core.content import SkillFile
 from vskill_core.errors import InvalidInput, TransitionError
 from vskill_core.findings import NO_JUDGE, StaticReport
 from vskill_core.identity import UPLOAD_HOST
+from vskill_core.naming import hyphenate
 from vskill_core.plural import counted
 from vskill_platform.actions.action import Reason, Services, action
 from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.actions.verdicts.policy import POLICY, PolicyToCheck, load_for_here
 from vskill_platform.domain.verdicts.decision import can_be_raised, decide
 from vskill_platform.domain.verdicts.dry_run import PolicyOutcome, TriedPolicy, try_policies
-from vskill_platform.domain.verdicts.facts import CardFacts, Facts, FindingFacts, SourceFacts
+from vskill_platform.domain.verdicts.facts import CardFacts, Facts, FindingFacts, SignalFacts, SourceFacts
 from vskill_platform.domain.verdicts.policy import Policy
 from vskill_platform.stages.rescan import request_policy_rescans
 from vskill_platform.store.people.audit import note
 from vskill_platform.store.verdicts.policy import read_policy
 from vskill_platform.store.verdicts.policy_facts import skill_facts
 from vskill_platform.store.verdicts.policy_trials import TriedRun, try_on_stored
+from vskill_platform.store.verdicts.registry_signals import signal_of
+from vskill_scan.memory.install_hosts import hosts_named, install_steps
 from vskill_scan.memory.known_hosts import is_known_host
+from vskill_scan.memory.memory import Memory
+from vskill_scan.memory.notices import notice_hosts, notice_likeness, notice_name
+from vskill_scan.memory.sketch import sketch_of
 from vskill_scan.reading.manifest import admit_skill
 
 #: Differences that one answer lists.
@@ -149,21 +155,35 @@ def _view(run: TriedRun) -> TriedRunView:
 
 
 def try_on_files(
-    policies: Sequence[Policy], folder: str, files: tuple[SkillFile, ...], report: StaticReport
+    policies: Sequence[Policy],
+    folder: str,
+    files: tuple[SkillFile, ...],
+    report: StaticReport,
+    memory: Memory,
 ) -> tuple[TriedPolicy, ...]:
-    """What each policy does with files of a stranger that no judge has read; nothing where the table stops them. Raises
-    what the registry refuses files with that are no skill."""
+    """What each policy does with files of a stranger that no judge has read, in a registry where nothing is published
+    yet; nothing where the table stops them. Raises what the registry refuses files with that are no skill."""
     floor, manifest = decide(report, NO_JUDGE), admit_skill(files, folder)
     if not can_be_raised(floor):
         return ()
     card = report.capabilities or ()
+    hosts = frozenset(one.value for one in card if is_known_host(one.value) or one.value in memory.hosts)
     facts = Facts(
         skill=skill_facts(manifest, files, first=True, private=False),
         source=SourceFacts(kind="upload", host=UPLOAD_HOST),
-        card=CardFacts.of(card, frozenset(one.value for one in card if is_known_host(one.value))),
+        card=CardFacts.of(card, hosts),
         findings=FindingFacts.all_of(report.findings),
     )
-    return try_policies(policies, floor.next_state, facts)
+    noticed = [notice_likeness(memory, sketch_of(files), report), notice_name(memory, hyphenate(folder))]
+    steps = install_steps(hosts_named(card), files)
+
+    def try_one(policy: Policy) -> TriedPolicy:
+        foreign = {host: places for host, places in steps.items() if not policy.owns(host)}
+        notices = (*noticed, notice_hosts(memory, foreign))
+        signals = SignalFacts.of(signal_of(one) for one in notices if one is not None)
+        return try_policies([policy], floor.next_state, msgspec.structs.replace(facts, signals=signals))[0]
+
+    return tuple(map(try_one, policies))
 
 
 # Live versions.

@@ -54,7 +54,7 @@ def try_policy(*, text: str, folders: tuple[Path, ...], since: str, as_json: boo
 
     With FOLDERs, the skills in each are scanned on this machine, and no registry is asked: the share that FILE, each
     preset and the decision table alone would publish, delay, hold for a reviewer or refuse. There, every owner is a
-    stranger, no judge has read anything, and only well-known hosts are known.
+    stranger, no judge has read anything, and they are compared with the memory of this release and with nothing else.
     """
     if folders:
         _try_on_folders(text, folders, as_json=as_json)
@@ -156,6 +156,7 @@ def _try_on_folders(text: str, folders: Sequence[Path], *, as_json: bool) -> Non
 async def _outcomes(policies: "Sequence[Policy]", scanner: "Scanner", place: Path) -> tuple[str, ...]:
     """What becomes of one skill by each policy."""
     from vskill_scan.command import read_place
+    from vskill_scan.memory.memory import packaged_memory
 
     try:
         files = await asyncio.to_thread(read_place, place)
@@ -163,8 +164,10 @@ async def _outcomes(policies: "Sequence[Policy]", scanner: "Scanner", place: Pat
         return (STOPPED,) * len(policies)
     report = await scanner.scan(files)
     try:
-        # The name is looked up on disk.
-        found = await asyncio.to_thread(lambda: try_on_files(policies, skill_name_at(place), files, report))
+        # The name is looked up on disk, and the memory is read from there.
+        found = await asyncio.to_thread(
+            lambda: try_on_files(policies, skill_name_at(place), files, report, packaged_memory())
+        )
     except PlatformError:
         found = ()
     return tuple(one.outcome.value for one in found) or (STOPPED,) * len(policies)

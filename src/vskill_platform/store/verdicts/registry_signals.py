@@ -95,7 +95,8 @@ async def registry_signals(
     )
 
 
-def _signal_of(notice: MemoryNotice) -> Signal:
+def signal_of(notice: MemoryNotice) -> Signal:
+    """What the memory tells, as the registry notices it."""
     return Signal(SignalKind(notice.kind), notice.reason, notice.details, (), notice.holds, notice.sketch)
 
 
@@ -107,7 +108,7 @@ async def _remembered(
     notice = notice_likeness(memory, hashes, report, identity.repo_key)
     if notice is None:
         return []
-    signal = _signal_of(notice)
+    signal = signal_of(notice)
     if signal.holds and await was_accepted(identity, signal):
         signal = msgspec.structs.replace(signal, holds=False)
     return [signal]
@@ -154,7 +155,7 @@ async def _look_alike(place: SkillPlace, memory: Memory) -> list[Signal]:
     if found := await _look_alike_here(place, name):
         return found
     notice = notice_name(memory, name)
-    return [] if notice is None else [_signal_of(notice)]
+    return [] if notice is None else [signal_of(notice)]
 
 
 async def _look_alike_here(place: SkillPlace, name: str) -> list[Signal]:
@@ -234,7 +235,7 @@ async def _first_seen_hosts(
     unseen = await _without_seen(steps, PUBLIC_ONLY)
     unseen = await _without_seen(unseen[:MOST_LOOKED_UP], audiences - PUBLIC_ONLY)
     notice = notice_hosts(memory, {host: steps[host] for host in unseen}, "no other published skill and ")
-    return [] if notice is None else [_signal_of(notice)]
+    return [] if notice is None else [signal_of(notice)]
 
 
 async def _find_steps(hosts: tuple[str, ...], files: tuple[SkillFile, ...]) -> dict[str, tuple[str, ...]]:
