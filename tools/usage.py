@@ -62,6 +62,7 @@ EXEMPT: Mapping[str, str] = {
     "SettingFacts.accepts": _TOOLS,
     "TextRule.originally": _TOOLS,
     "Endpoint.shows": _TOOLS,
+    "SkillFacts.languages": _ASKED,
     "SkillFacts.private": _ASKED,
     "OwnerFacts.vouched": _ASKED,
     "OwnerFacts.proven": _ASKED,

@@ -161,7 +161,8 @@ async def open_leak_world(
     settings = {
         "rate_limits": "off",
         "policy_text": "rules:\n  - {name: look-alike, when: 'signals.look_alike != \"\"', then: review}\n"
-        '  - {name: seen, when: "true", then: note, say: "{skill.name} of {owner.name}"}\n',
+        '  - {name: seen, when: "true", then: note, say: "{skill.name} in {skill.languages} of {owner.name}, '
+        '{owner.live_skills} live since {owner.days} days, {analysers.map(one, one.name)}"}\n',
     }
     clock = ManualClock()
     async with open_shelf(folder, engine, clock=clock, **settings, **parts) as shelf:

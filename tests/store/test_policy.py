@@ -9,13 +9,21 @@ from tests.incidents.steps import record_of
 from tests.store.test_registry_signals import submit
 from tests.support.acting import approve, reject
 from tests.support.compiled_rules import bundled_engine
-from tests.support.envs import ENGINES, active_env, open_test_env, run_until_quiet, submit_skill
+from tests.support.envs import (
+    ENGINES,
+    active_env,
+    open_test_env,
+    run_until_quiet,
+    skill_files,
+    submit_skill,
+)
 from tests.support.manual_clock import ManualClock
 from tests.support.namespaces import manage
 from tests.support.scanners import InlineScanner
 from tests.support.system_reads import get_submission
-from vskill_core.content import SkillFile
+from vskill_core.content import SkillFile, digest_of_files
 from vskill_core.errors import InvalidInput, InvalidSettings, TransitionError
+from vskill_core.findings import Verdict
 from vskill_platform.bootstrap import env_for
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import PUBLIC_ONLY, Visibility
@@ -27,6 +35,7 @@ from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.health import queue_health
 from vskill_platform.records import read_record
 from vskill_platform.settings import Settings
+from vskill_platform.store.external_scans import ExternalReport, ExternalStatus, report_write
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.verdicts.policy import StoredPolicy, read_policy, set_policy
 from vskill_platform.store.verdicts.policy_figures import PolicyFigures, read_policy_figures
@@ -253,6 +262,41 @@ async def test_facts_are_those_of_the_submission(tmp_path):
         assert told == "demo 2 upload upload upload~tests odd-place.dev"
         known = "{card.hosts.filter(h, h.known).size()} {card.hosts.filter(h, h.shell).size()} {gained.hosts.size()}"
         assert await said_about(env, known, "other", extra=(RUNS,)) == "0 1 0"
+        more = (
+            RUNS,
+            SkillFile("a/tool.py", "100644", b"print(1)\n"),
+            SkillFile("a/n.md", "100644", b"# Notes\n"),
+        )
+        assert await said_about(env, "{skill.languages}", "third", extra=more) == "bash, python"
+        assert await said_about(env, "{skill.languages.size()}", "fourth") == "0"
+
+
+async def test_what_analysers_have_said_about_these_bytes_can_be_asked_about(tmp_path):
+    said = (
+        "{analysers.map(one, one.name)} {analysers.map(one, one.verdict)} {analysers.map(one, one.findings)}"
+    )
+    async with open_test_env("memory", tmp_path) as env:
+        assert await said_about(env, "{analysers.size()}") == "0"
+        digest = digest_of_files(skill_files("other"))
+        counts = {"high": 2, "low": 1}
+        for report in (
+            ExternalReport("bandit", ExternalStatus.COMPLETE, 1, 2, verdict=Verdict.FAIL, counts=counts),
+            ExternalReport("semgrep", ExternalStatus.TIMED_OUT, 1, 2),
+        ):
+            await env.kv.commit([report_write(digest, report)])
+        assert await said_about(env, said, "other") == "bandit, semgrep FAIL, 3, 0"
+
+
+async def test_an_owner_is_here_since_its_first_skill_was_published(tmp_path):
+    clock = ManualClock()
+    async with open_test_env("memory", tmp_path, clock=clock) as env:
+        assert await said_about(env, "{owner.days}") == "0"
+        await set_by_eve("")
+        await submitted(env, "first")
+        clock.advance(9 * 86_400_000 + 5)
+        await submitted(env, "second")
+        assert await said_about(env, "{owner.days}", "third") == "9"
+        assert await said_about(env, "{owner.days}", "third", namespace="others") == "0"
 
 
 async def test_a_host_is_known_once_a_published_skill_names_it_or_the_policy_owns_it(tmp_path):

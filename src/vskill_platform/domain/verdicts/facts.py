@@ -29,6 +29,8 @@ class SkillFacts(msgspec.Struct, frozen=True, kw_only=True):
     files: int = 0
     #: Of all files together.
     bytes: int = 0
+    #: Of its files with code, by their names, such as `bash` or `python`; `other` is one that the scan cannot read.
+    languages: tuple[str, ...] = ()
     #: No version of it is live.
     first: bool = False
     #: Not everybody may read it.
@@ -51,6 +53,8 @@ class OwnerFacts(msgspec.Struct, frozen=True, kw_only=True):
     managed: bool = False
     #: Number of its live skills, counted to 50.
     live_skills: int = 0
+    #: Days since its first skill was published here; 0 where none was.
+    days: int = 0
     #: Number of its skills and repositories that were blocked within 90 days.
     blocks: int = 0
 
@@ -165,6 +169,19 @@ class JudgeFacts(msgspec.Struct, frozen=True, kw_only=True):
     score: int = 0
 
 
+class AnalyserFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What another analyser said about these very bytes."""
+
+    #: Such as `bandit`.
+    name: str = ""
+    #: `PASS`, `CONCERNS` or `FAIL`; empty where it could not look at everything.
+    verdict: str = ""
+    #: Number of its findings.
+    findings: int = 0
+    #: Those of them that are critical.
+    critical: int = 0
+
+
 class SignalFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the registry noticed that no scan can see: a sentence each, empty where there is nothing to doubt."""
 
@@ -209,6 +226,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[FindingFacts, ...] = ()
     #: What judges said.
     judge: JudgeFacts = JudgeFacts()
+    #: What other analysers have said by then. Those that must have, the policy names in `needs`.
+    analysers: tuple[AnalyserFacts, ...] = ()
     #: What the registry noticed that no scan can see.
     signals: SignalFacts = SignalFacts()
     #: When it is decided, in seconds since 1970.

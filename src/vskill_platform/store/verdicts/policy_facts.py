@@ -9,8 +9,10 @@ from vskill_core.identity import UPLOAD_HOST
 from vskill_platform.domain.people.namespace import PUBLIC, common_audiences, namespace_in, uploader_of
 from vskill_platform.domain.signals import Signal, SignalKind
 from vskill_platform.domain.skills.skill import Certification
+from vskill_platform.domain.skills.trust import DAY_MS
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.domain.verdicts.facts import (
+    AnalyserFacts,
     CardFacts,
     Facts,
     FindingFacts,
@@ -23,6 +25,7 @@ from vskill_platform.domain.verdicts.facts import (
 from vskill_platform.domain.verdicts.policy import Policy
 from vskill_platform.ledger.kv.collections import SKILLS
 from vskill_platform.records import decode_readable, entries_of
+from vskill_platform.store.external_scans import list_external_scans
 from vskill_platform.store.people.namespaces import read_directory
 from vskill_platform.store.people.owners import owners_of, role_at
 from vskill_platform.store.skills.skills import SkillPlace
@@ -32,10 +35,13 @@ from vskill_platform.store.verdicts.registry_signals import count_recent_blocks,
 from vskill_platform.worker_context import require_env
 from vskill_scan.memory.known_hosts import is_known_host
 from vskill_scan.memory.memory import Memory
+from vskill_scan.reading.languages import ACTING_CODE, language_of
 from vskill_scan.reading.manifest import Manifest
 
 #: Skills of one owner that are counted.
 MOST_SKILLS = 50
+#: Analysers that rules can ask about, by name; registries have a few.
+MOST_ANALYSERS = 20
 
 
 class DecisionSubject(msgspec.Struct, frozen=True):
@@ -48,9 +54,10 @@ class DecisionSubject(msgspec.Struct, frozen=True):
 
 
 class _SkillMark(msgspec.Struct, frozen=True):
-    """Of a published skill: how far it was looked at; None where no version is live."""
+    """Of a published skill: how far it was looked at, None where no version is live, and since when it is here."""
 
     certification: str | None = None
+    created_at: int = 0
 
 
 async def gather_facts(
@@ -83,6 +90,7 @@ async def gather_facts(
         gained=CardFacts.of(gains.gained, known),
         findings=FindingFacts.all_of(counted),
         judge=judge_facts(said),
+        analysers=await _analyser_facts(said.evidence.digest),
         signals=SignalFacts.of(signals),
         now=require_env("kv").kv.now() // 1000,
     )
@@ -98,6 +106,7 @@ def skill_facts(
         description=manifest.description,
         files=len(files),
         bytes=sum(len(file.data) for file in files),
+        languages=tuple(sorted(ACTING_CODE & {language_of(file.path, file.data) for file in files})),
         first=first,
         private=private,
     )
@@ -106,8 +115,8 @@ def skill_facts(
 async def _owner_facts(what: DecisionSubject, signals: tuple[Signal, ...], *, trusted: bool) -> OwnerFacts:
     identity, account = what.record.identity, what.record.submitter
     name = namespace_in(what.place.canonical)
-    directory = await read_directory()
-    page = await require_env("kv").kv.select(
+    directory, kv = await read_directory(), require_env("kv").kv
+    page = await kv.select(
         SKILLS.prefix,
         audiences=common_audiences(what.record.audience, directory),
         under=f"{name}/",
@@ -120,6 +129,8 @@ async def _owner_facts(what: DecisionSubject, signals: tuple[Signal, ...], *, tr
     is_blocked = any(one.kind is SignalKind.PUBLISHER for one in signals)
     blocks = await count_recent_blocks(identity) if is_blocked else 0
     approved = any(one.certification == Certification.CERTIFIED.value for one in marks)
+    now = kv.now()
+    first = min((one.created_at or now for one in marks), default=now)
     own_upload = identity.host == UPLOAD_HOST and account is not None and uploader_of(name) == account.lower()
     return OwnerFacts(
         name=name,
@@ -128,6 +139,7 @@ async def _owner_facts(what: DecisionSubject, signals: tuple[Signal, ...], *, tr
         proven=own_upload or bool(await owners_of(identity)),
         managed=managed,
         live_skills=sum(one.certification is not None for one in marks),
+        days=(now - first) // DAY_MS,
         blocks=blocks,
     )
 
@@ -136,6 +148,18 @@ async def _known_hosts(card: tuple[SkillCapability, ...], policy: Policy, memory
     named = {one.value for one in card if one.kind is CapabilityKind.HOST}
     known = {host for host in named if policy.owns(host) or is_known_host(host) or host in memory.hosts}
     return frozenset(known | await find_seen_hosts(named - known))
+
+
+async def _analyser_facts(digest: str) -> tuple[AnalyserFacts, ...]:
+    return tuple(
+        AnalyserFacts(
+            name=one.provider,
+            verdict=one.verdict.value if one.verdict is not None else "",
+            findings=sum(one.counts.values()),
+            critical=one.critical,
+        )
+        for one in (await list_external_scans(digest))[:MOST_ANALYSERS]
+    )
 
 
 def judge_facts(said: Verdicts) -> JudgeFacts:
