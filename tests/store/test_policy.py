@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from tests.incidents.steps import record_of
+from tests.incidents.steps import UnfinishedScanner, record_of
 from tests.store.test_registry_signals import submit
 from tests.support.acting import approve, reject
 from tests.support.compiled_rules import bundled_engine
@@ -139,6 +139,18 @@ async def test_a_rule_that_fails_holds_is_named_and_is_counted(env):
     record = await submitted(env)
     assert record.state is State.NEEDS_REVIEW and "rule odd could not be evaluated" in record.why
     assert env.metrics.policy_rule_failures._value.get() == 1
+
+
+@pytest.mark.parametrize("effect", ["note", "{wait: 1h}", "review"])
+@pytest.mark.parametrize("when", ["true", "false", "1 / (skill.files - 1) > 0"])
+async def test_what_the_table_holds_is_held_whatever_the_text_says(tmp_path, when, effect):
+    async with open_test_env("memory", tmp_path) as env:
+        for number, text in enumerate(
+            ("", "rules: []", f"rules: [{{name: a, when: '{when}', then: {effect}}}]")
+        ):
+            await set_by_eve(text)
+            with active_env(env, scanner=UnfinishedScanner()) as doubtful:
+                assert (await submitted(doubtful, f"demo{number}")).state is State.NEEDS_REVIEW
 
 
 # What is recorded.
