@@ -74,7 +74,7 @@ def test_set_up_waits_a_reviewer_and_a_dry_run(opened, registry, tmp_path, axe, 
     author: Page = opened(base_url=registry.address, viewport=size, theme=theme)
     sign_in(author, "ann", password, f"/submissions/{waiting['id']}")
     expect(author.locator("main")).to_contain_text(
-        "nobody vouches for ann yet, and no version of tidy is live"
+        "nobody vouches for upload~ann yet, and no version of tidy is live"
     )
     look_at(author, axe, f"waits-{theme}")
 
