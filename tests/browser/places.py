@@ -35,5 +35,5 @@ SIGNED_IN = {
     one.path.removeprefix("/"): one.path
     for one in ENDPOINTS
     if one.method == "GET" and one.media == "text/html" and "{" not in one.path
-    if one.path.startswith(("/admin", "/account", "/namespaces"))
+    if one.path.startswith(("/admin", "/account", "/device", "/namespaces"))
 }

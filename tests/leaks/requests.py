@@ -146,6 +146,8 @@ PLAIN_FIELDS: dict[str, Any] = {
     "severity": "high",
     "address": "",
     "code": "none",
+    "device_code": "none",
+    "grant_type": "none",
     "own": "daily",
     "watched": "daily",
     "reviews": "daily",

@@ -72,7 +72,10 @@ def test_every_schema_is_a_json_schema(described):
 
 
 def test_names_on_the_wire_are_camel_case(described):
-    for name, schema in described["components"]["schemas"].items():
+    """But for those of RFC 8628."""
+    schemas = described["components"]["schemas"]
+    for name in schemas.keys() - {"AskForToken", "CodeAnswer", "DeviceToken"}:
+        schema = schemas[name]
         assert not [field for field in schema.get("properties", {}) if "_" in field], name
 
 

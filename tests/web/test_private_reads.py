@@ -408,6 +408,9 @@ OPEN = {
     "GET /client/{file}",
     "GET /signin",
     "POST /signin",
+    # A machine without a browser asks to be signed in.
+    "POST /api/cli/device/code",
+    "POST /api/cli/device/token",
     "POST /signin/github",
     "GET /signin/github/callback",
     "POST /signout",

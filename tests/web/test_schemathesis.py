@@ -52,6 +52,8 @@ UNSAID = {
     "GET /api/v1/repositories/health": {"repoUrl"},
     "POST /api/v1/repositories/check": {"repoUrl"},
     "GET /api/v1/admin/audit": {"before"},
+    "GET /api/v1/admin/audit/after": {"after"},
+    "POST /api/cli/device/token": {"device_code", "grant_type"},
     "POST /api/v1/admin/accounts": {"name", "password"},
     "POST /api/v1/admin/accounts/{name}/password": {"password"},
 }

@@ -170,7 +170,8 @@ def _problem(
         "title": title,
         "status": status,
         "detail": detail,
-        "error": detail,
+        # A protocol of others may have words of its own.
+        "error": facts.get("error", detail),
         "code": code,
         "requestId": request.scope.get("request_id"),
     }

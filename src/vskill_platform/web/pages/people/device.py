@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_client.wire.login import GRANT, AskForCode, AskForToken, CodeAnswer, DeviceToken
-from vskill_core.errors import InvalidInput, NotFound, NotPermitted, RateLimited
+from vskill_core.errors import InvalidInput, LoginPending, NotFound, NotPermitted, RateLimited
 from vskill_core.identity import has_control_characters
 from vskill_platform.actions.action import Allowance
 from vskill_platform.actions.people.account import read_own_account
@@ -56,19 +56,22 @@ async def begin(request: Request) -> Response:
 
 
 async def finish(request: Request) -> Response:
-    """The token, once. Refusals are those of the RFC, with the members of ours beside them."""
+    """The token, once."""
     services, body = services_of(request), await body_of(request, AskForToken)
     if body.grant_type != GRANT:
-        return _refusal("unsupported_grant_type", f"The grant type must be {GRANT}.")
+        raise _refusal(
+            "unsupported_grant_type", "The grant type is not known.", "grant_type", f"send {GRANT}"
+        )
     try:
         answered = await take_code(body.device_code)
     except NotFound as error:
-        return _refusal("expired_token", error.message)
+        raise _refusal("expired_token", error.message) from None
     if answered is None:
-        return _refusal("authorization_pending", "Nobody has typed the code yet.")
+        pending = LoginPending()
+        raise LoginPending(error=pending.code, error_description=pending.message)
     account = await find_enabled(answered.account)
     if not answered.scopes or account is None or account.signed_out_at >= answered.answered_at:
-        return _refusal("access_denied", "The sign-in was refused.")
+        raise _refusal("access_denied", "The sign-in was refused.")
     made = await issue_token(
         services,
         account.name,
@@ -80,14 +83,16 @@ async def finish(request: Request) -> Response:
     return _answer(DeviceToken(made.token, "bearer", " ".join(made.details.scopes)))
 
 
-def _refusal(error: str, message: str) -> Response:
-    code = error if error == "authorization_pending" else "not_signed_in"
-    return _answer({"error": error, "error_description": message, "code": code, "detail": message}, 400)
+def _refusal(
+    error: str, message: str, field: str = "device_code", fix: str = "start again on the machine"
+) -> InvalidInput:
+    """With the RFC's word for it, which clients compare."""
+    return InvalidInput(message, field=field, fix=fix, error=error, error_description=message)
 
 
-def _answer(value: object, status: int = 200) -> Response:
+def _answer(value: object) -> Response:
     """With the names of the RFC, which are not in camelCase."""
-    return Response(msgspec.json.encode(value), status, {"cache-control": "no-store"}, JSON_TYPE)
+    return Response(msgspec.json.encode(value), 200, {"cache-control": "no-store"}, JSON_TYPE)
 
 
 # The person.
