@@ -21,6 +21,7 @@ from simulator.world import World
 from vskill_platform.domain import keys
 from vskill_platform.domain.operation.task import Task, is_due
 from vskill_platform.domain.submissions.attempts import CLOCK_SLACK_MS, claimable
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Event, Submission
 from vskill_platform.ledger.kv.collections import SKILLS
 from vskill_platform.notifications import deliveries
@@ -194,8 +195,11 @@ class History:
     def _ambush(self, record: Submission, event: Event) -> None:
         """Somebody acts on this submission in the moment of its step."""
         self._last_step = self.world.loop.time()
+        place = next((one for one in self.world.places if one.id == record.id), None)
+        if event.to is State.COOLDOWN and record.run > 1:
+            # An update that waits is rare, and seldom still waits when somebody happens to report its skill.
+            self._begin_act("report", place)
         if self.world.weather.draws(self._ambushes):
-            place = next((one for one in self.world.places if one.id == record.id), None)
             self._begin_act(self.world.rng.choice(AMBUSHES), place)
 
     def _task_stepped(self) -> None:

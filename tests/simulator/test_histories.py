@@ -38,7 +38,8 @@ def test_people_do_everything_that_they_can_do(counts):
 
 
 def test_waits_end_are_reported_and_meet_other_policies(counts):
-    wanted = ("act report", "act set_policy", "published after a wait", "published at once")
+    reported = ("act report", "a report stopped an update")
+    wanted = (*reported, "act set_policy", "published after a wait", "published at once")
     assert [what for what in wanted if not counts[what]] == []
 
 
