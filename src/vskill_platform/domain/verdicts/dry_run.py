@@ -14,6 +14,9 @@ from vskill_platform.domain.verdicts.expressions import context_of
 from vskill_platform.domain.verdicts.facts import CapabilityFacts, CardFacts, Facts
 from vskill_platform.domain.verdicts.policy import Policy
 
+#: By the text of a rule; None where it does not match.
+_Answers = dict[object, MatchedRule | None]
+
 
 class PolicyOutcome(enum.StrEnum):
     """What a policy does with a skill that the decision table does not stop, the mildest first."""
@@ -34,25 +37,31 @@ class TriedPolicy(msgspec.Struct, frozen=True):
 
 
 class PolicyDifference:
-    """Two policies, and a quick answer where they cannot differ: only rules that one of them alone has are asked then,
-    and only what these name is handed over, which is most of what a trial costs."""
+    """Two policies, and a quick answer where they cannot differ: only rules that one of them alone has are asked then.
+    Only what their rules name is handed over, which is most of what a trial costs."""
 
     def __init__(self, before: Policy, after: Policy) -> None:
         self.policies = (before, after)
         texts = [{rule.text for rule in one.rules.values()} for one in self.policies]
-        shared = texts[0] & texts[1]
-        self._own = [rule for one in self.policies for rule in one.rules.values() if rule.text not in shared]
-        words = " ".join(f"{rule.text.when} {rule.text.say}" for rule in self._own)
+        self._own = [
+            rule for one in self.policies for rule in one.rules.values() if rule.text in texts[0] ^ texts[1]
+        ]
+        words = " ".join(f"{rule.when} {rule.say}" for rule in texts[0] | texts[1])
         parts = (*CardFacts.__struct_fields__, *CapabilityFacts.__struct_fields__)
         self._facts = [name for name in Facts.__struct_fields__ if name in words]
         self._card = frozenset(name for name in parts if name in words)
 
-    def is_same(self, facts: Facts) -> bool:
-        """Whether both surely do the same with this skill."""
+    def compare(
+        self, floor: State, facts: Facts, owner: Identity | None = None
+    ) -> tuple[TriedPolicy, ...] | None:
+        """What each does with a skill, as `try_policies` says it; None where both surely do the same."""
         if self.policies[0].keys != self.policies[1].keys:
-            return False
-        context = context_of(self._named(facts))
-        return not any(rule.match(context) for rule in self._own)
+            return try_policies(self.policies, floor, facts, owner)
+        context = context_of(self._named(_as_seen_by(self.policies[0], facts, owner)))
+        answers: _Answers = {rule.text: rule.match(context) for rule in self._own}
+        if not any(answers.values()):
+            return None
+        return tuple(_ask(policy, floor, facts, context, answers) for policy in self.policies)
 
     def _named(self, facts: Facts) -> dict[str, Any]:
         data = {name: msgspec.to_builtins(getattr(facts, name)) for name in self._facts}
@@ -72,7 +81,7 @@ def try_policies(
     once, by one handing-over of the facts.
 
     What `trusted` changes about findings, and what analysers would say, is not known afterwards."""
-    contexts: list[tuple[Facts, Any, dict[object, MatchedRule | None]]] = []
+    contexts: list[tuple[Facts, Any, _Answers]] = []
     tried: list[TriedPolicy] = []
     for policy in policies:
         seen = _as_seen_by(policy, facts, owner)
@@ -81,15 +90,17 @@ def try_policies(
             known = (seen, context_of(seen), {})
             contexts.append(known)
         _, context, answers = known
-        for rule in policy.rules.values():
-            if rule.text not in answers:
-                answers[rule.text] = rule.match(context)
-        found = [answers[rule.text] for rule in policy.rules.values()]
-        tried.append(_decide(policy, floor, facts, [one for one in found if one is not None]))
+        tried.append(_ask(policy, floor, facts, context, answers))
     return tuple(tried)
 
 
-def _decide(policy: Policy, floor: State, facts: Facts, matched: list[MatchedRule]) -> TriedPolicy:
+def _ask(policy: Policy, floor: State, facts: Facts, context: Any, answers: _Answers) -> TriedPolicy:
+    """What the policy does, by the rules that have answered and those that are asked now."""
+    for rule in policy.rules.values():
+        if rule.text not in answers:
+            answers[rule.text] = rule.match(context)
+    found = (answers[rule.text] for rule in policy.rules.values())
+    matched = [one for one in found if one is not None]
     refusing = tuple(one for one in matched if one.then is RuleEffect.REFUSE)
     if refusing:
         return TriedPolicy(PolicyOutcome.REFUSED, refusing)

@@ -11,7 +11,7 @@ from vskill_core.identity import Identity
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import Audiences
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.verdicts.dry_run import PolicyDifference, PolicyOutcome, TriedPolicy, try_policies
+from vskill_platform.domain.verdicts.dry_run import PolicyDifference, PolicyOutcome, TriedPolicy
 from vskill_platform.domain.verdicts.policy import Policy
 from vskill_platform.ledger.kv.collections import SUBMISSIONS
 from vskill_platform.ledger.kv.entries import Entry
@@ -132,11 +132,10 @@ def _try_page(
 def _try_run(policies: PolicyDifference, run: _RunFields, stored: DecidedFacts, found: TrialFigures) -> None:
     found.tried += 1
     found.cut += bool(stored.cut)
-    if policies.is_same(stored.facts):
+    tried = policies.compare(stored.floor, stored.facts, run.identity)
+    if tried is None or tried[0].outcome is tried[1].outcome:
         return
-    before, after = try_policies(policies.policies, stored.floor, stored.facts, run.identity)
-    if before.outcome is after.outcome:
-        return
+    before, after = tried
     found.changes[before.outcome, after.outcome] += 1
     found.failed += any(rule.failed for rule in after.rules)
     owner = stored.facts.owner.name
