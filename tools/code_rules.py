@@ -125,7 +125,8 @@ ROLES = "vskill_platform.store.people.accounts.Role."
 ACTIONS = f"{PACKAGE}actions/"
 #: Which may name a role outside `actions/`, because they write it into a record or compute with it.
 NAME_ROLES = frozenset(
-    f"{PACKAGE}store/people/{name}.py" for name in ("accounts", "credentials", "github_accounts", "setup")
+    f"{PACKAGE}store/people/{name}.py"
+    for name in ("accounts", "credentials", "identities", "setup", "sign_in_rule")
 )
 NO_RIGHTS = "decides who may outside actions/: declare the action, or ask ACTION.allows(principal)"
 TEMPLATES = f"{PACKAGE}web/templates/"

@@ -56,7 +56,7 @@ EXEMPT: Mapping[str, str] = {
     "ListQuery.dir": _ACCEPTED,
     "CallbackQuery.error_description": "GitHub sends it beside the error; its words are not shown",
     "CallbackQuery.error_uri": "GitHub sends it beside the error; its address is not shown",
-    "CallbackQuery.iss": "GitHub sends it; the state proves who answered",
+    "Settings.sign_in_file": "read with the settings, into `issuers`",
     "Problem.request_id": "an answer; whoever asks for help names it",
     "LockFile.lock_version": "a file of another form is refused when it is decoded",
     "SettingFacts.accepts": _TOOLS,

@@ -18,6 +18,7 @@ import msgspec
 
 from vskill_core.errors import InvalidSettings
 from vskill_platform import setting_values as values
+from vskill_platform.setting_issuers import Issuer, read_issuers
 
 PREFIX = "VSKILL_"
 #: Variables of the `vskill` client (the first two) and of its companion. A shell may have them set for both programs.
@@ -27,7 +28,11 @@ _NO_SETTINGS = OF_THE_CLIENT | {"VSKILL_PLATFORM_REGISTRY", "VSKILL_PLATFORM_TOK
 
 
 class FixedLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Numbers that no operator has to choose, so no variable sets them. Tests make them small."""
+    """What no variable sets: numbers that no operator has to choose, which tests make small; and what a file says that
+    a variable names."""
+
+    #: What VSKILL_SIGN_IN_FILE says.
+    issuers: tuple[Issuer, ...] = ()
 
     #: Bytes of stored content that are read and verified per second, to find damage.
     scrub_bytes_per_s: int = 2_000_000
@@ -140,6 +145,8 @@ class Settings(FixedLimits, frozen=True, kw_only=True):
     github_allowed_logins: tuple[values.GitHubName, ...] = ()
     #: GitHub organisations, and teams as `ORGANISATION/TEAM`, whose members may sign in; it asks for `read:org`.
     github_allowed_organisations: tuple[values.GitHubGroup, ...] = ()
+    #: File (TOML) with the issuers of OpenID Connect that people sign in with; needs the `sso` extra.
+    sign_in_file: values.FilePath = ""
     #: Mail server that sends decisions: `smtp://HOST:PORT` or `smtps://USER:PASSWORD@HOST`.
     smtp_url: values.MailServer = ""
     #: Sender address of mail; required with VSKILL_SMTP_URL.
@@ -231,6 +238,7 @@ TOGETHER = (
     ("github_client_id", "github_client_secret", "signing in with GitHub"),
     ("github_client_secret", "github_client_id", "signing in with GitHub"),
     ("github_client_id", "public_url", "signing in with GitHub"),
+    ("sign_in_file", "public_url", "single sign-on"),
     ("smtp_url", "mail_from", "mail"),
 )
 
@@ -261,7 +269,7 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
     values = {known[name]: _parse(name, text, kinds[known[name]]) for name, text in given.items()}
     settings = Settings(**values)
     check_settings(settings)
-    return settings
+    return msgspec.structs.replace(settings, issuers=read_issuers(settings.sign_in_file))
 
 
 def has_own_store(environ: Mapping[str, str] = os.environ) -> bool:

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from tests.support.acting import create_token
 from tests.support.envs import active_env, make_submission, put_record, skill_files
+from tests.support.identities import ISSUERS, link
 from tests.support.owners import set_owners
 from tests.support.people import make_account, token_of
 from tests.support.shelf import Shelf, open_shelf
@@ -188,7 +189,10 @@ def _fill(value: Any, facts: Facts) -> Any:
 @asynccontextmanager
 async def open_rights_world(folder: Path) -> AsyncIterator[RightsWorld]:
     """A registry on a file and a socket, because commands are processes of their own elsewhere."""
-    async with open_shelf(folder, "sqlite", rate_limits="off") as shelf, serving(shelf.env) as address:
+    async with (
+        open_shelf(folder, "sqlite", rate_limits="off", issuers=ISSUERS) as shelf,
+        serving(shelf.env) as address,
+    ):
         for name, role in (*PEOPLE.values(), ("carl", Role.AUTHOR), ("eve", Role.ADMIN)):
             if name != "acme":
                 await make_account(shelf.env, name, role)
@@ -253,14 +257,20 @@ async def _furnish(shelf: Shelf) -> dict[str, str]:
 
 
 async def _manage(env: Env) -> None:
-    """Olga owns the namespace, and belongs to two teams."""
+    """Olga owns the namespace, and belongs to two teams. So does whoever is in a group at home; bob is in one of the same
+    name elsewhere."""
     for name in ("crew", "spare"):
-        await env.kv.put(keys.team(name), msgspec.json.encode(Team(name, ("carl", "olga"))))
+        members = ("carl", "oidc:home:crew", "olga")
+        await env.kv.put(keys.team(name), msgspec.json.encode(Team(name, members)))
+    await link(env, "bob", "elsewhere", "crew")
+    crew = Member("team:crew", NamespaceRole.OWNER, env.kv.now(), "added")
     olga = Member("user:olga", NamespaceRole.OWNER, env.kv.now(), "added")
     carl = Member("user:carl", NamespaceRole.READER, env.kv.now(), "added")
 
     async def decide(namespace: Namespace) -> NamespaceChange:
-        return NamespaceChange(msgspec.structs.replace(namespace, members=(*namespace.members, olga, carl)))
+        return NamespaceChange(
+            msgspec.structs.replace(namespace, members=(*namespace.members, olga, carl, crew))
+        )
 
     await change_namespace("acme", decide, AuditNote("namespace changed", "acme", "system", "a test"))
 

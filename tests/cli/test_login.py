@@ -77,7 +77,7 @@ def test_a_refusal_says_what_to_do_on_a_command_line(registry, home, monkeypatch
     monkeypatch.setenv("VSKILL_PLATFORM_TOKEN", "vsk_wrong")
     said = run("--registry", address, "whoami", code=1).stderr
     assert said.startswith(
-        "Error: The token is not valid, has expired, or was revoked; run 'vskill-platform login "
+        "Error: The token is not valid, has expired, was revoked, or its owner must sign in again; run 'vskill-platform login "
     )
     monkeypatch.setenv("VSKILL_PLATFORM_TOKEN", registry["token"])
     assert run("--registry", address, "watch", "add", "--namespace", "acme", code=1).stderr == (

@@ -67,6 +67,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.session("h"), "session:h"),
         (keys.user("ann"), "user:ann"),
         (keys.github("id", "583231"), "github:id:583231"),
+        (keys.identity("f" * 64), "identity:" + "f" * 64),
         (keys.attempts("h"), "attempts:h"),
         (keys.audit("01J"), "audit:01J"),
         (keys.CONTROL_BLOCKLIST, "control:blocklist"),

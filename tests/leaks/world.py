@@ -11,6 +11,7 @@ import httpx2
 import msgspec
 
 from tests.support.envs import active_env, run_until_quiet, skill_files
+from tests.support.identities import ISSUERS, link
 from tests.support.manual_clock import ManualClock
 from tests.support.people import make_account, session_of, token_of
 from tests.support.probe import Probe
@@ -33,7 +34,14 @@ from vskill_platform.actions.skills.collections import (
 from vskill_platform.actions.skills.installs import COUNT_INSTALL
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, TargetKind, name_target
-from vskill_platform.domain.people.namespace import EVERYTHING, Member, Namespace, NamespaceRole, Visibility
+from vskill_platform.domain.people.namespace import (
+    EVERYTHING,
+    Member,
+    Namespace,
+    NamespaceRole,
+    Team,
+    Visibility,
+)
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.intake.submit import submit_repository
@@ -160,6 +168,7 @@ async def open_leak_world(
     # An owner whose place is blocked waits for a reviewer with everything else, and streams would tell of nothing.
     settings = {
         "rate_limits": "off",
+        "issuers": ISSUERS,
         "policy_text": "rules:\n  - {name: look-alike, when: 'signals.look_alike != \"\"', then: review}\n"
         '  - {name: seen, when: "true", then: note, say: "{skill.name} in {skill.languages} of {owner.name}, '
         '{owner.live_skills} live since {owner.days} days, {analysers.map(one, one.name)}"}\n',
@@ -186,10 +195,13 @@ async def open_leak_world(
 
 
 async def put_namespace(visibility: Visibility) -> None:
-    member = Member("user:mia", NamespaceRole.OWNER, 1, "added")
+    members = (
+        Member("user:mia", NamespaceRole.OWNER, 1, "added"),
+        Member("team:insiders", NamespaceRole.READER, 1, "added"),
+    )
 
     async def decide(known: Namespace) -> NamespaceChange:
-        return NamespaceChange(msgspec.structs.replace(known, visibility=visibility, members=(member,)))
+        return NamespaceChange(msgspec.structs.replace(known, visibility=visibility, members=members))
 
     await change_namespace(HIDDEN_OWNER, decide, NOTE)
 
@@ -207,6 +219,10 @@ async def publish(
 
 
 async def _furnish(world: LeakWorld) -> None:
+    # Zoe is in a group of the same name, at another issuer.
+    team = Team("insiders", ("oidc:home:insiders",))
+    await world.env.kv.put(keys.team(team.name), msgspec.json.encode(team))
+    await link(world.env, "zoe", "elsewhere", "insiders")
     await put_namespace(Visibility.PUBLIC)
     repo = f"https://github.com/{HIDDEN_OWNER}/{HIDDEN_REPO}"
     body = f"Reads {WORD} from https://{HOST}/list and says so."

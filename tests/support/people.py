@@ -90,6 +90,12 @@ async def signed_in(app: ASGIApp, env: Env, name: str, role: Role) -> AsyncItera
         yield Person(client, name, session)
 
 
+def led_to(answer: httpx2.Response) -> str:
+    """Where a page leads the browser by itself: to a provider."""
+    assert answer.status_code == 200, (answer.status_code, answer.text[:2_000])
+    return html.unescape(answer.text.split('content="0;url=')[1].split('"', maxsplit=1)[0])
+
+
 def csrf_in(page: str) -> str:
     """The secret in a page's form."""
     return page.split('name="csrf" value="')[1].split('"', maxsplit=1)[0]

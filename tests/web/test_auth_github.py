@@ -7,7 +7,7 @@ import pytest
 from tests.support.acting import controls, set_disabled
 from tests.support.envs import open_product_env
 from tests.support.github import CLIENT_ID, CLIENT_SECRET, fake_github
-from tests.support.people import ADDRESS, browser, csrf_in
+from tests.support.people import ADDRESS, browser, csrf_in, led_to
 from vskill_core.errors import InvalidSettings
 from vskill_core.identity import normalise
 from vskill_platform.settings import Settings, load_settings
@@ -54,10 +54,9 @@ async def leave(client, github, wanted="/queue") -> tuple[str, str]:
     answer = await client.post(
         "/signin/github", data={"csrf": csrf_in(page.text), "next": wanted}, headers=HTML
     )
-    assert answer.status_code == 303
-    assert answer.headers["location"].startswith(f"{github.address}/login/oauth/authorize?")
-    assert CLIENT_SECRET not in answer.headers["location"]
-    back, code, state = github.authorize(answer.headers["location"])
+    to = led_to(answer)
+    assert to.startswith(f"{github.address}/login/oauth/authorize?") and CLIENT_SECRET not in to
+    back, code, state = github.authorize(to)
     assert back == f"{ADDRESS}/signin/github/callback"
     return code, state
 
@@ -146,12 +145,6 @@ async def test_a_strange_github_user_is_refused(client, github, user):
 async def test_open_redirect_the_way_back_stays_here(client, github):
     code, state = await leave(client, github, "https://evil.example")
     assert (await come_back(client, code=code, state=state)).headers["location"] == "/account"
-
-
-async def test_the_browser_may_leave_for_github_and_nowhere_else(client, github):
-    policy = (await client.get("/signin", headers=HTML)).headers["content-security-policy"]
-    form_action = next(part for part in policy.split(";") if part.strip().startswith("form-action"))
-    assert form_action.split() == ["form-action", "'self'", github.address]
 
 
 # A client that has a token of GitHub's.

@@ -62,7 +62,7 @@ OPEN_WRITES = {
     ("POST", "/clawhub/api/cli/telemetry/install"): "does nothing",
     ("POST", "/mcp"): "reads; submitting is counted by address",
     ("POST", "/signin"): "the password lets in",
-    ("POST", "/signin/github"): "only leads to GitHub",
+    ("POST", "/signin/{provider}"): "only leads to the provider",
     ("POST", "/signout"): "ends one's own session",
     ("POST", "/setup"): "the one-time token lets in",
     ("POST", "/api/cli/device/code"): "makes a code, which somebody must type; counted by address",

@@ -50,11 +50,6 @@ def test_https_is_insisted_on_only_where_it_is_served():
     assert b"strict-transport-security" not in dict(security_headers(Settings(public_url="http://x")))
 
 
-def test_forms_may_go_to_the_sign_in_of_github_where_that_is_on():
-    on = Settings(public_url="https://x", github_client_id="a", github_client_secret="b")
-    assert b"form-action 'self' https://github.com;" in dict(security_headers(on))[b"content-security-policy"]
-
-
 async def test_a_request_id_cannot_inject_a_header(shelf):
     transport = httpx2.ASGITransport(create_app(shelf.env))
     async with httpx2.AsyncClient(transport=transport, base_url="http://platform.test") as client:

@@ -411,8 +411,8 @@ OPEN = {
     # A machine without a browser asks to be signed in.
     "POST /api/cli/device/code",
     "POST /api/cli/device/token",
-    "POST /signin/github",
-    "GET /signin/github/callback",
+    "POST /signin/{provider}",
+    "GET /signin/{provider}/callback",
     "POST /signout",
     "GET /setup",
     "POST /setup",

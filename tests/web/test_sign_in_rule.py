@@ -15,7 +15,7 @@ from vskill_platform.domain.people.namespace import PUBLIC, RegistryMode
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.settings import Settings
 from vskill_platform.store.people.accounts import Role, read_user
-from vskill_platform.store.people.credentials import Credential, read_roles, session_key
+from vskill_platform.store.people.credentials import Credential, read_standings, session_key
 from vskill_platform.store.people.readers import audiences_of_actor
 from vskill_platform.store.people.setup import first_admin_link
 from vskill_platform.web.app import create_app
@@ -149,7 +149,7 @@ async def test_a_registry_that_becomes_internal_does_not_keep_the_strangers_it_l
         async def seen() -> tuple[bool, bool, bool, bool]:
             with_token = await client.get("/api/v1/account", headers=token)
             with_session = await client.get("/account", headers=HTML)
-            stream = (await read_roles([credential]))[credential]
+            stream = (await read_standings([credential]))[credential]
             told = await audiences_of_actor("user:octo-cat")
             return (
                 with_token.status_code == 200,
@@ -163,9 +163,12 @@ async def test_a_registry_that_becomes_internal_does_not_keep_the_strangers_it_l
         assert await seen() == (False, False, False, False)
         named = msgspec.structs.replace(env.settings, github_allowed_logins=("octo-cat",))
         with active_env(env, settings=named):
-            assert not (await read_roles([credential]))[credential], "it has not signed in under the rule yet"
+            assert not (await read_standings([credential]))[credential], (
+                "it has not signed in under the rule yet"
+            )
             assert await sign_in(msgspec.structs.replace(env, settings=named), github) == 303
-            assert (await read_roles([credential]))[credential] is Role.AUTHOR
+            standing = (await read_standings([credential]))[credential]
+            assert standing is not None and standing.role is Role.AUTHOR
 
 
 @pytest.mark.parametrize("vouch", ["role", "password"])

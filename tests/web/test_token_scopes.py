@@ -226,7 +226,7 @@ NEEDS_NONE = {
     "POST /api/v1/external-scans/{digest}/{provider}": "the signature lets in",
     "POST /api/v1/auth/github/exchange-for-vsk-token": "GitHub's word lets in",
     "POST /signin": "the password lets in",
-    "POST /signin/github": "leads to GitHub",
+    "POST /signin/{provider}": "leads to the provider",
     "POST /signout": "ends the session of the cookie",
     "POST /setup": "the one-time link lets in",
     "POST /api/cli/device/code": "only makes a code",

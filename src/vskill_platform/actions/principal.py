@@ -51,6 +51,10 @@ class Principal(msgspec.Struct, frozen=True):
     address: str = ""
     #: The one namespace that its token is bound to; None is no limit.
     namespace: str | None = None
+    #: The groups that its account is in, as teams name them.
+    groups: frozenset[str] = frozenset()
+    #: Its token only reads, because its account has not signed in lately.
+    only_reads: bool = False
     #: What it may read, found out once per request or call; None until then, and then nothing can be read.
     audiences: Audiences | None = None
 
@@ -81,6 +85,11 @@ class Principal(msgspec.Struct, frozen=True):
     def require_scope(self, scope: TokenScope) -> None:
         """NotPermitted where its token lacks the scope; without a token there is none to lack."""
         if self.scopes is not None and scope.value not in self.scopes:
+            if self.only_reads:
+                message = (
+                    f"{self.account} signed in more than a day ago, so its tokens only read; sign in again."
+                )
+                raise NotSignedIn(message)
             raise NotPermitted(
                 f"This token lacks the scope {scope.value!r}.",
                 needs=scope.value,
@@ -213,14 +222,11 @@ async def may(principal: Principal, right: Right, acted_on: ActionObject) -> boo
         return True
     if right is Right.MEMBER and principal.is_reviewer:
         return True
-    role = await _role(principal.account, acted_on)
-    return role is not None and role.rank >= _ROLES[right].rank
-
-
-async def _role(account: str, acted_on: ActionObject) -> NamespaceRole | None:
     if acted_on.identity is None:
-        return await role_in(account, acted_on.namespace)
-    return await role_at(account, acted_on.identity)
+        role = await role_in(principal.account, acted_on.namespace, principal.groups)
+    else:
+        role = await role_at(principal.account, acted_on.identity, principal.groups)
+    return role is not None and role.rank >= _ROLES[right].rank
 
 
 async def require_right(principal: Principal, right: Right, acted_on: ActionObject) -> None:
@@ -299,7 +305,8 @@ async def resolve(principal: Principal) -> Principal:
 
 def audiences_in(principal: Principal, directory: Directory) -> Audiences:
     """What it may read by this directory."""
-    return audiences(Reader(principal.account, principal.is_reviewer, principal.namespace), directory)
+    reader = Reader(principal.account, principal.is_reviewer, principal.namespace, principal.groups)
+    return audiences(reader, directory)
 
 
 def require_entry(principal: Principal) -> None:

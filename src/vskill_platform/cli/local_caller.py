@@ -8,6 +8,7 @@ from vskill_platform.actions.action import Action, Services
 from vskill_platform.actions.principal import OPERATOR, Principal
 from vskill_platform.actions.table import ACTIONS
 from vskill_platform.store.people.accounts import read_user
+from vskill_platform.store.people.owners import groups_of
 from vskill_platform.worker_context import require_env
 
 _BY_NAME: dict[str, Action[Any, Any]] = {action.name: action for action in ACTIONS}
@@ -34,4 +35,5 @@ async def open_caller(account: str | None) -> LocalCaller:
     user, _ = await read_user(account)
     if user is None:
         raise NotFound(f"There is no account {account[:80]!r}.", account=account[:80])
-    return LocalCaller(require_env(), Principal(user.name, user.role))
+    principal = Principal(user.name, user.role, groups=await groups_of(user.name))
+    return LocalCaller(require_env(), principal)

@@ -153,6 +153,8 @@ device = _kind("device:", "code")
 user = _kind("user:", "name")
 #: which account belongs to a GitHub account, by `id` and its number, and by `login` and the login that it last proved
 github = _kind("github:", "by", "value")
+#: which account belongs to somebody at an issuer of OpenID Connect; the hash is of issuer and subject
+identity = _kind("identity:", "hash")
 #: how often somebody tried to sign in lately, or had a code mailed to an address
 attempts = _kind("attempts:", "hash")
 audit = _kind("audit:", "id")

@@ -34,6 +34,8 @@ class SubmittedBy(msgspec.Struct, frozen=True):
     namespace: str | None = None
     #: Runs commands on the server's machine.
     operator: bool = False
+    #: The groups that its account is in.
+    groups: frozenset[str] = frozenset()
 
 
 NOBODY = SubmittedBy()
@@ -82,7 +84,7 @@ async def _require_submitter(place: Identity, by: SubmittedBy) -> None:
         return
     if by.account is None:
         raise NotSignedIn
-    if submitters is Submitters.MEMBERS and not await _is_author(by.account, place):
+    if submitters is Submitters.MEMBERS and not await _is_author(by.account, place, by.groups):
         message = f"Only authors of the namespace {name} may submit to it."
         raise NotPermitted(message, namespace=name, fix=f"ask an owner of {name} to make you an author")
 
@@ -93,6 +95,6 @@ async def _is_hidden(place: Identity, by: SubmittedBy) -> bool:
     return found is not None and not may_read(found[0].audience, by.audiences)
 
 
-async def _is_author(account: str, place: Identity) -> bool:
-    role = await role_at(account, place)
+async def _is_author(account: str, place: Identity, groups: frozenset[str]) -> bool:
+    role = await role_at(account, place, groups)
     return role is not None and role.rank >= NamespaceRole.AUTHOR.rank

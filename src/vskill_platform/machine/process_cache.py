@@ -67,6 +67,8 @@ class KeptReads:
         #: Revoked versions, by the readers' audiences; one list is derived at a time.
         self.revoked: dict[Audiences, RevokedList] = {}
         self.revoked_turn = asyncio.Lock()
+        #: Documents of issuers by their address: when each was read, and what it says.
+        self.issuer_documents: dict[str, tuple[int, bytes]] = {}
         #: Only one list for git is made at a time.
         self.git_list_turn = asyncio.Lock()
         #: The signed list by the readers, serial, day and key that it was made for.

@@ -38,6 +38,7 @@ from vskill_platform.notifications.telling import about_alert, about_report
 from vskill_platform.settings import Settings
 from vskill_platform.store.people.accounts import User, find_enabled
 from vskill_platform.store.people.readers import OPERATOR, read_as
+from vskill_platform.store.people.sign_in_rule import standing_of
 from vskill_platform.store.review.reports import get_report
 from vskill_platform.store.tasks import TaskEnd, ask_for
 from vskill_platform.store.telling.notifications import (
@@ -109,7 +110,7 @@ async def send_digest(task: Task) -> TaskEnd:
         return TaskEnd(f"not sent: {error}")
     if not choices.mail:
         return TaskEnd("not sent: the account wants no mail any more")
-    topics = topics_of(user)
+    topics = topics_of(await standing_of(user, by_token=True) or user)
     items = await read_as(
         f"user:{account}", lambda audiences: list_for_digest(account, until, topics, audiences=audiences)
     )

@@ -16,7 +16,7 @@ from vskill_platform.sources.addresses import is_public, read_private_hosts, res
 TIMEOUT_S = 10.0
 #: Timeout of the DNS lookup for a new webhook.
 LOOK_UP_S = 3.0
-#: At most this much of an answer is read; its body is not used.
+#: An answer is read in parts of this size.
 ANSWER_BYTES = 4096
 
 
@@ -49,29 +49,47 @@ def _host(url: httpx2.URL) -> str:
 
 
 async def post(url: str, body: bytes, headers: dict[str, str], private_hosts: Collection[str] = ()) -> int:
-    """Post it, and return the status. A host that cannot be reached is SourceUnavailable."""
+    """Post JSON, and return the status. A host that cannot be reached is SourceUnavailable."""
+    sent = {**headers, "content-type": "application/json"}
+    return (await request("POST", url, sent, body, private_hosts=private_hosts))[0]
+
+
+async def request(
+    method: str,
+    url: str,
+    headers: dict[str, str],
+    body: bytes | None,
+    *,
+    private_hosts: Collection[str],
+    most_bytes: int = 0,
+) -> tuple[int, bytes]:
+    """The status and the body of the answer; of a longer body more than `most_bytes`, and not all."""
     asked = httpx2.URL(check_url(url))
     host = _host(asked)
     pinned = asked.copy_with(host=await _address(asked, private_hosts))
     # Reading the certificates takes milliseconds of blocking; plain http needs none.
     trust = await asyncio.to_thread(ssl.create_default_context) if asked.scheme == "https" else False
     sent = {
+        "accept-encoding": "identity",
         **headers,
         "host": asked.netloc.decode("ascii"),
-        "content-type": "application/json",
         "user-agent": "vskill-platform",
     }
+    found = b""
     try:
         async with (
+            asyncio.timeout(2 * TIMEOUT_S),
             httpx2.AsyncClient(verify=trust, timeout=TIMEOUT_S, trust_env=False) as client,
             client.stream(
-                "POST", pinned, content=body, headers=sent, extensions={"sni_hostname": host}
+                method, pinned, content=body, headers=sent, extensions={"sni_hostname": host}
             ) as answer,
         ):
-            async for _ in answer.aiter_bytes(ANSWER_BYTES):
-                break
-            return answer.status_code
-    except httpx2.HTTPError as error:
+            async for part in answer.aiter_raw(ANSWER_BYTES):
+                found += part
+                if len(found) > most_bytes:
+                    break
+            return answer.status_code, found
+    except (httpx2.HTTPError, TimeoutError) as error:
         raise SourceUnavailable(f"{host} cannot be reached: {error!r}", host=host) from error
 
 

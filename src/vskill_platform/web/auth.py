@@ -19,6 +19,7 @@ from starlette.responses import RedirectResponse, Response
 from vskill_core.errors import CrossSite, InvalidInput
 from vskill_core.identity import has_control_characters
 from vskill_platform.actions.principal import ANYBODY, Principal, token_role
+from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.store.people.credentials import PREFIX, find_session, find_token
 from vskill_platform.web.browser import (
     MOST_COOKIE,
@@ -38,7 +39,8 @@ MOST_FILES = 10
 #: The CSRF token as our own pages' scripts send it, instead of a form field.
 CSRF_HEADER = "x-csrf-token"
 
-BAD_TOKEN = "The token is not valid, has expired, or was revoked."  # noqa: S105 - a sentence about tokens
+#: A sentence about tokens.
+BAD_TOKEN = "The token is not valid, has expired, was revoked, or its owner must sign in again."  # noqa: S105
 #: A token has some 50 characters.
 _MOST_AUTHORIZATION = 1_000
 _OWN_SITE = frozenset({"same-origin", "none"})
@@ -88,9 +90,19 @@ async def _by_token(request: Request, secret: str) -> Principal:
     if found is None:
         request.scope["bad_token"] = True
         return ANYBODY
-    token, user = found
-    scopes = token.scopes_as(user.role)
-    return Principal(user.name, token_role(scopes), scopes, token.acting, namespace=token.namespace)
+    token, standing = found
+    scopes = token.scopes_as(standing.role)
+    if standing.only_reads:
+        scopes &= {TokenScope.READ.value}
+    return Principal(
+        standing.name,
+        token_role(scopes),
+        scopes,
+        token.acting,
+        namespace=token.namespace,
+        groups=standing.groups,
+        only_reads=standing.only_reads,
+    )
 
 
 async def _by_session(request: Request) -> Principal:
@@ -100,9 +112,9 @@ async def _by_session(request: Request) -> Principal:
     found = await find_session(cookie)
     if found is None:
         return ANYBODY
-    _, user = found
+    _, standing = found
     request.scope["browser"] = Browser(cookie, None)
-    return Principal(user.name, user.role)
+    return Principal(standing.name, standing.role, groups=standing.groups)
 
 
 # Forms.

@@ -24,7 +24,7 @@ VARY = (b"vary", b"Authorization, Cookie")
 #: The warning on an answer to a request whose token is invalid, and which therefore counts as anonymous.
 BAD_TOKEN_WARNING = (
     b"warning",
-    b'199 - "The token is not valid, has expired, or was revoked; answered as to an anonymous request"',
+    b'199 - "The token is not valid, has expired, was revoked, or its owner must sign in again; answered as anonymous"',
 )
 
 _ID_CHARACTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:")
@@ -32,10 +32,9 @@ _ID_CHARACTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXY
 
 def security_headers(settings: Settings) -> tuple[tuple[bytes, bytes], ...]:
     """Headers of every answer: only our own scripts, styles, frames and requests are allowed."""
-    sign_in = f" {settings.github_url}" if settings.github_client_id else ""
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-        f"connect-src 'self'; form-action 'self'{sign_in}; base-uri 'none'; frame-ancestors 'none'"
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     )
     headers = {
         "content-security-policy": policy,

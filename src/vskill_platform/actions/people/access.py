@@ -1,16 +1,25 @@
 """Access to the registry: admins see, preview and change who may use it and who may submit. By default a registry is
 public, and everybody may submit."""
 
+import asyncio
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from vskill_client.wire.base import ActionRequest, NoParameters, Wire
+from vskill_core.errors import PlatformError
 from vskill_platform.actions.action import Reason, Services, action
 from vskill_platform.actions.people.namespace_policy import ReachPreview, preview_directory
 from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.domain.people.namespace import Access, RegistryMode, Submitters
+from vskill_platform.setting_issuers import Issuer
+from vskill_platform.sign_in.providers import list_issuers
 from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.people.namespaces import change_access, read_access, read_directory
-from vskill_platform.store.people.sign_in_rule import SignInRule, read_rule, rule_for
+from vskill_platform.store.people.sign_in_rule import SignInRule, github_rule, issuer_rule, read_mode
+
+if TYPE_CHECKING:
+    from vskill_platform.sign_in.oidc import Oidc
 
 ACCESS = "/api/v1/admin/access"
 
@@ -33,6 +42,16 @@ class ChangeAccess(ActionRequest, frozen=True, kw_only=True):
     reason: Reason
 
 
+class IssuerState(Wire, frozen=True):
+    """An issuer of OpenID Connect."""
+
+    name: str
+    #: who may sign in there, in words
+    rule: str
+    #: why nobody can sign in there now; null where it answers
+    problem: str | None
+
+
 class AccessView(Wire, frozen=True):
     """Whom the registry lets in, and who may submit."""
 
@@ -40,6 +59,8 @@ class AccessView(Wire, frozen=True):
     submitters: Submitters
     #: who may sign in with GitHub, in words; null where that is not set up
     github_sign_in: str | None
+    #: the issuers that people sign in with, asked now
+    issuers: tuple[IssuerState, ...]
 
 
 class AccessPreview(Wire, frozen=True):
@@ -50,10 +71,12 @@ class AccessPreview(Wire, frozen=True):
     reach: ReachPreview
     #: who might sign in with GitHub, in words; null where that is not set up
     github_sign_in: str | None
+    #: who might sign in with each issuer, in words
+    issuers: tuple[str, ...]
 
 
 async def show(services: Services, _request: NoParameters) -> AccessView:
-    return _view(services, (await read_access())[0])
+    return await _view(services, (await read_access())[0])
 
 
 async def preview(services: Services, request: PreviewAccess) -> AccessPreview:
@@ -61,12 +84,14 @@ async def preview(services: Services, request: PreviewAccess) -> AccessPreview:
     access = msgspec.structs.replace(directory.access, mode=request.mode)
     after = msgspec.structs.replace(directory, access=access)
     reach = await preview_directory(directory, after)
-    return AccessPreview(directory.access.mode, request.mode, reach, explain_sign_in(services, request.mode))
+    issuers = tuple(issuer_rule(one, request.mode).in_words for one in services.settings.issuers)
+    github = _explain_github(services, request.mode)
+    return AccessPreview(directory.access.mode, request.mode, reach, github, issuers)
 
 
 async def change(services: Services, actor: Principal, request: ChangeAccess) -> AccessView:
     if request.mode is None and request.submitters is None:
-        return _view(services, (await read_access())[0])
+        return await _view(services, (await read_access())[0])
 
     def alter(known: Access) -> Access:
         return Access(request.mode or known.mode, request.submitters or known.submitters)
@@ -74,22 +99,39 @@ async def change(services: Services, actor: Principal, request: ChangeAccess) ->
     given = {"mode": request.mode, "submitters": request.submitters}
     details = {field: value.value for field, value in given.items() if value is not None}
     note = AuditNote("registry access", "the registry", actor.actor, request.reason, details)
-    return _view(services, await change_access(alter, note))
+    return await _view(services, await change_access(alter, note))
 
 
-def _view(services: Services, access: Access) -> AccessView:
-    return AccessView(access.mode, access.submitters, explain_sign_in(services, access.mode))
+async def _view(services: Services, access: Access) -> AccessView:
+    github = _explain_github(services, access.mode)
+    return AccessView(access.mode, access.submitters, github, await check_issuers(services, access.mode))
 
 
-async def read_sign_in_rule() -> SignInRule:
-    """The rule for who may sign in with GitHub now."""
-    return await read_rule()
-
-
-def explain_sign_in(services: Services, mode: RegistryMode) -> str | None:
+def _explain_github(services: Services, mode: RegistryMode) -> str | None:
     """The rule for signing in with GitHub, in words; None if that is not set up."""
     settings = services.settings
-    return rule_for(settings, mode).in_words if settings.github_client_id else None
+    return github_rule(settings, mode).in_words if settings.github_client_id else None
+
+
+async def read_github_rule(services: Services) -> SignInRule:
+    """The rule for who may sign in with GitHub now."""
+    return github_rule(services.settings, await read_mode())
+
+
+async def check_issuers(services: Services, mode: RegistryMode | None = None) -> tuple[IssuerState, ...]:
+    """Ask every issuer, at the same time, whether it is there."""
+    mode = mode or await read_mode()
+
+    async def check(issuer: Issuer, provider: "Oidc") -> IssuerState:
+        problem = None
+        try:
+            await provider.check()
+        except PlatformError as error:
+            problem = error.message
+        return IssuerState(issuer.name, issuer_rule(issuer, mode).in_words, problem)
+
+    settings = services.settings
+    return tuple(await asyncio.gather(*map(check, settings.issuers, list_issuers(settings))))
 
 
 SHOW_ACCESS = action(

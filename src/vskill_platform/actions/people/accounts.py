@@ -34,6 +34,17 @@ ACCOUNTS = "/api/v1/admin/accounts"
 DecideUser = Callable[[User], Awaitable[UserChange]]
 
 
+class IdentityView(Wire, frozen=True):
+    """Somebody at an issuer of OpenID Connect who signs in as an account."""
+
+    #: the issuer's address
+    issuer: str
+    #: the name that they had there at their last sign-in
+    login: str
+    #: when that was
+    verified_at: str
+
+
 class ManagedAccount(Wire, frozen=True):
     """An account, as admins see it."""
 
@@ -45,6 +56,8 @@ class ManagedAccount(Wire, frozen=True):
     has_password: bool
     #: of the GitHub account that signs in as this one
     github_login: str | None
+    #: those at other issuers that sign in as this one
+    identities: tuple[IdentityView, ...]
     #: how many tokens it has
     tokens: int
     created_at: str

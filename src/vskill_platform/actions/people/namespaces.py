@@ -166,7 +166,7 @@ async def list_namespaces(actor: Principal, _request: NoParameters) -> Namespace
     known = (await read_directory()).namespaces
     own = () if actor.account is None else await _own_names(actor.account)
     for name in sorted({*known, *own}):
-        role = None if actor.account is None else await role_in(actor.account, name)
+        role = None if actor.account is None else await role_in(actor.account, name, actor.groups)
         is_bound = actor.namespace not in (None, name)
         if (role is None and not actor.is_reviewer) or is_bound:
             continue
@@ -294,7 +294,9 @@ async def view_namespace(actor: Principal, namespace: Namespace) -> NamespaceVie
     return NamespaceView.of(
         namespace,
         preparing_since=maybe_time(namespace.preparing_since) if namespace.preparing else None,
-        your_role=None if actor.account is None else await role_in(actor.account, namespace.name),
+        your_role=None
+        if actor.account is None
+        else await role_in(actor.account, namespace.name, actor.groups),
         owner_by_name=await find_owner_by_name(namespace),
         members=tuple(map(_member_view, sorted(namespace.members, key=_order))),
         usage=None if usage is None else UsageView.of(usage),

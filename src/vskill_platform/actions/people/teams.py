@@ -7,9 +7,10 @@ import msgspec
 
 from vskill_client.wire.base import ActionRequest, NoParameters, Wire
 from vskill_core.errors import Conflict, InvalidInput, NotFound
-from vskill_platform.actions.action import AccountName, Reason, Services, action
+from vskill_platform.actions.action import Reason, Services, action
 from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.domain.people.namespace import MOST_TEAM, Team
+from vskill_platform.setting_issuers import GROUP_PREFIX
 from vskill_platform.store.people.accounts import check_name, find_enabled, read_user
 from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.people.namespaces import change_team, read_directory
@@ -18,7 +19,8 @@ TEAMS = "/api/v1/teams"
 _ONE = f"{TEAMS}/{{name}}"
 
 TeamName = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
-Accounts = Annotated[tuple[AccountName, ...], msgspec.Meta(min_length=1, max_length=200)]
+TeamMember = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
+Accounts = Annotated[tuple[TeamMember, ...], msgspec.Meta(min_length=1, max_length=200)]
 
 
 class TeamRequest(ActionRequest, frozen=True, kw_only=True):
@@ -37,7 +39,7 @@ class ExplainedTeam(TeamRequest, frozen=True, kw_only=True):
 class ChangeTeam(ExplainedTeam, frozen=True, kw_only=True):
     """Accounts to add to a team, or to remove from it."""
 
-    #: names of accounts, with spaces or commas between them
+    #: names of accounts, with spaces or commas between them; `oidc:ISSUER:GROUP` is everybody in a group
     accounts: Accounts
 
 
@@ -45,7 +47,7 @@ class TeamView(Wire, frozen=True):
     """A team."""
 
     name: str
-    #: accounts by name
+    #: accounts by name, and groups at an issuer
     members: tuple[str, ...]
     #: namespaces that name the team as a member
     namespaces: tuple[str, ...]
@@ -78,7 +80,7 @@ async def find_team(actor: Principal, name: str) -> Team | None:
 
 
 def _sees(actor: Principal, team: Team) -> bool:
-    return actor.is_reviewer or actor.account in team.members
+    return actor.is_reviewer or not {actor.account, *actor.groups}.isdisjoint(team.members)
 
 
 # Changing.
@@ -106,10 +108,15 @@ class _TeamExists(InvalidInput):
     status = 409
 
 
-async def add(actor: Principal, request: ChangeTeam) -> TeamView:
+async def add(services: Services, actor: Principal, request: ChangeTeam) -> TeamView:
     accounts = split_names(*request.accounts)
+    issuers = tuple(one.name_of("") for one in services.settings.issuers)
     for account in accounts:
-        if await find_enabled(account) is None:
+        if account.startswith(GROUP_PREFIX):
+            if not account.startswith(issuers) or account in issuers:
+                fix = f"write {' or '.join(f'{one}GROUP' for one in issuers) or 'accounts: no issuer is set up'}"
+                raise InvalidInput(f"{account!r} is no group of an issuer.", field="accounts", fix=fix)
+        elif await find_enabled(account) is None:
             message = f"There is no account {account!r}."
             raise InvalidInput(message, field="accounts", fix="name accounts of this registry")
 

@@ -118,7 +118,7 @@ class DiscoveredSkills(Wire, frozen=True):
 
 def submitted_by(actor: Principal) -> SubmittedBy:
     """What intake needs to know of who submits."""
-    return SubmittedBy(actor.account, audiences_of(actor), actor.namespace, actor.operator)
+    return SubmittedBy(actor.account, audiences_of(actor), actor.namespace, actor.operator, actor.groups)
 
 
 async def submit(actor: Principal, request: SubmitSkill) -> PlaceOutcome:
@@ -218,7 +218,7 @@ async def _upload_namespace(actor: Principal, wanted: str) -> str:
         await _hold_name(actor, namespace)
         return namespace
     name = upload_namespace(namespace)
-    role = None if actor.account is None else await role_in(actor.account, name)
+    role = None if actor.account is None else await role_in(actor.account, name, actor.groups)
     if role is None or role.rank < NamespaceRole.AUTHOR.rank:
         message = f"Only authors of the namespace {name} may upload into it."
         raise NotPermitted(message, namespace=name, fix=f"ask an owner of {name} to make you an author")

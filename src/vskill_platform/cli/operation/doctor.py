@@ -111,7 +111,8 @@ async def _look(env: "Env", content_within_s: float | None) -> AsyncIterator[Che
     detail = f"the store's clock is {skew} ms from this machine's"
     yield Check("clocks", ok=skew <= MAX_SKEW_MS, detail=detail)
     if writable.ok:
-        yield await _check_sign_in(env)
+        for found in await _check_sign_in(env):
+            yield found
     yield await asyncio.to_thread(_git)
     yield _needs("temporary files and child processes", await find_lack())
     yield _needs("scanner", await find_scanner_lack(env))
@@ -237,15 +238,19 @@ async def _workers(env: "Env") -> Check:
     return Check("workers", ok=not workers.lacks, detail=" ".join(workers.lacks) or f"{workers.alive} alive")
 
 
-async def _check_sign_in(env: "Env") -> Check:
-    """Whom signing in with GitHub lets in; a warning where it is set up for nobody."""
-    from vskill_platform.actions.people.access import read_sign_in_rule
+async def _check_sign_in(env: "Env") -> list[Check]:
+    """Whom signing in with GitHub lets in, a warning where it is set up for nobody; and whether each issuer answers."""
+    from vskill_platform.actions.people.access import check_issuers, read_github_rule
     from vskill_platform.worker_context import run_with_worker_env
 
-    rule = await run_with_worker_env(env, read_sign_in_rule)
-    if not env.settings.github_client_id:
-        return Check("GitHub sign-in", ok=True, detail="not set up; people sign in with passwords")
-    return Check("GitHub sign-in", ok=True, detail=rule.in_words, warning=rule.lets_nobody_in)
+    rule = await run_with_worker_env(env, lambda: read_github_rule(env))
+    is_on = bool(env.settings.github_client_id)
+    detail = rule.in_words if is_on else "not set up"
+    checks = [Check("GitHub sign-in", ok=True, detail=detail, warning=is_on and rule.lets_nobody_in)]
+    for one in await run_with_worker_env(env, lambda: check_issuers(env)):
+        detail = one.problem or f"it answers. {one.rule}"
+        checks.append(Check(f"sign-in with {one.name}", ok=one.problem is None, detail=detail))
+    return checks
 
 
 def _git() -> Check:

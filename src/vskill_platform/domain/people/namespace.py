@@ -177,7 +177,7 @@ class Team(msgspec.Struct, frozen=True, omit_defaults=True):
     """The record at `team:{name}`."""
 
     name: str
-    #: Accounts.
+    #: Accounts, and groups at an issuer, as `oidc:ISSUER:GROUP`.
     members: tuple[str, ...] = ()
     created_at: int = 0
 
@@ -196,9 +196,10 @@ class Directory(msgspec.Struct, frozen=True):
     namespaces: Mapping[str, Namespace] = {}
     teams: Mapping[str, Team] = {}
 
-    def principals(self, account: str) -> frozenset[str]:
-        """The account and its teams, as members are named."""
-        teams = (f"team:{team.name}" for team in self.teams.values() if account in team.members)
+    def principals(self, account: str, groups: frozenset[str] = frozenset()) -> frozenset[str]:
+        """The account and its teams, by its name or its groups, as members are named."""
+        own = groups | {account}
+        teams = (f"team:{team.name}" for team in self.teams.values() if not own.isdisjoint(team.members))
         return frozenset((f"user:{account}", *teams))
 
 
@@ -211,6 +212,8 @@ class Reader(msgspec.Struct, frozen=True):
     reads_all: bool = False
     #: The one namespace that its token is bound to.
     namespace: str | None = None
+    #: The groups that it is in, as teams name them.
+    groups: frozenset[str] = frozenset()
 
 
 # Names.
@@ -269,18 +272,19 @@ def audiences(reader: Reader, directory: Directory) -> Audiences:
         return _bound(reader, reader.namespace, directory)
     if reader.reads_all:
         return EVERYTHING
-    return _own(reader.account, directory)
+    return _own(reader, directory)
 
 
-def _own(account: str | None, directory: Directory) -> frozenset[str]:
-    if account is None and directory.access.mode is RegistryMode.INTERNAL:
-        return frozenset()
-    return _audiences_inside(account, directory)
+def _own(reader: Reader, directory: Directory) -> frozenset[str]:
+    is_shut = reader.account is None and directory.access.mode is RegistryMode.INTERNAL
+    return frozenset() if is_shut else _audiences_inside(reader, directory)
 
 
-def _audiences_inside(account: str | None, directory: Directory) -> frozenset[str]:
+def _audiences_inside(reader: Reader, directory: Directory) -> frozenset[str]:
     """What somebody reads whom the registry lets in."""
-    principals = directory.principals(account) if account is not None else frozenset[str]()
+    account = reader.account
+    # No account has an empty name, so it is in no team.
+    principals = directory.principals(account or "", reader.groups)
     found = {PUBLIC}
     for name, namespace in directory.namespaces.items():
         if namespace.visibility is None or not is_namespace_name(name):
@@ -300,25 +304,25 @@ def _bound(reader: Reader, name: str, directory: Directory) -> Audiences:
     """What is public, and of the token's namespace what its account has."""
     within = namespace_audiences(name)
     if not reader.reads_all:
-        within &= _own(reader.account, directory)
+        within &= _own(reader, directory)
     # Whoever has a token is let in.
-    return _audiences_inside(None, directory) | within
+    return _audiences_inside(Reader(), directory) | within
 
 
 def public_form(directory: Directory) -> frozenset[str]:
     """What registry-wide documents hold for readers who did not sign in."""
-    return _own(None, directory)
+    return _own(Reader(), directory)
 
 
 def internal_form(directory: Directory) -> frozenset[str]:
     """What registry-wide documents hold for everybody else, whatever they are members of."""
     # No account has this name, so it is a member of nothing.
-    return _own("", directory)
+    return _own(Reader(""), directory)
 
 
 def shared_form(directory: Directory) -> frozenset[str]:
     """What each reader has whom the registry lets in, with an account or without, by a token of any namespace."""
-    return _audiences_inside(None, directory)
+    return _audiences_inside(Reader(), directory)
 
 
 def with_namespace(directory: Directory, namespace: Namespace) -> Directory:
@@ -358,8 +362,8 @@ def role_of(
 
 
 def maintainers_in(directory: Directory, name: str, repo: str) -> set[str]:
-    """The accounts that maintain or own a repository of a namespace, directly, by a team or because it holds what they
-    upload."""
+    """The accounts, and groups of a team, that maintain or own a repository of a namespace, directly, by a team or
+    because it holds what they upload."""
     namespace = directory.namespaces.get(name, Namespace(name))
     found = {
         member.principal

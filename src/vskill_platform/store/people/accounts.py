@@ -11,11 +11,12 @@ from contextlib import suppress
 
 import msgspec
 
-from vskill_core.errors import Conflict, InvalidInput, NotFound
+from vskill_core.errors import Conflict, InvalidInput, NotFound, NotPermitted
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import upload_namespace
 from vskill_platform.ledger.kv.entries import ABSENT, Assert, Delete, Operation, Put
 from vskill_platform.records import decode, decode_readable, entries_of, iter_entries, read_record
+from vskill_platform.setting_issuers import MOST_IDENTITIES
 from vskill_platform.store.people.audit import AuditNote, commit_audited
 from vskill_platform.store.people.passwords import check_password, hash_password
 from vskill_platform.submission_store import require_reason
@@ -39,18 +40,24 @@ class NameTaken(InvalidInput):
     """An account, a team or an upload namespace has this name."""
 
 
-class GitHubLink(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The GitHub account that signs in as this one."""
+class LinkedIdentity(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Somebody at an issuer who signs in as this account."""
 
-    #: GitHub's number of it, which never changes.
+    #: The issuer's name for them, which never changes: GitHub's number, or OpenID Connect's subject.
     id: str
-    #: The login that it had when it last signed in.
+    #: The name that they had when they last signed in.
     login: str
     verified_at: int
-    #: The host that gave out the number.
+    #: A host that gives out GitHub's numbers, or the address of an issuer of OpenID Connect.
     issuer: str = "github.com"
     #: Who among those whom the operator named let it in at its last sign-in, such as `organisation acme`.
     let_in_by: str = ""
+    #: The groups that the issuer named at the last sign-in.
+    groups: tuple[str, ...] = ()
+
+    @property
+    def is_github(self) -> bool:
+        return "://" not in self.issuer
 
 
 class User(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -67,7 +74,14 @@ class User(msgspec.Struct, frozen=True, omit_defaults=True):
     signed_out_at: int = 0
     #: The hashes of its API tokens, oldest first; a token that is not here is worth nothing.
     tokens: tuple[str, ...] = ()
-    github: GitHubLink | None = None
+    github: LinkedIdentity | None = None
+    #: Those at issuers of OpenID Connect.
+    identities: tuple[LinkedIdentity, ...] = ()
+
+    @property
+    def linked(self) -> tuple[LinkedIdentity, ...]:
+        """Every identity that signs in as this account."""
+        return self.identities if self.github is None else (self.github, *self.identities)
 
     @property
     def reads_all(self) -> bool:
@@ -77,7 +91,12 @@ class User(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def vouched_for(self) -> bool:
         """Whether an admin made the account, or gave it a password or a role: its sign-in alone says too little."""
-        return self.github is None or self.password is not None or self.role is not Role.AUTHOR
+        return not self.linked or self.password is not None or self.role is not Role.AUTHOR
+
+    @property
+    def needs_claims(self) -> bool:
+        """Whether nothing but an issuer of OpenID Connect says who it is, so that it signs in again and again."""
+        return bool(self.identities) and self.password is None and self.github is None
 
     @property
     def operates(self) -> bool:
@@ -175,7 +194,7 @@ async def create_user(
     by: str,
     reason: str,
     password: str | None = None,
-    github: GitHubLink | None = None,
+    identity: LinkedIdentity | None = None,
     operations: Callable[[], Awaitable[tuple[Operation, ...]]] | None = None,
     setup_version: int | None = None,
 ) -> User:
@@ -185,7 +204,9 @@ async def create_user(
     require_reason(reason)
     encoded = None if password is None else await hash_password(check_password(password, name))
     now = require_env("kv").kv.now()
-    user = User(name, role, now, now, password=encoded, github=github)
+    user = User(name, role, now, now, password=encoded)
+    if identity is not None:
+        user = with_identity(user, identity)
     put = Put(keys.user(name), msgspec.json.encode(user), ABSENT)
     ended = (Delete(keys.CONTROL_SETUP, setup_version),) if role is Role.ADMIN else ()
 
@@ -196,6 +217,19 @@ async def create_user(
 
     note = AuditNote("account created", name, by, reason, {"role": role.value})
     return await commit_audited(note, create)
+
+
+def with_identity(user: User, identity: LinkedIdentity) -> User:
+    """The record with this identity, in place of an earlier sign-in of the same one."""
+    if identity.is_github:
+        if user.github is not None and (user.github.issuer, user.github.id) != (identity.issuer, identity.id):
+            raise NotPermitted(f"Another GitHub account signs in as {user.name} already.", account=user.name)
+        return msgspec.structs.replace(user, github=identity)
+    others = tuple(one for one in user.identities if (one.issuer, one.id) != (identity.issuer, identity.id))
+    if len(others) >= MOST_IDENTITIES:
+        message = f"{user.name} has {MOST_IDENTITIES} identities, which is the limit."
+        raise NotPermitted(message, account=user.name)
+    return msgspec.structs.replace(user, identities=(*others, identity))
 
 
 async def _assert_free(name: str) -> list[Assert]:

@@ -14,6 +14,7 @@ import msgspec
 
 from vskill_core.errors import Conflict, NotFound, NotSignedIn, StoreUnavailable
 from vskill_platform.domain import keys
+from vskill_platform.domain.people.namespace import RegistryMode
 from vskill_platform.domain.people.token import Token
 from vskill_platform.ledger.kv.entries import Delete, Entry, Put
 from vskill_platform.records import decode, decode_readable, iter_entries, persist, read_entries
@@ -21,7 +22,7 @@ from vskill_platform.store.people.accounts import Role, User, get_user, read_use
 from vskill_platform.store.people.attempts import count_attempt, forget_attempts
 from vskill_platform.store.people.audit import record_audit
 from vskill_platform.store.people.passwords import fits, is_outdated
-from vskill_platform.store.people.sign_in_rule import SignInRule, is_let_in, read_rule
+from vskill_platform.store.people.sign_in_rule import Standing, read_mode, standing_in, standing_of
 from vskill_platform.worker_context import require_env
 
 #: Maximum age, however much it is used.
@@ -37,7 +38,7 @@ class Session(msgspec.Struct, frozen=True):
     account: str
     created_at: int
     expires_at: int
-    #: `password`, `github` or `setup`
+    #: `password`, `setup`, or the provider's name
     how: str
 
 
@@ -77,7 +78,7 @@ async def open_session(user: User, how: str) -> str:
     return token
 
 
-async def find_session(token: str) -> tuple[Session, User] | None:
+async def find_session(token: str) -> tuple[Session, Standing] | None:
     """The session of a token and its account, if both are still valid; this use extends it."""
     env = require_env("kv")
     entry = await env.kv.get(session_key(token))
@@ -88,10 +89,11 @@ async def find_session(token: str) -> tuple[Session, User] | None:
     now = env.kv.now()
     if user is None or session.expires_at <= now or session.created_at <= user.signed_out_at:
         return None
-    if not await is_let_in(user):
+    standing = await standing_of(user)
+    if standing is None:
         return None
     await _slide(session_key(token), entry.version, session, user, now)
-    return session, user
+    return session, standing
 
 
 async def _slide(key: str, version: int, session: Session, user: User, now: int) -> None:
@@ -106,13 +108,14 @@ async def _slide(key: str, version: int, session: Session, user: User, now: int)
         await require_env("kv").kv.commit([put])
 
 
-async def close_session(token: str) -> None:
-    """Sign out; a session that is over already is no error."""
+async def close_session(token: str) -> str:
+    """Sign out, and say how the session was opened; one that is over already is no error."""
     kv = require_env("kv").kv
     entry = await kv.get(session_key(token))
     if entry is None:
-        return
-    account = decode(entry, Session).account
+        return ""
+    session = decode(entry, Session)
+    account = session.account
     audit = record_audit("signed out", account, by=f"user:{account}", reason="asked for it")
 
     async def write() -> None:
@@ -121,6 +124,7 @@ async def close_session(token: str) -> None:
             await kv.commit([Delete(session_key(token), found.version), audit])
 
     await persist(write)
+    return session.how
 
 
 def session_key(token: str) -> str:
@@ -163,7 +167,7 @@ async def find_token_hash(account: str, token_id: str) -> tuple[str, Token]:
     raise NotFound(f"{account} has no token {token_id[:40]!r}.", token=token_id[:40])
 
 
-async def find_token(secret: str) -> tuple[Token, User] | None:
+async def find_token(secret: str) -> tuple[Token, Standing] | None:
     """The token and its account, if both are valid."""
     if not secret.startswith(PREFIX) or len(secret) > 200:
         return None
@@ -175,11 +179,14 @@ async def find_token(secret: str) -> tuple[Token, User] | None:
     token = decode(entry, Token)
     user, _ = await read_user(token.account)
     now = kv.now()
-    if user is None or token_hash not in user.tokens or not token.is_good(now) or not await is_let_in(user):
+    if user is None or token_hash not in user.tokens or not token.is_good(now):
+        return None
+    standing = await standing_of(user, by_token=True)
+    if standing is None:
         return None
     if token.last_used_at is None or abs(now - token.last_used_at) >= USED_EVERY_MS:
         await _note_use(keys.token(token_hash), entry.version, token, now)
-    return token, user
+    return token, standing
 
 
 async def _note_use(key: str, version: int, token: Token, now: int) -> None:
@@ -202,29 +209,31 @@ class Credential(msgspec.Struct, frozen=True):
     account: str
 
 
-async def read_roles(credentials: Collection[Credential]) -> dict[Credential, Role | None]:
-    """The current role of each credential's account; None if the account, session or token is no longer valid. This
+async def read_standings(credentials: Collection[Credential]) -> dict[Credential, Standing | None]:
+    """What each credential's account counts for now; None if the account, session or token is no longer valid. This
     does not count as use. A failed read raises."""
     if not credentials:
         return {}
     stored = await read_entries({key for one in credentials for key in (one.key, keys.user(one.account))})
-    now, rule = require_env("kv").kv.now(), await read_rule()
+    now, mode = require_env("kv").kv.now(), await read_mode()
     return {
-        one: _role(one, stored.get(one.key), stored.get(keys.user(one.account)), now, rule)
+        one: _standing(one, stored.get(one.key), stored.get(keys.user(one.account)), now, mode)
         for one in credentials
     }
 
 
-def _role(
-    credential: Credential, shown: Entry | None, account: Entry | None, now: int, rule: SignInRule
-) -> Role | None:
+def _standing(
+    credential: Credential, shown: Entry | None, account: Entry | None, now: int, mode: RegistryMode
+) -> Standing | None:
     if shown is None or account is None:
         return None
     user = decode(account, User)
-    if credential.key.startswith(keys.token.prefix):
+    by_token = credential.key.startswith(keys.token.prefix)
+    if by_token:
         listed = credential.key.removeprefix(keys.token.prefix) in user.tokens
         is_good = listed and decode(shown, Token).is_good(now)
     else:
         session = decode(shown, Session)
         is_good = session.expires_at > now and session.created_at > user.signed_out_at
-    return user.role if is_good and not user.disabled and rule.admits(user) else None
+    settings = require_env("kv").settings
+    return standing_in(settings, mode, user, now, by_token=by_token) if is_good else None

@@ -24,10 +24,12 @@ from vskill_platform.domain.people.namespace import (
 )
 from vskill_platform.ledger.kv.entries import Operation
 from vskill_platform.records import decode_readable, iter_entries, persist, read_record
-from vskill_platform.store.people.accounts import read_user
+from vskill_platform.setting_issuers import GROUP_PREFIX
+from vskill_platform.store.people.accounts import User, read_user
 from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.people.github_accounts import find_signed_in
 from vskill_platform.store.people.namespaces import NamespaceChange, change_namespace, read_directory
+from vskill_platform.store.people.sign_in_rule import standing_of
 from vskill_platform.worker_context import require_env
 
 
@@ -82,10 +84,12 @@ async def owners_of(repo: Identity) -> tuple[Owner, ...]:
     return (await ownership_of(repo)).owners
 
 
-async def role_at(account: str, place: Identity) -> NamespaceRole | None:
+async def role_at(
+    account: str, place: Identity, groups: frozenset[str] = frozenset()
+) -> NamespaceRole | None:
     """The highest role that an account has at a place: in its namespace, in its repository, or by what it proved."""
     directory = await read_directory()
-    role = await _role(directory, account, namespace_of(place), place.repo_key)
+    role = await _role(directory, account, namespace_of(place), groups, place.repo_key)
     if role in {NamespaceRole.OWNER, NamespaceRole.MAINTAINER}:
         return role
     return NamespaceRole.MAINTAINER if ownership_in(directory, place).has(account) else role
@@ -97,18 +101,40 @@ async def find_maintainers(place: Identity) -> list[str]:
     name = namespace_of(place)
     accounts = maintainers_in(directory, name, place.repo_key)
     accounts |= {owner.account for owner in ownership_in(directory, place).owners}
+    groups = {one for one in accounts if one.startswith(GROUP_PREFIX)}
+    accounts = accounts - groups | (await _accounts_in(groups) if groups else set())
     by_name = await find_owner_by_name(directory.namespaces.get(name, Namespace(name)))
     return sorted(accounts if by_name is None else accounts | {by_name})
 
 
-async def role_in(account: str, name: str) -> NamespaceRole | None:
-    """The highest role that an account has in a whole namespace."""
-    return await _role(await read_directory(), account, name)
+async def _accounts_in(groups: set[str]) -> set[str]:
+    """The accounts whose last sign-in put them into one of the groups, and is recent enough to read by."""
+    entries = [entry async for entry in iter_entries(keys.user.prefix)]
+    standings = [
+        await standing_of(user, by_token=True)
+        for user in decode_readable(entries, User, "accounts_in_groups")
+        if user.identities
+    ]
+    return {one.name for one in standings if one is not None and not groups.isdisjoint(one.groups)}
 
 
-async def _role(directory: Directory, account: str, name: str, repo: str = "") -> NamespaceRole | None:
+async def groups_of(account: str) -> frozenset[str]:
+    """The groups that an account is in, for work without a request."""
+    user, _ = await read_user(account)
+    standing = None if user is None else await standing_of(user, by_token=True)
+    return frozenset() if standing is None else standing.groups
+
+
+async def role_in(account: str, name: str, groups: frozenset[str] = frozenset()) -> NamespaceRole | None:
+    """The highest role that an account, in these groups, has in a whole namespace."""
+    return await _role(await read_directory(), account, name, groups)
+
+
+async def _role(
+    directory: Directory, account: str, name: str, groups: frozenset[str], repo: str = ""
+) -> NamespaceRole | None:
     namespace = directory.namespaces.get(name, Namespace(name))
-    role = role_of(namespace, account, directory.principals(account), repo)
+    role = role_of(namespace, account, directory.principals(account, groups), repo)
     if role is NamespaceRole.OWNER or uploader_of(name) is not None:
         return role
     return NamespaceRole.OWNER if await find_owner_by_name(namespace) == account else role

@@ -7,7 +7,7 @@ from vskill_core.errors import NotFound
 from vskill_platform.domain.people.namespace import Audiences, Reader, audiences
 from vskill_platform.store.people.accounts import read_user
 from vskill_platform.store.people.namespaces import read_directory
-from vskill_platform.store.people.sign_in_rule import is_let_in
+from vskill_platform.store.people.sign_in_rule import standing_of
 
 T = TypeVar("T")
 
@@ -20,9 +20,11 @@ async def audiences_of_actor(actor: str) -> Audiences:
     if actor == OPERATOR:
         return audiences(Reader(reads_all=True), await read_directory())
     user, _ = await read_user(actor.partition(":")[2])
-    if user is None or not await is_let_in(user):
+    standing = None if user is None else await standing_of(user, by_token=True)
+    if standing is None:
         return audiences(Reader(), await read_directory())
-    return audiences(Reader(user.name, user.reads_all), await read_directory())
+    reader = Reader(standing.name, standing.reads_all, groups=standing.groups)
+    return audiences(reader, await read_directory())
 
 
 async def read_as(actor: str, read: Callable[[Audiences], Awaitable[T]]) -> T:

@@ -1,78 +1,136 @@
-"""Who may sign in with GitHub: everybody, those whom the operator named, or nobody.
+"""Whom each provider lets in: everybody, those whom the operator named, or nobody.
 
 Anybody can get a GitHub account, and in an internal registry every account may read. So such a registry names logins,
-organisations or teams, or disables this sign-in. The rule also covers existing accounts: one that no admin vouches for
-is admitted again only after it has signed in under the rule.
+organisations, teams, groups or domains, or disables the sign-in. The rule also covers existing accounts: one that no
+admin vouches for is admitted again only after it has signed in under the rule.
 """
 
 import msgspec
 
 from vskill_platform.domain.people.namespace import RegistryMode
+from vskill_platform.setting_issuers import Issuer
 from vskill_platform.settings import Settings
-from vskill_platform.store.people.accounts import User
+from vskill_platform.store.people.accounts import LinkedIdentity, Role, User
 from vskill_platform.store.people.namespaces import read_access
 from vskill_platform.worker_context import require_env
 
-#: As a login: every account of the server.
-ANY_LOGIN = "*"
+#: How long what an issuer said at a sign-in counts: for sessions and roles, and for what tokens read.
+DAY_MS = 86_400_000
+READ_MS = 7 * DAY_MS
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """What an account counts for now. It is never stored: the groups that give a role are the issuer's."""
+
+    name: str
+    #: Its own, or a higher one that a group gives.
+    role: Role
+    #: As teams name them.
+    groups: frozenset[str] = frozenset()
+    #: Its last sign-in is too old for anything but reading.
+    only_reads: bool = False
+
+    @property
+    def reads_all(self) -> bool:
+        return self.role is not Role.AUTHOR
+
+    @property
+    def operates(self) -> bool:
+        return self.role is Role.ADMIN
 
 
 class SignInRule(msgspec.Struct, frozen=True):
-    """Whom the operator named, in lower case; GitHub compares names without it."""
+    """Whom the operator named at one provider."""
 
+    title: str
     mode: RegistryMode
-    logins: tuple[str, ...]
-    organisations: tuple[str, ...]
-    teams: tuple[str, ...]
+    #: In the form of `LinkedIdentity.let_in_by`, such as `login octo-cat`; `*` is everybody.
+    named: tuple[str, ...]
+    #: What names people.
+    settings: str
 
     @property
     def lets_everybody_in(self) -> bool:
-        is_unset = not (self.logins or self.organisations or self.teams)
-        return ANY_LOGIN in self.logins or (is_unset and self.mode is RegistryMode.PUBLIC)
+        is_open = not self.named and self.mode is RegistryMode.PUBLIC
+        return is_open or any(one.endswith(" *") for one in self.named)
 
     @property
     def lets_nobody_in(self) -> bool:
         return not self.lets_everybody_in and not self.named
 
     @property
-    def named(self) -> tuple[str, ...]:
-        """All named entries, in the form of `GitHubLink.let_in_by`."""
-        logins = (f"login {one}" for one in self.logins)
-        organisations = (f"organisation {one}" for one in self.organisations)
-        return (*logins, *organisations, *(f"team {one}" for one in self.teams))
-
-    @property
     def in_words(self) -> str:
         """Who may sign in."""
         if self.lets_everybody_in:
-            return "Everybody with a GitHub account may sign in."
+            return f"Everybody with a {self.title} account may sign in."
         if not self.lets_nobody_in:
-            return f"These may sign in with GitHub: {', '.join(self.named)}."
-        return (
-            "Nobody may sign in with GitHub: the registry is internal, and VSKILL_GITHUB_ALLOWED_LOGINS "
-            "and VSKILL_GITHUB_ALLOWED_ORGANISATIONS name nobody."
-        )
-
-    def admits(self, user: User) -> bool:
-        """Whether an account's sessions and tokens are valid."""
-        if user.github is None or user.vouched_for or self.lets_everybody_in:
-            return True
-        return user.github.let_in_by in self.named
+            return f"These may sign in with {self.title}: {', '.join(self.named)}."
+        return f"Nobody may sign in with {self.title}: the registry is internal, and {self.settings} name nobody."
 
 
-def rule_for(settings: Settings, mode: RegistryMode) -> SignInRule:
-    logins = tuple(one.lower() for one in settings.github_allowed_logins)
-    groups = tuple(one.lower() for one in settings.github_allowed_organisations)
-    organisations = tuple(one for one in groups if "/" not in one)
-    return SignInRule(mode, logins, organisations, tuple(one for one in groups if "/" in one))
+def github_rule(settings: Settings, mode: RegistryMode) -> SignInRule:
+    """GitHub compares names without case."""
+    logins = (f"login {one.lower()}" for one in settings.github_allowed_logins)
+    groups = [one.lower() for one in settings.github_allowed_organisations]
+    organisations = (f"organisation {one}" for one in groups if "/" not in one)
+    named = (*logins, *organisations, *(f"team {one}" for one in groups if "/" in one))
+    where = "VSKILL_GITHUB_ALLOWED_LOGINS and VSKILL_GITHUB_ALLOWED_ORGANISATIONS"
+    return SignInRule("GitHub", mode, named, where)
 
 
-async def read_rule() -> SignInRule:
-    """The rule as it is now."""
+def issuer_rule(issuer: Issuer, mode: RegistryMode) -> SignInRule:
+    groups = (f"group {one}" for one in issuer.allowed_groups)
+    domains = (f"domain {one.lower()}" for one in issuer.allowed_domains)
+    return SignInRule(issuer.shown, mode, (*groups, *domains), "allowed_groups and allowed_domains")
+
+
+async def read_mode() -> RegistryMode:
     access, _ = await read_access()
-    return rule_for(require_env("kv").settings, access.mode)
+    return access.mode
 
 
-async def is_let_in(user: User) -> bool:
-    """Whether an account may use the registry: it is not disabled, and signed in under the rule."""
-    return not user.disabled and (user.vouched_for or (await read_rule()).admits(user))
+async def standing_of(user: User, *, by_token: bool = False) -> Standing | None:
+    """What an account counts for now; None if it may not use the registry."""
+    env = require_env("kv")
+    # The mode matters only where nobody vouches.
+    mode = RegistryMode.PUBLIC if user.vouched_for else await read_mode()
+    return standing_in(env.settings, mode, user, env.kv.now(), by_token=by_token)
+
+
+def standing_in(
+    settings: Settings, mode: RegistryMode, user: User, now: int, *, by_token: bool
+) -> Standing | None:
+    """The same, without a look at the store. Somebody for whom only an issuer speaks must have signed in there lately:
+    within a day for everything, within a week for reading by a token."""
+    lasts_ms = READ_MS if by_token else DAY_MS
+    age = now - max((one.verified_at for one in user.identities), default=now)
+    if user.disabled or not _admits(settings, mode, user) or (user.needs_claims and age > lasts_ms):
+        return None
+    role, groups = user.role, set[str]()
+    issuers = {one.issuer: one for one in settings.issuers}
+    for link in user.identities:
+        issuer = issuers.get(link.issuer)
+        if issuer is None or now - link.verified_at > lasts_ms:
+            continue
+        groups |= {issuer.name_of(one) for one in link.groups}
+        if now - link.verified_at <= DAY_MS:
+            role = max(role, _role_by(issuer, link), key=tuple(Role).index)
+    return Standing(user.name, role, frozenset(groups), user.needs_claims and age > DAY_MS)
+
+
+def _role_by(issuer: Issuer, link: LinkedIdentity) -> Role:
+    if not set(issuer.admin_groups).isdisjoint(link.groups):
+        return Role.ADMIN
+    return Role.AUTHOR if set(issuer.reviewer_groups).isdisjoint(link.groups) else Role.REVIEWER
+
+
+def _admits(settings: Settings, mode: RegistryMode, user: User) -> bool:
+    """Whether the sessions and tokens of an account that is not disabled are valid."""
+    if user.vouched_for:
+        return True
+    rules = {one.issuer: issuer_rule(one, mode) for one in settings.issuers}
+    for link in user.linked:
+        rule = github_rule(settings, mode) if link.is_github else rules.get(link.issuer)
+        if rule is not None and (rule.lets_everybody_in or link.let_in_by in rule.named):
+            return True
+    return False

@@ -49,6 +49,7 @@ from vskill_platform.records import (
 )
 from vskill_platform.store.people.accounts import User, read_user
 from vskill_platform.store.people.attempts import count_code_to
+from vskill_platform.store.people.sign_in_rule import Standing, read_mode, standing_in
 from vskill_platform.store.skills.skills import read_skills
 from vskill_platform.store.tasks import task_writes
 from vskill_platform.submission_store import get_submissions
@@ -199,10 +200,12 @@ async def find_watchers(canonical: str, at: int) -> list[str]:
 async def find_accounts(topic: Topic) -> list[str]:
     """The accounts whose role is told of this topic."""
     users = decode_readable([entry async for entry in iter_entries(keys.user.prefix)], User, "find_accounts")
-    return [user.name for user in users if not user.disabled and topic in topics_of(user)]
+    env, mode = require_env("kv"), await read_mode()
+    counted = (standing_in(env.settings, mode, user, env.kv.now(), by_token=True) for user in users)
+    return [one.name for one in counted if one is not None and topic in topics_of(one)]
 
 
-def topics_of(user: User) -> frozenset[Topic]:
+def topics_of(user: User | Standing) -> frozenset[Topic]:
     """The topics that an account is told of in its current role."""
     return topics_heard(reads_all=user.reads_all, operates=user.operates)
 

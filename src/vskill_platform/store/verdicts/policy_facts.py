@@ -27,7 +27,7 @@ from vskill_platform.ledger.kv.collections import SKILLS
 from vskill_platform.records import decode_readable, entries_of
 from vskill_platform.store.external_scans import list_external_scans
 from vskill_platform.store.people.namespaces import read_directory
-from vskill_platform.store.people.owners import owners_of, role_at
+from vskill_platform.store.people.owners import groups_of, owners_of, role_at
 from vskill_platform.store.skills.skills import SkillPlace
 from vskill_platform.store.verdicts.capability_signals import Gains, newest_live
 from vskill_platform.store.verdicts.judging import Verdicts
@@ -124,7 +124,11 @@ async def _owner_facts(what: DecisionSubject, signals: tuple[Signal, ...], *, tr
     )
     marks = decode_readable(entries_of(page), _SkillMark, "policy_facts")
     managed = name in directory.namespaces and directory.namespaces[name].managed
-    is_member = managed and account is not None and await role_at(account, identity) is not None
+    is_member = (
+        managed
+        and account is not None
+        and await role_at(account, identity, await groups_of(account)) is not None
+    )
     # The signal counts the same blocks, so without one there are none.
     is_blocked = any(one.kind is SignalKind.PUBLISHER for one in signals)
     blocks = await count_recent_blocks(identity) if is_blocked else 0

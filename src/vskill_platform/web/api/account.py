@@ -11,10 +11,10 @@ from vskill_platform.actions.people.account import WHO_AM_I
 from vskill_platform.actions.people.tokens import CREATE_OWN_TOKEN, CreateOwnToken
 from vskill_platform.actions.principal import Principal
 from vskill_platform.domain.people.token import TokenScope
+from vskill_platform.sign_in.github import GitHub
 from vskill_platform.store.people.attempts import count_attempt
 from vskill_platform.web.door.limits import client_of
 from vskill_platform.web.exchange import json_response, principal_of, services_of
-from vskill_platform.web.github import require_github, sign_in_with_token
 from vskill_platform.web.routing import body_of, get, post
 
 #: What the token of a client may do.
@@ -60,13 +60,12 @@ async def tenants(request: Request) -> Response:
 
 async def exchange(request: Request) -> Response:
     """Attempts are counted as those of a sign-in, since that is what it is."""
-    settings = services_of(request).settings
     wanted = await body_of(request, GitHubToken)
-    require_github(settings)
+    github = GitHub(services_of(request).settings)
     address = client_of(request)
     # A name that no account can have, so that nobody is locked out by it.
     await count_attempt(f"github exchange {address}", address)
-    user = await sign_in_with_token(settings, wanted.github_token)
+    user = await github.sign_in_with_token(wanted.github_token)
     made = await CREATE_OWN_TOKEN(
         services_of(request),
         Principal(user.name, user.role),

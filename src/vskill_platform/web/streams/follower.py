@@ -31,7 +31,7 @@ from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.kv.collections import SUBMISSIONS
 from vskill_platform.ledger.kv.entries import Change
 from vskill_platform.records import Skips
-from vskill_platform.store.people.credentials import Credential, read_roles
+from vskill_platform.store.people.credentials import Credential, read_standings
 from vskill_platform.store.people.namespaces import read_directory
 from vskill_platform.store.people.stream_key import make_stream_key, read_stream_key
 from vskill_platform.submission_store import SubmissionCounts, count_submissions
@@ -93,8 +93,8 @@ class Hub:
             async with self._starting:
                 await self._start()
                 if credential is not None:
-                    roles = await run_with_worker_env(self._env, lambda: read_roles((credential,)))
-                    stream.role = roles[credential]
+                    found = await run_with_worker_env(self._env, lambda: read_standings((credential,)))
+                    stream.standing = found[credential]
                 # From here on the follower sends it new changes; earlier ones are read below.
                 self._streams.add(stream)
                 here = self._cursor
@@ -274,9 +274,9 @@ class Hub:
     async def _end_signed_out(self, streams: Iterable[Subscription]) -> None:
         """End streams whose session, token or account changed: their clients reconnect and authenticate again."""
         shown = {stream: stream.credential for stream in streams if stream.credential is not None}
-        roles = await read_roles(set(shown.values()))
+        standings = await read_standings(set(shown.values()))
         for stream, credential in shown.items():
-            if roles[credential] is None or roles[credential] is not stream.role:
+            if standings[credential] is None or standings[credential] != stream.standing:
                 stream.drop()
 
     # Telling.

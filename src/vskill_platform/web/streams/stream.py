@@ -27,8 +27,8 @@ from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.ledger.kv.contract import KV
 from vskill_platform.ledger.kv.entries import Change, Entry, Settled
 from vskill_platform.records import audience_of, decode
-from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.credentials import Credential
+from vskill_platform.store.people.sign_in_rule import Standing
 from vskill_platform.submission_store import SubmissionCounts
 
 #: Room for the longest position of any store, so that every sealed cursor has the same length.
@@ -148,9 +148,9 @@ class Subscription:
         self.address = address
         self.reader = reader
         self.channel = channel
-        #: The reader's session or token, and its account's role at that time; None if anonymous.
+        #: The reader's session or token, and what its account counted for at that time; None if anonymous.
         self.credential = credential
-        self.role: Role | None = None
+        self.standing: Standing | None = None
         #: What the reader may read, as of the last batch; None until the first.
         self.audiences: Audiences | None = None
         #: The counts that it was told last.

@@ -26,6 +26,7 @@ from vskill_platform.actions.people.tokens import (
 from vskill_platform.actions.skills.versions import DELETE, UNYANK, YANK
 from vskill_platform.actions.submissions.submission_lists import own_submissions
 from vskill_platform.domain.people.token import SCOPES_OF
+from vskill_platform.sign_in.providers import list_providers
 from vskill_platform.web.auth import form_of
 from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.pages.acting import act_by_form, form, private_page
@@ -57,6 +58,7 @@ async def show(request: Request) -> Response:
         after=submissions.after,
         owned=await read_owned(services, reader.name),
         claim_url=asked.claim,
+        providers=list_providers(services.settings),
         scopes=SCOPES_OF[user.role],
         days=DEFAULT_DAYS,
         now=now,

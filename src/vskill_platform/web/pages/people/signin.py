@@ -1,8 +1,8 @@
-"""Signing in and out: by password, with GitHub where that is set up, and by the one-time link of the first start."""
+"""Signing in and out: by password, with the providers that are set up, and by the one-time link of the first start."""
 
 import base64
 import hmac
-import secrets
+from contextlib import suppress
 from typing import Annotated
 
 import msgspec
@@ -10,31 +10,27 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from vskill_client.wire.base import Asked
-from vskill_core.errors import InvalidInput, NotSignedIn, PlatformError, RateLimited
+from vskill_core.errors import InvalidInput, NotSignedIn, PlatformError, RateLimited, SourceUnavailable
+from vskill_platform.actions.principal import ANYBODY
 from vskill_platform.domain.verdicts.policy import Preset
 from vskill_platform.ledger.kv.entries import Operation
 from vskill_platform.settings import Settings
+from vskill_platform.sign_in.contract import Journey, new_journey
+from vskill_platform.sign_in.providers import find_provider, list_providers
 from vskill_platform.store.people.accounts import User, get_user
 from vskill_platform.store.people.credentials import LONGEST_MS, close_session, open_session, sign_in
 from vskill_platform.store.people.setup import check_setup, make_first_admin
-from vskill_platform.store.people.sign_in_rule import read_rule
+from vskill_platform.store.people.sign_in_rule import github_rule, read_mode
 from vskill_platform.store.verdicts.policy import plan_policy, read_policy
 from vskill_platform.web.auth import FLASH_COOKIE, form_of, safe_next, see_other, text_of
 from vskill_platform.web.browser import SESSION_COOKIE, cookie_of, drop_cookie, set_cookie
 from vskill_platform.web.door.limits import client_of
 from vskill_platform.web.exchange import principal_of, services_of
-from vskill_platform.web.github import (
-    CALLBACK,
-    authorize_url,
-    require_github,
-    sign_in_with_token,
-    token_of_code,
-)
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import form, page, query_of
 
 OAUTH_COOKIE = "vskill_oauth"
-#: How long somebody may take at GitHub.
+#: How long somebody may take at a provider.
 OAUTH_S = 600
 _CHOSEN = "chosen with the first admin"
 
@@ -54,7 +50,7 @@ class SetupQuery(Asked, frozen=True):
 
 
 class CallbackQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What GitHub sends the browser back with."""
+    """What a provider sends the browser back with; others than these are ignored."""
 
     code: Text = ""
     state: Text = ""
@@ -62,14 +58,6 @@ class CallbackQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     error_description: Text = ""
     error_uri: Text = ""
     iss: Text = ""
-
-
-class _Journey(msgspec.Struct, frozen=True):
-    """What the browser keeps while it is at GitHub."""
-
-    state: str
-    verifier: str
-    next: str
 
 
 async def show_sign_in(request: Request) -> Response:
@@ -106,19 +94,36 @@ async def sign_in_again(request: Request, name: str, wanted: str) -> Response:
 
 
 async def sign_out(request: Request) -> Response:
+    """End the session here; who signed in at a provider is shown the way to end that session, too."""
     cookie = cookie_of(request, SESSION_COOKIE)
-    if cookie:
-        await close_session(cookie)
-    response = see_other(request, "/")
+    how = await close_session(cookie) if cookie else ""
+    response = await _sign_out_there(request, how) or see_other(request, "/")
     for name in (SESSION_COOKIE, FLASH_COOKIE):
         drop_cookie(request, response, name)
     return response
+
+
+async def _sign_out_there(request: Request, how: str) -> Response | None:
+    for provider in list_providers(services_of(request).settings):
+        if provider.name == how:
+            with suppress(SourceUnavailable, InvalidInput):
+                to = await provider.sign_out_url()
+                request.scope["principal"] = ANYBODY
+                return (
+                    render(request, "signin-away.html", to=to, provider=provider.title, out=True)
+                    if to
+                    else None
+                )
+    return None
 
 
 async def _sign_in_page(
     request: Request, wanted: str, error: PlatformError | None = None, name: str = ""
 ) -> Response:
     settings = services_of(request).settings
+    is_closed = (
+        bool(settings.github_client_id) and not github_rule(settings, await read_mode()).lets_everybody_in
+    )
     shown = render(
         request,
         "signin.html",
@@ -126,8 +131,8 @@ async def _sign_in_page(
         next=wanted,
         name=name,
         problem="" if error is None else error.public_message,
-        has_github=bool(settings.github_client_id),
-        is_closed=not (await read_rule()).lets_everybody_in,
+        providers=list_providers(settings),
+        is_closed=is_closed,
         asks_for_memberships=bool(settings.github_allowed_organisations),
     )
     if isinstance(error, RateLimited):
@@ -187,7 +192,7 @@ async def _setup_page(
         chosen=chosen or settings.policy,
         field="" if error is None else error.field,
         problem="" if error is None else error.public_message,
-        github_rule=(await read_rule()).in_words if settings.github_client_id else "",
+        github_rule=github_rule(settings, await read_mode()).in_words if settings.github_client_id else "",
         default_name=settings.registry_name if settings.registry_name == Settings().registry_name else "",
     )
 
@@ -199,49 +204,60 @@ def same(first: object, second: object) -> str:
     return first
 
 
-# GitHub.
+# Providers.
 
 
-async def start_github(request: Request) -> Response:
-    """Off to GitHub, with a state and a verifier that only this browser knows."""
+async def start_at_provider(request: Request) -> Response:
+    """Off to a provider, with secrets that only this browser knows. A page leads there: a form's answer must not, since
+    browsers hold the policy about where forms may go against every redirect on the way, which is not ours to know."""
     settings = services_of(request).settings
-    require_github(settings)
+    provider = find_provider(settings, request.path_params["provider"])
     wanted = safe_next(await text_of(request, "next"))
-    journey = _Journey(secrets.token_urlsafe(24), secrets.token_urlsafe(48), wanted)
-    response = see_other(request, authorize_url(settings, journey.state, journey.verifier))
+    journey = new_journey(provider.name, wanted, principal_of(request).account)
+    try:
+        to = await provider.authorize_url(journey)
+    except (SourceUnavailable, InvalidInput) as error:
+        return await _sign_in_page(request, wanted, error)
+    response = render(request, "signin-away.html", to=to, provider=provider.title, out=False)
     kept = base64.urlsafe_b64encode(msgspec.json.encode(journey)).decode()
     set_cookie(request, response, OAUTH_COOKIE, kept, OAUTH_S)
     return response
 
 
-async def end_github(request: Request) -> Response:
-    """Back from GitHub: the state must be the one that this browser left with."""
-    settings = services_of(request).settings
-    require_github(settings)
+async def end_at_provider(request: Request) -> Response:
+    """Back from a provider: the state must be the one that this browser left for it with."""
+    provider = find_provider(services_of(request).settings, request.path_params["provider"])
     given = query_of(request, CallbackQuery)
     journey = _journey(request)
-    if journey is None or not hmac.compare_digest(journey.state.encode(), given.state.encode()):
-        return await _sign_in_page(
-            request, "/account", NotSignedIn("That sign-in did not begin here; start again.")
-        )
-    if given.error or not given.code:
-        return await _sign_in_page(
-            request, journey.next, NotSignedIn("GitHub did not let you in; try again.")
-        )
+    is_ours = (
+        journey is not None
+        and journey.provider == provider.name
+        and journey.account in (None, principal_of(request).account)
+    )
+    if (
+        journey is None
+        or not is_ours
+        or not hmac.compare_digest(journey.state.encode(), given.state.encode())
+    ):
+        error = NotSignedIn("That sign-in did not begin here; start again.")
+        return await _sign_in_page(request, "/account", error)
     try:
-        token = await token_of_code(settings, given.code, journey.verifier)
-        user = await sign_in_with_token(settings, token)
+        if given.error or not given.code:
+            raise NotSignedIn(f"{provider.title} did not let you in; try again.")
+        user = await provider.sign_in(given.code, journey)
     except PlatformError as error:
+        log = services_of(request).log
+        log.warning("sign-in refused", provider=provider.name, code=error.code, address=client_of(request))
         return await _sign_in_page(request, journey.next, error)
-    response = await signed_in(request, user, "github", journey.next)
+    response = await signed_in(request, user, provider.name, journey.next)
     drop_cookie(request, response, OAUTH_COOKIE)
     return response
 
 
-def _journey(request: Request) -> _Journey | None:
+def _journey(request: Request) -> Journey | None:
     try:
         kept = base64.urlsafe_b64decode(cookie_of(request, OAUTH_COOKIE) or "")
-        journey = msgspec.json.decode(kept, type=_Journey)
+        journey = msgspec.json.decode(kept, type=Journey)
     except (ValueError, msgspec.DecodeError):
         return None
     return msgspec.structs.replace(journey, next=safe_next(journey.next))
@@ -253,6 +269,6 @@ ENDPOINTS = (
     form("/signout", sign_out, no_scope="ends the session of the cookie", stays_open=True),
     page("/setup", show_setup, query=SetupQuery, stays_open=True),
     form("/setup", do_setup, no_scope="the one-time link lets in", stays_open=True),
-    form("/signin/github", start_github, no_scope="only leads to GitHub", stays_open=True),
-    page(CALLBACK, end_github, query=CallbackQuery, stays_open=True),
+    form("/signin/{provider}", start_at_provider, no_scope="only leads to the provider", stays_open=True),
+    page("/signin/{provider}/callback", end_at_provider, query=CallbackQuery, stays_open=True),
 )

@@ -1,0 +1,152 @@
+"""Identities at other sign-ins, each of one account: `identity:{hash}` names it, for GitHub `github:id:{number}`.
+
+An identity is the issuer and what the issuer calls somebody for ever. Nothing else finds an account, neither a name nor
+an e-mail address: issuers give those to one person after another.
+"""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from vskill_core.errors import InvalidInput, NotPermitted
+from vskill_core.identity import GITHUB_HOST
+from vskill_platform.domain import keys
+from vskill_platform.ledger.kv.entries import ABSENT, Operation, Put
+from vskill_platform.records import decode
+from vskill_platform.store.people.accounts import (
+    MOST_NAME,
+    LinkedIdentity,
+    NameTaken,
+    Role,
+    User,
+    UserChange,
+    change_user,
+    check_name,
+    create_user,
+    get_user,
+    read_user,
+    with_identity,
+)
+from vskill_platform.worker_context import require_env
+
+#: What is written together with a sign-in, for the account of this name.
+Beside = Callable[[str], Awaitable[tuple[Operation, ...]]]
+
+
+class IdentityAccount(msgspec.Struct, frozen=True):
+    """The record at `identity:{hash}` and `github:id:{number}`."""
+
+    account: str
+
+
+class Arrival(msgspec.Struct, frozen=True):
+    """Somebody who has signed in at a provider."""
+
+    identity: LinkedIdentity
+    #: The provider, for people.
+    title: str
+    #: Tells accounts of one name apart.
+    suffix: str
+    #: The name where theirs cannot be one of an account.
+    fallback: str
+    #: Whether the sign-in rule admits them; an account for which an admin vouches may sign in without.
+    is_admitted: bool
+    #: The account that was signed in already, which the identity becomes one of.
+    account: str | None = None
+
+
+async def account_of(arrival: Arrival, beside: Beside) -> User:
+    """The account of an identity; created at its first sign-in, unless it is linked to one that is signed in."""
+    for name in _names_for(arrival):
+        account = await _find_account(arrival.identity) or arrival.account
+        await _require_let_in(arrival, account)
+        if account is not None:
+            return await _renew(arrival, account, beside)
+        try:
+            return await _create(name, arrival, beside)
+        except NameTaken:
+            # Somebody else has the name, or the same person's other browser was first.
+            continue
+    login = arrival.identity.login
+    message = f"The names that an account of the login {login} could have are taken; ask an admin."
+    raise NotPermitted(message, login=login)
+
+
+def identity_key(identity: LinkedIdentity) -> str:
+    if not identity.is_github:
+        return keys.identity(hash_identity(identity.issuer, identity.id))
+    # Numbers are unique per server only, so other servers than github.com prefix theirs.
+    is_public = identity.issuer == GITHUB_HOST
+    return keys.github("id", identity.id if is_public else f"{identity.issuer}/{identity.id}")
+
+
+def hash_identity(issuer: str, subject: str) -> str:
+    return hashlib.sha256(msgspec.json.encode([issuer, subject])).hexdigest()
+
+
+def _names_for(arrival: Arrival) -> tuple[str, ...]:
+    """The login, and the login with the suffix behind it."""
+    wanted = arrival.identity.login.lower()
+    try:
+        check_name(wanted)
+    except InvalidInput:
+        return (arrival.fallback,)
+    return wanted, f"{wanted[: MOST_NAME - len(arrival.suffix) - 1].rstrip('-')}-{arrival.suffix}"
+
+
+async def _find_account(identity: LinkedIdentity) -> str | None:
+    entry = await require_env("kv").kv.get(identity_key(identity))
+    return None if entry is None else decode(entry, IdentityAccount).account
+
+
+async def _require_let_in(arrival: Arrival, account: str | None) -> None:
+    if arrival.is_admitted:
+        return
+    user = None if account is None else (await read_user(account))[0]
+    if user is None or not user.vouched_for:
+        login = arrival.identity.login
+        named = "only those whom this registry's operator named"
+        message = f"{arrival.title} lets in {named}, and {login} is not one of them."
+        raise NotPermitted(message, login=login, fix="ask an admin of the registry for an account")
+
+
+async def _renew(arrival: Arrival, account: str, beside: Beside) -> User:
+    identity = arrival.identity
+    if (await get_user(account)).disabled:
+        raise NotPermitted(f"The account {account} is disabled; ask an admin.", account=account)
+
+    async def renew(known: User) -> UserChange:
+        bound, wanted = await _find_account(identity), arrival.account or account
+        if bound not in (None, wanted):
+            message = f"{identity.login} at {arrival.title} signs in as another account."
+            raise NotPermitted(message, fix="sign out first to use that account")
+        put = () if bound is not None else (_put_identity(identity, account),)
+        return UserChange(with_identity(known, identity), (*put, *await beside(account)))
+
+    return await change_user(
+        account,
+        renew,
+        action="github sign-in" if identity.is_github else "single sign-on",
+        by=f"user:{account}",
+        reason=f"signed in as {identity.login}",
+        details={"login": identity.login, "id": identity.id, "issuer": identity.issuer},
+    )
+
+
+async def _create(name: str, arrival: Arrival, beside: Beside) -> User:
+    async def bring() -> tuple[Operation, ...]:
+        return _put_identity(arrival.identity, name), *await beside(name)
+
+    return await create_user(
+        name,
+        Role.AUTHOR,
+        by=f"user:{name}",
+        reason=f"signed in with {arrival.title} as {arrival.identity.login}",
+        identity=arrival.identity,
+        operations=bring,
+    )
+
+
+def _put_identity(identity: LinkedIdentity, account: str) -> Put:
+    return Put(identity_key(identity), msgspec.json.encode(IdentityAccount(account)), ABSENT)
