@@ -3,11 +3,12 @@ beside the others.
 """
 
 from fuzz.promises import hold
-from vskill_scan.code.parsing import refine
-from vskill_scan.code.worth_parsing import Signs, Telling
+from vskill_scan.code.parsing import read_code
+from vskill_scan.code.worth_parsing import Signs
 from vskill_scan.model import TextRole
 from vskill_scan.reading.carriers import carried_by
-from vskill_scan.reading.languages import SUFFIXES, language_of
+from vskill_scan.reading.code_roles import SPOKEN, role_at
+from vskill_scan.reading.languages import language_of
 from vskill_scan.reading.segments import segment_file
 from vskill_scan.reading.visible_text import decode_text, normalise_text
 
@@ -18,7 +19,6 @@ PROGRAMS = (
         "a.py",
         "a.js",
         "a.ts",
-        "a.tsx",
         "a.rb",
         "a.pl",
         "a.php",
@@ -49,22 +49,6 @@ def chosen(names: tuple[str, ...], data: bytes) -> tuple[str, bytes]:
     return (names[data[0] % len(names)], data[1:]) if data else (names[0], b"")
 
 
-class _All(Telling):
-    """Takes all code for telling."""
-
-    def __init__(self) -> None:
-        pass
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __call__(self, start: int, end: int) -> bool:
-        return True
-
-    def anything(self, start: int, end: int) -> bool:
-        return True
-
-
 def code(data: bytes) -> None:
     """Code is read, as a whole and where words tell to, to facts that lie in it."""
     path, written = chosen(PROGRAMS, data)
@@ -73,14 +57,15 @@ def code(data: bytes) -> None:
         return
     for every in (True, False):
         layer = segment_file(path, normalise_text(text))
-        matches = list(range(0, len(layer.text), 97)) if every else []
-        refine(layer, _All() if every else Signs([layer], wide=False).telling(layer), matches)
+        read_code(layer, (lambda *_: True) if every else Signs([layer]).telling(layer))
         for fact in layer.facts:
             hold(0 <= fact.offset <= len(layer.text), "a fact stands in the text")
-        hold(
-            all(0 <= offset <= len(layer.text) for offset, _, _ in layer.unpacked), "so does what is unpacked"
-        )
-        hold(all(language in SUFFIXES.values() for _, _, language in layer.unpacked), "in a known language")
+        for offset in range(0, len(layer.text), 97):
+            piece = layer.piece_at(offset)
+            hold(
+                role_at(layer, piece, offset) in {piece.role, *SPOKEN},
+                "code only says what is a comment or a list",
+            )
         at = 0
         for piece in layer.pieces:
             hold(at <= piece.start <= piece.end <= len(layer.text), "pieces follow one another in the text")

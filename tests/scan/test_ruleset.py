@@ -14,7 +14,6 @@ from vskill_scan.rules.ruleset import (
     Ruleset,
     load_rules,
     read_rules,
-    words_pattern,
 )
 
 RULE = """\
@@ -56,17 +55,18 @@ def test_a_rule_has_the_defaults_of_the_format():
         ("kind: malice", "kin: malice", "x.yaml XX-001"),
         ("id: XX-001", "id: x1", "x.yaml x1 $.id: "),
         ("version: 1", "version: 0", "x.yaml XX-001 $.version"),
-        ("{re: 'evil\\d+'}", "{}", "needs exactly one of re, words, fact"),
-        ("{re: 'evil\\d+'}", "{re: a, fact: env.dump}", "needs exactly one of re, words, fact"),
+        ("{re: 'evil\\d+'}", "{}", "needs exactly one of re, fact"),
+        ("{re: 'evil\\d+'}", "{re: a, fact: env.dump}", "needs exactly one of re, fact"),
+        ("{re: 'evil\\d+'}", "{re: '\\Sevil\\\\A'}", "match: holds a capital letter"),
+        ("{re: 'evil\\d+'}", "{any: [{re: a, case: true}, {re: bA}]}", "match[1]: holds a capital letter"),
         ("{re: 'evil\\d+'}", "{none: [{re: a}]}", "asks for nothing"),
         ("{re: 'evil\\d+'}", "{all: [{re: a}, {none: [{re: b}]}]}", "match[1]: asks for nothing"),
         ("{re: 'evil\\d+'}", "{any: [{re: a}, {any: [{none: [{re: b}]}]}]}", "match[1][0]: asks for nothing"),
         ("{re: 'evil\\d+'}", "{all: [{re: a}], none: [{none: [{re: b}]}]}", "match[1]: asks for nothing"),
         ("{re: 'evil\\d+'}", "{re: a, check: luck}", "check: must stand beside 're' and be one of github"),
         ("{re: 'evil\\d+'}", "{fact: env.dumps}", "'env.dumps', which nothing reports"),
-        ("{re: 'evil\\d+'}", "{fact: secret.read, kind: a}", "is no attribute of secret.read; it has what"),
-        ("{re: 'evil\\d+'}", "{words: [a, b], window: 0}", "window: must be from 1"),
-        ("{re: 'evil\\d+'}", "{any: [{all: [{re: a, words: [b]}]}]}", "match[0][0]"),
+        ("{re: 'evil\\d+'}", "{fact: secret.read, to: a}", "is no attribute of secret.read; it has what"),
+        ("{re: 'evil\\d+'}", "{any: [{all: [{re: a, fact: env.dump}]}]}", "match[0][0]"),
         ("match: [evil1, evil2]", "match: [evil1]", "examples.match: has 1; give at least 2"),
         ("near_miss: [evil]", "near_miss: []", "examples.near_miss: has 0"),
         ("benign: [good]", "benign: []", "examples.benign: has 0"),
@@ -103,24 +103,6 @@ def test_the_set_is_named_after_all_that_is_in_it():
     assert Ruleset(()).version != first
 
 
-@pytest.mark.parametrize(
-    ("words", "window", "text", "found"),
-    [
-        (("ignore", "instructions"), 60, "ignore all my instructions", True),
-        (("ignore", "instructions"), 60, "instructions: ignore", False),
-        (("ignore|forget", "rules*"), 60, "Forget the ruleset", True),
-        (("ignore", "rule"), 60, "ignore the rules", False),
-        (("ignore", "rules"), 12, "ignore a b rules", False),
-    ],
-)
-def test_words_stand_in_order_within_their_window(words, window, text, found):
-    (rule,) = rules()
-    condition = msgspec.structs.replace(rule.match, re=None, words=words, window=window)
-    engine = Engine(Ruleset([msgspec.structs.replace(rule, match=condition)]))
-    assert bool(engine.scan(skill_of(text)).findings) is found
-    assert words_pattern(words, window)
-
-
 def scanned(match: str, text: Example, **changes: object) -> list[tuple[str, int]]:
     """Ids of what a rule with that condition finds in a small skill."""
     (rule,) = rules(RULE.replace("{re: 'evil\\d+'}", "\n" + textwrap.indent(textwrap.dedent(match), " " * 6)))
@@ -142,7 +124,6 @@ def scanned(match: str, text: Example, **changes: object) -> list[tuple[str, int
         ("section", "## A\none\n## B\ntwo", False),
         ("file", "## A\none\n## B\ntwo", True),
         ("file", {"SKILL.md": "one", "b.md": "two"}, False),
-        ("skill", {"SKILL.md": "one", "b.md": "two"}, True),
     ],
 )
 def test_all_must_hold_within_one_unit(within, text, found):

@@ -3,22 +3,21 @@
 import pytest
 
 from vskill_scan.code import parsing
-from vskill_scan.code.worth_parsing import Signs
 from vskill_scan.hits import polarity_at
 from vskill_scan.model import Layer, Polarity, TextRole
+from vskill_scan.reading.code_roles import role_at
 from vskill_scan.reading.segments import segment_file
 from vskill_scan.reading.visible_text import normalise_text
 
 
 def layer_of(text: str, path: str = "SKILL.md", *, referenced: bool = False) -> Layer:
-    layer = segment_file(path, normalise_text(text), referenced=referenced)
-    parsing.refine(layer, Signs([layer], wide=True).telling(layer), range(len(layer.text)))
-    return layer
+    return segment_file(path, normalise_text(text), referenced=referenced)
 
 
 def role(text: str, word: str = "HERE", path: str = "SKILL.md") -> TextRole:
     layer = layer_of(text, path)
-    return layer.piece_at(layer.text.index(word.encode())).role
+    offset = layer.text.index(word.encode())
+    return role_at(layer, layer.piece_at(offset), offset)
 
 
 def polarity(text: str, word: str = "HERE") -> Polarity:
@@ -92,6 +91,13 @@ def test_roles_in_markdown(text, expected):
         ("a.py", "f(  # HERE\n  x)", TextRole.COMMENT),
         ("a.py", "BAD_PATTERNS = ['HERE']", TextRole.QUOTE),
         ("a.py", "COMMANDS = ['HERE']", TextRole.CODE),
+        ("a.py", "BAD_PATTERNS = [']', ('a',\n 'HERE')]", TextRole.QUOTE),
+        ("a.py", "BAD_PATTERNS: list[str] = ['a']\nHERE", TextRole.CODE),
+        ("a.py", "BAD_PATTERNS = ['a']; HERE", TextRole.CODE),
+        ("a.py", 'run(a or\n"""HERE""")', TextRole.CODE),
+        ("a.py", "x = '# ' + HERE", TextRole.CODE),
+        ("a.sh", "x='a # b' HERE", TextRole.CODE),
+        ("a.lua", "x = #t; HERE", TextRole.CODE),
         ("a.ts", "// HERE\nfetch(x)", TextRole.COMMENT),
         ("a.js", "const deniedPatterns = [/HERE/]; eval(x)", TextRole.QUOTE),
         ("a.sh", "BLOCKED_PATTERNS=(HERE)\ncurl x", TextRole.QUOTE),
@@ -212,6 +218,9 @@ HOSTILE = {
     "pipes.sh": b"env|" * (SIZE // 4) + b"a",
     "substitutions.sh": b"$(env " * (SIZE // 6),
     "documents.sh": b"cat <<E\n" * (SIZE // 8),
+    "lists.py": b"bad_patterns = [\n" * (SIZE // 17),
+    "open quotes.py": b"'" * SIZE,
+    "open texts.py": b'"""a\n' * (SIZE // 5),
 }
 
 
@@ -220,5 +229,7 @@ def test_hostile_text_takes_time_linear_in_its_size(stopwatch, path):
     """Ten times the bound of an honest file of this size, so that a busy machine does not fail it."""
     began = stopwatch()
     layer = segment_file(path, normalise_text(HOSTILE[path].decode()))
-    parsing.refine(layer, Signs([layer], wide=True).telling(layer), range(len(layer.text)))
+    parsing.read_code(layer, lambda *_: True)
+    for offset in range(0, len(layer.text), 50):
+        role_at(layer, layer.piece_at(offset), offset)
     assert stopwatch() - began < 3

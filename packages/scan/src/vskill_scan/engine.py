@@ -15,11 +15,12 @@ from vskill_core.content import SkillFile
 from vskill_core.findings import Coverage, Finding, ScanStatus, StaticReport
 from vskill_core.form import FormNote
 from vskill_scan.code import parsing
-from vskill_scan.code.worth_parsing import Signs
+from vskill_scan.code.worth_parsing import Signs, Telling
 from vskill_scan.hits import fits, is_excusable, make_finding, polarity_at
 from vskill_scan.limits import DEFAULT_LIMITS, SEARCHED_BYTES, Budget, Exceeded, Limits
 from vskill_scan.model import Fact, Hit, Layer
 from vskill_scan.reading import facts
+from vskill_scan.reading.code_roles import SPOKEN, role_at
 from vskill_scan.reading.decode import TooMuchEncoded, decoded_layers
 from vskill_scan.reading.files import Reading, ReadText
 from vskill_scan.reading.segments import hidden_layer, segment_file
@@ -30,7 +31,7 @@ from vskill_scan.rules.checksums import CHECKS
 from vskill_scan.rules.evaluate import places, possible
 from vskill_scan.rules.floods import searchable
 from vskill_scan.rules.matcher import Matcher
-from vskill_scan.rules.ruleset import Branch, Leaf, Ruleset, TextRule
+from vskill_scan.rules.ruleset import Leaf, Ruleset, TextRule
 from vskill_scan.rules.structure import CheckManifest
 
 #: Of one rule in one file; more would bury everything else.
@@ -41,9 +42,6 @@ SHOWN_PROBLEMS = 5
 FLOODED = "only partly searched: the same words stand in it too often"
 #: Files whose bytes nobody can read.
 OPAQUE_RULES = (structure.BINARY.id, structure.OPAQUE.id)
-
-#: Facts that cutting the text into pieces brings about, before any code is read.
-KNOWN_EARLY = ("hidden", "homoglyph")
 
 
 def accept_manifest(_: bytes) -> None:
@@ -138,11 +136,20 @@ class _Scan:
             self.findings.extend(source.findings)
             if source.text is not None:
                 self._read_text(source, source.text)
-        self._refine(0)
+        signs = Signs(self._layers)
+        for layer in self._layers:
+            self._read_code(layer, signs.telling(layer))
         written = len(self._layers)
         for number in range(written):
             self._decode(number)
-        self._refine(written)
+        for layer in self._layers[written:]:
+            self._read_code(layer, signs.telling(layer))
+        if any(layer.stored for layer in self._layers):
+            # A file with secrets may be sent by code that has no other sign of a theft.
+            for layer in self._layers:
+                self._read_code(layer, signs.sending(layer))
+        for number, layer in enumerate(self._layers):
+            self._facts(number, (*layer.facts, *facts.locked_archives(layer)))
         for number, fact in parsing.across_files(self._layers):
             self._fact(number, fact)
 
@@ -163,10 +170,6 @@ class _Scan:
                 self._fact(number, Fact("encoded", found.offset, found.length, attributes))
                 place = layer.piece_at(found.offset)
                 self._add(hidden_layer(layer.path, found.text, layer.line_at(found.offset), place))
-            for offset, text, language in layer.unpacked:
-                self._budget.check()
-                line, place = layer.line_at(offset), layer.piece_at(offset)
-                self._add(hidden_layer(layer.path, text.encode("utf-8", "replace"), line, place, language))
         except TooMuchEncoded:
             self.reading.problem(layer.path, "only partly decoded: it holds too many encoded texts")
 
@@ -174,7 +177,6 @@ class _Scan:
         number = len(self._layers)
         self._layers.append(layer)
         self._budget.check(len(layer.text) // SEARCHED_BYTES)
-        self._facts(number, layer.facts)
         text = searchable(layer.flowing)
         if len(text) < len(layer.flowing):
             self.reading.problem(layer.path, "only partly scanned: too many curl and wget commands")
@@ -182,67 +184,16 @@ class _Scan:
         for leaf, offset, length in self._matcher.matches(text, layer.roles, flooded):
             self._spots.setdefault(leaf, []).append((number, offset, length))
 
-    def _refine(self, first: int) -> None:
-        """Read the code of layers: what may tell something, and what holds a match that may yet count."""
-        if first == len(self._layers):
-            return
-        promising = self._promising()
-        matches = self._matches_of(promising)
-        signs = Signs(
-            self._layers,
-            wide=self._facts_decide(promising),
-            ways=self._ruleset.ways_of_running,
-        )
-        known = [len(layer.facts) for layer in self._layers]
-        stored = signs.stores_secrets
-        numbers = range(first, len(self._layers))
-        for number in sorted(numbers, key=lambda number: signs.only_sends(self._layers[number])):
-            self._read_code(self._layers[number], signs, matches.get(number, ()))
-        if signs.stores_secrets and not stored:
-            # What was found encoded writes a file that code which was read before it may send.
-            for number in range(first):
-                if signs.only_sends(self._layers[number]):
-                    self._read_code(self._layers[number], signs, matches.get(number, ()))
-        for number, layer in enumerate(self._layers):
-            self._facts(number, layer.facts[known[number] :])
-            if number >= first:
-                self._facts(number, facts.locked_archives(layer))
-
-    def _read_code(self, layer: Layer, signs: Signs, matches: Sequence[int]) -> None:
+    def _read_code(self, layer: Layer, telling: Telling) -> None:
         self._budget.check()
         self.reading.path = layer.path
         try:
-            parsing.refine(layer, signs.telling(layer), matches, self._budget.check_code)
+            if telling:
+                parsing.read_code(layer, telling, self._budget.check_code)
         except Exceeded as error:
             layer.unread = f"not fully read: {error}"
         if layer.unread:
             self.reading.problem(layer.path, layer.unread)
-
-    def _matches_of(self, branches: list[Branch]) -> dict[int, list[int]]:
-        """By layer, the offsets at which something of these conditions matched."""
-        matter: dict[int, set[int]] = {}
-        for leaf in {leaf for branch in branches for leaf in branch.leaves}:
-            for number, offset, _ in self._spots.get(leaf, ()):
-                matter.setdefault(number, set()).add(offset)
-        return {number: sorted(offsets) for number, offsets in matter.items()}
-
-    def _facts_decide(self, branches: list[Branch]) -> bool:
-        """Whether one of these conditions, or one without any pattern, asks for a fact that only common words
-        announce."""
-        alone = (branch for branch in self._ruleset.branches if branch.by_facts_alone)
-        return any(branch.asks_common for branch in (*branches, *alone))
-
-    def _promising(self) -> list[Branch]:
-        """The conditions of which something was found, and that can hold whatever facts are still to come."""
-        return [
-            branch
-            for branch in self._ruleset.branches
-            if not branch.leaves.isdisjoint(self._spots) and possible(branch.node, self._may_be_seen)
-        ]
-
-    def _may_be_seen(self, leaf: Leaf) -> bool:
-        later = leaf.condition.fact is not None and leaf.condition.fact not in KNOWN_EARLY
-        return later or leaf.number in self._spots
 
     def _matched_rules(self) -> list[TextRule]:
         """The rules of which anything was found, in order."""
@@ -293,14 +244,15 @@ class _Scan:
         layer = self._layers[number]
         if leaf.files and not self._in_files(leaf.files, layer.path):
             return None
-        if layer.roles.isdisjoint(leaf.roles):
+        if layer.roles.isdisjoint(leaf.roles) and leaf.roles.isdisjoint(SPOKEN):
             return None
         piece = layer.piece_at(offset)
-        if piece.role not in leaf.roles or polarity_at(layer, piece, offset, length) not in leaf.polarity:
+        role = role_at(layer, piece, offset)
+        if role not in leaf.roles or polarity_at(layer, piece, offset, length) not in leaf.polarity:
             return None
         if leaf.condition.check and not CHECKS[leaf.condition.check](layer.text[offset : offset + length]):
             return None
-        excusable = leaf.counts and is_excusable(layer, piece, offset)
+        excusable = leaf.counts and is_excusable(layer, piece, role, offset)
         return Hit(number, offset, length, piece.segment, piece.section, excusable, leaf.excuses)
 
     def _in_files(self, patterns: tuple[str, ...], path: str) -> bool:

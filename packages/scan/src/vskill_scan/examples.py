@@ -4,7 +4,7 @@
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
@@ -12,14 +12,7 @@ from vskill_core.content import SkillFile
 from vskill_core.findings import Finding
 from vskill_core.identity import SKILL_FILE
 from vskill_scan.engine import Engine
-from vskill_scan.rules.ruleset import (
-    RULES_FOLDER,
-    Example,
-    InvalidRule,
-    Ruleset,
-    TextRule,
-    read_rules,
-)
+from vskill_scan.rules.ruleset import Example, Ruleset, TextRule, load_rules
 
 FRONT_MATTER = "---\nname: example\ndescription: An example of a skill.\n---\n"
 
@@ -70,33 +63,10 @@ def find_in_case(engine: Engine, case: Case) -> tuple[Finding, ...]:
     return tuple(finding for finding in report.findings if finding.rule_id == case.rule.id)
 
 
-def compile_rules(rules: list[TextRule], complain: Callable[[str], object]) -> Engine:
-    """An engine of the rules that compile; of the others it says why not, so that one does not stop the
-    rest."""
-    while True:
-        try:
-            return Engine(Ruleset(rules))
-        except InvalidRule as error:
-            complain(f"{error}\n")
-            rules = [rule for rule in rules if rule.id != error.details["rule"]]
-
-
-def readable(complain: Callable[[str], object]) -> list[TextRule]:
-    """The rules of every file that can be read."""
-    rules: list[TextRule] = []
-    for path in sorted(RULES_FOLDER.glob("*.yaml")):
-        try:
-            rules.extend(read_rules(path.name, path.read_bytes()))
-        except InvalidRule as error:
-            complain(f"{error}\n")
-    return rules
-
-
 def main(wanted: list[str]) -> int:
-    engine = compile_rules(readable(sys.stdout.write), sys.stdout.write)
-    ruleset = engine.ruleset
+    engine = Engine(load_rules())
     tried = wrong = 0
-    for case in cases(ruleset):
+    for case in cases(engine.ruleset):
         if wanted and case.rule.id not in wanted:
             continue
         tried += 1

@@ -29,12 +29,12 @@ def polarity_at(layer: Layer, piece: Piece, offset: int, length: int) -> Polarit
     return Polarity.WARNING if warned else Polarity.NEUTRAL
 
 
-def is_excusable(layer: Layer, piece: Piece, offset: int) -> bool:
+def is_excusable(layer: Layer, piece: Piece, role: TextRole, offset: int) -> bool:
     """Whether words beside it may excuse a match: a comment excuses no code, and "e.g." no command that the sentence
     tells to run."""
-    if piece.role in SPEAKING or piece.role is TextRole.HIDDEN:
+    if role in SPEAKING or role is TextRole.HIDDEN:
         return True
-    if piece.role is not TextRole.COMMAND or piece.start <= layer.line_start(offset):
+    if role is not TextRole.COMMAND or piece.start <= layer.line_start(offset):
         return False
     return not tells(last_sentence(layer.flowing[max(0, piece.start - LONGEST_TOLD) : piece.start]))
 

@@ -9,14 +9,10 @@ import enum
 from bisect import bisect_right
 from collections.abc import Callable
 from itertools import accumulate
-from typing import Protocol
 
 import msgspec
 
 from vskill_scan.polarity import AboutSpan, tells_before
-
-#: The lines of a text are indexed when somebody asks for the place of so many matches.
-INDEXED_FROM = 12
 
 
 class TextRole(enum.StrEnum):
@@ -71,7 +67,6 @@ class Unit(enum.StrEnum):
     SEGMENT = "segment"
     SECTION = "section"
     FILE = "file"
-    SKILL = "skill"
 
 
 #: Every fact that a rule may name, with the attributes that it may carry.
@@ -85,7 +80,6 @@ FACTS: dict[str, tuple[str, ...]] = {
     "persist": ("what",),
     "persist.fetched": ("what",),
     "hook.sends": ("what",),
-    "tunnel.in": ("to", "how"),
     "delete.broad": ("what",),
     "obfuscated": ("how", "layers"),
     "reverse.shell": ("how",),
@@ -98,9 +92,6 @@ FACTS: dict[str, tuple[str, ...]] = {
     "homoglyph": ("name",),
     "encoded": ("how", "layers"),
 }
-
-#: Facts of code that ordinary words announce, so that it is read for them only when a rule waits for nothing else.
-COMMON_FACTS = ("net.send", "net.fetch", "secret.read", "env.dump")
 
 
 class Fact(msgspec.Struct, frozen=True, gc=False):
@@ -138,24 +129,8 @@ class CodeBlock(msgspec.Struct, frozen=True, gc=False):
     language: str
 
 
-class Pieces(Protocol):
-    """The pieces of a text that is cut only around the places that somebody asks for."""
-
-    def at(self, offset: int) -> Piece: ...
-
-    def segment_around(self, offset: int) -> tuple[int, int]: ...
-
-    def all(self) -> list[Piece]: ...
-
-
-#: The pieces, or what cuts them all at once, or what cuts those around a place.
-Cut = list[Piece] | Callable[[], list[Piece]] | Pieces
-
-
-def pieces_of(cut: Cut) -> list[Piece]:
-    if isinstance(cut, list):
-        return cut
-    return cut() if callable(cut) else cut.all()
+#: The pieces, or what cuts them once somebody asks.
+Cut = list[Piece] | Callable[[], list[Piece]]
 
 
 class Layer(msgspec.Struct):
@@ -179,15 +154,11 @@ class Layer(msgspec.Struct):
     #: files that its code writes secrets into, and files that it sends
     stored: dict[str, tuple[int, frozenset[str]]] = {}
     sent: dict[str, int] = {}
-    #: texts that its code puts together or decodes: offset, text and language
-    unpacked: list[tuple[int, str, str]] = []
     #: why some of its code was not looked at; "" where all was
     unread: str = ""
     #: all that its pieces may have
     roles: frozenset[TextRole] = ALL_ROLES
     starts: list[int] = []
-    #: how often somebody asked for a line
-    asked: int = 0
     #: where its lines begin, and the sentences of a segment, once somebody asks
     lines: list[int] = []
     sentences: dict[int, list[int]] = {}
@@ -195,27 +166,21 @@ class Layer(msgspec.Struct):
     about: dict[int, AboutSpan | None] = {}
     #: whether the sentence that begins there tells to do what follows the second place
     told: dict[tuple[int, int], bool] = {}
+    #: by the start of its code, where that only says something and does not do it, once somebody asks
+    spoken: dict[int, list[tuple[int, int, TextRole]]] = {}
 
     @property
     def pieces(self) -> list[Piece]:
         """In order, without gaps."""
-        self.cut = pieces_of(self.cut)
+        if not isinstance(self.cut, list):
+            self.cut = self.cut()
         return self.cut
 
-    @property
-    def _in_part(self) -> "Pieces | None":
-        """What cuts around a place, as long as nobody asked for everything."""
-        return None if isinstance(self.cut, list) or callable(self.cut) else self.cut
-
     def piece_at(self, offset: int) -> Piece:
-        part = self._in_part
-        return self.pieces[self._index(offset)] if part is None else part.at(offset)
+        return self.pieces[self._index(offset)]
 
     def segment_around(self, offset: int) -> tuple[int, int]:
         """Where the segment begins and ends that the offset stands in."""
-        part = self._in_part
-        if part is not None:
-            return part.segment_around(offset)
         low = high = self._index(offset)
         segment = self.pieces[low].segment
         while low > 0 and self.pieces[low - 1].segment == segment:
@@ -243,25 +208,17 @@ class Layer(msgspec.Struct):
             self.starts = [piece.start for piece in pieces]
         return max(0, bisect_right(self.starts, offset) - 1)
 
+    @property
+    def _lines(self) -> list[int]:
+        if not self.lines:
+            self.lines = [0, *accumulate(len(line) + 1 for line in self.text.split(b"\n"))][:-1]
+        return self.lines
+
     def line_start(self, offset: int) -> int:
-        if self._has_index():
-            return self.lines[bisect_right(self.lines, offset) - 1]
-        return self.text.rfind(b"\n", 0, offset) + 1
+        return self._lines[bisect_right(self._lines, offset) - 1]
 
     def line_at(self, offset: int) -> int:
-        if self.decoded:
-            return self.origin
-        if self._has_index():
-            return bisect_right(self.lines, offset) - 1 + self.origin
-        return self.text.count(b"\n", 0, offset) + self.origin
-
-    def _has_index(self) -> bool:
-        """Whether the lines are indexed, which pays off once somebody asks again and again."""
-        self.asked += 1
-        if self.asked == INDEXED_FROM:
-            lengths = map(len, self.text.split(b"\n"))
-            self.lines = [0, *accumulate(map((1).__add__, lengths))][:-1]
-        return self.asked >= INDEXED_FROM
+        return self.origin if self.decoded else bisect_right(self._lines, offset) - 1 + self.origin
 
 
 class Hit(msgspec.Struct, frozen=True, gc=False):

@@ -61,27 +61,6 @@ _PERSISTENCE = {
     "hosts": r"/etc/hosts\b",
 }
 
-_HOSTS = {
-    "paste": "pastebin.com rentry.co rentry.org paste.ee hastebin.com ghostbin.com dpaste.com dpaste.org "
-    "glot.io ix.io sprunge.us termbin.com controlc.com privatebin.net justpaste.it textbin.net paste.rs "
-    "0bin.net snippet.host pastes.io telegra.ph",
-    "files": "transfer.sh temp.sh 0x0.st file.io gofile.io catbox.moe bashupload.com anonfiles.com "
-    "mediafire.com mega.nz ufile.io pixeldrain.com tmpfiles.org filebin.net oshi.at cdn.discordapp.com "
-    "krakenfiles.com sendspace.com bayfiles.com",
-    "shortener": "bit.ly tinyurl.com t.co goo.gl is.gd v.gd cutt.ly rb.gy ow.ly shorturl.at t.ly tiny.cc "
-    "rebrand.ly s.id clck.ru",
-    "webhook": "webhook.site hooks.slack.com discord.com/api/webhooks discordapp.com/api/webhooks "
-    "api.telegram.org requestbin.com requestbin.net pipedream.net hookbin.com beeceptor.com "
-    "requestcatcher.com mockbin.org hookdeck.com webhook.cool webhookrelay.com interact.sh oast.fun "
-    "oast.pro oast.live oast.site oast.online oast.me burpcollaborator.net oastify.com canarytokens.com "
-    "dnslog.cn ceye.io hook.eu1.make.com maker.ifttt.com formspree.io getform.io",
-    "tunnel": "ngrok.io ngrok.app ngrok-free.app ngrok-free.dev ngrok.dev trycloudflare.com loca.lt "
-    "localtunnel.me serveo.net lhr.life localhost.run bore.pub pinggy.io pinggy.link playit.gg portmap.io "
-    "duckdns.org ddns.net hopto.org zapto.org",
-    "raw": "raw.githubusercontent.com gist.githubusercontent.com raw.github.com gist.github.com",
-    "onion": "onion",
-    "local": "localhost 127.0.0.1 0.0.0.0 [::1] host.docker.internal",
-}
 #: Files that git runs by their names, in a folder that its settings name.
 GIT_HOOKS = frozenset(
     words(
@@ -89,10 +68,7 @@ GIT_HOOKS = frozenset(
         "post-checkout post-merge pre-push pre-receive update post-receive post-update pre-auto-gc post-rewrite"
     )
 )
-_BY_HOST = {host: kind for kind, hosts in _HOSTS.items() for host in words(hosts)}
-_ODD_ENDINGS = frozenset(
-    words("xyz top icu cyou click tk ml ga cf gq pw buzz rest monster quest sbs cfd zip mov su lol bond")
-)
+_NEARBY = frozenset(words("localhost 0.0.0.0 [::1] host.docker.internal"))
 _HOST = re2.compile(
     r"(?i)(?:https?|wss?|ftp|tcp|ssh)://(?:[^/\s@\"'`]{1,80}@)?([a-z0-9.\-_\[\]:]{2,120})(/[^\s\"'`)>]{0,60})?"
 )
@@ -113,13 +89,6 @@ class _Table:
             return ""
         return next((name for name, pattern in self._rows if pattern.search(text)), "")
 
-
-#: Functions of Python that name a folder from which code is run at every start.
-FOLDERS = {
-    "IPython.paths.locate_profile": "~/.ipython/profile_default",
-    "IPython.paths.get_ipython_dir": "~/.ipython",
-    "IPython.get_ipython_dir": "~/.ipython",
-}
 
 #: What code must say to read a secret, or to leave something behind that outlives the session.
 TELLING_PATHS = re2.compile(
@@ -187,7 +156,7 @@ def is_service_key(name: str) -> bool:
 @lru_cache(maxsize=4096)
 def is_foreign(name: str, host: str) -> bool:
     """Whether this key has no business at that host."""
-    if host_kind(host) in {"local", "private"}:
+    if is_nearby(host):
         return False
     if _OWN_KEY.match(name):
         return True
@@ -228,28 +197,12 @@ def host_in(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def host_kind(host: str, path: str = "") -> str:
-    """What kind of place a host is; "" for an ordinary one."""
+def is_nearby(host: str) -> bool:
+    """Whether this is this machine, or an address that nobody else can reach."""
     name = host.rsplit(":", 1)[0] if host.count(":") == 1 else host
-    if _IP.match(name):
-        return "private" if _private(name) else "ip"
-    labels = name.split(".")
-    for first in range(len(labels)):
-        domain = ".".join(labels[first:])
-        for known in (domain, domain + path_head(path)):
-            if known in _BY_HOST:
-                return _BY_HOST[known]
-    return "odd" if labels[-1] in _ODD_ENDINGS else ""
-
-
-def is_foreign_host(host: str) -> bool:
-    """Whether this is the written name or address of a machine that others can reach."""
-    return "." in host and "$" not in host and host_kind(host) not in {"local", "private"}
-
-
-def path_head(path: str) -> str:
-    """The first two folders: webhooks share their host with honest addresses."""
-    return "/".join(path.split("/")[:3])
+    return (
+        _private(name) if _IP.match(name) else any(name == one or name.endswith(f".{one}") for one in _NEARBY)
+    )
 
 
 def _private(address: str) -> bool:

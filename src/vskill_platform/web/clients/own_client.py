@@ -55,7 +55,7 @@ SCANNER = OwnPart(
     "vskill-scan = vskill_scan.command:main",
     (
         *("click", "google-re2", "msgspec", "pyyaml", "rich", "tree-sitter", "tree-sitter-bash"),
-        *("tree-sitter-javascript", "tree-sitter-python", "tree-sitter-typescript", "yara-x"),
+        *("tree-sitter-python", "yara-x"),
     ),
 )
 WHEEL_TYPE = "application/zip"

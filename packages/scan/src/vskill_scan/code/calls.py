@@ -1,7 +1,6 @@
-"""What the well-known functions of Python and JavaScript do with their arguments: read, write, fetch, send, decode,
-run.
+"""What the well-known functions of Python do with their arguments: read, write, fetch, send, decode, run.
 
-`call_names` has the tables; the languages' readers resolve names and evaluate arguments, and ask here.
+`call_names` has the tables; the reader resolves names and evaluates arguments, and asks here.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +14,6 @@ from vskill_scan.code.taint import (
     HOME_TREE,
     NOTHING,
     OUT,
-    REQUEST,
     SOCKET,
     STORED,
     Program,
@@ -102,30 +100,14 @@ def _open(program: Program, call: Call, _: RunShell) -> Value:
     return program.read_file(call.first, call.start, call.length)
 
 
-def _pipe(program: Program, call: Call, run: RunShell) -> Value:
-    """What is read goes into what is written."""
-    for tag in call.everything.tags:
-        if tag.startswith(OUT):
-            program.write_file(Value(text=tag[len(OUT) :]), call.receiver, call.start, call.length)
-    return _same(program, call, run)
-
-
-def _write_stream(program: Program, call: Call, _: RunShell) -> Value:
-    program.write_file(call.first, NOTHING, call.start, call.length)
-    return Value(frozenset({OUT + call.first.text[-80:]}))
-
-
 def _write(program: Program, call: Call, _: RunShell) -> Value:
     if HOME_TREE in call.receiver.tags and ENCRYPTED in call.everything.tags:
         program.fact("delete.broad", call.start, call.length, what="~")
     if call.last in {"write_text", "write_bytes"}:
         program.write_file(call.receiver, call.first, call.start, call.length)
-    elif call.last in {"write", "writelines", "dump"}:
-        for tag in call.everything.tags | call.receiver.tags:
-            if tag.startswith(OUT):
-                program.write_file(Value(text=tag[len(OUT) :]), call.everything, call.start, call.length)
-    elif len(call.arguments) > 1:
-        program.write_file(call.arguments[0], call.arguments[1], call.start, call.length)
+    for tag in call.everything.tags | call.receiver.tags:
+        if tag.startswith(OUT):
+            program.write_file(Value(text=tag[len(OUT) :]), call.everything, call.start, call.length)
     return NOTHING
 
 
@@ -141,18 +123,6 @@ def _connect(_: Program, call: Call, __: RunShell) -> Value:
     text = call.everything.text
     local = any(host in text for host in ("localhost", "127.0.0.1", "0.0.0.0"))  # noqa: S104 - compared, not bound
     return NOTHING if local else Value(frozenset({SOCKET}))
-
-
-def _begin_request(program: Program, call: Call, run: RunShell) -> Value:
-    return _fetch(program, call, run).tagged(REQUEST) | Value(text=call.everything.text)
-
-
-def _write_body(program: Program, call: Call, run: RunShell) -> Value:
-    if REQUEST in call.receiver.tags:
-        return program.send(
-            call.receiver, call.everything | Value(call.receiver.tags), call.last, call.start, call.length
-        )
-    return _write(program, call, run) if call.last == "write" else _same(program, call, run)
 
 
 def _remove_file(program: Program, call: Call, _: RunShell) -> Value:
@@ -189,16 +159,10 @@ def _shell(program: Program, call: Call, run: RunShell) -> Value:
 
 
 def _evaluate(program: Program, call: Call, run: RunShell) -> Value:
-    # The last of what makes a function is its body.
-    content = call.everything if call.last == "Function" else call.first
+    content = call.first
     program.execute(content, call.last, call.start, call.length)
     if content.text and ASSEMBLED not in content.tags and DECODED in content.tags:
-        run(
-            content.text,
-            call.start,
-            call.length,
-            "python" if call.last in {"exec", "compile"} else "javascript",
-        )
+        run(content.text, call.start, call.length, "python")
     return content
 
 
@@ -208,12 +172,6 @@ def _run_module(program: Program, call: Call, run: RunShell) -> Value:
         for name in (base_name(given.text), f"{given.text}.py"):
             program.execute(program.look_up(STORED + name), "import", call.start, call.length)
     return _evaluate(program, call, run)
-
-
-def _work(program: Program, call: Call, _: RunShell) -> Value:
-    """A thread that is given a text runs it."""
-    program.execute(call.first, "eval", call.start, call.length)
-    return NOTHING
 
 
 def _decode(program: Program, call: Call, _: RunShell) -> Value:
@@ -257,14 +215,13 @@ def _same(_: Program, call: Call, __: RunShell) -> Value:
 _KEEPS_KEYS = frozenset(
     words(
         "encode decode strip trim str bytes dict format replace lower upper b64encode urlsafe_b64encode hexlify hex "
-        "quote urlencode toString btoa from encodeURIComponent String join items values append update concat split"
+        "quote urlencode join items values append update split"
     )
 )
 _OF_RECEIVER = frozenset(words("read_text read_bytes open rglob glob iterdir"))
 
 _EFFECTS: Mapping[str, Effect] = {
     "assemble": _assemble,
-    "begin_request": _begin_request,
     "connect": _connect,
     "copy": _copy,
     "decode": _decode,
@@ -274,7 +231,6 @@ _EFFECTS: Mapping[str, Effect] = {
     "look_up_name": _look_up_name,
     "open": _open,
     "pack": _pack,
-    "pipe": _pipe,
     "read": _read,
     "registry": _registry,
     "remove_file": _remove_file,
@@ -283,10 +239,7 @@ _EFFECTS: Mapping[str, Effect] = {
     "send": _send,
     "shell": _shell,
     "unpickle": _unpickle,
-    "work": _work,
     "write": _write,
-    "write_body": _write_body,
-    "write_stream": _write_stream,
 }
 FULL = {name: _EFFECTS[effect] for effect, names in FULL_NAMES.items() for name in words(names)}
 LAST = {name: _EFFECTS[effect] for effect, names in LAST_NAMES.items() for name in words(names)}

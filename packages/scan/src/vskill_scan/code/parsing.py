@@ -1,30 +1,24 @@
-"""Facts from syntax: parses scripts and code blocks, lets the reader of their language find what the code does, and
-gives comments and deny-lists their own roles.
+"""Facts from syntax: parses scripts and code blocks, and lets the reader of their language find what the code does.
 
-Parsing costs more than everything else together, so it is done only where a pattern matched, or where
-`worth_parsing` says that a fact could come about. A file that does not parse is read as far as its tree goes.
+Parsing costs more than everything else together, so it is done only where `worth_parsing` says that a fact could come
+about. A file that does not parse is read as far as its tree goes.
 """
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 
 import re2
 import tree_sitter
 import tree_sitter_bash
-import tree_sitter_javascript
 import tree_sitter_python
-import tree_sitter_typescript
 
-from vskill_scan.code.javascript import JavaScriptCode
 from vskill_scan.code.python import PythonCode
 from vskill_scan.code.shell import Shell
-from vskill_scan.code.taint import FETCHED, NO_TAGS, NOTHING, SOURCES, Check, Program, RunShell, Value
-from vskill_scan.code.worth_parsing import ASSEMBLING, Telling
+from vskill_scan.code.taint import FETCHED, NO_TAGS, NOTHING, SOURCES, Check, Program, RunShell, Value, Worth
+from vskill_scan.code.worth_parsing import ASSEMBLING
 from vskill_scan.limits import PARSED_BYTES
-from vskill_scan.model import CodeBlock, Fact, Layer, TextRole
+from vskill_scan.model import CodeBlock, Fact, Layer
 from vskill_scan.reading.languages import PARSED
-from vskill_scan.reading.overlay import Overlaid, Stretch, overlay
 
 #: Command lines inside other languages that are read as shell, per block.
 MOST_COMMAND_LINES = 2000
@@ -40,66 +34,17 @@ TANGLED = "not fully read: its code is too tangled"
 _COMMENTS = re2.compile(rb"(?:(?m)^[ \t]*#[^\n]*\n){40,}")
 _NOT_NEWLINE = bytes(byte if byte == ord("\n") else ord(" ") for byte in range(256))
 _PIPE_END = re2.compile(rb"\|[ \t]*\n|\\\n")
-_HASH_COMMENT = re2.compile(rb"(?m)^[ \t]*(?:#|//|--|rem\b|::)[^\n]*$")
-_OBFUSCATED_NAME = re2.compile(rb"\b_0x[0-9a-f]{4,6}\b")
 
 
-def refine(
-    layer: Layer, telling: Telling, matches: Sequence[int] = (), check: Check = lambda _: None
-) -> None:
-    """Adds the facts of the layer's code, and separates the comments and deny-lists in blocks with matches.
-
-    `matches` are the offsets, in order, at which something stands that a rule may yet count. `check` raises when
-    there are no steps left; what was found until then stays.
-    """
-    if not telling and not matches:
-        return
-    stretches: list[Stretch] = []
+def read_code(layer: Layer, telling: Worth, check: Check = lambda _: None) -> None:
+    """Adds the facts of the layer's code between offsets that are telling. `check` raises when there are no steps left;
+    what was found until then stays."""
     # Blocks of one file continue each other: what one fence downloads the next may run.
     names: dict[str, Value] = {}
     for block in layer.blocks:
         check(1)
-        inside = (
-            matches[bisect_left(matches, block.start) : bisect_left(matches, block.end)] if matches else ()
-        )
-        if block.language not in PARSED:
-            if inside:
-                stretches.extend(_find_comments(layer, block))
-        elif telling(block.start, block.end) or (inside and _roles_matter(layer, block, telling, inside)):
-            stretches.extend(_read(layer, block, names, telling, inside, check))
-    if stretches:
-        cut = layer.cut
-        if isinstance(cut, list) and len(cut) == 1:
-            kept = stretches if cut[0].role in _REFINED else []
-        else:
-            kept = [one for one in stretches if layer.piece_at(one.start).role in _REFINED]
-        if isinstance(cut, list) or callable(cut):
-            layer.cut = overlay(layer.pieces, kept)
-        else:
-            layer.cut = Overlaid(cut, kept)
-        layer.roles |= {TextRole.COMMENT, TextRole.QUOTE}
-
-
-def _roles_matter(layer: Layer, block: CodeBlock, telling: Telling, matches: Sequence[int]) -> bool:
-    """Whether reading the block may give a match in it another role: in shell, a comment's or a deny-list's."""
-    if block.language != "bash":
-        return True
-    commented = any(b"#" in _line(layer, offset) for offset in matches)
-    listed = b"(" in layer.flowing[block.start : block.end]
-    return (commented or listed) and telling.anything(block.start, block.end)
-
-
-def _line(layer: Layer, offset: int) -> bytes:
-    stop = layer.flowing.find(b"\n", offset)
-    return layer.flowing[layer.line_start(offset) : stop if stop >= 0 else len(layer.flowing)]
-
-
-def _find_comments(layer: Layer, block: CodeBlock) -> Iterator[Stretch]:
-    for one in _HASH_COMMENT.finditer(layer.flowing, block.start, block.end):
-        yield Stretch(one.start(), one.end(), TextRole.COMMENT)
-
-
-_REFINED = frozenset({TextRole.CODE, TextRole.COMMAND, TextRole.LOAD})
+        if block.language in PARSED and telling(block.start, block.end):
+            _read(layer, block, names, telling, check)
 
 
 def across_files(layers: list[Layer]) -> Iterator[tuple[int, Fact]]:
@@ -113,18 +58,11 @@ def across_files(layers: list[Layer]) -> Iterator[tuple[int, Fact]]:
                     yield number, Fact("flow", offset, 0, attributes)
 
 
-def _read(
-    layer: Layer,
-    block: CodeBlock,
-    names: dict[str, Value],
-    telling: Telling,
-    matches: Sequence[int],
-    check: Check,
-) -> list[Stretch]:
-    """`telling` says which functions are worth reading; where something matched all are."""
+def _read(layer: Layer, block: CodeBlock, names: dict[str, Value], telling: Worth, check: Check) -> None:
+    """`telling` says which functions are worth reading."""
     source = layer.flowing[block.start : block.end]
     if not _is_parsable(layer, source, block.language):
-        return []
+        return
     if block.language == "python":
         source = blank_comments(source)
     # A function without a telling word passes on what it is given, as any unknown one does.
@@ -133,33 +71,22 @@ def _read(
     if ASSEMBLING.search(source) is None:
 
         def worth(low: int, high: int) -> bool:
-            matched = bisect_left(matches, start + low) < bisect_left(matches, start + high)
-            return matched or telling(start + low, start + high)
+            return telling(start + low, start + high)
 
     program = Program(block.start, names, worth, check)
     root = parse_code(source, block.language, program)
     try:
         _reader(program, source, _CommandLines(program), block.language).run(root)
-        if block.language != "bash":
-            _whole_file(program, source)
+        if block.language == "python":
+            _note_reverse_shell(program, source)
     finally:
         _keep(layer, program)
-    stretches = [
-        Stretch(block.start + start, block.start + end, role)
-        for places, role in ((program.comments, TextRole.COMMENT), (program.refused, TextRole.QUOTE))
-        for start, end in places
-    ]
-    if matches and block.language == "python" and source != layer.flowing[block.start : block.end]:
-        # Those that the parser was not shown.
-        stretches.extend(_find_comments(layer, block))
-    return stretches
 
 
 def _keep(layer: Layer, program: Program) -> None:
     layer.facts.extend(program.facts.values())
     layer.stored.update(program.stored)
     layer.sent.update(program.sent)
-    layer.unpacked.extend(program.unpacked)
     if program.partial:
         layer.unread = TANGLED
 
@@ -198,12 +125,8 @@ def blank_comments(source: bytes) -> bytes:
     return b"".join((*written, source[last:]))
 
 
-def _reader(
-    program: Program, source: bytes, run_shell: RunShell, language: str
-) -> Shell | PythonCode | JavaScriptCode:
-    if language == "bash":
-        return Shell(program, source, run_shell)
-    return (PythonCode if language == "python" else JavaScriptCode)(program, source, run_shell)
+def _reader(program: Program, source: bytes, run_shell: RunShell, language: str) -> Shell | PythonCode:
+    return (Shell if language == "bash" else PythonCode)(program, source, run_shell)
 
 
 class _CommandLines:
@@ -238,8 +161,6 @@ class _CommandLines:
                     Value(text=f"https://{host}"), carried, fact.attributes["how"], *self._place
                 )
         self._program.take_files(inner, self._place[0])
-        for _, made, spoken in inner.unpacked:
-            self._program.unpack(made, self._place[0], spoken)
         self._program.partial = self._program.partial or inner.partial
         if outermost:
             self._place = None
@@ -250,16 +171,11 @@ class _CommandLines:
 _TALKING = frozenset({"net.send", "net.fetch"})
 
 
-def _whole_file(program: Program, source: bytes) -> None:
+def _note_reverse_shell(program: Program, source: bytes) -> None:
     """What only several calls together show."""
     shell = b"/bin/sh" in source or b"/bin/bash" in source or b"cmd.exe" in source or b"powershell" in source
     if shell and (b"dup2" in source or b"pty.spawn" in source) and b"socket" in source:
         program.fact("reverse.shell", max(source.find(b"dup2"), source.find(b"pty.spawn"), 0), how="socket")
-    if shell and b"net." in source and b".pipe(" in source and (b"spawn" in source or b"exec" in source):
-        program.fact("reverse.shell", source.find(b".pipe("), how="socket")
-    names = {match.group() for match in _OBFUSCATED_NAME.finditer(source)}
-    if len(names) >= 8:
-        program.fact("obfuscated", source.find(min(names)), how="names", layers="1")
 
 
 #: Every byte beyond ASCII is a letter.
@@ -287,8 +203,5 @@ def _language(language: str) -> tree_sitter.Language:
     grammars = {
         "bash": tree_sitter_bash.language,
         "python": tree_sitter_python.language,
-        "javascript": tree_sitter_javascript.language,
-        "typescript": tree_sitter_typescript.language_typescript,
-        "tsx": tree_sitter_typescript.language_tsx,
     }
     return tree_sitter.Language(grammars[language]())

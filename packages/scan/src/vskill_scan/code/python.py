@@ -1,18 +1,25 @@
-"""Python code: what its nodes mean. `tree_code` follows the values."""
+"""Python code: every expression of a tree is evaluated roughly, with imports resolved, and `calls` says what each call
+does. Broken files are read as far as they can be.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from tree_sitter import Node
 
-from vskill_scan.code.calls import Call
+from vskill_scan.code.calls import Call, effect_of
 from vskill_scan.code.taint import (
+    EMPTY,
     HOME_TREE,
     LONGEST_TEXT,
     NOTHING,
+    Program,
+    RunShell,
     Value,
     join_values,
     literal,
 )
-from vskill_scan.code.tree_code import TreeCode
-from vskill_scan.places import FOLDERS, is_broad
+from vskill_scan.places import is_broad
 from vskill_scan.words import words
 
 _QUOTES = frozenset((b'"', b"'"))
@@ -23,25 +30,53 @@ _NAMED = frozenset({"identifier", "attribute", "call"})
 _ENVIRONMENT_PASSED_ON = frozenset(
     {"subscript", "comparison_operator", "dictionary_splat", "keyword_argument"}
 )
+#: What these give back says nothing of what they were given.
+_TELLING_NOTHING = frozenset(words("exists isfile isdir is_file is_dir print len isinstance"))
 
 
-class PythonCode(TreeCode):
+class PythonCode:
     """Reads one tree."""
 
-    bound = frozenset({"identifier", "attribute"})
-    entry = ("subscript", "value")
-    member = ("attribute", "attribute")
-    collections = frozenset({"list", "tuple", "set", "dictionary", "call"})
-    telling_nothing = frozenset(words("exists isfile isdir is_file is_dir print len isinstance"))
+    nodes: ClassVar[Mapping[str, Callable[["PythonCode", Node], Value]]]
+
+    def __init__(self, program: Program, source: bytes, run_shell: RunShell) -> None:
+        self._program = program
+        self._source = source
+        self._run_shell = run_shell
+        self._aliases: dict[str, str] = {}
+        self._function = ""
+
+    def run(self, root: Node) -> Value:
+        self.on_block(root)
+        if self._program.crosses_functions:
+            # Functions may be called before, or above, what they do is known.
+            self.on_block(root)
+        return NOTHING
+
+    def _value(self, node: Node) -> Value:
+        kind = node.type
+        if kind == "identifier":
+            return self._program.look_up(self._text(node))
+        try:
+            if not self._program.enter():
+                return NOTHING
+            reader = self.nodes.get(kind)
+            if reader is not None:
+                return reader(self, node)
+            return self._children(node) if node.named_child_count else NOTHING
+        finally:
+            self._program.leave()
+
+    def _children(self, node: Node) -> Value:
+        return join_values(map(self._value, node.named_children))
 
     # Statements.
 
-    def on_expression(self, node: Node) -> Value:
-        """A text that nothing is done with is a comment."""
-        children = node.named_children
-        if len(children) == 1 and children[0].type == "string":
-            return self.on_comment(node)
-        return self.on_block(node)
+    def on_block(self, node: Node) -> Value:
+        """Statements have no value."""
+        for child in node.named_children:
+            self._value(child)
+        return NOTHING
 
     def on_import(self, node: Node) -> Value:
         module = node.child_by_field_name("module_name")
@@ -60,7 +95,6 @@ class PythonCode(TreeCode):
         if left is None or right is None:
             return NOTHING
         value = self._value(right)
-        self._note_list(left, right)
         if left.type == "identifier":
             self._remember(self._text(left), right)
         self._bind(left, value)
@@ -71,6 +105,27 @@ class PythonCode(TreeCode):
         meant = self._dotted_name(right) if right.type in _NAMED else ""
         if meant and (right.type == "call" or meant.split(".")[0] in self._aliases):
             self._aliases[name] = self._resolve(meant)
+
+    def _bind(self, target: Node, value: Value) -> None:
+        if target.type in {"identifier", "attribute"}:
+            self._program.assign(self._text(target), value)
+        elif target.type == "subscript":
+            base = target.child_by_field_name("value")
+            if base is not None:
+                self._program.assign(self._text(base), Value(value.tags))
+        else:
+            for child in target.named_children:
+                # Which of several values is the key, or the entry that matters, cannot be told.
+                self._bind(child, Value(value.tags, value.text).without_keys().narrowed())
+
+    def on_for(self, node: Node) -> Value:
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        if left is not None and right is not None:
+            self._bind(left, self._value(right))
+        for child in node.named_children:
+            if child not in (left, right):
+                self._value(child)
+        return NOTHING
 
     def on_comprehension(self, node: Node) -> Value:
         """What its names stand for is known before what is made of them."""
@@ -106,12 +161,29 @@ class PythonCode(TreeCode):
             name = next((child for child in node.named_children if child.type == "identifier"), None)
         return self._text(name) if name is not None else ""
 
+    def on_return(self, node: Node) -> Value:
+        value = self._children(node)
+        if self._function and value.tags:
+            self._program.assign(f"(){self._function}", Value(value.tags))
+        return value
+
     # Expressions.
 
+    def on_plain(self, _: Node) -> Value:
+        return EMPTY
+
+    def on_list(self, node: Node) -> Value:
+        return join_values(map(self._value, node.named_children), " ")
+
     def on_attribute(self, node: Node) -> Value:
+        """The environment, what is known of a member by its full name, or of the object that it belongs to."""
         if self._resolve(self._dotted_name(node)) == "os.environ":
             return self._environment(node)
-        return self._read_member(node)
+        known = self._program.look_up(self._text(node))
+        if known is not NOTHING:
+            return known
+        base = node.child_by_field_name("object")
+        return self._value(base).narrowed() if base is not None else NOTHING
 
     def _environment(self, node: Node) -> Value:
         """The whole environment; one variable of it is how honest programs are configured, and a copy is what a child
@@ -178,7 +250,21 @@ class PythonCode(TreeCode):
         first = arguments.named_children[0]
         return "generator_expression" in {arguments.type, first.type} or first.type == "list_comprehension"
 
+    def _evaluate_call(self, call: Call) -> Value:
+        if call.last in _TELLING_NOTHING:
+            return NOTHING
+        known = self._call_known(call)
+        if known is not None:
+            return known
+        self._program.call(call.last, call.arguments)
+        result = effect_of(call)(self._program, call, self._run_shell)
+        if call.last == "get" or (call.last in {"split", "partition"} and call.first.text == "="):
+            result = result.narrowed()
+        returned = self._program.look_up(f"(){call.last}").tags
+        return Value(result.tags | returned, result.text, result.literal) if returned else result
+
     def _call_known(self, call: Call) -> Value | None:
+        """What the functions of the language itself give back; None for others."""
         if call.name in {"os.getenv", "os.environ.get"}:
             return self._program.read_variable(call.first.text)
         if call.name in {"os.path.join", "Path", "pathlib.Path", "PurePath"}:
@@ -186,8 +272,6 @@ class PythonCode(TreeCode):
         is_home = call.name in {"Path.home", "pathlib.Path.home", "os.path.expanduser"}
         if is_home and call.first.text in {"", "~"}:
             return Value(frozenset({"path:home"}), "~", literal=False)
-        if folder := FOLDERS.get(call.name):
-            return literal(folder)
         lists = call.last in {"rglob", "glob"} and call.first.text in {"*", "**/*"}
         if call.name in {"os.walk", "os.scandir"} or lists:
             walked = call.first if call.name.startswith("os.") else call.receiver
@@ -204,11 +288,27 @@ class PythonCode(TreeCode):
             value = child.child_by_field_name("value") if name is not None else None
             if name is not None and value is not None:
                 keywords[self._text(name)] = self._value(value)
-            elif kind == "comment":
-                self.on_comment(child)
-            else:
+            elif kind != "comment":
                 positional.append(self._value(child))
         return positional, keywords
+
+    # Names.
+
+    def _dotted_name(self, node: Node) -> str:
+        """`a.b.c` of nested members; what hangs on a call begins with a dot."""
+        written = self._text(node)
+        if written.replace(".", "").isidentifier() and node.type in {"identifier", "attribute"}:
+            return written
+        parts: list[str] = []
+        while node.type == "attribute":
+            member = node.child_by_field_name("attribute")
+            parts.append(self._text(member) if member is not None else "")
+            base = node.child_by_field_name("object")
+            if base is None:
+                break
+            node = base
+        parts.append(self._base(node))
+        return ".".join(reversed(parts))
 
     def _base(self, node: Node) -> str:
         """A name, or what `__import__("os")` and `getattr(os, "system")` stand for."""
@@ -233,32 +333,38 @@ class PythonCode(TreeCode):
             return member if base in {"__builtins__", "builtins"} else f"{base}.{member}"
         return ""
 
+    def _resolve(self, name: str) -> str:
+        first, dot, rest = name.partition(".")
+        return self._aliases.get(first, first) + dot + rest
+
+    def _text(self, node: Node) -> str:
+        start, end = node.start_byte, node.end_byte
+        return self._source[start : min(end, start + LONGEST_TEXT)].decode("utf-8", "replace")
+
 
 PythonCode.nodes = {
     **dict.fromkeys(
         words(
-            "block if_statement elif_clause else_clause while_statement try_statement except_clause "
-            "finally_clause with_statement with_clause class_definition decorated_definition"
+            "block if_statement elif_clause else_clause while_statement try_statement except_clause finally_clause "
+            "with_statement with_clause class_definition decorated_definition expression_statement"
         ),
-        TreeCode.on_block,
+        PythonCode.on_block,
     ),
-    "comment": TreeCode.on_comment,
-    "expression_statement": PythonCode.on_expression,
     **dict.fromkeys(words("import_statement import_from_statement"), PythonCode.on_import),
     **dict.fromkeys(words("assignment augmented_assignment named_expression"), PythonCode.on_assignment),
-    **dict.fromkeys(words("for_statement for_in_clause"), TreeCode.on_for),
+    **dict.fromkeys(words("for_statement for_in_clause"), PythonCode.on_for),
     **dict.fromkeys(
         words("list_comprehension set_comprehension dictionary_comprehension generator_expression"),
         PythonCode.on_comprehension,
     ),
     "as_pattern": PythonCode.on_as_pattern,
     "function_definition": PythonCode.on_definition,
-    **dict.fromkeys(words("return_statement yield"), TreeCode.on_return),
+    **dict.fromkeys(words("return_statement yield"), PythonCode.on_return),
     "attribute": PythonCode.on_attribute,
     "subscript": PythonCode.on_subscript,
     "string": PythonCode.on_string,
-    **dict.fromkeys(words("integer float true false none"), TreeCode.on_plain),
-    **dict.fromkeys(words("list tuple"), TreeCode.on_list),
+    **dict.fromkeys(words("integer float true false none comment"), PythonCode.on_plain),
+    **dict.fromkeys(words("list tuple"), PythonCode.on_list),
     "binary_operator": PythonCode.on_binary,
     "call": PythonCode.on_call,
 }

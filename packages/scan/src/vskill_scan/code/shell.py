@@ -62,10 +62,6 @@ class Shell:
 
     # Statements.
 
-    def on_comment(self, node: Node, _: Value) -> Value:
-        self._program.comments.add((node.start_byte, node.end_byte))
-        return NOTHING
-
     def on_pipeline(self, node: Node, stdin: Value) -> Value:
         value = stdin
         for child in node.named_children:
@@ -112,8 +108,6 @@ class Shell:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         if name is not None and value is not None:
             self._program.assign(self._text(name), self._word(value))
-            if value.type == "array":
-                self._program.note_list(self._text(name), value.start_byte, value.end_byte)
         return NOTHING
 
     def on_function(self, node: Node, stdin: Value) -> Value:
@@ -303,5 +297,4 @@ _STATEMENTS: dict[str, Callable[[Shell, Node, Value], Value]] = {
     "command": Shell.on_command,
     "function_definition": Shell.on_function,
     "for_statement": Shell.on_loop,
-    "comment": Shell.on_comment,
 }

@@ -7,20 +7,14 @@ from collections.abc import Callable
 from vskill_scan.code.shell_words import (
     decodes,
     expected_after,
-    hides_connection,
     interpreter_language,
     keeps_name,
-    reads_public_key,
     runs_shell,
     scheduled_by,
-    ssh_target,
-    untangled,
 )
 from vskill_scan.code.taint import (
     EMPTY,
-    HOME_TREE,
     NOTHING,
-    PUBLIC_KEY,
     SOCKET,
     STORED,
     Program,
@@ -29,7 +23,7 @@ from vskill_scan.code.taint import (
     join_values,
     literal,
 )
-from vskill_scan.places import is_broad, is_foreign_host, persists_at, secret_at
+from vskill_scan.places import persists_at, secret_at
 from vskill_scan.words import words
 
 _SHELLS = frozenset(words("sh bash zsh dash ksh ash fish busybox"))
@@ -52,15 +46,9 @@ _UPLOAD_FILES = ("--post-file=", "--upload-file=", "--body-file=")
 _SENDERS = frozenset(words("nc ncat netcat socat telnet scp sftp ftp mail mailx sendmail mutt swaks"))
 _SOCKETS = frozenset(words("nc ncat netcat socat"))
 _NAME_SERVICES = frozenset(words("nslookup dig host ping"))
-_BROAD = frozenset(words("/ /* ~ ~/ ~/* $HOME $HOME/ $HOME/* ${HOME} * /home /Users /etc /usr /var C:\\ ."))
+_BROAD = frozenset(words("/ /* ~ ~/ ~/* $HOME $HOME/ $HOME/* ${HOME} /home /Users /etc /usr /var C:\\"))
 #: Filters that may hide a text, and show it again.
 _UNTANGLING = frozenset(words("base64 base32 xxd openssl rev tr"))
-#: The name of a folder that was just made.
-_FRESH = "fresh-folder"
-#: What these delete cannot be brought back.
-_OVERWRITING = frozenset(words("shred srm wipe"))
-#: Files that were picked by their names.
-SELECTED = "tree:selected"
 
 
 class ShellCommands:
@@ -104,11 +92,7 @@ class ShellCommands:
         if name in _PICKERS and any(len(text) > 1 and not text.startswith("-") for text in texts):
             output = output.narrowed()
         if name in _UNTANGLING and decodes(name, texts):
-            plain = untangled(name, texts, output.text.strip())
-            if plain != output.text.strip() and stdin.literal:
-                program.unpack(plain, start, "bash")
-            decoded = program.decode(Value(output.tags, output.text, stdin.literal), name, start, length)
-            return Value(decoded.tags, plain)
+            return program.decode(Value(output.tags, output.text, stdin.literal), name, start, length)
         if name in {"cp", "mv", "tee", "rsync", "tar", "zip"} and texts:
             self._writes(name, arguments, output, start, length)
         return Value(output.tags, output.text)
@@ -240,63 +224,15 @@ class ShellCommands:
     def on_remove(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
         options = "".join(argument.text for argument in arguments if argument.text.startswith("-"))
         for argument in arguments:
-            if argument.text.strip('"') in _BROAD - {"*", "."} and ("r" in options or "R" in options):
+            if argument.text.strip('"') in _BROAD and ("r" in options or "R" in options):
                 self._program.fact("delete.broad", start, length, what=argument.text)
-        if HOME_TREE in stdin.tags and (name in _OVERWRITING or SELECTED not in stdin.tags):
-            self._program.fact("delete.broad", start, length, what="~")
         return NOTHING
 
-    def on_windows_remove(
-        self, name: str, arguments: list[Value], stdin: Value, start: int, length: int
-    ) -> Value:
-        options = {argument.text.lower() for argument in arguments if argument.text.startswith("/")}
-        for argument in arguments:
-            if "/s" in options and argument.text.lower() not in options and is_broad(argument.text):
-                self._program.fact("delete.broad", start, length, what="~")
-        return NOTHING
-
-    def on_find(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
-        """Finding everything in order to delete it, or some of it in order to make it unreadable for ever."""
-        texts = [argument.text for argument in arguments]
-        ran = set(texts[texts.index("-exec") :]) if "-exec" in texts else set()
-        selected = any(
-            one in {"-name", "-iname", "-path", "-regex"} and texts[at - 1] != "!"
-            for at, one in enumerate(texts)
-        )
-        found = self._reader(name, arguments, stdin, start, length)
-        if not texts or not is_broad(texts[0]):
-            return found
-        deletes = "-delete" in texts or "rm" in ran
-        if (deletes and not selected) or _OVERWRITING & ran:
-            self._program.fact("delete.broad", start, length, what="~")
-        return found.tagged(HOME_TREE, *([SELECTED] if selected else []))
-
-    def on_make_folder(
-        self, name: str, arguments: list[Value], stdin: Value, start: int, length: int
-    ) -> Value:
-        return Value(frozenset({_FRESH})) if any("d" in one.text for one in arguments) else NOTHING
-
-    def on_mirror(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
-        """Mirroring a folder that was just made onto everything deletes everything."""
-        plain = [one for one in arguments if not one.text.startswith("-")]
-        deletes = any(one.text.startswith("--del") for one in arguments)
-        if deletes and len(plain) > 1 and _FRESH in plain[0].tags and is_broad(plain[-1].text):
-            self._program.fact("delete.broad", start, length, what="~")
-        if any(":" in one.text for one in plain):
+    def on_remote(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
+        """What it is given goes to the other machine, and what it writes comes from there."""
+        if name == "ssh" or any(":" in one.text for one in arguments):
             return self._sender(name, arguments, stdin, start, length)
         return self._reader(name, arguments, stdin, start, length)
-
-    def on_ssh(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
-        """What it is given goes to the other machine, and what it writes comes from there. A port of that machine that
-        leads to this one's own login lets in whoever holds the other."""
-        texts = [one.text for one in arguments]
-        host, opened = ssh_target(texts)
-        content = Value(stdin.tags | join_values(arguments).tags)
-        if opened and is_foreign_host(host):
-            how = "hidden" if hides_connection(texts) else "shown"
-            self._program.fact("tunnel.in", start, length, to=host, how=how)
-        answer = self._program.send(literal(f"ssh://{host}"), content, name, start, length)
-        return answer.tagged(PUBLIC_KEY) if reads_public_key(texts) else answer
 
     def on_persist(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
         if what := scheduled_by(name, [argument.text for argument in arguments]):
@@ -328,14 +264,10 @@ _COMMANDS: dict[str, Handler] = {
     **dict.fromkeys(("env", "printenv", "set", "export", "declare"), ShellCommands.on_environment),
     **dict.fromkeys(("echo", "printf"), ShellCommands.on_echo),
     **dict.fromkeys(("rm", "shred", "srm", "wipe"), ShellCommands.on_remove),
-    **dict.fromkeys(("rd", "rmdir", "del", "erase"), ShellCommands.on_windows_remove),
-    "find": ShellCommands.on_find,
     **dict.fromkeys(("crontab", "launchctl", "systemctl", "schtasks", "reg", "at"), ShellCommands.on_persist),
     "security": ShellCommands.on_security,
     "git": ShellCommands.on_git,
-    "mktemp": ShellCommands.on_make_folder,
-    "rsync": ShellCommands.on_mirror,
-    "ssh": ShellCommands.on_ssh,
+    **dict.fromkeys(("rsync", "ssh"), ShellCommands.on_remote),
 }
 _KNOWN = frozenset(_COMMANDS) | _SHELLS | _INTERPRETERS | _SENDERS | _NAME_SERVICES | _READERS | _UNTANGLING
 

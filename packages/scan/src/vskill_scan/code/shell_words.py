@@ -1,9 +1,5 @@
-"""The words of shell commands: what an option means, which command a wrapper starts, what a filter that only hides
-makes of a text. `shell` reads the tree and follows values; here nothing is followed.
-"""
-
-import base64
-from itertools import pairwise
+"""The words of shell commands: what an option means, and which command a wrapper starts. `shell` reads the tree and
+follows values; here nothing is followed."""
 
 import re2
 
@@ -23,15 +19,8 @@ _SCHEDULERS: dict[str, tuple[str, frozenset[str]]] = {
     "schtasks": ("task", frozenset({"/create"})),
     "reg": ("registry", frozenset({"add"})),
 }
-#: Options of ssh, by their last letter, that a value follows.
-_SSH_VALUED = frozenset("BbcDEeFIiJLlmOopQRSWw")
-#: A machine as `ssh` is given it. A list of options in one variable is none.
-_MACHINE = re2.compile(r"^(?:[\w.-]+@)?[\w.-]+$")
-#: A connection that goes on behind the user's back, or to a machine whose key nobody has looked at.
-_HIDING = re2.compile(r"^-[A-Za-z]*f[A-Za-z]*$|StrictHostKeyChecking[= ]no\b")
-_PUBLIC_KEY = re2.compile(r"^[^;|&`\n]*\bcat [^\s;|&`]*\.pub$")
 #: Interpreters whose texts nobody reads.
-_UNREAD = frozenset(words("ruby perl php pwsh powershell osascript"))
+_UNREAD = frozenset(words("node nodejs deno bun ruby perl php pwsh powershell osascript"))
 _VARIABLE = re2.compile(r"^\$\{?[!#]?(\w+)")
 
 
@@ -61,33 +50,6 @@ def split_first(words: list[Value]) -> list[Value]:
     return [*(Value(first.tags, part) for part in first.text.split()), *words[1:]]
 
 
-def ssh_target(given: list[str]) -> tuple[str, bool]:
-    """The host that `ssh` goes to, and whether a port there leads back to the login of this machine."""
-    host, opened, skips = "", False, False
-    for before, text in pairwise(["", *given]):
-        forwards = text[2:] if text.startswith("-R") and len(text) > 2 else ""
-        if before.startswith("-") and before.endswith("R"):
-            forwards = text
-        opened = opened or forwards.rpartition(":")[2] == "22"
-        if skips:
-            skips = False
-        elif text.startswith("-"):
-            skips = not text.startswith("--") and text[-1] in _SSH_VALUED
-        elif not host and _MACHINE.match(text):
-            host = text.rpartition("@")[2]
-    return host, opened
-
-
-def hides_connection(given: list[str]) -> bool:
-    """Whether `ssh` is told to go into the background, or not to ask about the other machine."""
-    return any(_HIDING.search(text) for text in given)
-
-
-def reads_public_key(given: list[str]) -> bool:
-    """Whether all that `ssh` does on the other machine is to show its public key."""
-    return _PUBLIC_KEY.search(" ".join(given)) is not None
-
-
 def _names_file(name: str, option: str) -> bool:
     """Whether the word after this option is the file that a download goes to."""
     if option.startswith("--"):
@@ -114,48 +76,7 @@ def keeps_name(name: str, options: set[str]) -> bool:
 def interpreter_language(interpreter: str) -> str:
     """What an interpreter of this name reads."""
     plain = interpreter.rstrip("0123456789.")
-    known = {
-        "python": "python",
-        "node": "javascript",
-        "nodejs": "javascript",
-        "deno": "typescript",
-        "bun": "typescript",
-    }
-    return known.get(plain, "" if plain in _UNREAD else "bash")
-
-
-def untangled(name: str, given: list[str], text: str) -> str:
-    """What a filter that only hides makes of a text; the text itself where that is not known."""
-    plain = [one for one in given if not one.startswith("-")]
-    if name == "rev":
-        return "\n".join(line[::-1] for line in text.split("\n"))
-    if name == "tr" and len(plain) == 2 and "-d" not in given:
-        old, new = _spelt_out(plain[0]), _spelt_out(plain[1])
-        if old and new:
-            return text.translate(str.maketrans(old, (new + new[-1] * len(old))[: len(old)]))
-    if name in {"base64", "base32", "xxd", "openssl"}:
-        try:
-            raw = bytes.fromhex(text) if name == "xxd" else base64.b64decode(text + "=" * (-len(text) % 4))
-            return raw.decode("utf-8")
-        except ValueError:
-            return text
-    return text
-
-
-def _spelt_out(letters: str) -> str:
-    """The letters of `a-z`, as `tr` takes them."""
-    spelt: list[str] = []
-    at = 0
-    while at < len(letters) and len(spelt) < LONGEST_TEXT:
-        if letters[at + 1 : at + 2] == "-" and at + 2 < len(letters):
-            spelt.extend(
-                map(chr, range(ord(letters[at]), min(ord(letters[at + 2]), ord(letters[at]) + 255) + 1))
-            )
-            at += 3
-        else:
-            spelt.append(letters[at])
-            at += 1
-    return "".join(spelt)
+    return "" if plain in _UNREAD else plain if plain == "python" else "bash"
 
 
 def decodes(name: str, texts: list[str]) -> bool:

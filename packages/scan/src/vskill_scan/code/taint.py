@@ -6,7 +6,6 @@ is tagged. It looks for code that takes a secret and sends it, not for proof.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from typing import Protocol
 
 import msgspec
@@ -27,12 +26,10 @@ MOST_FACTS = 10_000
 #: Expressions between two looks at the budget.
 STEPS = 512
 
-#: Texts that code makes while it is read: how long they must be to say anything, and how many are looked at.
-SHORTEST_UNPACKED, LONGEST_UNPACKED, MOST_UNPACKED = 8, 64 * 1024, 40
 #: Spends steps; raises when none are left.
 Check = Callable[[int], None]
-#: Offset, text and language.
-Unpacked = tuple[int, str, str]
+#: Whether code between two offsets is worth reading.
+Worth = Callable[[int, int], bool]
 
 #: A text of that length may hold an address.
 ADDRESS = 16
@@ -44,18 +41,12 @@ COVERED = "covered"
 SOCKET = "socket"
 #: The names of everything in the folder of the user.
 HOME_TREE = "tree:home"
-#: The public key of a machine that the user logs in to.
-PUBLIC_KEY = "public-key"
 #: Ways to machines that the user logs in to, which deployment gives keys.
 _OWN_MACHINES = frozenset({"ssh", "scp", "sftp", "rsync"})
-#: A request to which a body can still be written.
-REQUEST = "request"
 #: A file that was opened to be written, by its path.
 OUT = "out:"
 SECRET, STORED, PATH, KEY = "secret:", "file:", "path:", "key:"
 SOURCES = (SECRET, ENVIRONMENT)
-#: Places that say who may come in: what somebody else sends there lets somebody else in.
-_ADMITTING = frozenset({"authorized_keys", "sudoers"})
 NO_TAGS: frozenset[str] = frozenset()
 #: Files of which one entry may be read and sent, but not all.
 SETTINGS = frozenset({SECRET + "agent-config", SECRET + "dotenv"})
@@ -70,16 +61,6 @@ _FETCHES_AND_RUNS = re2.compile(
 _REACHES_OUT = re2.compile(
     r"(?i)(?:^|[^\w-])(?:curl|wget|ncat|nc|iwr|irm)\s[^\n]{0,200}[\w$]|/dev/tcp/|\burlopen\("
 )
-_REFUSING = re2.compile(
-    r"(?i)pattern|signature|deny|block(?:ed|list)|dangerous|malicious|suspicious|forbidden|indicator|_ioc|ioc_|"
-    r"blacklist|threat|risk|banned|unsafe|detect|regex|rules?\b|checks?\b|rule_"
-)
-
-
-@lru_cache(maxsize=1024)
-def names_what_to_refuse(name: str) -> bool:
-    """Whether a list of this name holds what a program looks for to refuse it."""
-    return _REFUSING.search(name) is not None
 
 
 class Value(msgspec.Struct, frozen=True, gc=False):
@@ -156,7 +137,7 @@ class Program:
         self,
         offset: int,
         names: dict[str, Value],
-        worth: Callable[[int, int], bool] | None = None,
+        worth: Worth | None = None,
         check: Check = lambda _: None,
     ) -> None:
         """`worth` tells whether a function between two offsets is worth reading; all are by default. `check` raises
@@ -171,14 +152,9 @@ class Program:
         self.facts: dict[tuple[object, ...], Fact] = {}
         #: files written with something sensitive, and files whose content is sent: name → offset, tags
         self.stored: dict[str, tuple[int, frozenset[str]]] = {}
-        #: texts that the code puts together or decodes: where, what, and in which language it would run
-        self.unpacked: list[Unpacked] = []
         self.sent: dict[str, int] = {}
         #: the names of all files that were written
         self.written: set[str] = set()
-        #: start and end of comments, and of lists that name what to refuse
-        self.comments: set[tuple[int, int]] = set()
-        self.refused: set[tuple[int, int]] = set()
         self._depth = 0
         self._steps = 0
         #: names that were looked up, and whether one of them carries other tags now
@@ -204,20 +180,6 @@ class Program:
             self.facts.setdefault(key, Fact(name, self._offset + start, min(length, TEXT), attributes))
         else:
             self.partial = True
-
-    def unpack(self, text: str, start: int, language: str) -> None:
-        """A text that nobody could read before the code made it."""
-        known = any(text == other for _, other, _ in self.unpacked)
-        if len(text) < SHORTEST_UNPACKED or len(self.unpacked) >= MOST_UNPACKED or known:
-            return
-        shown = sum(char.isprintable() or char in "\n\t\r" for char in text)
-        if shown == len(text):
-            self.unpacked.append((self._offset + start, text[:LONGEST_UNPACKED], language))
-
-    def note_list(self, name: str, start: int, end: int) -> None:
-        """A collection under this name; patterns to look for are not what the code does."""
-        if names_what_to_refuse(name):
-            self.refused.add((start, end))
 
     def assign(self, name: str, value: Value) -> None:
         """What a name may hold: flows are collected over the whole text."""
@@ -264,8 +226,7 @@ class Program:
     def write_file(self, path: Value, content: Value, start: int, length: int = 0) -> None:
         if what := persists_at(path.text):
             self.fact("persist", start, length, what=what)
-            admits = what in _ADMITTING and FETCHED in content.tags and PUBLIC_KEY not in content.tags
-            if admits or DECODED in content.tags or _FETCHES_AND_RUNS.search(content.text):
+            if DECODED in content.tags or _FETCHES_AND_RUNS.search(content.text):
                 self.fact("persist.fetched", start, length, what=what)
         if path.text:
             name = base_name(path.text)

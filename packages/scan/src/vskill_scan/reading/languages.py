@@ -7,11 +7,12 @@ from vskill_scan.model import TextRole
 from vskill_scan.words import words
 
 #: Languages whose syntax tree is read.
-PARSED = frozenset({"bash", "python", "javascript", "typescript", "tsx"})
+PARSED = frozenset({"bash", "python"})
 #: Languages of which patterns tell the commands that they start, with their names; no value is followed.
 SHALLOW = {
-    "go": "Go", "ruby": "Ruby", "powershell": "PowerShell", "batch": "Batch files", "php": "PHP", "lua": "Lua",
-    "rust": "Rust", "java": "Java", "csharp": "C#", "script": "Perl, AWK, VBScript or AppleScript",
+    "javascript": "JavaScript", "typescript": "TypeScript", "go": "Go", "ruby": "Ruby", "powershell": "PowerShell",
+    "batch": "Batch files", "php": "PHP", "lua": "Lua", "rust": "Rust", "java": "Java", "csharp": "C#",
+    "script": "Perl, AWK, VBScript or AppleScript",
 }  # fmt: skip
 #: All that have a reader.
 READ = PARSED | SHALLOW.keys()
@@ -20,8 +21,7 @@ _BY_SUFFIX = {
     "bash": "sh bash zsh ksh command",
     "python": "py pyw pyi",
     "javascript": "js mjs cjs jsx",
-    "typescript": "ts mts cts",
-    "tsx": "tsx",
+    "typescript": "ts mts cts tsx",
     "powershell": "ps1 psm1",
     "batch": "bat cmd",
     "ruby": "rb gemspec",
@@ -44,8 +44,7 @@ _BY_FENCE = {
     "bash": "bash sh shell zsh console terminal shellsession sh-session shell-session ksh command cli",
     "python": "python py python3 pycon ipython",
     "javascript": "javascript js jsx mjs node cjs",
-    "typescript": "typescript ts",
-    "tsx": "tsx",
+    "typescript": "typescript ts tsx",
     "powershell": "powershell ps1 pwsh ps",
     "batch": "bat batch cmd dos",
     "ruby": "ruby rb",

@@ -1,11 +1,11 @@
 """Cuts markdown into pieces: front matter, headings, paragraphs, lists, fences, inline code, block quotes, tables and
-what HTML hides. `outline` tells where they are; this module gives them their role and polarity, each block's once
-somebody asks for a place in it.
+what HTML hides. `outline` tells where they are; this module gives them their role and polarity, once somebody asks for
+a place in the text.
 
 A block's polarity comes from its own sentences, from the line that leads it, and from the headings above it.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable
 from functools import cached_property
 
@@ -51,7 +51,6 @@ _REFERENCE_COMMENT = re2.compile(
 
 def cut_markdown(path: str, text: bytes) -> Layer:
     outline = Outline(text)
-    parts = Parts(outline)
     unseen = _unseen(text)
     hidden = [Fact("hidden", start, end - start, {"how": how}) for start, end, how in unseen[:MOST_FACTS]]
     roles = set(_ROLES)
@@ -62,7 +61,7 @@ def cut_markdown(path: str, text: bytes) -> Layer:
     return Layer(
         path,
         text,
-        (lambda: _pieces(parts, unseen)) if unseen else parts,
+        lambda: _pieces(outline, unseen),
         outline.blocks,
         [*outline.facts, *hidden],
         bytes(outline.flowing),
@@ -75,8 +74,13 @@ _ROLES = frozenset(TextRole) - {TextRole.LOAD, TextRole.HIDDEN, TextRole.TEST}
 Unseen = tuple[int, int, str]
 
 
-def _pieces(parts: "Parts", unseen: list[Unseen]) -> list[Piece]:
-    return overlay(parts.all(), (Stretch(start, end, TextRole.HIDDEN) for start, end, _ in unseen))
+def _pieces(outline: Outline, unseen: list[Unseen]) -> list[Piece]:
+    # One pass over the whole text finds its words of warning faster than one pass over each block.
+    warnings = list(polarity.warnings(outline.text))
+    blocks = [block for block in blocks_of(outline) if block.start < block.end]
+    pieces = [piece for block in blocks for piece in cut(outline, block, warnings)]
+    pieces = pieces or [Piece(0, len(outline.text), TextRole.FOLLOW, 0)]
+    return overlay(pieces, (Stretch(start, end, TextRole.HIDDEN) for start, end, _ in unseen))
 
 
 def _unseen(text: bytes) -> list[Unseen]:
@@ -221,62 +225,8 @@ _FENCES = frozenset(("fence", "prose"))
 _SPOKEN = frozenset(("paragraph", "item", "quote"))
 
 
-class Parts:
-    """The pieces of a text, block by block: a text with one match in it is cut where that stands."""
-
-    def __init__(self, outline: Outline) -> None:
-        self._outline = outline
-        self._cut: dict[int, list[Piece]] = {}
-
-    @cached_property
-    def _blocks(self) -> list[MarkdownBlock]:
-        """Those with anything in them."""
-        return [block for block in blocks_of(self._outline) if block.start < block.end]
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        return [block.start for block in self._blocks]
-
-    def at(self, offset: int) -> Piece:
-        """The last piece that begins at the offset or before it."""
-        pieces = self._pieces(self._index(offset))
-        return pieces[max(0, bisect_right(pieces, offset, key=_start) - 1)]
-
-    def segment_around(self, offset: int) -> tuple[int, int]:
-        low = high = self._index(offset)
-        if not self._blocks:
-            return 0, len(self._outline.text)
-        segment = self._blocks[low].segment
-        while low > 0 and self._blocks[low - 1].segment == segment:
-            low -= 1
-        while high + 1 < len(self._blocks) and self._blocks[high + 1].segment == segment:
-            high += 1
-        return self._blocks[low].start, self._pieces(high)[-1].end
-
-    def all(self) -> list[Piece]:
-        if not self._blocks:
-            return self._pieces(0)
-        # One pass over the whole text finds its words of warning faster than one pass over each block.
-        warnings = list(polarity.warnings(self._outline.text))
-        return [piece for block in self._blocks for piece in cut(self._outline, block, warnings)]
-
-    def _index(self, offset: int) -> int:
-        return max(0, bisect_right(self._starts, offset) - 1)
-
-    def _pieces(self, index: int) -> list[Piece]:
-        if not self._blocks:
-            return [Piece(0, len(self._outline.text), TextRole.FOLLOW, 0)]
-        if index not in self._cut:
-            self._cut[index] = cut(self._outline, self._blocks[index])
-        return self._cut[index]
-
-
-def _start(piece: Piece) -> int:
-    return piece.start
-
-
-def cut(outline: Outline, block: MarkdownBlock, warnings: list[int] | None = None) -> list[Piece]:
-    """The pieces of one block. `warnings` are the places of all words of warning, where somebody looked for them."""
+def cut(outline: Outline, block: MarkdownBlock, warnings: list[int]) -> list[Piece]:
+    """The pieces of one block. `warnings` are the places of all words of warning."""
     cutter = _Cutter(outline, block, warnings)
     _PARTS[block.kind](cutter, block.start, block.end)
     return cutter.pieces
@@ -285,7 +235,7 @@ def cut(outline: Outline, block: MarkdownBlock, warnings: list[int] | None = Non
 class _Cutter:
     """Cuts one block."""
 
-    def __init__(self, outline: Outline, block: MarkdownBlock, warnings: list[int] | None) -> None:
+    def __init__(self, outline: Outline, block: MarkdownBlock, warnings: list[int]) -> None:
         self.outline = outline
         self.text = outline.text
         self.block = block
@@ -385,8 +335,6 @@ class _Cutter:
 
     def _speaks_about(self, start: int, end: int) -> bool:
         """Whether a word of warning begins in this stretch."""
-        if self.warnings is None:
-            return polarity.speaks_about(self.text[start:end])
         following = bisect_left(self.warnings, start)
         return following < len(self.warnings) and self.warnings[following] < end
 

@@ -1,12 +1,11 @@
 """Gives stretches of text another role or polarity than the pieces that were cut there, in one pass over
 both."""
 
-from bisect import bisect_left
 from collections.abc import Iterable
 
 import msgspec
 
-from vskill_scan.model import Piece, Pieces, TextRole
+from vskill_scan.model import Piece, TextRole
 
 
 class Stretch(msgspec.Struct, frozen=True, gc=False):
@@ -41,30 +40,6 @@ def overlay(pieces: list[Piece], stretches: Iterable[Stretch]) -> list[Piece]:
         if at < piece.end:
             result.append(_cut(piece, at, piece.end))
     return result
-
-
-class Overlaid:
-    """Pieces that are cut around a place, with the stretches there changed: most of a text is never asked for."""
-
-    def __init__(self, pieces: Pieces, stretches: Iterable[Stretch]) -> None:
-        self._pieces = pieces
-        self._stretches = sorted(stretches, key=lambda stretch: stretch.start)
-        self._starts = [stretch.start for stretch in self._stretches]
-        self._longest = max((stretch.end - stretch.start for stretch in self._stretches), default=0)
-
-    def at(self, offset: int) -> Piece:
-        piece = self._pieces.at(offset)
-        first = bisect_left(self._starts, piece.start - self._longest)
-        last = bisect_left(self._starts, piece.end)
-        near = [stretch for stretch in self._stretches[first:last] if stretch.end > piece.start]
-        changed = overlay([piece], near)
-        return next((one for one in reversed(changed) if one.start <= offset), changed[0])
-
-    def segment_around(self, offset: int) -> tuple[int, int]:
-        return self._pieces.segment_around(offset)
-
-    def all(self) -> list[Piece]:
-        return overlay(self._pieces.all(), self._stretches)
 
 
 def _cut(piece: Piece, start: int, end: int) -> Piece:

@@ -4,9 +4,7 @@
 Scripts are refined later, by their syntax, and only where something in them matters.
 """
 
-import msgspec
-
-from vskill_scan.model import CodeBlock, Layer, Piece, TextRole, pieces_of
+from vskill_scan.model import CodeBlock, Layer, Piece, TextRole
 from vskill_scan.reading.carriers import TOO_MANY, carried_by
 from vskill_scan.reading.languages import READ, is_test, language_of, role_of
 from vskill_scan.reading.markdown import cut_markdown
@@ -25,19 +23,16 @@ def segment_file(path: str, normal: Normal, *, referenced: bool = False) -> Laye
 
 
 def _as_test(layer: Layer) -> None:
-    cut = layer.cut
-    layer.cut = lambda: [msgspec.structs.replace(piece, role=TextRole.TEST) for piece in pieces_of(cut)]
+    layer.cut = [Piece(0, len(layer.text), TextRole.TEST, 0)]
     layer.roles = frozenset({TextRole.TEST})
 
 
-def hidden_layer(
-    path: str, text: bytes, line: int, like: Piece | None = None, language: str = "bash"
-) -> Layer:
+def hidden_layer(path: str, text: bytes, line: int, like: Piece | None = None) -> Layer:
     """Text that was found hidden or encoded at a line. It counts no more than the place where it stood."""
     role = like.role if like is not None and like.role in _KEPT else TextRole.HIDDEN
     warns_from = 0 if like is not None and max(like.warns_from, like.about_from) >= 0 else -1
     piece = Piece(0, len(text), role, 0, warns_from=warns_from)
-    block = CodeBlock(0, len(text), language)
+    block = CodeBlock(0, len(text), "bash")
     return Layer(path, text, [piece], [block], [], text, origin=line, decoded=True, roles=frozenset({role}))
 
 

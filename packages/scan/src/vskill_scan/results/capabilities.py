@@ -21,10 +21,11 @@ from vskill_core.capability import (
 from vskill_scan.limits import Budget
 from vskill_scan.model import Layer, TextRole
 from vskill_scan.places import SECRET_PATHS, secret_at
+from vskill_scan.reading.code_roles import COMMENTS, comments_in, role_at
 from vskill_scan.reading.files import Reading
 from vskill_scan.reading.languages import PARSED, SHALLOW, language_of
 from vskill_scan.results import capability_words as known
-from vskill_scan.results.acting_code import ActingCode, acting_code, comments_in
+from vskill_scan.results.acting_code import ActingCode, acting_code
 from vskill_scan.results.card_names import argument_lines, host_name, path_name
 from vskill_scan.results.command_lines import CommandLine, blank_quoted, command_lines, defined_functions
 from vskill_scan.results.fetched import FetchedFiles
@@ -238,9 +239,13 @@ class _LayerReader:
         if code is None or code.language == "bash":
             return []
         if code.start not in self._uses:
-            sends, *runs = (sign.search(self._text, code.start, code.end) for sign in known.DOING)
-            uses = self._uses[code.start] = [CapabilityUse.SENDS] if sends else []
-            if all(runs) and code.language in SHALLOW:
+            sends, *runs = (
+                known.DOING if code.language not in known.STARTS else (known.DOING[0], *known.RUNS_A_TEXT)
+            )
+            found = sends.search(self._text, code.start, code.end)
+            uses = self._uses[code.start] = [CapabilityUse.SENDS] if found else []
+            is_run = all(sign.search(self._text, code.start, code.end) for sign in runs)
+            if code.language in SHALLOW and is_run:
                 uses.append(CapabilityUse.RUNS)
         return self._uses[code.start]
 
@@ -286,7 +291,7 @@ class _LayerReader:
             own = self._own | defined_functions(plain)
             written = command_lines(stretch, plain, known.UNTOLD)
             yield from ran(written, code, code.start, own, self._layer, self._fetched)
-        elif code.language in SHALLOW:
+        elif code.language in SHALLOW and code.language not in known.STARTS:
             started = started_lines(self._text[code.start : code.end], code.language)
             told = [line for line in started if not self._is_comment(code.start + line.offset)]
             self._starts_programs = self._starts_programs or bool(told)
@@ -370,7 +375,8 @@ class _LayerReader:
             if said is None:
                 continue
             code = self._code_at(fact.offset)
-            if code is None or self._layer.piece_at(fact.offset).role in _SPOKEN_OF:
+            piece = self._layer.piece_at(fact.offset)
+            if code is None or role_at(self._layer, piece, fact.offset) in _SPOKEN_OF:
                 continue
             kind, names = said
             what = fact.attributes.get("what", "")
@@ -391,7 +397,11 @@ class _LayerReader:
             inside = offset - self._starts[index]
             return self._plain[index][inside : inside + 1] == b" " and self._text[offset] != ord(" ")
         if index not in self._comments:
-            self._comments[index] = list(comments_in(self._text, self._code[index]))
+            code = self._code[index]
+            pattern = COMMENTS.get(code.language, COMMENTS["other"])
+            self._comments[index] = list(
+                comments_in(self._text, code.start, code.end, code.language, pattern)
+            )
         spans = self._comments[index]
         before = bisect_right(spans, (offset, len(self._text))) - 1
         return before >= 0 and offset < spans[before][1]

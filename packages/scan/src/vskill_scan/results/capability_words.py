@@ -1,5 +1,5 @@
 """The words by which `capabilities` knows what a text names: programs, installers, hosts, paths, variables of the
-environment, and the comments of each language. Tables and patterns; what they mean together is decided there.
+environment. Tables and patterns; what they mean together is decided there.
 """
 
 import re2
@@ -160,6 +160,11 @@ _EVALUATES = re2.compile(
     rb"\|\s*getline"
 )
 DOING = (_SENDS, _FETCHES, _EVALUATES)
+#: The same two of JavaScript, whose honest programs fetch and start others all the time: what it runs is a text.
+RUNS_A_TEXT = (
+    re2.compile(rb"\bfetch\s*\(|\bhttps?[\"')]*\.get\s*\(|\baxios\b|\bgot\s*\("),
+    re2.compile(rb"\beval\b|\bnew\s+Function\b|\brunIn\w+Context\s*\("),
+)
 #: Programs that send what they are given, and options of those that may.
 SENDERS = frozenset(words("nc ncat netcat scp sftp rsync ftp"))
 SENDING = words("-d --data -F --form -T --upload-file --json --post-data --post-file --body-data --body-file")
@@ -206,7 +211,7 @@ STARTS = {
         rb"|child_process[\"')]*\.(?:exec|spawn))\s*\(\s*"
     ),
 }  # fmt: skip
-STARTS["typescript"] = STARTS["tsx"] = STARTS["javascript"]
+STARTS["typescript"] = STARTS["javascript"]
 IMPORTS_STARTING = re2.compile(rb"child_process|execa|Bun\.spawn|Deno\.Command|shelljs|zx")
 STARTING_WORDS = (b"subprocess", b"os.", b"pty")
 BARE_RUN = re2.compile(rb"(?:^|[^\w.])(?:run|call|check_call|check_output|Popen|getoutput)\s*\(\s*")
@@ -216,24 +221,6 @@ NEXT_LIST = re2.compile(rb"^\s*,\s*\[([^\]]{0,300})")
 #: Lists that are given a name, with their first word.
 LISTS = re2.compile(rb"\b(\w+)\s*(?::[^=\n]{1,40})?=\s*\[\s*[\"']([\w./+-]{1,60})[\"']")
 NAME = re2.compile(rb"^\w+")
-
-#: After these a text on a line of its own is a value.
-CONTINUING = frozenset(b"(,=[{+\\%")
-#: Comments are groups: in Python the first is a text that stands alone, in all others both are comments.
-COMMENTS = {
-    "python": re2.compile(
-        rb"(?ms)(^[ \t]*[rRuUbB]{0,2}(?:\"\"\".*?\"\"\"|'''.*?'''))|\"\"\".*?\"\"\"|'''.*?'''|"
-        rb"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|(#[^\n]*)"
-    ),
-    "javascript": re2.compile(
-        rb"(?ms)\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`|(?:^|[^:\"'`])(//[^\n]*)|"
-        rb"(/\*.*?(?:\*/|\z))"
-    ),
-    "other": re2.compile(
-        rb"(?ms)\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|(?:^|[^:])(//[^\n]*|#[^\n]*|-- [^\n]*)|(/\*.*?(?:\*/|\z))"
-    ),
-}
-COMMENTS["typescript"] = COMMENTS["tsx"] = COMMENTS["javascript"]
 
 #: Manifests of packages, whose addresses are for readers.
 MANIFESTS = frozenset(

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 import re2
 
 from vskill_scan.model import Layer
-from vskill_scan.places import KEY_NAMES, host_in, host_kind, is_foreign, service_words
+from vskill_scan.places import KEY_NAMES, host_in, is_foreign, is_nearby, service_words
 from vskill_scan.words import words
 
 #: Of a value, and between a server's address and the headers that it is sent.
@@ -136,4 +136,4 @@ def moved_hosts(layer: Layer) -> Iterator[tuple[str, int]]:
 def _far_host(address: bytes) -> str:
     """The host of an address; "" for one nearby, or that is put in later."""
     host = host_in(address.decode("utf-8", "replace"))
-    return "" if "." not in host or host_kind(host) in {"local", "private"} else host.partition(":")[0]
+    return "" if "." not in host or is_nearby(host) else host.partition(":")[0]

@@ -1,7 +1,7 @@
 """Joins what was found: given the places where each leaf of a rule holds, the places where the rule itself holds.
 
 A condition is worked out from the leaves upwards as sets of places; `all` keeps those of its first member whose
-unit (line, sentence, segment, section, file or skill) holds every member and nothing of `none`.
+unit (line, sentence, segment, section or file) holds every member and nothing of `none`.
 """
 
 from bisect import bisect_right
@@ -78,5 +78,4 @@ _KEYS: dict[Unit, Callable[[Hit, Layer], Key]] = {
     Unit.SEGMENT: lambda hit, _: (hit.layer, hit.segment),
     Unit.SECTION: lambda hit, _: (hit.layer, hit.section),
     Unit.FILE: lambda _, layer: (layer.path,),
-    Unit.SKILL: lambda _, __: (),
 }

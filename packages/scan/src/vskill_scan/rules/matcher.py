@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import yara_x
 
 from vskill_scan.model import TextRole
-from vskill_scan.rules.lowering import lower_pattern
 from vskill_scan.rules.ruleset import InvalidRule, Leaf, Ruleset
 
 #: Of one pattern in one text, which people never write; beyond it the text counts as not searched to its end.
@@ -77,7 +76,7 @@ def _group_leaves(ruleset: Ruleset) -> dict[str, list[Leaf]]:
     leaves: dict[str, list[Leaf]] = {name: [] for name in GROUPS}
     searched = _broadest(ruleset.leaves)
     for leaf in ruleset.leaves:
-        if leaf.pattern is not None:
+        if leaf.condition.re is not None:
             leaves[searched[body(leaf)] if leaf.counts else FORBIDDING].append(leaf)
     return leaves
 
@@ -86,7 +85,7 @@ def _broadest(leaves: Iterable[Leaf]) -> dict[str, str]:
     """The group of each pattern; one that several rules look for in different roles is searched for once."""
     found: dict[str, str] = {}
     for leaf in leaves:
-        if leaf.pattern is not None and leaf.counts:
+        if leaf.condition.re is not None and leaf.counts:
             pattern = body(leaf)
             found[pattern] = max(found.get(pattern, ""), _group(leaf), key=_breadth)
     return found
@@ -144,10 +143,8 @@ class _Group:
             if len(matches) >= MOST_MATCHES:
                 flooded()
             for leaf in self._sharing[found.identifier]:
-                window = leaf.condition.window if leaf.condition.words else None
                 for offset, length in matches:
-                    if window is None or length <= window:
-                        yield leaf.number, offset, length
+                    yield leaf.number, offset, length
 
 
 def _compile(ruleset: Ruleset, sharing: Mapping[str, list[Leaf]], *, lower: bool) -> yara_x.Rules:
@@ -167,23 +164,23 @@ def _check_pattern(ruleset: Ruleset, leaf: Leaf) -> None:
         yara_x.compile(source("pattern", leaf))
     except yara_x.CompileError as error:
         rule = ruleset.by_leaf[leaf.number]
-        message = f"{rule.id}: the pattern {leaf.pattern!r} is not accepted: {error} {HINT}"
+        message = f"{rule.id}: the pattern {leaf.condition.re!r} is not accepted: {error} {HINT}"
         raise InvalidRule(message, rule=rule.id, field="match") from None
 
 
 def source(name: str, leaf: Leaf, *, lower: bool = False) -> str:
     """One YARA rule per pattern, so that only patterns that matched are looked at.
 
-    `lower` is for a text in lower case.
+    `lower` is for a text in lower case, for which the search engine needs tables many times as small. Such a text keeps
+    its length, so what is found stands at the same place.
     """
-    pattern = lower_pattern(leaf.pattern or "") if lower else None
-    written = body(leaf) if pattern is None else f"/{literal(pattern)}/"
+    written = f"/{literal(leaf.condition.re or '')}/" if lower else body(leaf)
     return f"rule {name} {{ strings: $a = {written} condition: $a }}"
 
 
 def body(leaf: Leaf) -> str:
     modifier = "" if leaf.condition.case else " nocase"
-    return f"/{literal(leaf.pattern or '')}/{modifier}"
+    return f"/{literal(leaf.condition.re or '')}/{modifier}"
 
 
 def literal(pattern: str) -> str:

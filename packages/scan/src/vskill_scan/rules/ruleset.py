@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
+import re2
 import yaml
 
 from vskill_core.errors import PlatformError
@@ -20,7 +21,6 @@ from vskill_scan.model import (
     ACTING,
     ALL_ROLES,
     ANY_POLARITY,
-    COMMON_FACTS,
     FACTS,
     SPEAKING,
     Polarity,
@@ -33,9 +33,8 @@ from vskill_scan.rules.checksums import CHECKS
 ENGINE_VERSION = 16
 RULES_FOLDER = Path(__file__).parent
 LEAST_MATCHES, LEAST_NEAR_MISSES, LEAST_BENIGN = 2, 1, 1
-DEFAULT_WINDOW = 60
-#: Far enough for any sentence; a wider one would make the search slow.
-WIDEST_WINDOW = 1000
+#: A capital letter that is no class of characters such as `\\S`. Texts are searched in lower case.
+_UPPER = re2.compile(r"(?:^|[^\\])(?:\\\\)*[A-Z]")
 
 RuleId = Annotated[str, msgspec.Meta(pattern="^[A-Z]{2,4}-[0-9]{3}$")]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
@@ -51,7 +50,7 @@ class InvalidRule(PlatformError):
 
 
 class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A node of the condition tree: a pattern, words or a fact, or other conditions joined."""
+    """A node of the condition tree: a pattern or a fact, or other conditions joined."""
 
     any: tuple["Condition", ...] = ()
     all: tuple["Condition", ...] = ()
@@ -60,8 +59,6 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     within: Unit | None = None
     #: linear time: no look-around, no backreferences
     re: str | None = None
-    words: tuple[str, ...] = ()
-    window: int = DEFAULT_WINDOW
     #: whether upper and lower case differ
     case: bool = False
     #: what the match must pass besides: a name of `checksums.CHECKS`
@@ -70,12 +67,9 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     #: wanted attributes of the fact: a shell pattern or a list of them
     where: dict[str, Wanted] = {}
     to: Wanted = ()
-    of: Wanted = ()
     source: Wanted = msgspec.field(default=(), name="from")
     what: Wanted = ()
     how: Wanted = ()
-    kind: Wanted = ()
-    name: Wanted = ()
     #: instead of the rule's own; of a group they hold for all that is in it
     roles: tuple[TextRole, ...] = ()
     polarity: tuple[Polarity, ...] = ()
@@ -84,13 +78,12 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
     @property
     def is_leaf(self) -> bool:
-        return self.re is not None or bool(self.words) or self.fact is not None
+        return self.re is not None or self.fact is not None
 
     @property
     def attributes(self) -> dict[str, tuple[str, ...]]:
-        """What the fact's attributes must be like; `of` is another word for `what`."""
-        short = {"to": self.to, "what": self.of or self.what, "from": self.source, "how": self.how}
-        short |= {"kind": self.kind, "name": self.name}
+        """What the fact's attributes must be like."""
+        short = {"to": self.to, "what": self.what, "from": self.source, "how": self.how}
         return {key: as_tuple(value) for key, value in (short | self.where).items() if value}
 
     def children(self) -> Iterator["Condition"]:
@@ -138,8 +131,6 @@ class Leaf(msgspec.Struct, frozen=True):
     files: tuple[str, ...]
     #: false under `none`: it only forbids
     counts: bool = True
-    #: the regular expression; None for a fact
-    pattern: str | None = None
 
     @property
     def excuses(self) -> bool:
@@ -200,21 +191,6 @@ class Ruleset:
                 asked.setdefault(leaf.condition.fact, []).append(leaf)
         return {name: tuple(leaves) for name, leaves in asked.items()}
 
-    @cached_property
-    def ways_of_running(self) -> tuple[str, ...]:
-        """How a download must be run for a rule to ask for it; none means in any way."""
-        asked = [leaf.condition.attributes.get("how", ()) for leaf in self.by_fact.get("exec.fetched", ())]
-        return tuple(sorted({way for ways in asked for way in ways})) if all(asked) else ()
-
-    @cached_property
-    def branches(self) -> tuple["Branch", ...]:
-        """The conditions of all rules; of a rule that only lists several, each of them."""
-        nodes: list[RuleNode | Leaf] = []
-        for condition in self.conditions.values():
-            is_list = not condition.all and not condition.none
-            nodes.extend(condition.any if is_list else [condition])
-        return tuple(map(_branch, nodes))
-
     def _tree(self, rule: TextRule) -> RuleNode:
         node = self._number(rule, rule.match, Unit.SEGMENT, counts=True)
         if isinstance(node, RuleNode):
@@ -252,35 +228,9 @@ class Ruleset:
             frozenset(polarity),
             files,
             counts,
-            pattern_of(condition),
         )
         self.leaves.append(leaf)
         return leaf
-
-
-class Branch(msgspec.Struct, frozen=True):
-    """One condition under which a rule holds."""
-
-    node: RuleNode | Leaf
-    leaves: frozenset[int]
-    #: it asks for a fact that only common words announce
-    asks_common: bool
-    #: no pattern has to be found for it
-    by_facts_alone: bool
-
-
-def _branch(node: RuleNode | Leaf) -> Branch:
-    leaves = list(leaves_of(node))
-    asks_common = any(leaf.condition.fact in COMMON_FACTS for leaf in leaves)
-    return Branch(node, frozenset(leaf.number for leaf in leaves), asks_common, _by_facts_alone(node))
-
-
-def _by_facts_alone(node: RuleNode | Leaf) -> bool:
-    """Whether a condition can hold although no pattern was found."""
-    if isinstance(node, Leaf):
-        return node.condition.fact is not None
-    alternatives = not node.any or any(map(_by_facts_alone, node.any))
-    return alternatives and all(map(_by_facts_alone, node.all))
 
 
 def leaves_of(node: RuleNode | Leaf) -> Iterator[Leaf]:
@@ -291,33 +241,8 @@ def leaves_of(node: RuleNode | Leaf) -> Iterator[Leaf]:
         yield from leaves_of(child)
 
 
-def pattern_of(condition: Condition) -> str | None:
-    if condition.words:
-        return words_pattern(condition.words, condition.window)
-    return condition.re
-
-
 def as_tuple(value: Wanted) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
-
-
-def words_pattern(words: Iterable[str], window: int) -> str:
-    """Words in order with filler between them. `a|b` is either, `run*` any word that begins so.
-
-    Every repetition takes as little as it can, so the length of a match is the least that holds all words.
-    """
-    between = rf"\b[\s\S]{{1,{window}}}?\b"
-    return rf"\b{between.join(map(_word, words))}\b"
-
-
-def _word(word: str) -> str:
-    return "(" + "|".join(_escape(one) for one in word.split("|")) + ")"
-
-
-def _escape(word: str) -> str:
-    stem = word.removesuffix("*")
-    plain = "".join(char if char.isalnum() or ord(char) > 127 else "\\" + char for char in stem)
-    return plain + (r"\w*?" if word.endswith("*") else "")
 
 
 # Reading.
@@ -391,14 +316,13 @@ def _check(name: str, rule: TextRule) -> None:
 
 
 def _problems(condition: Condition, field: str) -> Iterator[tuple[str, str]]:
-    kinds = [condition.re is not None, bool(condition.words), condition.fact is not None]
-    kinds.append(bool(condition.all or condition.any or condition.none))
-    if sum(kinds) != 1:
-        yield field, "needs exactly one of re, words, fact, or a group of any, all and none"
+    group = bool(condition.all or condition.any or condition.none)
+    if (condition.re is not None) + (condition.fact is not None) + group != 1:
+        yield field, "needs exactly one of re, fact, or a group of any, all and none"
     elif condition.none and not (condition.all or condition.any):
         yield field, "asks for nothing: 'none' alone would hold everywhere; put an 'all' or 'any' beside it"
-    if condition.words and not 1 <= condition.window <= WIDEST_WINDOW:
-        yield f"{field}.window", f"must be from 1 to {WIDEST_WINDOW}"
+    if not condition.case and _UPPER.search(condition.re or ""):
+        yield field, "holds a capital letter: write it in lower case, or put 'case: true' beside it"
     if condition.check and (condition.re is None or condition.check not in CHECKS):
         yield f"{field}.check", f"must stand beside 're' and be one of {', '.join(CHECKS)}"
     if condition.fact is not None:
