@@ -358,11 +358,11 @@ def test_doctor_and_access_say_who_may_sign_in_with_github(run, monkeypatch):
         check = {one["name"]: one for one in json.loads(run("doctor", "--json").stdout)}["GitHub sign-in"]
         return check["warning"], check["detail"]
 
-    assert said() == (False, "not set up; people sign in with passwords")
+    assert said() == (False, "not set up")
     for name, value in (("CLIENT_ID", "x"), ("CLIENT_SECRET", "x")):
         monkeypatch.setenv(f"VSKILL_GITHUB_{name}", value)
     monkeypatch.setenv("VSKILL_PUBLIC_URL", "https://skills.example.org")
-    assert said() == (False, "Everybody with a GitHub account may sign in.")
+    assert said() == (False, "Everybody with an account at GitHub may sign in.")
     foretold = run("access", "preview", "internal").stdout
     run("access", "change", "--mode", "internal", "--yes", "--reason", "it is for us")
     warning, detail = said()

@@ -97,8 +97,7 @@ async def ask(
             most_bytes=MOST_ANSWER,
         )
     except (SourceUnavailable, InvalidInput) as error:
-        message = f"{provider.title} cannot be reached: {error.message}"
-        raise SourceUnavailable(message, host=provider.name) from error
+        raise SourceUnavailable(f"{provider.title}: {error.message}", host=provider.name) from error
     if status >= 500 or status == 429:
         raise SourceUnavailable(f"{provider.title} answered {status}.", host=provider.name)
     if status >= 300 or len(answer) > MOST_ANSWER:

@@ -62,7 +62,7 @@ class SignInRule(msgspec.Struct, frozen=True):
     def in_words(self) -> str:
         """Who may sign in."""
         if self.lets_everybody_in:
-            return f"Everybody with a {self.title} account may sign in."
+            return f"Everybody with an account at {self.title} may sign in."
         if not self.lets_nobody_in:
             return f"These may sign in with {self.title}: {', '.join(self.named)}."
         return f"Nobody may sign in with {self.title}: the registry is internal, and {self.settings} name nobody."
