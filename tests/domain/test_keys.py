@@ -65,6 +65,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.upload("ann", "3-ab"), "upload:ann:3-ab"),
         (keys.token("h"), "token:h"),
         (keys.session("h"), "session:h"),
+        (keys.device("h"), "device:h"),
         (keys.user("ann"), "user:ann"),
         (keys.github("id", "583231"), "github:id:583231"),
         (keys.identity("f" * 64), "identity:" + "f" * 64),

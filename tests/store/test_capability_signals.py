@@ -56,7 +56,7 @@ def gained(kind: CapabilityKind, value: str, **more: object) -> SkillCapability:
 @pytest.mark.parametrize("shell", [True, False])
 def test_only_what_is_acted_on_is_doubtful_and_a_host_only_in_a_shell(kind, context, shell):
     told = capability_signals(Gains((gained(kind, "x", context=context, shell=shell),), "1.0.0"))
-    doubtful = kind in DOUBTFUL and context is not CapabilityContext.LINK
+    doubtful = kind in DOUBTFUL and context not in (CapabilityContext.LINK, CapabilityContext.PATTERNS)
     assert bool(told) is (doubtful and (shell or kind is not CapabilityKind.HOST))
 
 
