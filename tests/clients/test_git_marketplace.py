@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import jsonschema_rs
 import pytest
 
 from tests.clients.clients import git, keep_for_git
 from tests.clients.private import HIDDEN, OWNER, SLUG, PrivateRegistry
 from tests.clients.registry import Registry, running, skill_md
+from vskill_platform.domain.skills.plugin_form import GENERATED
 
 pytestmark = pytest.mark.slow
 
@@ -37,6 +39,22 @@ def document(folder: Path) -> dict[str, Any]:
 
 def plugins(folder: Path) -> dict[str, dict]:
     return {one["name"]: one for one in document(folder)["plugins"]}
+
+
+def meets_the_standard(manifest: dict[str, Any]) -> bool:
+    """Agent Plugins 1.0.0, 5.2 to 5.5: a closed set of fields, and a name that clients accept."""
+    texts = {"version", "description", "homepage", "repository", "license"}
+    schema = {
+        "type": "object",
+        "required": ["$schema", "name"],
+        "additionalProperties": False,
+        "properties": {
+            "$schema": {"const": "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json"},
+            "name": {"type": "string", "maxLength": 64, "pattern": "^[a-z0-9]([.-]?[a-z0-9])*$"},
+            **{key: {"type": "string"} for key in texts},
+        },
+    }
+    return jsonschema_rs.is_valid(schema, manifest)
 
 
 def commit_of(folder: Path, address: str) -> str:
@@ -98,8 +116,9 @@ def test_what_was_withdrawn_is_a_plugin_without_skills_and_its_number_only_grows
 
     def look_inside(entry: dict) -> str:
         plugin = clone(tmp_path, entry["source"]["url"])
-        manifest = json.loads((plugin / ".claude-plugin/plugin.json").read_bytes())
-        assert manifest["version"] == entry["version"]
+        manifests = [json.loads((plugin / path).read_bytes()) for path in GENERATED]
+        assert {one["version"] for one in manifests} == {entry["version"]}
+        assert meets_the_standard(manifests[0])
         return (plugin / "skills/steps/SKILL.md").read_text()
 
     for body in ("old", "new"):
@@ -113,9 +132,13 @@ def test_what_was_withdrawn_is_a_plugin_without_skills_and_its_number_only_grows
     folder = clone(tmp_path, address)
     entry = look()
     assert entry["source"] == "./withdrawn/steps" and "Taken down (high): it" in entry["description"]
-    tomb = json.loads((folder / "withdrawn/steps/.claude-plugin/plugin.json").read_bytes())
-    assert tomb["version"] == entry["version"] and tomb["description"] == entry["description"]
-    assert [one.name for one in (folder / "withdrawn/steps").iterdir()] == [".claude-plugin"]
+    tombs = [json.loads((folder / "withdrawn/steps" / path).read_bytes()) for path in GENERATED]
+    assert {(one["version"], one["description"]) for one in tombs} == {
+        (entry["version"], entry["description"])
+    }
+    assert meets_the_standard(tombs[0])
+    files = [one for one in (folder / "withdrawn/steps").rglob("*") if one.is_file()]
+    assert {str(one.relative_to(folder / "withdrawn/steps")) for one in files} == set(GENERATED)
     refused = git(tmp_path, "clone", own, "refused", code=128)
     assert "remote: " in refused and "was taken down: it" in refused
     published.command("skill", "restore", canonical, "1.0.1", "--reason", "it was repaired elsewhere")

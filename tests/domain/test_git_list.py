@@ -19,6 +19,7 @@ from vskill_platform.domain.skills.git_list import (
     withdrawn_number,
 )
 from vskill_platform.domain.skills.numbering import listed_number, parse_semver
+from vskill_platform.domain.skills.plugin_form import SCHEMA
 from vskill_platform.domain.skills.skill import PublishedSkill, StatusRole, listed_version
 from vskill_platform.domain.skills.skill_changes import (
     delete,
@@ -123,10 +124,13 @@ def test_whatever_happens_to_a_skill_its_number_in_lists_only_grows(
 def test_a_tombstone_has_no_skills_and_says_why(skill: PublishedSkill, words: str) -> None:
     assert say_withdrawn(skill).startswith("WITHDRAWN") and words in say_withdrawn(skill)
     assert withdrawn_number(skill).endswith(".withdrawn")
-    file = tombstone("pdf", skill)
-    assert (file.path, file.mode) == ("withdrawn/pdf/.claude-plugin/plugin.json", "100644")
-    manifest = {"name": "pdf", "version": withdrawn_number(skill), "description": say_withdrawn(skill)}
-    assert json.loads(file.data) == manifest
+    manifests = {file.path: json.loads(file.data) for file in tombstone("pdf", skill)}
+    says = {"name": "pdf", "version": withdrawn_number(skill), "description": say_withdrawn(skill)}
+    assert manifests == {
+        "withdrawn/pdf/plugin.json": {"$schema": SCHEMA, **says},
+        "withdrawn/pdf/.claude-plugin/plugin.json": says,
+        "withdrawn/pdf/gemini-extension.json": says,
+    }
 
 
 def test_the_last_reason_counts() -> None:

@@ -7,6 +7,7 @@ alone and kept in the content store (`store.skills.git_lists`), with a mark wher
 
 import hashlib
 from collections.abc import AsyncIterator
+from itertools import chain
 from urllib.parse import quote
 
 import msgspec
@@ -156,7 +157,7 @@ def _dashed(text: str) -> str:
 async def _make(services: Services, scope: ListScope) -> MadeList:
     blocklist = await current_blocklist(services)
     plugins: dict[str, bytes] = {}
-    tombstones: list[SkillFile] = []
+    tombstones: list[tuple[SkillFile, ...]] = []
     changed_at = 0 if scope.collection is None else scope.collection.updated_at
     async for skills in _skills_of(scope):
         for name, skill in (await name_skills(scope.reader, skills)).items():
@@ -175,7 +176,7 @@ async def _make(services: Services, scope: ListScope) -> MadeList:
     manifest = SkillFile(MANIFEST, "100644", document)
     readme = SkillFile("README.md", "100644", _readme(scope).encode())
     message = f"{scope.name}: {len(plugins) - len(tombstones)} skills, {len(tombstones)} withdrawn"
-    return MadeList((manifest, readme, *tombstones), changed_at, message)
+    return MadeList((manifest, readme, *chain.from_iterable(tombstones)), changed_at, message)
 
 
 async def _skills_of(scope: ListScope) -> AsyncIterator[list[PublishedSkill]]:

@@ -9,6 +9,7 @@ import msgspec
 
 from vskill_core.content import SkillFile
 from vskill_core.revocation_list import RevokedStatus
+from vskill_platform.domain.skills.plugin_form import generated_files
 from vskill_platform.domain.skills.skill import PublishedSkill, listed_version, revoked_versions
 
 #: Stands for the registry's address in a stored list; no JSON text holds this byte.
@@ -73,12 +74,10 @@ def follow_list(known: GitList | None, served: ServedList, marks: ListMarks, now
     return GitList(served, marks, now, before)
 
 
-def tombstone(name: str, skill: PublishedSkill) -> SkillFile:
-    """The manifest of a plugin without skills: whoever updates to it loses the skill."""
-    manifest = {"name": name, "version": withdrawn_number(skill), "description": say_withdrawn(skill)}
-    return SkillFile(
-        f"{WITHDRAWN}/{name}/.claude-plugin/plugin.json", "100644", msgspec.json.encode(manifest)
-    )
+def tombstone(name: str, skill: PublishedSkill) -> tuple[SkillFile, ...]:
+    """A plugin without skills: whoever updates to it loses the skill."""
+    made = generated_files(name, withdrawn_number(skill), say_withdrawn(skill))
+    return tuple(SkillFile(f"{WITHDRAWN}/{name}/{one.path}", one.mode, one.data) for one in made)
 
 
 def withdrawn_number(skill: PublishedSkill) -> str:

@@ -24,6 +24,7 @@ from vskill_platform.actions.skills.git_lists import (
 )
 from vskill_platform.actions.skills.skill_names import find_installable, find_skill, name_skill, read_files
 from vskill_platform.domain.skills.git_list import BASE, MANIFEST, ServedList
+from vskill_platform.domain.skills.plugin_form import generated_files
 from vskill_platform.domain.skills.skill import PublishedSkill, listed_version
 from vskill_platform.web.api.skills import made_of
 from vskill_platform.web.clients.artifacts import count_install
@@ -33,8 +34,6 @@ from vskill_platform.web.exchange import principal_of, public_address, services_
 from vskill_platform.web.kept import PackedList, kept_of
 
 PLUGIN = "/marketplace/{owner}/{repo}/{name}"
-#: By which clients know a plugin, and Gemini CLI an extension; they read the same fields.
-MANIFESTS = (".claude-plugin/plugin.json", "gemini-extension.json")
 
 
 async def read_plugin(request: Request, _wanted: frozenset[str]) -> ServedRepository:
@@ -62,12 +61,10 @@ async def read_plugin(request: Request, _wanted: frozenset[str]) -> ServedReposi
 
 
 def plugin_files(name: str, skill: PublishedSkill, files: tuple[SkillFile, ...]) -> tuple[SkillFile, ...]:
-    """The skill's folder, unchanged, in a plugin of that name. Its number is the one of the lists: Claude Code and
-    Codex believe the plugin and not the list."""
-    manifest = {"name": name, "version": listed_version(skill), "description": skill.description}
-    moved = [SkillFile(f"skills/{name}/{file.path}", file.mode, file.data) for file in files]
-    encoded = msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
-    return (*(SkillFile(path, "100644", encoded) for path in MANIFESTS), *moved)
+    """The skill's folder, unchanged, in a plugin of that name. Its number is the one of the lists: clients believe the
+    plugin and not the list."""
+    moved = (SkillFile(f"skills/{name}/{file.path}", file.mode, file.data) for file in files)
+    return (*generated_files(name, listed_version(skill), skill.description), *moved)
 
 
 NO_SCOPE = "reads only, as its address without a token does"
