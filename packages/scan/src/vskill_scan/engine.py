@@ -6,7 +6,7 @@ says so. `pool` and `scanner` run this for the workers, `vskill-platform scan` f
 """
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 
@@ -19,7 +19,6 @@ from vskill_scan.code.worth_parsing import Signs, Telling
 from vskill_scan.hits import fits, is_excusable, make_finding, polarity_at
 from vskill_scan.limits import DEFAULT_LIMITS, SEARCHED_BYTES, Budget, Exceeded, Limits
 from vskill_scan.model import Fact, Hit, Layer
-from vskill_scan.reading import facts
 from vskill_scan.reading.code_roles import SPOKEN, role_at
 from vskill_scan.reading.decode import TooMuchEncoded, decoded_layers
 from vskill_scan.reading.files import Reading, ReadText
@@ -144,14 +143,9 @@ class _Scan:
             self._decode(number)
         for layer in self._layers[written:]:
             self._read_code(layer, signs.telling(layer))
-        if any(layer.stored for layer in self._layers):
-            # A file with secrets may be sent by code that has no other sign of a theft.
-            for layer in self._layers:
-                self._read_code(layer, signs.sending(layer))
         for number, layer in enumerate(self._layers):
-            self._facts(number, (*layer.facts, *facts.locked_archives(layer)))
-        for number, fact in parsing.across_files(self._layers):
-            self._fact(number, fact)
+            for fact in layer.facts:
+                self._fact(number, fact)
 
     def _read_text(self, source: ReadText, text: str) -> None:
         normal = normalise_text(text)
@@ -199,10 +193,6 @@ class _Scan:
         """The rules of which anything was found, in order."""
         touched = {self._ruleset.by_leaf[number].id: self._ruleset.by_leaf[number] for number in self._spots}
         return [touched[rule_id] for rule_id in sorted(touched)]
-
-    def _facts(self, number: int, found: Iterable[Fact]) -> None:
-        for fact in found:
-            self._fact(number, fact)
 
     def _fact(self, number: int, fact: Fact) -> None:
         for leaf in self._ruleset.by_fact.get(fact.name, ()):

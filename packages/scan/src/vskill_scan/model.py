@@ -81,13 +81,11 @@ FACTS: dict[str, tuple[str, ...]] = {
     "persist.fetched": ("what",),
     "hook.sends": ("what",),
     "delete.broad": ("what",),
-    "obfuscated": ("how", "layers"),
     "reverse.shell": ("how",),
     "flow": ("from", "to", "how"),
     "key.sent": ("name", "to", "how"),
     "keys.packed": ("how",),
     "net.decoded": ("how",),
-    "password.archive": (),
     "hidden": ("how",),
     "homoglyph": ("name",),
     "encoded": ("how", "layers"),
@@ -129,8 +127,12 @@ class CodeBlock(msgspec.Struct, frozen=True, gc=False):
     language: str
 
 
-#: The pieces, or what cuts them once somebody asks.
-Cut = list[Piece] | Callable[[], list[Piece]]
+def _start_of(piece: Piece) -> int:
+    return piece.start
+
+
+#: The pieces in order, or what cuts those of the segment around a place.
+Cut = list[Piece] | Callable[[int], list[Piece]]
 
 
 class Layer(msgspec.Struct):
@@ -140,7 +142,7 @@ class Layer(msgspec.Struct):
     path: str
     #: UTF-8, without what a reader cannot see
     text: bytes
-    #: the pieces, or what cuts them once somebody asks: most of most texts holds nothing that depends on them
+    #: most of most texts holds nothing that depends on them
     cut: Cut
     blocks: list[CodeBlock] = []
     facts: list[Fact] = []
@@ -151,14 +153,10 @@ class Layer(msgspec.Struct):
     decoded: bool = False
     #: the file's text as it was written, where `text` differs from it; for columns
     written: str | None = None
-    #: files that its code writes secrets into, and files that it sends
-    stored: dict[str, tuple[int, frozenset[str]]] = {}
-    sent: dict[str, int] = {}
     #: why some of its code was not looked at; "" where all was
     unread: str = ""
     #: all that its pieces may have
     roles: frozenset[TextRole] = ALL_ROLES
-    starts: list[int] = []
     #: where its lines begin, and the sentences of a segment, once somebody asks
     lines: list[int] = []
     sentences: dict[int, list[int]] = {}
@@ -169,25 +167,18 @@ class Layer(msgspec.Struct):
     #: by the start of its code, where that only says something and does not do it, once somebody asks
     spoken: dict[int, list[tuple[int, int, TextRole]]] = {}
 
-    @property
-    def pieces(self) -> list[Piece]:
-        """In order, without gaps."""
-        if not isinstance(self.cut, list):
-            self.cut = self.cut()
-        return self.cut
-
     def piece_at(self, offset: int) -> Piece:
-        return self.pieces[self._index(offset)]
+        pieces = self._around(offset)
+        return pieces[max(0, bisect_right(pieces, offset, key=_start_of) - 1)]
 
     def segment_around(self, offset: int) -> tuple[int, int]:
         """Where the segment begins and ends that the offset stands in."""
-        low = high = self._index(offset)
-        segment = self.pieces[low].segment
-        while low > 0 and self.pieces[low - 1].segment == segment:
-            low -= 1
-        while high + 1 < len(self.pieces) and self.pieces[high + 1].segment == segment:
-            high += 1
-        return self.pieces[low].start, self.pieces[high].end
+        segment = self.piece_at(offset).segment
+        pieces = [piece for piece in self._around(offset) if piece.segment == segment]
+        return pieces[0].start, pieces[-1].end
+
+    def _around(self, offset: int) -> list[Piece]:
+        return self.cut if isinstance(self.cut, list) else self.cut(offset)
 
     def about_around(self, piece: Piece) -> AboutSpan | None:
         """The words about bad things in the sentence around a piece; None where it has none."""
@@ -201,12 +192,6 @@ class Layer(msgspec.Struct):
         if (start, end) not in self.told:
             self.told[start, end] = tells_before(self.text, start, end)
         return self.told[start, end]
-
-    def _index(self, offset: int) -> int:
-        pieces = self.pieces
-        if len(self.starts) != len(pieces):
-            self.starts = [piece.start for piece in pieces]
-        return max(0, bisect_right(self.starts, offset) - 1)
 
     @property
     def _lines(self) -> list[int]:

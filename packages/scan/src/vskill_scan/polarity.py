@@ -183,7 +183,10 @@ def title_acts(text: bytes) -> bool:
 
 def shows_better(text: bytes) -> bool:
     """Whether a comment in the code calls some of it good."""
-    return any(_GOOD_COMMENT.search(line) and not _BAD_COMMENT.search(line) for line in text.split(b"\n"))
+    good = (
+        line for line in text.split(b"\n") if line.lstrip()[:1] in b"#/-;rR" and _GOOD_COMMENT.search(line)
+    )
+    return any(not _BAD_COMMENT.search(line) for line in good)
 
 
 def asks(text: bytes) -> bool:

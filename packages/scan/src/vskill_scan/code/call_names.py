@@ -38,7 +38,6 @@ FULL_NAMES: Mapping[str, str] = {
     """,
     "pack": "json.dumps pickle.dumps yaml.dump",
     "unpickle": "marshal.loads pickle.loads pickle.load dill.loads cloudpickle.loads",
-    "assemble": "chr",
     "open": "open io.open codecs.open",
     "read": """
         sqlite3.connect dotenv_values dotenv.dotenv_values os.listdir os.walk glob.glob os.scandir
@@ -47,7 +46,6 @@ FULL_NAMES: Mapping[str, str] = {
         shutil.copy shutil.copy2 shutil.copyfile shutil.copytree shutil.move os.rename shutil.make_archive
     """,
     "remove_tree": "shutil.rmtree",
-    "registry": "winreg.SetValueEx winreg.CreateKey _winreg.SetValueEx",
 }
 #: By the last name alone, where the object before it is not known.
 LAST_NAMES: Mapping[str, str] = {

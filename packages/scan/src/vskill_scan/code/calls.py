@@ -9,7 +9,6 @@ import msgspec
 
 from vskill_scan.code.call_names import FULL_NAMES, LAST_NAMES
 from vskill_scan.code.taint import (
-    ASSEMBLED,
     DECODED,
     HOME_TREE,
     NOTHING,
@@ -20,6 +19,7 @@ from vskill_scan.code.taint import (
     RunShell,
     Value,
     base_name,
+    decode,
     join_values,
 )
 from vskill_scan.words import words
@@ -161,7 +161,7 @@ def _shell(program: Program, call: Call, run: RunShell) -> Value:
 def _evaluate(program: Program, call: Call, run: RunShell) -> Value:
     content = call.first
     program.execute(content, call.last, call.start, call.length)
-    if content.text and ASSEMBLED not in content.tags and DECODED in content.tags:
+    if content.text and DECODED in content.tags:
         run(content.text, call.start, call.length, "python")
     return content
 
@@ -174,17 +174,10 @@ def _run_module(program: Program, call: Call, run: RunShell) -> Value:
     return _evaluate(program, call, run)
 
 
-def _decode(program: Program, call: Call, _: RunShell) -> Value:
+def _decode(_: Program, call: Call, __: RunShell) -> Value:
     given = call.everything
     content = given | call.receiver
-    literal = given.literal and not call.receiver.text
-    return program.decode(Value(content.tags, content.text, literal), call.last, call.start, call.length)
-
-
-def _assemble(program: Program, call: Call, _: RunShell) -> Value:
-    if len(call.arguments) >= 8:
-        program.fact("obfuscated", call.start, call.length, how="characters", layers="1")
-    return call.everything.tagged(ASSEMBLED)
+    return decode(Value(content.tags, content.text, given.literal and not call.receiver.text))
 
 
 def _unpickle(program: Program, call: Call, _: RunShell) -> Value:
@@ -198,11 +191,6 @@ def _remove_tree(program: Program, call: Call, _: RunShell) -> Value:
         "path:home"
     }:
         program.fact("delete.broad", call.start, call.length, what=target or "home")
-    return NOTHING
-
-
-def _registry(program: Program, call: Call, _: RunShell) -> Value:
-    program.fact("persist", call.start, call.length, what="registry")
     return NOTHING
 
 
@@ -221,7 +209,6 @@ _KEEPS_KEYS = frozenset(
 _OF_RECEIVER = frozenset(words("read_text read_bytes open rglob glob iterdir"))
 
 _EFFECTS: Mapping[str, Effect] = {
-    "assemble": _assemble,
     "connect": _connect,
     "copy": _copy,
     "decode": _decode,
@@ -232,7 +219,6 @@ _EFFECTS: Mapping[str, Effect] = {
     "open": _open,
     "pack": _pack,
     "read": _read,
-    "registry": _registry,
     "remove_file": _remove_file,
     "remove_tree": _remove_tree,
     "run_module": _run_module,

@@ -4,7 +4,6 @@ Parsing costs more than everything else together, so it is done only where `wort
 about. A file that does not parse is read as far as its tree goes.
 """
 
-from collections.abc import Iterator
 from functools import cache
 
 import re2
@@ -14,10 +13,9 @@ import tree_sitter_python
 
 from vskill_scan.code.python import PythonCode
 from vskill_scan.code.shell import Shell
-from vskill_scan.code.taint import FETCHED, NO_TAGS, NOTHING, SOURCES, Check, Program, RunShell, Value, Worth
-from vskill_scan.code.worth_parsing import ASSEMBLING
+from vskill_scan.code.taint import FETCHED, NO_TAGS, NOTHING, Check, Program, RunShell, Value, Worth
 from vskill_scan.limits import PARSED_BYTES
-from vskill_scan.model import CodeBlock, Fact, Layer
+from vskill_scan.model import CodeBlock, Layer
 from vskill_scan.reading.languages import PARSED
 
 #: Command lines inside other languages that are read as shell, per block.
@@ -47,17 +45,6 @@ def read_code(layer: Layer, telling: Worth, check: Check = lambda _: None) -> No
             _read(layer, block, names, telling, check)
 
 
-def across_files(layers: list[Layer]) -> Iterator[tuple[int, Fact]]:
-    """A secret that one file writes down and another sends."""
-    stored = {name: tags for layer in layers for name, (_, tags) in layer.stored.items()}
-    for number, layer in enumerate(layers):
-        for name, offset in layer.sent.items():
-            for tag in sorted(stored.get(name, ())):
-                if tag.startswith(SOURCES):
-                    attributes = {"from": tag.partition(":")[2] or tag, "to": "unknown", "how": "file"}
-                    yield number, Fact("flow", offset, 0, attributes)
-
-
 def _read(layer: Layer, block: CodeBlock, names: dict[str, Value], telling: Worth, check: Check) -> None:
     """`telling` says which functions are worth reading."""
     source = layer.flowing[block.start : block.end]
@@ -65,28 +52,18 @@ def _read(layer: Layer, block: CodeBlock, names: dict[str, Value], telling: Wort
         return
     if block.language == "python":
         source = blank_comments(source)
-    # A function without a telling word passes on what it is given, as any unknown one does.
     start = block.start
-    worth = None
-    if ASSEMBLING.search(source) is None:
-
-        def worth(low: int, high: int) -> bool:
-            return telling(start + low, start + high)
-
-    program = Program(block.start, names, worth, check)
+    # A function without a telling word passes on what it is given, as any unknown one does.
+    program = Program(start, names, lambda low, high: telling(start + low, start + high), check)
     root = parse_code(source, block.language, program)
     try:
         _reader(program, source, _CommandLines(program), block.language).run(root)
-        if block.language == "python":
-            _note_reverse_shell(program, source)
     finally:
         _keep(layer, program)
 
 
 def _keep(layer: Layer, program: Program) -> None:
     layer.facts.extend(program.facts.values())
-    layer.stored.update(program.stored)
-    layer.sent.update(program.sent)
     if program.partial:
         layer.unread = TANGLED
 
@@ -160,7 +137,7 @@ class _CommandLines:
                 self._program.send(
                     Value(text=f"https://{host}"), carried, fact.attributes["how"], *self._place
                 )
-        self._program.take_files(inner, self._place[0])
+        self._program.take_files(inner)
         self._program.partial = self._program.partial or inner.partial
         if outermost:
             self._place = None
@@ -169,13 +146,6 @@ class _CommandLines:
 
 
 _TALKING = frozenset({"net.send", "net.fetch"})
-
-
-def _note_reverse_shell(program: Program, source: bytes) -> None:
-    """What only several calls together show."""
-    shell = b"/bin/sh" in source or b"/bin/bash" in source or b"cmd.exe" in source or b"powershell" in source
-    if shell and (b"dup2" in source or b"pty.spawn" in source) and b"socket" in source:
-        program.fact("reverse.shell", max(source.find(b"dup2"), source.find(b"pty.spawn"), 0), how="socket")
 
 
 #: Every byte beyond ASCII is a letter.

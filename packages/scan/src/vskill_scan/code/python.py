@@ -16,6 +16,7 @@ from vskill_scan.code.taint import (
     Program,
     RunShell,
     Value,
+    decode,
     join_values,
     literal,
 )
@@ -44,14 +45,10 @@ class PythonCode:
         self._source = source
         self._run_shell = run_shell
         self._aliases: dict[str, str] = {}
-        self._function = ""
+        self._in_function = False
 
     def run(self, root: Node) -> Value:
-        self.on_block(root)
-        if self._program.crosses_functions:
-            # Functions may be called before, or above, what they do is known.
-            self.on_block(root)
-        return NOTHING
+        return self.on_block(root)
 
     def _value(self, node: Node) -> Value:
         kind = node.type
@@ -142,30 +139,12 @@ class PythonCode:
         return value
 
     def on_definition(self, node: Node) -> Value:
-        name, parameters = node.child_by_field_name("name"), node.child_by_field_name("parameters")
         body = node.child_by_field_name("body")
-        outer, self._function = self._function, self._text(name) if name is not None else ""
-        if parameters is not None:
-            names = [self._parameter(child) for child in parameters.named_children]
-            self._program.parameters[self._function] = [
-                one for one in names if one not in {"self", "cls", ""}
-            ]
-        if body is not None and (outer or self._program.worth(body.start_byte, body.end_byte)):
+        if body is not None and (self._in_function or self._program.worth(body.start_byte, body.end_byte)):
+            outer, self._in_function = self._in_function, True
             self.on_block(body)
-        self._function = outer
+            self._in_function = outer
         return NOTHING
-
-    def _parameter(self, node: Node) -> str:
-        name = node if node.type == "identifier" else node.child_by_field_name("name")
-        if name is None:
-            name = next((child for child in node.named_children if child.type == "identifier"), None)
-        return self._text(name) if name is not None else ""
-
-    def on_return(self, node: Node) -> Value:
-        value = self._children(node)
-        if self._function and value.tags:
-            self._program.assign(f"(){self._function}", Value(value.tags))
-        return value
 
     # Expressions.
 
@@ -239,9 +218,7 @@ class PythonCode:
         start, length = node.start_byte, node.end_byte - node.start_byte
         call = Call(name, name.rpartition(".")[2], receiver, positional, keywords, start, length)
         value = self._evaluate_call(call)
-        if name in {"bytes", "bytearray"} and self._computes(arguments):
-            value = self._program.decode(value, name, start, length)
-        return value
+        return decode(value) if name in {"bytes", "bytearray"} and self._computes(arguments) else value
 
     def _computes(self, arguments: Node | None) -> bool:
         """Whether numbers are worked out one by one: bytes that are made of them were written as something else."""
@@ -256,12 +233,10 @@ class PythonCode:
         known = self._call_known(call)
         if known is not None:
             return known
-        self._program.call(call.last, call.arguments)
         result = effect_of(call)(self._program, call, self._run_shell)
         if call.last == "get" or (call.last in {"split", "partition"} and call.first.text == "="):
             result = result.narrowed()
-        returned = self._program.look_up(f"(){call.last}").tags
-        return Value(result.tags | returned, result.text, result.literal) if returned else result
+        return result
 
     def _call_known(self, call: Call) -> Value | None:
         """What the functions of the language itself give back; None for others."""
@@ -359,7 +334,6 @@ PythonCode.nodes = {
     ),
     "as_pattern": PythonCode.on_as_pattern,
     "function_definition": PythonCode.on_definition,
-    **dict.fromkeys(words("return_statement yield"), PythonCode.on_return),
     "attribute": PythonCode.on_attribute,
     "subscript": PythonCode.on_subscript,
     "string": PythonCode.on_string,

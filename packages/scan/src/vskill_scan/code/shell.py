@@ -9,8 +9,8 @@ from collections.abc import Callable
 import re2
 from tree_sitter import Node
 
-from vskill_scan.code.shell_commands import ShellCommands, knows_command
-from vskill_scan.code.shell_words import split_first, unwrap, variable_name
+from vskill_scan.code.shell_commands import ShellCommands
+from vskill_scan.code.shell_words import unwrap, variable_name
 from vskill_scan.code.taint import (
     EMPTY,
     LONGEST_TEXT,
@@ -21,14 +21,12 @@ from vskill_scan.code.taint import (
     join_values,
     literal,
 )
-from vskill_scan.places import is_broad, is_service_key, persists_at, secret_at
+from vskill_scan.places import is_service_key
 from vskill_scan.words import words
 
 #: What stands for a variable without a value.
 _DEFAULT = re2.compile(r"^\$\{\w+:?-([^}]*)\}$")
 _REVERSE = ("/dev/tcp/", "/dev/udp/")
-#: Calls of a script's own functions and rounds of its loops that are followed, each with something telling.
-MOST_CALLS = 200
 
 
 class Shell:
@@ -39,11 +37,6 @@ class Shell:
         self._program = program
         self._source = source
         self._commands = ShellCommands(program, nested)
-        #: bodies of functions, by name, and those that are being run
-        self._functions: dict[str, Node] = {}
-        self._busy: set[str] = set()
-        #: how many calls and rounds may still be followed
-        self._left = MOST_CALLS
 
     def run(self, node: Node, stdin: Value = NOTHING) -> Value:
         """What a statement writes to its output."""
@@ -110,60 +103,13 @@ class Shell:
             self._program.assign(self._text(name), self._word(value))
         return NOTHING
 
-    def on_function(self, node: Node, stdin: Value) -> Value:
-        """Its body is read where it stands, and again with what each call passes to it."""
-        name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
-        if name is None or body is None:
-            return NOTHING
-        self._functions[self._text(name)] = body
-        return self.run(body, stdin)
-
-    def _call_function(self, name: str, arguments: list[Value], stdin: Value) -> Value:
-        if name in self._busy or not self._may_follow(*arguments, stdin):
-            return Value(join_values(arguments).tags)
-        self._busy.add(name)
-        passed = {str(number): value for number, value in enumerate(arguments[:9], 1)}
-        passed |= dict.fromkeys(("@", "*"), join_values(arguments, " "))
-        try:
-            return self._run_with(passed, self._functions[name], stdin)
-        finally:
-            self._busy.discard(name)
-
-    def _may_follow(self, *values: Value) -> bool:
-        """Whether to follow one more call or round with these values; with others the code was read where it stands.
-        The scan is not complete if a telling one is left out."""
-        if not any(map(_is_telling, values)):
-            return False
-        self._left -= 1
-        self._program.partial = self._program.partial or self._left < 0
-        return self._left >= 0
-
     def on_loop(self, node: Node, stdin: Value) -> Value:
-        """The body with each telling word that the variable takes, and once for all others."""
+        """Once, with a variable that is all of its words."""
         variable, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
-        values = list(map(self._word, node.children_by_field_name("value")))
-        if variable is None or body is None or not values:
-            return NOTHING if body is None else self.run(body, stdin)
-        name = self._text(variable)
-        followed = list(filter(self._may_follow, values))
-        outputs = [self._run_with({name: value}, body, stdin) for value in followed]
-        if len(values) > len(followed):
-            outputs.append(self._run_with({name: Value(join_values(values).tags)}, body, stdin))
-        return Value(join_values(outputs).tags)
-
-    def _run_with(self, values: dict[str, Value], body: Node, stdin: Value) -> Value:
-        """The body while these names have these values."""
-        names = self._program.names
-        before = {name: names.get(name) for name in values}
-        names.update(values)
-        try:
-            return self.run(body, stdin)
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    names.pop(name, None)
-                else:
-                    names[name] = value
+        if variable is not None:
+            words = map(self._word, node.children_by_field_name("value"))
+            self._program.assign(self._text(variable), join_values(words, " "))
+        return NOTHING if body is None else self.run(body, stdin)
 
     def on_command(self, node: Node, stdin: Value) -> Value:
         name = node.child_by_field_name("name")
@@ -181,8 +127,8 @@ class Shell:
         output = NOTHING
         for line in self._lines([name, *node.children_by_field_name("argument")]):
             words = list(map(self._word, line))
-            self._note_assembled(line[0], words[0].text)
-            output = self._call(words, stdin, line[0].start_byte, line[-1].end_byte)
+            start, end = line[0].start_byte, line[-1].end_byte
+            output = self._commands.run(unwrap(words), stdin, start, end - start)
             stdin = NOTHING
         for redirect in written_to:
             self._output(redirect, output)
@@ -212,7 +158,7 @@ class Shell:
                 name = variable_name(written)
                 known = self._program.look_up(name)
                 tags = known.tags if name in self._program.names else self._program.read_variable(name).tags
-                default = _DEFAULT.match(written)
+                default = _DEFAULT.match(written) if "-" in written else None
                 text = known.text or (default.group(1) if default else "sh" if name == "SHELL" else written)
                 return Value(tags, text, literal=known.literal)
             case "command_substitution" | "process_substitution":
@@ -249,40 +195,6 @@ class Shell:
             end = start + LONGEST_TEXT
         return self._source[start:end].decode("utf-8", "replace")
 
-    def _note_assembled(self, node: Node, command: str) -> None:
-        """A command whose name is put together from variables. `python$VERSION` and `$FOLDER/curl` are not."""
-        glued = node.named_children[0] if node.named_children else node
-        if glued.type not in _GLUED or not knows_command(name := _program_name(command)):
-            return
-        if all(_program_name(self._word(part).text) != name for part in glued.named_children):
-            length = node.end_byte - node.start_byte
-            self._program.fact("obfuscated", node.start_byte, length, how="assembled", layers="1")
-
-    def _call(self, words: list[Value], stdin: Value, start: int, end: int) -> Value:
-        words = unwrap(split_first(words))
-        name = words[0].text
-        if name not in self._functions:
-            return self._commands.run(words, stdin, start, end - start)
-        output = self._call_function(name, words[1:], stdin)
-        if knows_command(name):
-            # The function may stand where it is never defined, or run the command of its name.
-            output = output | self._commands.run(words, stdin, start, end - start)
-        return output
-
-
-_GLUED = frozenset({"concatenation", "string"})
-
-
-def _program_name(text: str) -> str:
-    """The first word without its folder and its version."""
-    return next(iter(text.split(None, 1)), "").strip("\"'").rpartition("/")[2].rstrip(".0123456789")
-
-
-def _is_telling(value: Value) -> bool:
-    """Whether what is done with this value may matter."""
-    text = value.text
-    return bool(value.tags or secret_at(text) or persists_at(text) or is_broad(text))
-
 
 _PARTS = frozenset(
     words(
@@ -295,6 +207,5 @@ _STATEMENTS: dict[str, Callable[[Shell, Node, Value], Value]] = {
     "redirected_statement": Shell.on_redirected,
     "variable_assignment": Shell.on_assignment,
     "command": Shell.on_command,
-    "function_definition": Shell.on_function,
     "for_statement": Shell.on_loop,
 }

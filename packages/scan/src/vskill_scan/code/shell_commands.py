@@ -20,6 +20,7 @@ from vskill_scan.code.taint import (
     Program,
     RunShell,
     Value,
+    decode,
     join_values,
     literal,
 )
@@ -43,7 +44,9 @@ _SEND_OPTIONS = words(
     "-d --data -F --form -T --upload-file --json --post-data --post-file --body-data --body-file"
 )
 _UPLOAD_FILES = ("--post-file=", "--upload-file=", "--body-file=")
-_SENDERS = frozenset(words("nc ncat netcat socat telnet scp sftp ftp mail mailx sendmail mutt swaks"))
+_SENDERS = frozenset(
+    words("nc ncat netcat socat telnet ssh scp rsync sftp ftp mail mailx sendmail mutt swaks")
+)
 _SOCKETS = frozenset(words("nc ncat netcat socat"))
 _NAME_SERVICES = frozenset(words("nslookup dig host ping"))
 _BROAD = frozenset(words("/ /* ~ ~/ ~/* $HOME $HOME/ $HOME/* ${HOME} /home /Users /etc /usr /var C:\\"))
@@ -92,7 +95,7 @@ class ShellCommands:
         if name in _PICKERS and any(len(text) > 1 and not text.startswith("-") for text in texts):
             output = output.narrowed()
         if name in _UNTANGLING and decodes(name, texts):
-            return program.decode(Value(output.tags, output.text, stdin.literal), name, start, length)
+            return decode(Value(output.tags, output.text, stdin.literal))
         if name in {"cp", "mv", "tee", "rsync", "tar", "zip"} and texts:
             self._writes(name, arguments, output, start, length)
         return Value(output.tags, output.text)
@@ -228,12 +231,6 @@ class ShellCommands:
                 self._program.fact("delete.broad", start, length, what=argument.text)
         return NOTHING
 
-    def on_remote(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
-        """What it is given goes to the other machine, and what it writes comes from there."""
-        if name == "ssh" or any(":" in one.text for one in arguments):
-            return self._sender(name, arguments, stdin, start, length)
-        return self._reader(name, arguments, stdin, start, length)
-
     def on_persist(self, name: str, arguments: list[Value], stdin: Value, start: int, length: int) -> Value:
         if what := scheduled_by(name, [argument.text for argument in arguments]):
             self._program.fact("persist", start, length, what=what)
@@ -267,14 +264,7 @@ _COMMANDS: dict[str, Handler] = {
     **dict.fromkeys(("crontab", "launchctl", "systemctl", "schtasks", "reg", "at"), ShellCommands.on_persist),
     "security": ShellCommands.on_security,
     "git": ShellCommands.on_git,
-    **dict.fromkeys(("rsync", "ssh"), ShellCommands.on_remote),
 }
-_KNOWN = frozenset(_COMMANDS) | _SHELLS | _INTERPRETERS | _SENDERS | _NAME_SERVICES | _READERS | _UNTANGLING
-
-
-def knows_command(name: str) -> bool:
-    """Whether a command of this name does something that is known here."""
-    return _plain_name(name) in _KNOWN
 
 
 def _plain_name(command: str) -> str:

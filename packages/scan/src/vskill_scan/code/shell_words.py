@@ -3,7 +3,7 @@ follows values; here nothing is followed."""
 
 import re2
 
-from vskill_scan.code.taint import LONGEST_TEXT, Value
+from vskill_scan.code.taint import Value
 from vskill_scan.places import persists_at
 from vskill_scan.words import words
 
@@ -40,14 +40,6 @@ def unwrap(words: list[Value]) -> list[Value]:
             rest = rest[1:]
         words = rest
     return words
-
-
-def split_first(words: list[Value]) -> list[Value]:
-    """A command whose name is a variable is all the words of that variable."""
-    first = words[0]
-    if " " not in first.text or first.literal or len(first.text) > LONGEST_TEXT:
-        return words
-    return [*(Value(first.tags, part) for part in first.text.split()), *words[1:]]
 
 
 def _names_file(name: str, option: str) -> bool:

@@ -5,7 +5,7 @@ It is deliberately blunt: names are not scoped, branches are not told apart, and
 is tagged. It looks for code that takes a secret and sends it, not for proof.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import msgspec
@@ -18,8 +18,6 @@ from vskill_scan.places import GIT_HOOKS, host_in, is_foreign, is_service_key, p
 TEXT = 1000
 #: Of one name, literal or word of a program, in bytes.
 LONGEST_TEXT = 2000
-#: A literal of this length that is decoded is a payload.
-PAYLOAD = 120
 #: Nesting beyond what people write; deeper code is not followed, and the scan is not complete.
 DEEPEST = 120
 MOST_FACTS = 10_000
@@ -34,7 +32,7 @@ Worth = Callable[[int, int], bool]
 #: A text of that length may hold an address.
 ADDRESS = 16
 
-FETCHED, DECODED, ENVIRONMENT, ASSEMBLED = "fetched", "decoded", "env", "assembled"
+FETCHED, DECODED, ENVIRONMENT = "fetched", "decoded", "env"
 #: Decoded from a text that stands in the program.
 COVERED = "covered"
 #: What somebody at the other end of a socket says.
@@ -148,18 +146,11 @@ class Program:
         self.check = check
         #: whether there was code that was not looked at
         self.partial = False
-        self.parameters: dict[str, list[str]] = {}
-        self.facts: dict[tuple[object, ...], Fact] = {}
-        #: files written with something sensitive, and files whose content is sent: name → offset, tags
-        self.stored: dict[str, tuple[int, frozenset[str]]] = {}
-        self.sent: dict[str, int] = {}
         #: the names of all files that were written
         self.written: set[str] = set()
+        self.facts: dict[tuple[object, ...], Fact] = {}
         self._depth = 0
         self._steps = 0
-        #: names that were looked up, and whether one of them carries other tags now
-        self._looked_up: set[str] = set()
-        self._outdated = False
 
     def enter(self) -> bool:
         """One step deeper; whether to go on. Every `enter` has its `leave`."""
@@ -186,29 +177,10 @@ class Program:
         before = self.names.get(name)
         if before is not None:
             value = Value(before.tags | value.tags, value.text or before.text, value.literal)
-        if name in self._looked_up and (before is None or value.tags != before.tags):
-            self._outdated = True
         self.names[name] = value
 
     def look_up(self, name: str) -> Value:
-        self._looked_up.add(name)
         return self.names.get(name, NOTHING)
-
-    def call(self, name: str, arguments: Sequence["Value"]) -> None:
-        """A function of the program is passed the arguments."""
-        for parameter, value in zip(self.parameters.get(name, ()), arguments, strict=False):
-            if value.tags:
-                self.assign(parameter, Value(value.tags))
-
-    @property
-    def crosses_functions(self) -> bool:
-        """Whether something tagged was passed to, or returned by, a function, and was not known yet where it was used:
-        then the code is read once more."""
-        if not self._outdated:
-            return False
-        if any(name.startswith("()") for name in self.names):
-            return True
-        return any(self.look_up(one).tags for names in self.parameters.values() for one in names)
 
     # What code can do, whatever its language.
 
@@ -233,21 +205,16 @@ class Program:
             if name in GIT_HOOKS and _REACHES_OUT.search(content.text):
                 self.fact("hook.sends", start, length, what="git-hook")
             self.store(name, content)
-            if content.sensitive:
-                self.stored[name] = (self._offset + start, content.tags)
 
     def store(self, name: str, content: Value) -> None:
         """A file of this name now holds the content."""
         self.written.add(name)
         self.assign(STORED + name, Value(content.tags))
 
-    def take_files(self, inner: "Program", start: int) -> None:
-        """What a command line that this code runs has written down and sent."""
+    def take_files(self, inner: "Program") -> None:
+        """What a command line that this code runs has written down."""
         for name in inner.written:
             self.store(name, inner.look_up(STORED + name))
-        place = self._offset + start
-        self.stored.update({name: (place, tags) for name, (_, tags) in inner.stored.items()})
-        self.sent.update(dict.fromkeys(inner.sent, place))
 
     def dump_environment(self, start: int, length: int = 0) -> Value:
         self.fact("env.dump", start, length)
@@ -278,9 +245,6 @@ class Program:
         self._note_keys(target | content, host, how, start, length)
         for what in (target | content).sensitive:
             self.fact("flow", start, length, **{"from": what, "to": host, "how": how})
-        for tag in content.tags:
-            if tag.startswith(STORED):
-                self.sent[tag.removeprefix(STORED)] = self._offset + start
         return Value(frozenset({FETCHED, f"{FETCHED}:{host}"}))
 
     def _note_keys(self, content: Value, host: str, how: str, start: int, length: int) -> None:
@@ -302,16 +266,12 @@ class Program:
             self.fact("exec.decoded", start, length, how=how)
         if SOCKET in content.tags and not content.text:
             self.fact("reverse.shell", start, length, how="socket")
-        if ASSEMBLED in content.tags:
-            self.fact("obfuscated", start, length, how="assembled", layers="1")
 
-    def decode(self, content: Value, how: str, start: int, length: int = 0) -> Value:
-        """Decoding twice, or decoding a long literal, hides something."""
-        layers = 1 + (DECODED in content.tags)
-        if layers > 1 or len(content.text) >= PAYLOAD:
-            self.fact("obfuscated", start, length, how=how, layers=str(layers))
-        covered = {COVERED} if content.literal and len(content.text) >= ADDRESS else set()
-        return Value(content.tags | {DECODED} | covered, content.text)
+
+def decode(content: Value) -> Value:
+    """What decoding makes of a value."""
+    covered = {COVERED} if content.literal and len(content.text) >= ADDRESS else set()
+    return Value(content.tags | {DECODED} | covered, content.text)
 
 
 def base_name(path: str) -> str:

@@ -56,10 +56,6 @@ _SENDING = re2.compile(
     rb"\.(?:post|put|patch|publish|send\w*|upload\w*)\b|\b(?:post|put|upload|publish)\w*\(|[\"'](?:post|put)[\"']|"
     rb"storbinary|put_object|/dev/(?:tcp|udp|\$)|s_client|gethostby|getaddrinfo|resolver|dns\."
 )
-#: Texts that are put together: what a function does with them cannot be told by its own words.
-ASSEMBLING = re2.compile(
-    rb"(?i)join\(\s*[\[(]\s*[\"'][^\"']{0,4}[\"']\s*,|\bchr\b|rot13|\[::-1\]|fromhex|\^ ?key"
-)
 _FETCHING = re2.compile(
     rb"(?i)curl|wget|\bfetch\b|request|urlopen|urlretrieve|urllib|httpx|aiohttp|http\.client|git\s+clone|socket|\bscp\b|"
     rb"aria2|\bftp|downloads"
@@ -114,11 +110,6 @@ class Signs:
         if code.holds(_SECRET) and any(self._code_of(one).holds(_SENDING) for one in self._layers):
             signs += (_SECRET, _SENDING)
         return Telling(code, dict.fromkeys(sign for sign in signs if code.holds(sign)))
-
-    def sending(self, layer: Layer) -> "Telling":
-        """What to read of a layer when other code has stored a secret; what names secrets itself was read."""
-        code = self._code_of(layer)
-        return Telling(code, [_SENDING] if code.holds(_SENDING) and not code.holds(_SECRET) else [])
 
 
 class _Code:

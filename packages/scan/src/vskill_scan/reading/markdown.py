@@ -5,9 +5,10 @@ a place in the text.
 A block's polarity comes from its own sentences, from the line that leads it, and from the headings above it.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import cached_property
+from itertools import groupby
 
 import msgspec
 import re2
@@ -61,7 +62,7 @@ def cut_markdown(path: str, text: bytes) -> Layer:
     return Layer(
         path,
         text,
-        lambda: _pieces(outline, unseen),
+        _Pieces(outline, unseen),
         outline.blocks,
         [*outline.facts, *hidden],
         bytes(outline.flowing),
@@ -74,13 +75,36 @@ _ROLES = frozenset(TextRole) - {TextRole.LOAD, TextRole.HIDDEN, TextRole.TEST}
 Unseen = tuple[int, int, str]
 
 
-def _pieces(outline: Outline, unseen: list[Unseen]) -> list[Piece]:
-    # One pass over the whole text finds its words of warning faster than one pass over each block.
-    warnings = list(polarity.warnings(outline.text))
-    blocks = [block for block in blocks_of(outline) if block.start < block.end]
-    pieces = [piece for block in blocks for piece in cut(outline, block, warnings)]
-    pieces = pieces or [Piece(0, len(outline.text), TextRole.FOLLOW, 0)]
-    return overlay(pieces, (Stretch(start, end, TextRole.HIDDEN) for start, end, _ in unseen))
+class _Pieces:
+    """Cuts the segment around a place, once somebody asks for it."""
+
+    def __init__(self, outline: Outline, unseen: list[Unseen]) -> None:
+        self._outline = outline
+        self._unseen = [Stretch(start, end, TextRole.HIDDEN) for start, end, _ in unseen]
+        self._cut: dict[int, list[Piece]] = {}
+
+    def __call__(self, offset: int) -> list[Piece]:
+        at = bisect_right(self._starts, offset) - 1
+        if at not in self._cut:
+            blocks = self._segments[max(at, 0)] if self._segments else []
+            pieces = [piece for block in blocks for piece in cut(self._outline, block, self._warnings)]
+            pieces = pieces or [Piece(0, len(self._outline.text), TextRole.FOLLOW, 0)]
+            self._cut[at] = overlay(pieces, self._unseen)
+        return self._cut[at]
+
+    @cached_property
+    def _segments(self) -> list[list["MarkdownBlock"]]:
+        blocks = (block for block in blocks_of(self._outline) if block.start < block.end)
+        return [list(inside) for _, inside in groupby(blocks, key=lambda block: block.segment)]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [blocks[0].start for blocks in self._segments]
+
+    @cached_property
+    def _warnings(self) -> list[int]:
+        # One pass over the whole text finds its words of warning faster than one pass over each block.
+        return list(polarity.warnings(self._outline.text))
 
 
 def _unseen(text: bytes) -> list[Unseen]:
@@ -147,6 +171,10 @@ class Heading:
     def says(self) -> Title:
         # The title names the skill's subject; if it could warn, a title would switch the rules off for the whole file.
         return polarity.title_says(self.text) if self.level > 1 else Title.PLAIN
+
+    @cached_property
+    def acts(self) -> bool:
+        return polarity.title_acts(self.text)
 
 
 class Section:
@@ -307,7 +335,7 @@ class _Cutter:
         """Whether comments that call code bad are believed: nobody asks for it, and there is better code beside it or
         a text that speaks about bad things."""
         lead, around = self.block.lead, self.block.around
-        if lead.asks or around.asks or any(map(polarity.title_acts, (one.text for one in self.block.above))):
+        if lead.asks or around.asks or any(one.acts for one in self.block.above):
             return False
         contrast = polarity.shows_better(self.text[start:end])
         return contrast or around.warns or self.block.title is not Title.PLAIN

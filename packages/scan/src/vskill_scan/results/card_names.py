@@ -111,7 +111,7 @@ def runs_its_input(line: CommandLine) -> bool:
 def addresses_in(line: CommandLine) -> list[str]:
     found = []
     for word in line.words[1:]:
-        match = known.ADDRESS.search(word.encode())
+        match = known.ADDRESS.search(word.encode()) if "://" in word else None
         if match and (host := host_name(match.group(1).decode("utf-8", "replace"))):
             found.append(host)
     return found or list(hosts_of(line, program_of(line)))

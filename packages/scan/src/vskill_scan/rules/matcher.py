@@ -2,8 +2,9 @@
 linear in the text whatever the patterns are, and answers which leaf matched where.
 
 Patterns are grouped by the roles in which they count, so that a text is searched only for what could count in it. Those
-that only forbid a finding are apart: they are looked for when there is a finding to forbid. A scanner object is costly
-to make and cheap to use, and belongs to one thread at a time.
+that only forbid a finding are apart: they are looked for when there is a finding to forbid. So are the few that tell
+upper from lower case: all others search a text in lower case, for which the search engine needs tables many times as
+small. A scanner object is costly to make and cheap to use, and belongs to one thread at a time.
 """
 
 import hashlib
@@ -28,9 +29,9 @@ Match = tuple[int, int, int]
 Flooded = Callable[[], None]
 
 FORBIDDING = "forbidding"
-#: The last five from few roles to many. A scanner reserves 80 MB of addresses, so there are few groups.
-GROUPS = (FORBIDDING, "load", "hidden", "prose", "code", "data")
-_PROSE = frozenset({TextRole.FOLLOW, TextRole.COMMAND, TextRole.LOAD, TextRole.CONFIG, TextRole.HIDDEN})
+#: A scanner reserves 80 MB of addresses, so there are few groups.
+GROUPS = (FORBIDDING, "load", "code", "data", "cased")
+_LOADED = frozenset({TextRole.LOAD, TextRole.HIDDEN})
 
 
 class Matcher:
@@ -74,36 +75,19 @@ def _file_name(name: str, leaves: Iterable[Leaf]) -> str:
 def _group_leaves(ruleset: Ruleset) -> dict[str, list[Leaf]]:
     """The leaves with patterns by the group that they are searched in."""
     leaves: dict[str, list[Leaf]] = {name: [] for name in GROUPS}
-    searched = _broadest(ruleset.leaves)
     for leaf in ruleset.leaves:
         if leaf.condition.re is not None:
-            leaves[searched[body(leaf)] if leaf.counts else FORBIDDING].append(leaf)
+            leaves[_group(leaf)].append(leaf)
     return leaves
-
-
-def _broadest(leaves: Iterable[Leaf]) -> dict[str, str]:
-    """The group of each pattern; one that several rules look for in different roles is searched for once."""
-    found: dict[str, str] = {}
-    for leaf in leaves:
-        if leaf.condition.re is not None and leaf.counts:
-            pattern = body(leaf)
-            found[pattern] = max(found.get(pattern, ""), _group(leaf), key=_breadth)
-    return found
-
-
-def _breadth(group: str) -> int:
-    return GROUPS.index(group) if group else -1
 
 
 def _group(leaf: Leaf) -> str:
     if not leaf.counts:
         return FORBIDDING
-    if leaf.roles <= {TextRole.LOAD}:
+    if leaf.condition.case:
+        return "cased"
+    if leaf.roles <= _LOADED:
         return "load"
-    if leaf.roles <= {TextRole.HIDDEN}:
-        return "hidden"
-    if leaf.roles <= _PROSE:
-        return "prose"
     return "data" if TextRole.DATA in leaf.roles else "code"
 
 
