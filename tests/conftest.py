@@ -67,8 +67,8 @@ FURTHER_CALLS = ("os.fsync", "sqlite3.connect", "subprocess.Popen.wait", "subpro
 #: Folders all of whose tests are `slow`.
 SLOW_FOLDERS = frozenset({"chaos", "clients", "engines", "fuzz", "leaks", "lifetimes", "processes"})
 #: Engines that are servers, as parameters name them; and what starts one, which a module may import.
-SERVERS = frozenset({"postgresql", "nats"})
-STARTS_SERVERS = frozenset({"tests.support.postgres", "tests.support.nats"})
+SERVERS = frozenset({"postgresql", "nats", "s3"})
+STARTS_SERVERS = frozenset({"tests.support.postgres", "tests.support.nats", "tests.support.s3"})
 
 
 @pytest.fixture(scope="session")

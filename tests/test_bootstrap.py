@@ -72,7 +72,7 @@ async def test_the_store_is_closed_when_something_after_it_cannot_be_opened(tmp_
         (Settings(store="vskill.db"), "VSKILL_STORE"),
         (Settings(store="sqlite:"), "VSKILL_STORE"),
         (Settings(store="memory:", broker="nats://localhost"), "VSKILL_BROKER"),
-        (Settings(store="memory:", blobs="s3://bucket"), "VSKILL_BLOBS"),
+        (Settings(store="memory:", blobs="gs://bucket"), "VSKILL_BLOBS"),
         (Settings(store="memory:", blobs="files:"), "VSKILL_BLOBS"),
     ],
 )

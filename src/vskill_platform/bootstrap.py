@@ -67,11 +67,11 @@ async def open_env(settings: Settings, stack: AsyncExitStack, *, clock: Clock = 
     """Open every resource that the settings name; the stack closes them."""
     check_settings(settings)
     kv, broker = await open_store(settings, stack, clock)
-    blobs = await open_blobs(settings, stack)
-    # Read here, so that nobody waits for a file later.
-    await asyncio.to_thread(packaged_memory)
     worker_id = new_worker_id()
     log, metrics = logger(worker=worker_id), Metrics()
+    blobs = await open_blobs(settings.blobs, stack, metrics)
+    # Read here, so that nobody waits for a file later.
+    await asyncio.to_thread(packaged_memory)
     judges = [
         CachedJudge(one) for one in await open_judges(settings, stack, clock=clock, log=log, metrics=metrics)
     ]
@@ -211,13 +211,27 @@ async def _open_database(path: Path, clock: Clock) -> SqliteDatabase:
     return await SqliteDatabase.open(path, clock, derive=derive_again)
 
 
-async def open_blobs(settings: Settings, stack: AsyncExitStack) -> Blobs:
-    engine, place = _split("blobs", settings.blobs)
+async def open_blobs(location: str, stack: AsyncExitStack, metrics: Metrics) -> Blobs:
+    """The content store; the metrics count what each request to a server costs."""
+    engine, place = _split("blobs", location)
     if engine == "memory":
         return _closing(stack, MemoryBlobs())
     if engine == "files" and place:
         return _closing(stack, await FilesBlobs.open(Path(place)))
-    raise _unknown_engine("blobs", settings.blobs, "use files:FOLDER, or memory: to keep nothing")
+    if engine == "s3":
+        return _closing(stack, await _open_s3(location, metrics))
+    fix = "use files:FOLDER, s3://BUCKET/FOLDER, or memory: to keep nothing"
+    raise _unknown_engine("blobs", location, fix)
+
+
+async def _open_s3(location: str, metrics: Metrics) -> Blobs:
+    """A bucket that any number of machines share; its library is an extra of the package."""
+    try:
+        from vskill_platform.ledger.blobs.s3 import S3Blobs  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        fix = "install the extra `s3` (docs/how-to/scale-out.md)"
+        raise _unknown_engine("blobs", "s3:", fix) from error
+    return await S3Blobs.open(location, _SYSTEM_CLOCK, metrics)
 
 
 async def _open_sources(settings: Settings, blobs: Blobs, stack: AsyncExitStack) -> SourceRouter:

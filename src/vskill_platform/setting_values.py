@@ -15,6 +15,8 @@ _POSTGRES_ADDRESS = re2.compile(
     rf"{_POSTGRES_HOST}(,{_POSTGRES_HOST})*(/[^@?#\s]*)?(\?[^@#\s]*)?"
 )
 
+_BUCKET = re2.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9_.-]+)*")
+
 
 def _whole(least: int, most: int, unit: str = "") -> msgspec.Meta:
     """A whole number within limits, in words that name both."""
@@ -31,7 +33,7 @@ def _text(
 # A type's description says what a valid value is; it becomes the fix in the error about an invalid one.
 StoreLocation = Annotated[str, _text("a location such as sqlite:PATH or memory:", least=1)]
 QueueLocation = Annotated[str, _text("a location such as nats://127.0.0.1:4222", least=1)]
-BlobLocation = Annotated[str, _text("a location such as files:FOLDER or memory:", least=1)]
+BlobLocation = Annotated[str, _text("a location such as files:FOLDER or s3://BUCKET/FOLDER", least=1)]
 Contact = Annotated[
     str,
     _text(
@@ -44,6 +46,7 @@ FilePath = Annotated[str, _text("a file's path")]
 Host = Annotated[str, _text("an address such as 127.0.0.1 or 0.0.0.0", least=1)]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535, description="a port number from 0 to 65535")]
 Count = Annotated[int, _whole(1, 1000)]
+Requests = Annotated[int, _whole(1_000, 100_000_000, "requests")]
 Milliseconds = Annotated[int, _whole(1, 86_400_000, "milliseconds")]
 Drain = Annotated[int, _whole(0, 600_000, "milliseconds")]
 HostRule = Annotated[str, _text("a host such as github.com or git.example.org:8443", least=1)]
@@ -129,6 +132,9 @@ def check_location(location: str, name: str) -> None:
             "and in the password %40 for @, %2F for /, %3F for ?, %23 for #"
         )
         raise InvalidSettings(f"{name} is no address of a PostgreSQL server: {fix}.", setting=name, fix=fix)
+    if location.startswith("s3:") and not _BUCKET.fullmatch(location):
+        fix = "write s3://BUCKET or s3://BUCKET/FOLDER; credentials belong into the AWS_ variables"
+        raise InvalidSettings(f"{name} is no place in a bucket: {fix}.", setting=name, fix=fix)
 
 
 def shown_location(location: str) -> str:

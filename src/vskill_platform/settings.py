@@ -65,8 +65,10 @@ class Settings(FixedLimits, frozen=True, kw_only=True):
     store: values.StoreLocation = ""
     #: Message queue: `nats://HOST:PORT`. By default the store holds the queue, in one commit with the records.
     broker: values.QueueLocation = ""
-    #: Content store: `files:FOLDER` or `memory:`. By default `blobs` in VSKILL_DATA_DIR.
+    #: Content store: `files:FOLDER`, `s3://BUCKET/FOLDER` or `memory:`. By default `blobs` in VSKILL_DATA_DIR.
     blobs: values.BlobLocation = ""
+    #: Pieces of content that are read per day from S3 to find damage; each is one GET, which may be charged.
+    scrub_requests_per_day: values.Requests = 50_000
     #: Time between two commits of a git marketplace; changes in between are in the next one.
     git_list_interval_ms: values.Milliseconds = 10_000
     #: Address that the web server listens on.
@@ -293,6 +295,7 @@ def check_settings(settings: Settings) -> None:
     check_budgets(settings)
     values.check_location(settings.store, variable("store"))
     values.check_location(settings.broker, variable("broker"))
+    values.check_location(settings.blobs, variable("blobs"))
     check_networks(settings)
     check_remote_analysers(settings)
     check_judges(settings)

@@ -12,14 +12,17 @@ import pytest
 
 from tests.contracts.clocks import SPEED, ContractClock, WaitingClock
 from tests.contracts.minimal_kv import MinimalKV
+from tests.support.buckets import MemoryBucket
 from tests.support.manual_clock import ManualClock
 from tests.support.nats import queue_of, server
 from tests.support.patience import PATIENCE_S
 from tests.support.postgres import database_of
+from tests.support.s3 import place_of
 from vskill_platform.domain.messages import Send
 from vskill_platform.ledger.blobs.contract import Blobs
 from vskill_platform.ledger.blobs.files import FilesBlobs
 from vskill_platform.ledger.blobs.memory import MemoryBlobs
+from vskill_platform.ledger.blobs.s3 import S3Blobs
 from vskill_platform.ledger.broker.contract import LEASE_MS, Batch, Broker, BrokerCapability, Settlement
 from vskill_platform.ledger.broker.memory import MemoryBroker
 from vskill_platform.ledger.broker.nats import LONGEST_DELAY_MS, NatsBroker
@@ -33,6 +36,7 @@ from vskill_platform.ledger.kv.entries import Capability
 from vskill_platform.ledger.kv.memory import MemoryKV
 from vskill_platform.ledger.kv.postgres import PostgresKV
 from vskill_platform.ledger.kv.sqlite import SqliteKV
+from vskill_platform.observing.metrics import Metrics
 
 
 class Store(msgspec.Struct):
@@ -151,6 +155,15 @@ async def open_memory_blobs(folder: Path) -> Blobs:
     return MemoryBlobs()
 
 
+async def open_s3_blobs(folder: Path) -> Blobs:
+    return await S3Blobs.open(await asyncio.to_thread(place_of, folder), SystemClock(), Metrics())
+
+
+async def open_bucket_blobs(folder: Path) -> Blobs:
+    """The same lines on a bucket in memory."""
+    return S3Blobs(MemoryBucket(SystemClock()), "s3://memory", SystemClock(), Metrics())
+
+
 MEMORY = frozenset(
     {
         Capability.BULK_READS,
@@ -189,6 +202,8 @@ BROKER_ENGINES = {
 BLOB_ENGINES = {
     "files": open_files_blobs,
     "memory": open_memory_blobs,
+    "bucket in memory": open_bucket_blobs,
+    "s3": open_s3_blobs,
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from vskill_platform.ledger.blobs.contract import Blobs
 from vskill_platform.ledger.blobs.files import FilesBlobs
 from vskill_platform.ledger.blobs.memory import MemoryBlobs
+from vskill_platform.ledger.blobs.s3 import S3Blobs
 
 Break = Callable[[Blobs, str], Awaitable[None]]
 
@@ -40,6 +41,10 @@ async def _rewrite(blobs: Blobs, digest: str, data: bytes | None) -> None:
     if isinstance(blobs, FilesBlobs):
         path = blobs._path(digest)
         await asyncio.to_thread(path.unlink if data is None else lambda: path.write_bytes(data or b""))
+        return
+    if isinstance(blobs, S3Blobs):
+        key, bucket = f"content/{digest}", blobs._bucket
+        await (bucket.delete_async(key) if data is None else bucket.put_async(key, data, use_multipart=False))
         return
     assert isinstance(blobs, MemoryBlobs)
     if data is None:

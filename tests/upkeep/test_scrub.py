@@ -5,12 +5,15 @@ import asyncio
 import msgspec
 import pytest
 
+from tests.support.buckets import MemoryBucket
 from tests.support.damage import BREAKS, flip, lose
 from tests.support.envs import active_env, open_test_env, run_until_quiet, skill_files
 from tests.support.faults import HookedKV, UnreadableKV
 from tests.support.system_reads import get_submission
 from tests.upkeep.steps import published_upload, uploaded
+from vskill_client.wire.base import NoParameters
 from vskill_core.errors import BlobUnavailable, ContentDamaged, StoreUnavailable
+from vskill_platform.actions.operation.content import show
 from vskill_platform.actions.principal import ANYBODY, resolve
 from vskill_platform.actions.skills.skill_names import read_files
 from vskill_platform.actions.verdicts.dossier import read_dossier, read_dossier_files
@@ -20,14 +23,16 @@ from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.submit import IntakeOutcome, submit_upload
 from vskill_platform.ledger.blobs.contract import Blobs
 from vskill_platform.ledger.blobs.memory import MemoryBlobs
+from vskill_platform.ledger.blobs.s3 import S3Blobs
 from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.health import queue_health, queue_health_for
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
+from vskill_platform.settings import Settings
 from vskill_platform.store.operation.jobs import read_job
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.stored_content import forget_damage, list_damage, read_content, read_damage
-from vskill_platform.upkeep.scrub import EVERY_MS, PASS_EVERY_MS, ScrubProgress, scrub
+from vskill_platform.upkeep.scrub import EVERY_MS, PASS_EVERY_MS, ScrubProgress, least_charge, scrub
 
 pytestmark = pytest.mark.anyio
 
@@ -247,3 +252,25 @@ async def test_several_who_find_it_whole_say_so_once(env):
     await a_pass(env)
     await asyncio.gather(*(forget_damage(digest, "whole again") for _ in range(5)))
     assert [one.action for one in (await list_audit()).items] == ["content mended"]
+
+
+async def test_where_requests_are_paid_for_a_day_has_no_more_of_them_than_set(tmp_path):
+    """Small pieces count for as much of a run's share as the requests of a day leave."""
+    settings = Settings(data_dir=str(tmp_path), store="memory:", scrub_requests_per_day=34_560)
+    async with open_test_env("memory", tmp_path, settings=settings) as env:
+        for number in range(6):
+            await published_upload(env, f"demo-{number}")
+        bucket = S3Blobs(MemoryBucket(env.clock), "s3://memory", env.clock, env.metrics)
+        async for piece in env.blobs.pieces():
+            await bucket.put(piece.address, await env.blobs.get(piece.address) or b"")
+        with active_env(env, blobs=bucket) as paid:
+            assert (await show(paid, NoParameters())).pass_ms is None
+            runs = 0
+            while (await read_job("scrub"))[0].state.get("ended_pieces", 0) != 6:
+                assert await run_job(SCRUB, forced=True)
+                runs += 1
+            # 34,560 a day are two in each run of five seconds; the last finds that there are no more.
+            assert runs == 4
+            assert b'vskill_content_requests_total{kind="get"} 6.0' in env.metrics.render()
+            assert (await show(paid, NoParameters())).pass_ms == 6 * 2_500
+        assert least_charge(env) == 0

@@ -47,6 +47,7 @@ from vskill_platform.ledger.blobs.contract import Blobs, check_address
 from vskill_platform.ledger.broker.contract import DeadLetter
 from vskill_platform.ledger.kv.contract import SNAPSHOT_PAGE, StoreSnapshot
 from vskill_platform.ledger.kv.entries import StoredRecord
+from vskill_platform.observing.metrics import Metrics
 from vskill_platform.setting_values import shown_location
 from vskill_platform.settings import Settings, keys_folder
 
@@ -301,7 +302,7 @@ async def _opened_blobs(settings: Settings) -> AsyncIterator[Blobs]:
     if settings.blobs == "memory:":
         raise InvalidInput("content in `memory:` is not stored, so it cannot be backed up", field="blobs")
     async with contextlib.AsyncExitStack() as stack:
-        yield await open_blobs(settings, stack)
+        yield await open_blobs(settings.blobs, stack, Metrics())
 
 
 # Reading the file.

@@ -204,6 +204,10 @@ class Metrics:
         "form",
         "outcome",
     )
+    content_requests = _counter(
+        "Requests to the S3 server that keeps the content, by kind: put, get, head, copy, delete, list.",
+        "kind",
+    )
     content_checked_bytes = _counter("Bytes of stored content that the scrub has read and verified.")
     content_damaged_found = _counter(
         "Damaged content that was found, by kind: missing, cut, changed.", "kind"

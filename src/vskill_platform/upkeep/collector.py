@@ -16,6 +16,8 @@ EVERY_MS = 6 * 3_600_000
 UNTOUCHED_MS = 7 * 24 * 3_600_000
 #: Content that was set aside is kept this long.
 ASIDE_MS = 24 * 3_600_000
+#: What records name counts for this long; a slower run leaves the rest to the next one.
+NAMES_FOR_S = 3600.0
 #: Records that are read at once.
 PAGE = 200
 
@@ -35,11 +37,16 @@ async def collect(*, dry_run: bool = False) -> Collected:
     # List content before records: then content put for a newer record is not in the list.
     pieces = [piece async for piece in env.blobs.pieces()]
     old = {one.address for one in pieces if one.is_aside or one.untouched_ms >= UNTOUCHED_MS}
+    in_place = {one.address for one in pieces if not one.is_aside}
+    began = env.clock.monotonic()
     named = await _named_among(old) if old else frozenset()
     set_aside = brought_back = deleted = 0
     for piece in pieces:
+        if env.clock.monotonic() - began >= NAMES_FOR_S:
+            env.log.warning("the collector was slow: the next run does the rest")
+            break
         is_named = piece.address in named
-        if piece.is_aside and is_named:
+        if piece.is_aside and is_named and piece.address not in in_place:
             brought_back += dry_run or await env.blobs.has(piece.address)
         elif piece.is_aside:
             overdue = piece.untouched_ms >= ASIDE_MS

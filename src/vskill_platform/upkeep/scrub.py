@@ -25,7 +25,7 @@ from vskill_platform.store.stored_content import (
     note_damage,
     verify_content,
 )
-from vskill_platform.worker_context import require_env
+from vskill_platform.worker_context import Env, require_env
 
 #: How often the job runs.
 EVERY_MS = 5_000
@@ -36,6 +36,7 @@ REPAIR_AGAIN_MS = 3_600_000
 #: Records per run, however small their content is, and records per read.
 MOST_RECORDS = 1_000
 PAGE = 200
+DAY_S = 86_400
 #: After this many unreadable pieces in a row, the store itself counts as unavailable.
 MOST_UNREAD = 3
 
@@ -94,8 +95,16 @@ async def scrub(progress: ScrubProgress) -> ScrubProgress:
     return await _read_on(progress, share, {damage.digest for damage in known})
 
 
+def least_charge(env: Env) -> int:
+    """What a piece counts for at least, in bytes of a run's share: then the requests of a day are no more than set."""
+    if not env.blobs.is_paid_by_request:
+        return 0
+    return env.settings.scrub_bytes_per_s * DAY_S // env.settings.scrub_requests_per_day
+
+
 async def _read_on(progress: ScrubProgress, share: int, known: set[str]) -> ScrubProgress:
     env = require_env("kv")
+    least = least_charge(env)
     if not progress.after:
         progress = msgspec.structs.replace(progress, began_at=env.kv.now(), pieces=0, bytes=0, unread=0)
     read, records, unread_in_a_row = progress.owed, 0, 0
@@ -110,7 +119,8 @@ async def _read_on(progress: ScrubProgress, share: int, known: set[str]) -> Scru
                 raise BlobUnavailable("the stored content cannot be read; the log says why")
         size = sum(piece.size for piece in record.pieces)
         env.metrics.content_checked_bytes.inc(size)
-        read, records = read + size, records + 1
+        read += sum(max(piece.size, least) for piece in record.pieces)
+        records += 1
         progress = msgspec.structs.replace(
             progress,
             after=record.key,

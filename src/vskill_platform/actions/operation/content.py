@@ -5,7 +5,7 @@ import msgspec
 
 from vskill_client.wire.base import ActionRequest, NoParameters, Wire, maybe_time
 from vskill_core.errors import NotFound, Unsupported
-from vskill_platform.actions.action import Digest, action
+from vskill_platform.actions.action import Digest, Services, action
 from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.domain.operation.damage import Damage
 from vskill_platform.store.operation.jobs import read_job
@@ -13,7 +13,7 @@ from vskill_platform.store.people.audit import note
 from vskill_platform.store.stored_content import REPAIR, ask_for_repair, list_damage, read_damage
 from vskill_platform.store.tasks import read_task
 from vskill_platform.upkeep.collector import collect
-from vskill_platform.upkeep.scrub import ScrubProgress
+from vskill_platform.upkeep.scrub import ScrubProgress, least_charge
 
 CONTENT = "/api/v1/admin/content"
 #: Damaged pieces that an answer lists; the number is always whole.
@@ -66,6 +66,8 @@ class ContentAnswer(Wire, frozen=True):
     bytes: int
     #: pieces of this pass that the store could not read; that is no damage
     unread: int
+    #: about how long a pass over all of it takes, at the rate that the settings allow; null before the first has ended
+    pass_ms: int | None
 
 
 class CollectedView(Wire, frozen=True):
@@ -81,7 +83,7 @@ class CollectedView(Wire, frozen=True):
     deleted: int
 
 
-async def show(_request: NoParameters) -> ContentAnswer:
+async def show(services: Services, _request: NoParameters) -> ContentAnswer:
     found = await list_damage()
     job, _ = await read_job("scrub")
     progress = msgspec.convert(job.state, ScrubProgress)
@@ -95,7 +97,14 @@ async def show(_request: NoParameters) -> ContentAnswer:
         pieces=progress.pieces if under_way else 0,
         bytes=progress.bytes if under_way else 0,
         unread=progress.unread,
+        pass_ms=_pass_ms(services, progress) if progress.ended_at else None,
     )
+
+
+def _pass_ms(env: Services, progress: ScrubProgress) -> int:
+    """What a pass over as much as the last one read has to take; it is longer where sizes differ much."""
+    charged = max(progress.ended_bytes, progress.ended_pieces * least_charge(env))
+    return charged * 1_000 // env.settings.scrub_bytes_per_s
 
 
 async def _view(damage: Damage) -> DamageView:

@@ -21,6 +21,7 @@ COMMANDS = (
         content.SHOW_CONTENT,
         _DAMAGED,
         when("verified_at", _VERIFIED, "The content has not been verified as a whole yet."),
+        when("pass_ms", "A check of everything takes about {pass_ms}."),
         when("pieces", "Since then {pieces} pieces, {bytes} bytes."),
         when("unread", "{unread} pieces could not be read; the log says why."),
         about="Exit code 1 where something is damaged.",

@@ -29,6 +29,8 @@ class Blobs(ABC):
 
     #: The engine's name in messages and metrics.
     engine: str
+    #: Each read is a request that somebody counts, so the scrub keeps to a number of them.
+    is_paid_by_request = False
 
     @abstractmethod
     async def put(self, address: str, data: bytes, *, replace: bool = False) -> None:

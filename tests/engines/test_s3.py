@@ -1,0 +1,84 @@
+"""A registry with its content on a real S3 server, which is killed in the middle of submissions."""
+
+import asyncio
+
+import httpx2
+import pytest
+
+from tests.engines.roles import free_port
+from tests.incidents.steps import check_history, record_of
+from tests.processes.test_kill import check_nothing_owed, check_published_once
+from tests.processes.workers import REAL_WORKER, until, until_record, workers_on
+from tests.support import s3
+from tests.support.damage import BREAKS
+from tests.support.envs import open_test_env, skill_files, submit_skill
+from tests.support.patience import PATIENCE_S
+from tests.support.system_reads import get_submission
+from vskill_core.errors import BlobUnavailable, ContentDamaged
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.ledger.clock import SystemClock
+from vskill_platform.settings import Settings
+from vskill_platform.store.stored_content import list_damage, read_content
+from vskill_platform.upkeep.scrub import ScrubProgress, scrub
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """A server of this test's own, which it may kill."""
+    started = s3.Server()
+    for name, value in started.variables.items():
+        monkeypatch.setenv(name, value)
+    yield started
+    started.remove()
+
+
+async def test_nothing_is_lost_or_done_twice_while_the_server_is_away(tmp_path, server):
+    """Submissions that wait for content go on when it is back, and count no failed attempt; what was refused was refused
+    with a reason. Damage in the bucket is noticed, never handed out, and mended by the same files."""
+    settings = Settings(
+        data_dir=str(tmp_path), store=f"sqlite:{tmp_path / 'vskill.db'}", blobs=f"s3://{s3.BUCKET}/registry"
+    )
+    async with (
+        open_test_env("sqlite", tmp_path, clock=SystemClock(), settings=settings) as env,
+        workers_on(settings, tmp_path, VSKILL_BLOBS=settings.blobs, **server.variables) as processes,
+    ):
+        port = free_port()
+        web = await processes.start(("-m", "vskill_platform", "serve", "--web-only", "--port", str(port)))
+        await web.until_up()
+        before = [record_of(await submit_skill(f"before-{number}")).id for number in range(6)]
+        worker = await processes.start(REAL_WORKER)
+        await worker.until_up()
+        await until_record(before[0], lambda one: one.claim is not None or one.state.ends_run)
+        await asyncio.to_thread(server.stop, kill=True)
+        with pytest.raises(BlobUnavailable):
+            await submit_skill("refused")
+
+        async def answers(status: int) -> bool:
+            async with httpx2.AsyncClient(timeout=30) as client:
+                return (await client.get(f"http://127.0.0.1:{port}/readyz")).status_code == status
+
+        await until(lambda: answers(503), PATIENCE_S, "the web process still says that it is ready")
+        await asyncio.to_thread(server.start)
+        await until(lambda: answers(200), PATIENCE_S, "the web process is not ready again")
+        after = [record_of(await submit_skill(f"after-{number}")).id for number in range(3)]
+        for number in (*before, *after):
+            record = await until_record(number, lambda one: one.state.ends_run)
+            assert (record.state, record.attempts.failed) == (State.PUBLISHED, 0)
+            check_history(record)
+            await check_published_once(record)
+        await check_nothing_owed(env)
+        assert web.running and worker.running
+
+        for kind, number in zip(BREAKS, before, strict=False):
+            digest = (await get_submission(number)).digest or ""
+            await BREAKS[kind](env.blobs, digest)
+            with pytest.raises(ContentDamaged):
+                await read_content(digest)
+        await scrub(ScrubProgress())
+        assert sorted(one.kind.value for one in await list_damage()) == sorted(BREAKS)
+        for again in range(len(BREAKS)):
+            await submit_skill(f"before-{again}")
+        assert await list_damage() == ()
+        assert [file.path for file in await read_content(digest)] == [one.path for one in skill_files("x")]
