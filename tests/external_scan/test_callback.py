@@ -8,13 +8,13 @@ import httpx2
 import pytest
 
 from tests.external_scan.conftest import NONE, published
+from tests.support.dead_letters import list_dead_letters
 from tests.support.envs import open_test_env, run_until_quiet
 from vskill_core.errors import InvalidSettings
 from vskill_core.findings import Severity, Verdict
 from vskill_platform.domain.operation.task import TaskState
 from vskill_platform.external_scan.callback import MOST_BODY_BYTES, TOLERANCE_S
 from vskill_platform.external_scan.dispatch import provider_names, remote_secrets, request_scans
-from vskill_platform.queue.dead_letters import list_dead_letters
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.recovery import recover_tasks
 from vskill_platform.settings import Settings, load_settings

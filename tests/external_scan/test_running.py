@@ -13,6 +13,7 @@ import pytest
 from tests.external_scan.conftest import GOOD_PYTHON, NONE, processes_with, published, script
 from tests.processes.workers import until
 from tests.support.damage import lose
+from tests.support.dead_letters import list_dead_letters
 from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.manual_clock import ManualClock
 from tests.support.patience import PATIENCE_S
@@ -20,7 +21,6 @@ from vskill_platform.domain.operation.task import TaskState
 from vskill_platform.external_scan import launch, sandbox
 from vskill_platform.external_scan.dispatch import request_scans
 from vskill_platform.external_scan.sandbox import SandboxLimits, private_folder, run
-from vskill_platform.queue.dead_letters import list_dead_letters
 from vskill_platform.queue.health import queue_health
 from vskill_platform.store.external_scans import ExternalStatus, get_external_scan, read_external_task
 

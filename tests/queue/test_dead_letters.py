@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.acting import principal_for
+from tests.support.dead_letters import list_dead_letters
 from tests.support.envs import open_test_env
 from vskill_core.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
 from vskill_platform.actions.operation.dead_letters import (
@@ -15,7 +16,6 @@ from vskill_platform.actions.operation.dead_letters import (
 from vskill_platform.actions.principal import Principal
 from vskill_platform.domain.messages import Send, task_send
 from vskill_platform.ledger.broker.contract import DeliveryEnd, Settlement
-from vskill_platform.queue.dead_letters import list_dead_letters
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.tasks import read_task

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from tests.support.acting import principal_for
+from tests.support.dead_letters import list_dead_letters
 from tests.support.envs import open_test_env
 from tests.support.faults import HookedKV
 from tests.support.patience import PATIENCE_S
@@ -18,7 +19,6 @@ from vskill_platform.domain.operation.task import TaskState
 from vskill_platform.domain.submissions.attempts import CLAIM_MS, MAX_INTERRUPTED, UNAVAILABLE_END_MS
 from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.queue.control import pause_queue
-from vskill_platform.queue.dead_letters import list_dead_letters
 from vskill_platform.queue.health import EXPIRED_GRACE_MS, queue_health
 from vskill_platform.queue.recovery import recover_tasks
 from vskill_platform.queue.tasks import handle_task

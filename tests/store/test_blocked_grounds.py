@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.acting import principal_for, run_again
+from tests.support.dead_letters import list_dead_letters
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.faults import HookedKV
 from tests.support.system_reads import get_submission
@@ -14,7 +15,6 @@ from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.verdicts.decision import BlockScope
 from vskill_platform.domain.verdicts.rescan_decision import RescanDecision, RescanOutcome
 from vskill_platform.intake.submit import IntakeOutcome
-from vskill_platform.queue.dead_letters import list_dead_letters
 from vskill_platform.store.claims import HeldClaim, claim_submission
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.recall.blocklist import add_block, remove_block

@@ -13,6 +13,7 @@ import re2
 from tests.store.test_policy import submitted
 from tests.support.acting import approve, reject
 from tests.support.damage import lose
+from tests.support.dead_letters import list_dead_letters
 from tests.support.envs import (
     make_submission,
     open_test_env,
@@ -49,7 +50,6 @@ from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import RecordedDecision, Submission
 from vskill_platform.domain.verdicts.brake import HeldTakeDown
 from vskill_platform.queue.control import current_pause
-from vskill_platform.queue.dead_letters import list_dead_letters
 from vskill_platform.setting_facts import describe_settings
 from vskill_platform.settings import Settings
 from vskill_platform.store.operation.releases import note_release

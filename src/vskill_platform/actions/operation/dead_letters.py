@@ -12,7 +12,8 @@ from vskill_platform.actions.operation.queue import ADMIN_QUEUE
 from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.actions.submissions.submissions import RERUN, RerunSubmission
 from vskill_platform.domain.messages import TaskMessage, decode_body
-from vskill_platform.queue.dead_letters import get_dead_letter, remove_dead_letter
+from vskill_platform.ledger.broker.contract import DeadLetter
+from vskill_platform.store.people.audit import note
 from vskill_platform.store.tasks import ask_for, read_task
 
 LETTERS = f"{ADMIN_QUEUE}/dead-letters"
@@ -76,7 +77,7 @@ async def list_letters(services: Services, request: ListLetters) -> LetterList:
 
 async def replay(services: Services, actor: Principal, request: LetterRequest) -> LetterReplayed:
     """Start a new run, then remove the letter: if a crash leaves it behind, it can be replayed again."""
-    letter = await get_dead_letter(request.letter_id)
+    letter = await _find_letter(services, request.letter_id)
     try:
         body = decode_body(letter.body)
     except msgspec.DecodeError as error:
@@ -90,13 +91,32 @@ async def replay(services: Services, actor: Principal, request: LetterRequest) -
         wanted = RerunSubmission(submission_id=body.submission_id, reason="its dead letter was replayed")
         record = await RERUN(services, actor, wanted)
         replayed = LetterReplayed(record.id, record.run, record.state)
-    await remove_dead_letter(letter.id, "dead letter replayed", by=actor.actor)
+    await _remove(services, letter.id, "dead letter replayed", actor)
     return replayed
 
 
-async def discard(actor: Principal, request: LetterRequest) -> None:
+async def discard(services: Services, actor: Principal, request: LetterRequest) -> None:
     """Remove the letter; the submission's record does not change."""
-    await remove_dead_letter(request.letter_id, "dead letter discarded", by=actor.actor)
+    await _remove(services, request.letter_id, "dead letter discarded", actor)
+
+
+async def _find_letter(services: Services, letter_id: int) -> DeadLetter:
+    page = await services.broker.dead_letters(after=max(letter_id - 1, 0), limit=1)
+    for letter in page.items:
+        if letter.id == letter_id:
+            return letter
+    raise _no_such(letter_id)
+
+
+async def _remove(services: Services, letter_id: int, action: str, actor: Principal) -> None:
+    """Remove it, and say so in the audit."""
+    if not await services.broker.discard(letter_id):
+        raise _no_such(letter_id)
+    await note(action, str(letter_id), by=actor.actor, reason="asked for it")
+
+
+def _no_such(letter_id: int) -> NotFound:
+    return NotFound(f"There is no dead letter {letter_id}; 'queue dead-letters list' shows what there is.")
 
 
 LIST_LETTERS = action(
