@@ -19,7 +19,7 @@ from vskill_platform.ledger.broker.contract import OWNERS_AT_ONCE
 from vskill_platform.ledger.database.sqlite import Read, SqliteDatabase
 from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.ledger.kv.entries import Put
-from vskill_platform.ledger.kv.query import Between, Condition, In, Is, Query
+from vskill_platform.ledger.kv.query import Between, CheckedSearch, Condition, In, Is, Query
 from vskill_platform.ledger.kv.sqlite import SqliteKV
 from vskill_platform.ledger.kv.sqlite_query import (
     key_ranges,
@@ -199,11 +199,15 @@ async def test_what_may_not_be_read_is_not_read(kv, watched, audiences):
         await fill_skills(kv, f"ns:{number}", range(number * 50, number * 50 + 50))
     await fill_skills(kv, "public", range(4000, 5000))
     rows, cost = await watched.run(select, query, 0)
-    hits, search_cost = await watched.run(search, SKILLS, asked, audiences, [], ("weight",), 0, 31)
+    hits, search_cost = await watched.run(
+        search, CheckedSearch(SKILLS, asked, audiences, (), ("weight",), 30), 0
+    )
     assert (len(rows), len(hits)) == (31, 31)
     await fill_skills(kv, "ns:hidden", range(10_000, 16_000))
     again, among_hidden = await watched.run(select, query, 0)
-    hits_again, search_among = await watched.run(search, SKILLS, asked, audiences, [], ("weight",), 0, 31)
+    hits_again, search_among = await watched.run(
+        search, CheckedSearch(SKILLS, asked, audiences, (), ("weight",), 30), 0
+    )
     assert (again, hits_again) == (rows, hits)
     assert among_hidden <= cost * 1.1 + 1
     assert search_among <= search_cost * 1.5 + 2
@@ -247,7 +251,9 @@ async def test_counts_are_read_not_counted(kv, database, watched):
 async def test_a_search_reads_what_matches_and_no_more(kv, watched):
     await fill(kv, range(2000), skill_name="common words")
     await kv.put("sub:rare", b'{"skill_name": "rare words"}')
-    found, cost = await watched.run(search, SUBMISSIONS, every_term("rare"), PUBLIC_ONLY, [], (), 0, 31)
+    found, cost = await watched.run(
+        search, CheckedSearch(SUBMISSIONS, every_term("rare"), PUBLIC_ONLY, (), (), 30), 0
+    )
     assert len(found) == 1
     assert cost <= 12
 
@@ -255,7 +261,7 @@ async def test_a_search_reads_what_matches_and_no_more(kv, watched):
 async def test_a_search_for_a_common_word_orders_its_matches_by_a_narrow_index(kv, watched):
     """The records themselves, which are many times as wide, are read only of what is shown."""
     await fill(kv, range(300), skill_name="common words")
-    await watched.run(search, SUBMISSIONS, every_term("common"), PUBLIC_ONLY, [], (), 0, 31)
+    await watched.run(search, CheckedSearch(SUBMISSIONS, every_term("common"), PUBLIC_ONLY, (), (), 30), 0)
     assert any("USING COVERING INDEX sub_narrow" in step for step in watched.plan), watched.plan
 
 

@@ -13,7 +13,7 @@ from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.ledger.kv.postgres import PostgresKV
 from vskill_platform.ledger.kv.postgres_fields import FOLD_STEP
 from vskill_platform.ledger.kv.postgres_query import search, select
-from vskill_platform.ledger.kv.query import Is, Query
+from vskill_platform.ledger.kv.query import CheckedSearch, Is, Query
 
 pytestmark = pytest.mark.anyio
 
@@ -66,7 +66,9 @@ async def test_a_word_that_all_addresses_and_no_name_have_is_not_looked_for_in_e
     await fill(kv, 5_000)
     # What was written last waits outside of the index's order, until there is more of it than here.
     await kv._db.fetch("SELECT gin_clean_pending_list('sub_words')")
-    plan = await plan_of(kv, *search(SUBMISSIONS, every_term("example"), PUBLIC_ONLY, (), (), 0, 20))
+    plan = await plan_of(
+        kv, *search(CheckedSearch(SUBMISSIONS, every_term("example"), PUBLIC_ONLY, (), (), 20), 0)
+    )
     assert most_removed(plan) < 1_000, plan
     assert (
         len(
@@ -101,7 +103,7 @@ async def test_a_reader_of_few_records_does_not_wait_for_hidden_matches(kv, anal
     await kv._db.fetch("SELECT gin_clean_pending_list('skill_words')")
     if analysed:
         await kv._db.fetch("ANALYZE records")
-    plan = await plan_of(kv, *search(SKILLS, every_term("foo"), OWN, (), (), 0, 20))
+    plan = await plan_of(kv, *search(CheckedSearch(SKILLS, every_term("foo"), OWN, (), (), 20), 0))
     assert most_removed(plan) < 100, plan
     assert "rows=300.00" in plan
     found = await kv.search(SKILLS.prefix, every_term("foo"), limit=20, audiences=OWN)
@@ -116,7 +118,9 @@ async def test_a_search_reads_what_holds_its_words(kv, audiences):
     await kv._db.fetch("SELECT gin_clean_pending_list('skill_words')")
     await kv._db.fetch("ANALYZE records")
     terms = (WantedTerm("1234", weight=7.0), WantedTerm("none", weight=8.0))
-    plan = await plan_of(kv, *search(SKILLS, TermQuery(terms), audiences, (), ("weight",), 0, 300))
+    plan = await plan_of(
+        kv, *search(CheckedSearch(SKILLS, TermQuery(terms), audiences, (), ("weight",), 300), 0)
+    )
     assert most_removed(plan) == 0, plan
     assert "Bitmap Index Scan on skill_words" in plan
 

@@ -35,10 +35,10 @@ from vskill_platform.ledger.kv.entries import (
 )
 from vskill_platform.ledger.kv.overlaps import OverlapQuery, evaluate_overlap
 from vskill_platform.ledger.kv.query import (
+    CheckedSearch,
     Condition,
     Query,
     check_audiences,
-    check_filters,
     evaluate,
     is_readable,
 )
@@ -219,9 +219,14 @@ class KV(ABC):
     ) -> Found:
         """Entries of these audiences whose searched fields hold any term of the query, or all of them, with the values
         of `fields` (which must have a column). The order is the same on every engine."""
-        collection = collection_of(prefix)
-        check_audiences(collection, audiences)
-        conditions = check_filters(collection, where or {})
+        limit = min(limit, SEARCH_LIMIT)
+        return await self._search(
+            CheckedSearch.of(collection_of(prefix), query, audiences, where or {}, fields, limit)
+        )
+
+    async def _search(self, query: CheckedSearch) -> Found:
+        """The answer to a checked search."""
+        collection = query.collection
         entries, failed = await self._read_all(collection)
         if failed:
             raise next(iter(failed.values()))
@@ -229,18 +234,17 @@ class KV(ABC):
         hits: list[tuple[int, bool, int, SearchCandidate]] = []
         for entry in entries:
             texts = collection.search_texts(entry.value)
-            points = query.points(texts) if is_readable(collection, entry, audiences) else None
+            points = query.terms.points(texts) if is_readable(collection, entry, query.audiences) else None
             if points is not None and all(
-                one.holds(declared[name].read(entry.value)) for name, one in conditions
+                one.holds(declared[name].read(entry.value)) for name, one in query.where
             ):
-                values = tuple(declared[name].read(entry.value) for name in fields)
+                values = tuple(declared[name].read(entry.value) for name in query.fields)
                 weight = collection.weight_of(entry.value)
                 hits.append(
                     (-points, weight is None, -(weight or 0), SearchCandidate(entry.key, texts, values))
                 )
         hits.sort(key=lambda hit: (*hit[:3], hit[3].key))
-        limit = min(limit, SEARCH_LIMIT)
-        return Found(tuple(hit for *_, hit in hits[:limit]), truncated=len(hits) > limit)
+        return Found(tuple(hit for *_, hit in hits[: query.limit]), truncated=len(hits) > query.limit)
 
     async def overlap(
         self,

@@ -4,31 +4,20 @@ A commit is one call of the function `commit_records` (database/sql/postgres), s
 fields are in `postgres_query`. Values are text, times are integer milliseconds, keys are compared byte by byte.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from vskill_core.errors import (
-    CursorGone,
-)
+from vskill_core.errors import CursorGone
 from vskill_platform.domain.messages import Send
 from vskill_platform.domain.people.namespace import Audiences
-from vskill_platform.domain.skills.search import TermQuery
 from vskill_platform.ledger.broker.contract import Broker
 from vskill_platform.ledger.broker.postgres import PostgresBroker
 from vskill_platform.ledger.database.postgres import PostgresDatabase
 from vskill_platform.ledger.kv.checks import check_key, check_texts
-from vskill_platform.ledger.kv.collections import RecordKind, collection_of
-from vskill_platform.ledger.kv.contract import PAGE, SEARCH_LIMIT, Counts, StoreSnapshot
-from vskill_platform.ledger.kv.entries import (
-    Change,
-    Entry,
-    Found,
-    Operation,
-    Overlap,
-    Page,
-    SearchCandidate,
-)
+from vskill_platform.ledger.kv.collections import RecordKind
+from vskill_platform.ledger.kv.contract import PAGE, Counts, StoreSnapshot
+from vskill_platform.ledger.kv.entries import Change, Entry, Operation, Overlap, Page
 from vskill_platform.ledger.kv.fields import end_of
 from vskill_platform.ledger.kv.overlaps import OverlapQuery, postgres_overlaps
 from vskill_platform.ledger.kv.postgres_commit import commit
@@ -41,7 +30,7 @@ from vskill_platform.ledger.kv.postgres_query import (
     select,
 )
 from vskill_platform.ledger.kv.postgres_snapshot import open_postgres_snapshot
-from vskill_platform.ledger.kv.query import Condition, Query, check_audiences, check_filters
+from vskill_platform.ledger.kv.query import CheckedSearch, Query
 from vskill_platform.ledger.kv.sql import SqlKV
 
 CHANGES = "vskill_changes"
@@ -118,27 +107,10 @@ class PostgresKV(SqlKV[PostgresDatabase]):
     async def _count(self, collection: RecordKind, fields: Sequence[str], audiences: Audiences) -> Counts:
         return await count(self._db, collection, fields, audiences)
 
-    async def search(
-        self,
-        prefix: str,
-        query: TermQuery,
-        *,
-        audiences: Audiences,
-        where: Mapping[str, Condition] | None = None,
-        fields: Sequence[str] = (),
-        limit: int = SEARCH_LIMIT,
-    ) -> Found:
-        collection = collection_of(prefix)
-        check_audiences(collection, audiences)
-        conditions = check_filters(collection, where or {})
-        if not query.terms or audiences == frozenset():
-            return Found(())
-        limit, last = min(limit, SEARCH_LIMIT), len(collection.searched) + 1
-        statement, arguments = search(collection, query, audiences, conditions, fields, self.now(), limit)
+    async def _read_candidates(self, query: CheckedSearch) -> Sequence[Any]:
+        statement, arguments = search(query, self.now())
         # Planned for these arguments: a common word needs another plan than a rare one.
-        rows = await self._db.fetch_once(statement, *arguments)
-        hits = tuple(SearchCandidate(row[0], tuple(row[1:last]), tuple(row[last:])) for row in rows[:limit])
-        return Found(hits, truncated=len(rows) > limit)
+        return await self._db.fetch_once(statement, *arguments)
 
     async def _overlap(self, query: OverlapQuery) -> tuple[Overlap, ...]:
         statement, arguments = postgres_overlaps(query, self.now())

@@ -4,11 +4,11 @@ appear in the text."""
 from collections.abc import Iterable, Sequence
 
 from vskill_core.errors import InvalidInput
-from vskill_platform.domain.people.namespace import Audiences, Everything
+from vskill_platform.domain.people.namespace import Everything
 from vskill_platform.domain.skills.search import TermQuery, WantedTerm
 from vskill_platform.ledger.kv.collections import AUDIENCE, RecordKind, Value, collection_holding
 from vskill_platform.ledger.kv.fields import DERIVED_COLUMNS, column, derive, end_of
-from vskill_platform.ledger.kv.query import FIRST_PAGE, Between, Condition, In, Is, Query
+from vskill_platform.ledger.kv.query import FIRST_PAGE, Between, CheckedSearch, Condition, In, Is, Query
 
 ENTRY = "key, convert_to(value, 'UTF8'), version"
 _LEAST = -(2**63)
@@ -312,39 +312,31 @@ def _storable(collection: RecordKind, name: str, value: Value) -> bool:
 # Searched terms.
 
 
-def search(
-    collection: RecordKind,
-    query: TermQuery,
-    audiences: Audiences,
-    where: Iterable[tuple[str, Condition]],
-    fields: Sequence[str],
-    now: int,
-    limit: int,
-) -> tuple[str, list[object]]:
-    """The statement for the first candidates, one more than the limit: key, terms of each searched field, and these
-    fields.
+def search(query: CheckedSearch, now: int) -> tuple[str, list[object]]:
+    """The statement for the first candidates, one more than the limit: key, terms of each searched field, and the
+    wanted fields.
 
     The word index includes the audiences. The matches are planned without the limit: with it, the planner would expect
     to find enough early in the order, although all of those may be hidden."""
-    arguments = Arguments()
+    arguments, collection, wanted = Arguments(), query.collection, query.terms
     words = f"(CASE WHEN collection = '{collection.name}' THEN terms END)"
-    sign = " & " if query.every else " | "
-    found = arguments.add(sign.join(f"({_match(term)})" for term in query.terms))
+    sign = " & " if wanted.every else " | "
+    found = arguments.add(sign.join(f"({_match(term)})" for term in wanted.terms))
     tested = [f"{words} @@ {found}::tsquery", _alive(arguments, now)]
-    if not isinstance(audiences, Everything):
-        readers = arguments.add(sorted(audiences))
+    if not isinstance(query.audiences, Everything):
+        readers = arguments.add(sorted(query.audiences))
         tested.append(f"ARRAY[{column(collection, AUDIENCE)}] && {readers}::text[]")
-    tested += [_filter(collection, name, condition, arguments) for name, condition in where]
-    points = "0" if query.every else _points(query, arguments)
+    tested += [_filter(collection, name, condition, arguments) for name, condition in query.where]
+    points = "0" if wanted.every else _points(wanted, arguments)
     weight = column(collection, collection.weighed)
     labels = _LABELS[: len(collection.searched)].lower()
     texts = [f"array_to_string(tsvector_to_array(ts_filter(terms, '{{{one}}}')), ' ')" for one in labels]
-    what = ", ".join(["key", *texts, *(column(collection, name) for name in fields)])
+    what = ", ".join(["key", *texts, *(column(collection, name) for name in query.fields)])
     order = "points DESC, weight DESC NULLS LAST, key"
     return (
         f"WITH matched AS MATERIALIZED (SELECT key, {weight} AS weight, {points} AS points FROM records "  # noqa: S608
         f"WHERE {' AND '.join(tested)}), "
-        f"found AS MATERIALIZED (SELECT * FROM matched ORDER BY {order} LIMIT {arguments.add(limit + 1)}) "
+        f"found AS MATERIALIZED (SELECT * FROM matched ORDER BY {order} LIMIT {arguments.add(query.limit + 1)}) "
         f"SELECT {what} FROM found JOIN records USING (key) ORDER BY {order}"
     ), arguments.values
 

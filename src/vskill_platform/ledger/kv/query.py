@@ -11,6 +11,7 @@ import msgspec
 
 from vskill_core.errors import InvalidInput, UnindexedQuery
 from vskill_platform.domain.people.namespace import Audiences, Everything, may_read
+from vskill_platform.domain.skills.search import TermQuery
 from vskill_platform.ledger.kv.checks import check_texts
 from vskill_platform.ledger.kv.collections import AUDIENCE, Field, RecordKind, Value
 from vskill_platform.ledger.kv.entries import Entry, EntryPage, Settled
@@ -118,6 +119,32 @@ class Query(msgspec.Struct, frozen=True):
         """Where a page ends: the order value and key of its last entry."""
         value = None if self.order_by == "key" else self.collection.fields[self.order_by].read(entry.value)
         return base64.urlsafe_b64encode(msgspec.json.encode((value, entry.key))).decode()
+
+
+class CheckedSearch(msgspec.Struct, frozen=True):
+    """A checked search in one collection."""
+
+    collection: RecordKind
+    terms: TermQuery
+    #: Whose records it may find.
+    audiences: Audiences
+    where: tuple[tuple[str, Condition], ...]
+    #: The fields whose values are given with each candidate.
+    fields: tuple[str, ...]
+    limit: int
+
+    @classmethod
+    def of(
+        cls,
+        collection: RecordKind,
+        terms: TermQuery,
+        audiences: Audiences,
+        where: Mapping[str, Condition],
+        fields: Iterable[str],
+        limit: int,
+    ) -> "CheckedSearch":
+        check_audiences(collection, audiences)
+        return cls(collection, terms, audiences, check_filters(collection, where), tuple(fields), limit)
 
 
 def check_audiences(collection: RecordKind, audiences: Audiences) -> None:

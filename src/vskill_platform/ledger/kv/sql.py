@@ -19,11 +19,13 @@ from vskill_platform.ledger.kv.entries import (
     Capability,
     Entry,
     EntryPage,
+    Found,
     Operation,
     Page,
+    SearchCandidate,
     Settled,
 )
-from vskill_platform.ledger.kv.query import Query, check_audiences
+from vskill_platform.ledger.kv.query import CheckedSearch, Query, check_audiences
 
 D = TypeVar("D", bound=Database)
 
@@ -123,6 +125,17 @@ class SqlKV(KV, Generic[D]):
         collection = collection_of(prefix)
         check_audiences(collection, audiences)
         return await self._count(collection, collection.counted, audiences)
+
+    async def _search(self, query: CheckedSearch) -> Found:
+        if not query.terms.terms or query.audiences == frozenset():
+            return Found(())
+        rows, last = await self._read_candidates(query), len(query.collection.searched) + 1
+        hits = (SearchCandidate(row[0], tuple(row[1:last]), tuple(row[last:])) for row in rows[: query.limit])
+        return Found(tuple(hits), truncated=len(rows) > query.limit)
+
+    @abstractmethod
+    async def _read_candidates(self, query: CheckedSearch) -> Sequence[Any]:
+        """One row more than the limit where there are more: key, terms of each searched field, wanted fields."""
 
     # Following what changes.
 

@@ -6,7 +6,7 @@ the file itself.
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from itertools import starmap
@@ -16,27 +16,17 @@ import msgspec
 from vskill_core.errors import CursorGone, PlatformError
 from vskill_platform.domain.messages import Send
 from vskill_platform.domain.people.namespace import Audiences, Everything
-from vskill_platform.domain.skills.search import TermQuery
 from vskill_platform.ledger.broker.contract import Broker
 from vskill_platform.ledger.broker.sqlite import SqliteBroker
 from vskill_platform.ledger.database.sqlite import SqliteDatabase, reader
 from vskill_platform.ledger.database.writer import Tx, WriteKind, call_in
 from vskill_platform.ledger.kv.checks import check_key, check_texts
-from vskill_platform.ledger.kv.collections import RecordKind, collection_of
-from vskill_platform.ledger.kv.contract import PAGE, SEARCH_LIMIT, Counts, StoreSnapshot
-from vskill_platform.ledger.kv.entries import (
-    Change,
-    Entry,
-    Found,
-    JoinedPage,
-    Operation,
-    Overlap,
-    Page,
-    SearchCandidate,
-)
+from vskill_platform.ledger.kv.collections import RecordKind
+from vskill_platform.ledger.kv.contract import PAGE, Counts, StoreSnapshot
+from vskill_platform.ledger.kv.entries import Change, Entry, JoinedPage, Operation, Overlap, Page
 from vskill_platform.ledger.kv.fields import end_of
 from vskill_platform.ledger.kv.overlaps import OverlapQuery, sqlite_overlaps
-from vskill_platform.ledger.kv.query import Condition, Query, check_audiences, check_filters
+from vskill_platform.ledger.kv.query import CheckedSearch, Query
 from vskill_platform.ledger.kv.sql import SqlKV
 from vskill_platform.ledger.kv.sqlite_commit import (
     CHANGES,
@@ -170,32 +160,15 @@ class SqliteKV(SqlKV[SqliteDatabase]):
 
         return await self._db.read(read)
 
-    async def search(
-        self,
-        prefix: str,
-        query: TermQuery,
-        *,
-        audiences: Audiences,
-        where: Mapping[str, Condition] | None = None,
-        fields: Sequence[str] = (),
-        limit: int = SEARCH_LIMIT,
-    ) -> Found:
-        collection = collection_of(prefix)
-        check_audiences(collection, audiences)
-        conditions = check_filters(collection, where or {})
-        if not query.terms or audiences == frozenset():
-            return Found(())
-        limit, now = min(limit, SEARCH_LIMIT), self.now()
+    async def _read_candidates(self, query: CheckedSearch) -> Sequence[Row]:
+        now = self.now()
 
         def find(connection: sqlite3.Connection) -> list[Row]:
             # One snapshot for both the matches and their records.
             connection.execute("BEGIN")
-            read = reader(connection)
-            return search(read, collection, query, audiences, conditions, fields, now, limit + 1)
+            return search(reader(connection), query, now)
 
-        rows, last = await self._db.read(find), len(collection.searched) + 1
-        hits = tuple(SearchCandidate(row[0], row[1:last], row[last:]) for row in rows[:limit])
-        return Found(hits, truncated=len(rows) > limit)
+        return await self._db.read(find)
 
     async def _overlap(self, query: OverlapQuery) -> tuple[Overlap, ...]:
         statement, parameters = sqlite_overlaps(query, self.now())

@@ -17,7 +17,7 @@ from vskill_platform.ledger.database.sqlite import Read
 from vskill_platform.ledger.kv.collections import AUDIENCE, RecordKind, Value
 from vskill_platform.ledger.kv.contract import Counts, sum_counts
 from vskill_platform.ledger.kv.fields import column, end_of
-from vskill_platform.ledger.kv.query import FIRST_PAGE, Between, Condition, In, Is, Query
+from vskill_platform.ledger.kv.query import FIRST_PAGE, Between, CheckedSearch, Condition, In, Is, Query
 from vskill_platform.ledger.kv.sqlite_fields import audience_term, search_table
 
 Row = tuple[Any, ...]
@@ -405,31 +405,24 @@ def narrow_index(collection: RecordKind) -> str:
     return f"{collection.name}_narrow"
 
 
-def search(
-    read: Read,
-    collection: RecordKind,
-    query: TermQuery,
-    audiences: Audiences,
-    where: Iterable[tuple[str, Condition]],
-    fields: Sequence[str],
-    now: int,
-    most: int,
-) -> list[Row]:
-    """The first candidates, up to a limit (`most`): key, terms of each searched field, and these fields.
+def search(read: Read, query: CheckedSearch, now: int) -> list[Row]:
+    """The first candidates, one more than the limit if there are more: key, terms of each searched field, and the
+    wanted fields.
 
     The audience is a term of the index, so entries that the reader may not read never match; each entry's own audience
     column is tested too."""
+    collection = query.collection
     conditions = [Clause(f"collection = '{collection.name}'"), Clause(_ALIVE, (now,))]
-    conditions += [_filter(collection, name, condition) for name, condition in where]
+    conditions += [_filter(collection, name, condition) for name, condition in query.where]
     readable = ""
-    if not isinstance(audiences, Everything):
-        named = sorted(audiences)
+    if not isinstance(query.audiences, Everything):
+        named = sorted(query.audiences)
         readable = f" AND {AUDIENCE} : ({' OR '.join(map(audience_term, named))})"
         wanted = Clause("IN (SELECT value FROM json_each(?))", (msgspec.json.encode(named).decode(),))
         conditions.append(Clause(f"{column(collection, AUDIENCE)} {wanted.text}", wanted.parameters))
     if NEVER in conditions:
         return []
-    matches = list(_matches(collection, query, readable))
+    matches = list(_matches(collection, query.terms, readable))
     points = " UNION ALL ".join(one.text for one in matches)
     statement = (
         f"SELECT records.id FROM (SELECT id, sum(points) AS points FROM ({points}) GROUP BY id) AS matched "  # noqa: S608
@@ -438,8 +431,8 @@ def search(
         f"ORDER BY matched.points DESC, {column(collection, collection.weighed)} DESC, key LIMIT ?"
     )
     parameters = [value for one in (*matches, *conditions) for value in one.parameters]
-    numbers = [number for (number,) in read(statement, [*parameters, most])]
-    return _read_candidates(read, collection, fields, numbers)
+    numbers = [number for (number,) in read(statement, [*parameters, query.limit + 1])]
+    return _read_candidates(read, collection, query.fields, numbers)
 
 
 def _matches(collection: RecordKind, query: TermQuery, readable: str) -> Iterator[Clause]:
