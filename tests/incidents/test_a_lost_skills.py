@@ -373,7 +373,7 @@ async def test_A8_durable_records_never_expire(env: Env) -> None:
 
     before = [key for key in await all_keys(env) if key not in expiring]
     pass_time(env, 2_000 * DAY_MS)
-    await sweep({})
+    await sweep()
     assert await all_keys(env) == before
     assert (await get_run(submission.id, 1)).published_version == "1.0.0"
     assert await check_versions(env) == 2

@@ -3,6 +3,7 @@ not block the others."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -35,7 +36,10 @@ NOTICE_STEPS = 10
 
 Place = TypeVar("Place", str, int)
 
+Progress = TypeVar("Progress", bound=msgspec.Struct)
+
 JobState = dict[str, str | int | None]
+RunJob = Callable[[JobState], Awaitable[JobState]]
 
 
 class Job(JobSpec, frozen=True):
@@ -43,7 +47,7 @@ class Job(JobSpec, frozen=True):
 
     #: Gets the state of the last run and returns the next one. Changes that it makes to the state that it was given
     #: are kept even if it fails.
-    run: Callable[[JobState], Awaitable[JobState]]
+    run: RunJob
 
 
 async def recover(state: JobState) -> JobState:
@@ -157,63 +161,39 @@ async def look_after(state: JobState) -> JobState:
     return {"after": progress.after, "outstanding": " ".join(progress.outstanding)}
 
 
-async def request_external_scans(state: JobState) -> JobState:
-    """Ask for the reports of other analysers on what was published."""
-    position = LookPosition(*(_text(state.get(name)) for name in LookPosition.__struct_fields__))
-    return msgspec.structs.asdict(await request_due_scans(position))
-
-
-async def finish_namespaces(_: JobState) -> JobState:
-    """Finish preparing the namespaces that somebody began to manage."""
-    return {"prepared": await finish_preparations(request_rescan)}
-
-
-async def name_skills(_: JobState) -> JobState:
-    """Give names to skills whose namespace was opened by a process that died before it could."""
-    return {"named": await name_shown_skills()}
-
-
-async def refresh(_: JobState) -> JobState:
-    """Bring every skill's standing up to date."""
-    return {"changed": await refresh_standing()}
-
-
 async def follow(state: JobState) -> JobState:
     """Bring the lists' numbers of installs up to date."""
     return {"cursor": await follow_installs(_text(state.get("cursor")))}
 
 
-async def count_words(state: JobState) -> JobState:
-    """Bring the words that a search may suggest up to date."""
-    return msgspec.structs.asdict(await follow_words(msgspec.convert(state, VocabularyProgress)))
-
-
-async def end_waiting(_: JobState) -> JobState:
-    """End submissions whose author has not answered a reviewer's question in time."""
-    return {"ended": await end_unanswered()}
-
-
-async def scrub(state: JobState) -> JobState:
-    """Read and verify the next pieces of content."""
-    progress = msgspec.convert(state, scrubbing.ScrubProgress)
-    return msgspec.structs.asdict(await scrubbing.scrub(progress))
-
-
-async def collect(_: JobState) -> JobState:
-    """Set aside, and later delete, content that no record names."""
-    return msgspec.structs.asdict(await collector.collect())
-
-
-async def sweep(_: JobState) -> JobState:
+async def sweep() -> None:
     """Remove expired caches and changes that nobody can ask for any more."""
     kv = require_env("kv").kv
     while await kv.sweep(changes_before=kv.now() - CHANGES_KEPT_MS):
         pass
-    return {}
+
+
+def _begin_anew(work: Callable[[], Awaitable[object]]) -> RunJob:
+    """Work that keeps nothing for its next run."""
+
+    async def run(_: JobState) -> JobState:
+        await work()
+        return {}
+
+    return run
+
+
+def _go_on(kind: type[Progress], work: Callable[[Progress], Awaitable[Progress]]) -> RunJob:
+    """Work that goes on from its own progress, whose fields are the job's state."""
+
+    async def run(state: JobState) -> JobState:
+        return msgspec.structs.asdict(await work(msgspec.convert(state, kind)))
+
+    return run
 
 
 #: What each job does, by its name.
-_RUNS = {
+_RUNS: dict[str, RunJob] = {
     "recovery": recover,
     "blocklist": reapply,
     "policy": follow_policy,
@@ -221,16 +201,16 @@ _RUNS = {
     "alerts": watch_alerts,
     "rescans": request_rescans,
     "repositories": look_after,
-    "external-scans": request_external_scans,
-    "namespaces": finish_namespaces,
-    "names": name_skills,
-    "standing": refresh,
+    "external-scans": _go_on(LookPosition, request_due_scans),
+    "namespaces": _begin_anew(partial(finish_preparations, request_rescan)),
+    "names": _begin_anew(name_shown_skills),
+    "standing": _begin_anew(refresh_standing),
     "installs": follow,
-    "vocabulary": count_words,
-    "answers": end_waiting,
-    "scrub": scrub,
-    "collector": collect,
-    "sweep": sweep,
+    "vocabulary": _go_on(VocabularyProgress, follow_words),
+    "answers": _begin_anew(end_unanswered),
+    "scrub": _go_on(scrubbing.ScrubProgress, scrubbing.scrub),
+    "collector": _begin_anew(collector.collect),
+    "sweep": _begin_anew(sweep),
 }
 
 JOBS = tuple(Job(**msgspec.structs.asdict(spec), run=_RUNS[spec.name]) for spec in JOB_SPECS)
