@@ -466,7 +466,6 @@ def test_every_reading_command_speaks_json(name):
         "search",
         "install",
         "verify",
-        "demo",
         "backup",
         "restore",
         "migrate",

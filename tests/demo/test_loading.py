@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from subprocess import DEVNULL
 
 import pytest
@@ -9,11 +10,12 @@ import pytest
 from tests.demo.conftest import COMMAND
 from tests.support.envs import open_test_env, submit_skill
 from tests.support.lifetimes import running
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, wait_until
+from vskill_core.identity import normalise, submission_id
 from vskill_platform.domain.people.namespace import EVERYTHING
 from vskill_platform.installation import demo
 from vskill_platform.sources.examples import bundled_repositories, commit_of, examples_folder
-from vskill_platform.submission_store import count_submissions
+from vskill_platform.submission_store import count_submissions, read_submission
 
 TOUR_ENDS = {
     "meeting-minutes": "PUBLISHED",
@@ -26,23 +28,30 @@ TOUR_ENDS = {
 
 
 @pytest.fixture
-def worker(environment):
-    with running([*COMMAND, "worker"], env=environment, stdout=DEVNULL, stderr=DEVNULL) as process:
+def server(environment):
+    serving = [*COMMAND, "serve", "--demo", "--port", "0"]
+    with running(serving, env=environment, stdout=DEVNULL, stderr=DEVNULL) as process:
         yield process
 
 
+def ends_of(command) -> dict[tuple[str, str], str]:
+    listed = json.loads(command("submission", "list", "--limit", "100", "--json"))["submissions"]
+    return {(one["repoUrl"], one["skillPath"]): one["state"] for one in listed}
+
+
 @pytest.mark.slow
-def test_every_example_ends_as_it_was_made_to_and_the_tour_shows_the_rest(command, worker):
+def test_every_example_ends_as_it_was_made_to_and_the_tour_shows_the_rest(command, server, environment):
     """Issue 3's must-show: without a judge, one command ends in every verdict, with reasons for a newcomer."""
-    loaded = json.loads(command("demo", "--json"))
     expected = {
         (repository.url, skill.name): skill.expect.value
         for repository in bundled_repositories()
         for skill in repository.skills
         if repository.owner != "vskill-examples"
     }
-    ends = {(one["repoUrl"], one["skill"]): one["state"] for one in loaded}
-    assert ends == {**expected, (demo.TOUR_URL, "release-notes"): "PUBLISHED"}
+    expected[demo.TOUR_URL, "release-notes"] = "PUBLISHED"
+    store = Path(environment["VSKILL_DATA_DIR"]) / "vskill.db"
+    wait_until(store.exists, "the server made no store")
+    wait_until(lambda: ends_of(command) == expected, "the examples did not end as they were made to")
 
     shown = command("submit", demo.TOUR_URL, "--watch", code=1)
     for skill, state in TOUR_ENDS.items():
@@ -55,10 +64,6 @@ def test_every_example_ends_as_it_was_made_to_and_the_tour_shows_the_rest(comman
     assert "There is no description; the first paragraph of SKILL.md is used." in words
     assert "submission appeal" in words
     assert "6 skills: 2 PUBLISHED" in words
-
-    before = command("status")
-    command("demo")
-    assert command("status") == before
 
 
 def test_a_folder_of_skills_on_disk_is_submitted_whole(command, tmp_path):
@@ -89,8 +94,10 @@ async def test_a_store_with_work_of_its_own_is_left_alone(tmp_path):
 async def test_without_a_worker_loading_submits_and_goes_on(tmp_path):
     async with open_test_env("sqlite", tmp_path) as env:
         await demo.load(env, patience_s=0.05)
-        found = await demo.read_examples()
-        assert found and all(one.submission is not None for one in found)
+        for repository in bundled_repositories():
+            for skill in repository.skills:
+                place = submission_id(normalise(repository.url, skill.name))
+                assert (await read_submission(place) is not None) == (skill.since <= repository.submit)
         (tour,) = [one for one in bundled_repositories() if one.url == demo.TOUR_URL]
         at = await asyncio.to_thread(commit_of, tour, examples_folder(env.settings))
         assert at == tour.commits

@@ -17,7 +17,6 @@ from vskill_platform.cli.completion import completion, offer
 from vskill_platform.cli.connection import connect
 from vskill_platform.cli.groups import GROUPS
 from vskill_platform.cli.operation.backup import backup, restore
-from vskill_platform.cli.operation.demo import demo
 from vskill_platform.cli.operation.doctor import doctor
 from vskill_platform.cli.operation.keys import keys
 from vskill_platform.cli.operation.migrate import migrate
@@ -40,9 +39,7 @@ SECTIONS = {
         *("review", "block", "report", "queue", "repo", "audit", "collection", "webhook", "admin", "token"),
         *("access", "team", "content", "policy", "memory"),
     ),
-    SERVER: (
-        *("serve", "worker", "schedule", "keys", "doctor", "judge", "backup", "restore", "migrate", "demo"),
-    ),
+    SERVER: (*("serve", "worker", "schedule", "keys", "doctor", "judge", "backup", "restore", "migrate"),),
 }
 #: Commands whose files are a person's own, to be shared as the person's umask says. What others create is the
 #: registry's.
@@ -98,7 +95,7 @@ _COMMANDS = {
     str(command.name): command
     for command in (
         *(*CLIENT_COMMANDS, *GROUPS.values(), scan, completion),
-        *(serve, worker, schedule, keys, doctor, judge, backup, restore, migrate, demo),
+        *(serve, worker, schedule, keys, doctor, judge, backup, restore, migrate),
     )
 }
 for listed in chain(*SECTIONS.values()):

@@ -1,13 +1,12 @@
 """A first start that is not empty: the bundled examples, good and bad, submitted through intake like any others.
 
-A server calls `load` in the background, and `vskill-platform demo` waits for it. It submits the examples' repositories
-commit by commit, so that skills get several versions, and records its progress: a second start submits nothing. A store
-that holds other work is left alone.
+A server calls `load` in the background. It submits the examples' repositories commit by commit, so that skills get
+several versions, and records its progress: a second start submits nothing. A store that holds other work is left alone.
 """
 
 import asyncio
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,11 +14,9 @@ import msgspec
 from vskill_core.errors import PlatformError, Unsupported
 from vskill_core.identity import normalise, submission_id
 from vskill_platform.domain.people.namespace import EVERYTHING
-from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.submissions.submission import EntryPoint, Submission
+from vskill_platform.domain.submissions.submission import EntryPoint
 from vskill_platform.intake.discover import Wanted, submit_many
 from vskill_platform.sources.examples import (
-    Example,
     ExampleRepository,
     bundled_repositories,
     examples_folder,
@@ -42,16 +39,6 @@ class DemoProgress(msgspec.Struct, frozen=True):
     #: The last commit whose skills are all submitted and decided.
     commit: int = 0
     finished: bool = False
-
-
-class Loaded(msgspec.Struct, frozen=True):
-    """One example and what became of it."""
-
-    repo_url: str
-    skill: str
-    expected: State
-    #: None where it was not submitted.
-    submission: Submission | None
 
 
 async def load(env: Env, patience_s: float = PATIENCE_S) -> None:
@@ -78,17 +65,7 @@ async def submit_examples(patience_s: float = PATIENCE_S) -> None:
     for repository in bundled_repositories():
         await asyncio.to_thread(write_commit, repository, root, repository.commits)
     await asyncio.to_thread(_note, root, DemoProgress(last, finished=True))
-    env.log.info("examples submitted", skills=sum(1 for _ in _submitted_examples()))
-
-
-async def read_examples() -> list[Loaded]:
-    """Every example that the demonstration submits, with its submission."""
-    found: list[Loaded] = []
-    for repository, skill in _submitted_examples():
-        entry = await read_submission(submission_id(normalise(repository.url, skill.name)))
-        expected = skill.expect if repository.submit == repository.commits else State.PUBLISHED
-        found.append(Loaded(repository.url, skill.name, expected, entry[0] if entry else None))
-    return found
+    env.log.info("examples submitted", repositories=len(bundled_repositories()))
 
 
 async def _is_wanted() -> bool:
@@ -150,13 +127,6 @@ async def _until_decided(wanted: Sequence[Wanted], patience_s: float) -> None:
 async def _is_decided(number: str) -> bool:
     entry = await read_submission(number)
     return entry is None or not entry[0].state.moving
-
-
-def _submitted_examples() -> Iterator[tuple[ExampleRepository, Example]]:
-    for repository in bundled_repositories():
-        for skill in repository.skills:
-            if skill.since <= repository.submit:
-                yield repository, skill
 
 
 def _read_progress(root: Path) -> DemoProgress:

@@ -1,7 +1,7 @@
 """The bundled examples as git repositories, so that they are fetched, scanned and decided like any other skill.
 
 They are text in their own format (`examples/README.txt`) and become bare repositories in the data folder, which serves
-as a mirror for their made-up owners on the public host. They do not exist until `demo` writes them.
+as a mirror for their made-up owners on the public host. They do not exist until `serve --demo` writes them.
 """
 
 import os
