@@ -46,6 +46,7 @@ from vskill_platform.store.stored_content import keep_content, note_damage_in_pa
 from vskill_platform.store.verdicts.capability_signals import capability_signals, find_gains
 from vskill_platform.store.verdicts.judging import Verdicts, read_verdicts
 from vskill_platform.store.verdicts.memory import read_memory
+from vskill_platform.store.verdicts.past_decisions import was_rejected
 from vskill_platform.store.verdicts.policy import PolicyChanged, PolicyInForce, read_policy
 from vskill_platform.store.verdicts.policy_facts import DecisionSubject, gather_facts
 from vskill_platform.store.verdicts.registry_signals import registry_signals
@@ -103,7 +104,7 @@ async def _verify(claim: HeldClaim) -> VerifiedContent | None:
     claim.learn(evidence=said.evidence)
     marks = marks_of(content.files, said.report.capabilities)
     decision, asked = await _decide(claim, content, said, marks, policy)
-    recorded = _record_of(decision, asked)
+    recorded = await _record_of(decision, asked, content.digest)
     if decision.next_state is not State.AUTO_APPROVED:
         await _end(claim, decision.next_state, recorded, decision, asked)
         return None
@@ -170,7 +171,8 @@ async def _fetch(claim: HeldClaim) -> Content:
     return Content(digest, fetched.files, entries, manifest)
 
 
-def _record_of(decision: Decision, asked: AskedPolicy) -> RecordedDecision:
+async def _record_of(decision: Decision, asked: AskedPolicy, digest: str) -> RecordedDecision:
+    """With whether maintainers may decide: never about bytes that a reviewer has rejected."""
     return RecordedDecision(
         decision.reason,
         decision.rule_ids,
@@ -178,6 +180,7 @@ def _record_of(decision: Decision, asked: AskedPolicy) -> RecordedDecision:
         decision.score,
         asked.in_force.policy.digest,
         asked.matched,
+        decision.own_review and not await was_rejected(digest),
     )
 
 

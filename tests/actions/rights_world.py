@@ -27,7 +27,15 @@ from vskill_platform.actions.action import Action
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.cli import cli
 from vskill_platform.domain import keys
-from vskill_platform.domain.people.namespace import PUBLIC_ONLY, Member, Namespace, NamespaceRole, Team
+from vskill_platform.domain.people.namespace import (
+    PUBLIC_ONLY,
+    Member,
+    Namespace,
+    NamespaceRole,
+    Reviewers,
+    Team,
+    Visibility,
+)
 from vskill_platform.domain.people.token import SCOPES, SCOPES_OF
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import EntryPoint, RecordedDecision, Submission
@@ -51,6 +59,8 @@ PEOPLE = {
     #: Signs in with GitHub as the namespace is called, which an admin gave to olga before.
     "namesake": ("acme", Role.AUTHOR),
     "owner": ("olga", Role.AUTHOR),
+    #: Maintains `house`, which reviews itself.
+    "keeper": ("mona", Role.AUTHOR),
     "reviewer": ("rob", Role.REVIEWER),
     "admin": ("ada", Role.ADMIN),
 }
@@ -239,6 +249,9 @@ async def _furnish(shelf: Shelf) -> dict[str, str]:
     cooling = await _put(shelf, "cooling", State.COOLDOWN, digest)
     received = await _put(shelf, "received", State.RECEIVED, digest)
     failed = await _put(shelf, "failed", State.TIER1_FAILED, digest)
+    await _let_house_review_itself(env)
+    own = await _put_in_house(shelf, "own", digest, own_review=True)
+    grave = await _put_in_house(shelf, "grave", digest, own_review=False)
     refused = HandedIn("refused", repo_url=REPO, reason="There is no SKILL.md.")
     handed = (HandedIn("created", waiting.id, REPO, waiting.skill_path), refused)
     hand_in = await keep_hand_in(handed, source=EntryPoint.API, submitter="ann", anonymous=False)
@@ -252,6 +265,8 @@ async def _furnish(shelf: Shelf) -> dict[str, str]:
         "cooling": cooling.id,
         "received": received.id,
         "failed": failed.id,
+        "own": own.id,
+        "grave": grave.id,
         "hand_in": hand_in.id,
     }
 
@@ -273,6 +288,37 @@ async def _manage(env: Env) -> None:
         )
 
     await change_namespace("acme", decide, AuditNote("namespace changed", "acme", "system", "a test"))
+
+
+async def _let_house_review_itself(env: Env) -> None:
+    """Every account reads it. Mona maintains it, and so does ann, who submits there."""
+    maintainers = tuple(
+        Member(f"user:{name}", NamespaceRole.MAINTAINER, env.kv.now(), "added") for name in ("mona", "ann")
+    )
+
+    async def decide(namespace: Namespace) -> NamespaceChange:
+        return NamespaceChange(
+            msgspec.structs.replace(
+                namespace, visibility=Visibility.INTERNAL, members=maintainers, review=Reviewers.OWN
+            )
+        )
+
+    await change_namespace("house", decide, AuditNote("namespace changed", "house", "system", "a test"))
+
+
+async def _put_in_house(shelf: Shelf, name: str, digest: str, *, own_review: bool) -> Submission:
+    record = make_submission(
+        name,
+        state=State.NEEDS_REVIEW,
+        at=shelf.env.kv.now(),
+        identity=normalise("https://github.com/house/tools", f"skills/{name}"),
+        submitter="ann",
+        digest=digest,
+        audience="ns:house",
+        decision=RecordedDecision("the rules say so", (RULE,), own_review=own_review),
+    )
+    await put_record(shelf.env, record)
+    return record
 
 
 async def _put(shelf: Shelf, name: str, state: State, digest: str) -> Submission:

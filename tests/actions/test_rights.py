@@ -13,6 +13,7 @@ import pytest
 from click.testing import Result
 
 from tests.actions.rights_world import PEOPLE, REPO, RULE, RightsWorld, open_rights_world
+from tests.support.people import token_of
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.principal import Right
 from vskill_platform.actions.table import ACTIONS
@@ -23,10 +24,10 @@ from vskill_scan.memory.memory import PACKAGED
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
-WHO = ("anonymous", "author", "other", "namesake", "owner", "reviewer", "admin", "operator")
+WHO = ("anonymous", "author", "other", "namesake", "owner", "keeper", "reviewer", "admin", "operator")
 
-EVERYBODY = "anonymous author other namesake owner reviewer admin operator"
-ACCOUNTS = "author other namesake owner reviewer admin operator"
+EVERYBODY = "anonymous author other namesake owner keeper reviewer admin operator"
+ACCOUNTS = "author other namesake owner keeper reviewer admin operator"
 SUBMITTER = "author owner reviewer admin operator"
 OWNER = "owner operator"
 #: Olga owns the namespace too.
@@ -113,6 +114,7 @@ MATRIX = {
     "namespace.preview-visibility": Row(MEMBER, "read", {**NAMESPACE, "to": "team"}),
     "namespace.change-visibility": Row(NAMESPACE_OWNER, "own", {**NAMESPACE, "to": "public", **WHY}),
     "namespace.make-public": Row(REVIEWER, "review", {**NAMESPACE, **WHY}),
+    "namespace.set-reviewers": Row(NAMESPACE_OWNER, "own", {**NAMESPACE, "to": "registry", **WHY}),
     "namespace.set-quotas": Row(ADMIN, "admin", {**NAMESPACE, "skills": 10, **WHY}),
     "skill.narrow": Row(OWNER, "own", {"skill": "{skill}", "to": "team", **WHY}),
     "skill.widen": Row(REVIEWER, "review", {"skill": "{skill}", **WHY}),
@@ -126,7 +128,8 @@ MATRIX = {
     "access.preview": Row(ADMIN, "admin", {"mode": "internal"}),
     "access.change": Row(ADMIN, "admin", {"submitters": "everybody", **WHY}),
     # Review.
-    "review.list": Row(REVIEWER, "review"),
+    # Ann maintains `house`, too, which reviews itself.
+    "review.list": Row("author keeper reviewer admin operator", "review"),
     "review.approve": Row(REVIEWER, "review", DECISION),
     "review.reject": Row(REVIEWER, "review", DECISION),
     "review.request_change": Row(REVIEWER, "review", DECISION),
@@ -291,6 +294,42 @@ async def test_a_token_without_the_scope_is_refused_and_leaves_no_trace(world, n
     assert await records(world) == before
 
 
+#: About what ann submitted in a namespace that reviews itself: who may, by hand, and the scope of a maintainer's token.
+KEEPER = "keeper reviewer admin operator"
+OWN_REVIEW = {
+    ("review.approve", "own"): KEEPER,
+    ("review.reject", "own"): KEEPER,
+    ("review.approve", "grave"): REVIEWER,
+    ("review.reject", "grave"): REVIEWER,
+    **{(f"review.{verb}", "own"): REVIEWER for verb in ("request_change", "withdraw_request", "again")},
+}
+
+
+@pytest.mark.parametrize(("name", "about"), sorted(OWN_REVIEW))
+async def test_where_a_namespace_reviews_itself_its_maintainers_decide_and_submitters_do_not(
+    tmp_path, name, about
+):
+    action = BY_NAME[name]
+    fields: dict[str, Any] = {"submission_id": f"{{{about}}}", **WHY}
+    fields |= {"run": 1, "digest": "{digest}"} if name != "review.again" and "withdraw" not in name else {}
+    allowed = OWN_REVIEW[name, about].split()
+    async with open_rights_world(tmp_path) as world:
+        scopes = (("read",), ("read", "submit"), ("own",))
+        *weak, own = [await token_of(world.shelf.env, "mona", *some) for some in scopes]
+        before = await records(world)
+        refused = [who for who in WHO if who not in allowed]
+        asked = [who for who in refused if await world.call_by_http(action, fields, world.tokens.get(who))]
+        assert asked == [] and await records(world) == before
+        if "keeper" in allowed:
+            assert [one for one in weak if await world.call_by_http(action, fields, one)] == []
+            assert await records(world) == before
+            assert await world.call_by_http(action, fields, own)
+        people = [who for who in allowed if who in PEOPLE and who != "keeper"]
+        assert [
+            who for who in people if not await world.call_by_http(action, fields, world.tokens[who])
+        ] == []
+
+
 #: Actions after which whoever acted may do it no more.
 LAST = {"account.sign-out-all", "owner.transfer"}
 
@@ -373,7 +412,7 @@ def is_refusal(done: Result) -> bool:
 
 
 PLANTED: dict[str, tuple[str, dict[str, Any]]] = {
-    "every account approves": ("review.approve", {"right": Right.SIGNED_IN}),
+    "every account suppresses a rule": ("suppression.add", {"right": Right.SIGNED_IN}),
     "whoever submitted a skill deletes it": ("skill.delete", {"right": Right.SUBMITTER}),
     "a token that submits pauses the queue": ("queue.pause", {"scope": TokenScope.SUBMIT}),
 }

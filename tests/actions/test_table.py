@@ -114,6 +114,7 @@ def test_the_scope_follows_from_the_right_unless_it_is_declared():
         Right.MAINTAINER: ("read", "own"),
         Right.OWNER: ("read", "own"),
         Right.REVIEWER: ("review", "review"),
+        Right.OWN_REVIEWER: ("review", "review"),
         Right.ADMIN: ("admin", "admin"),
     }
     declared = action(run, "x.y", "/x", right=Right.ADMIN, scope=TokenScope.READ, summary="Do it")

@@ -128,6 +128,7 @@ PLAIN: dict[str, Any] = {
     "hours": None,
     "verb": None,
     "submitters": "members",
+    "ownReview": "forbidden",
     "reason": "a test",
 }
 #: Filters, with each of which a list is asked for.
@@ -176,6 +177,7 @@ PLAIN_FIELDS: dict[str, Any] = {
     "member": "zoe",
     "mode": "internal",
     "submitters": "members",
+    "ownReview": "forbidden",
     "to": "team",
 }
 

@@ -174,7 +174,7 @@ async def open_leak_world(
         '{owner.live_skills} live since {owner.days} days, {analysers.map(one, one.name)}"}\n',
     }
     clock = ManualClock()
-    async with open_shelf(folder, engine, clock=clock, **settings, **parts) as shelf:
+    async with open_shelf(folder, engine, clock=clock, **settings | parts) as shelf:
         probe = Probe(shelf.env.kv, shelf.env.blobs)
         sources = HostedRepositories(probe)
         env = msgspec.structs.replace(shelf.env, kv=probe.kv, blobs=probe.blobs, sources=sources)

@@ -143,11 +143,11 @@ class Action(RegistryCall[Req, Ans], Generic[Req, Ans], frozen=True, kw_only=Tru
 
     async def __call__(self, services: Services, actor: Principal, request: Req) -> Ans:
         """Check the rights and the request, then act."""
-        self.admit(actor)
-        checked = check_request(request)
 
         async def act() -> Ans:
             who = actor if actor.audiences is not None else await resolve(actor)
+            self.admit(who)
+            checked = check_request(request)
             if self.acts_on is not None:
                 await require_right(who, self.right, await self.acts_on(services, who, checked))
             return await self.run(services, who, checked)

@@ -26,6 +26,7 @@ from vskill_platform.domain.people.namespace import (
     public_form,
 )
 from vskill_platform.domain.people.token import ActingToken, TokenScope
+from vskill_platform.domain.review.own_review import namespaces_reviewed_by
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.namespaces import read_directory
@@ -57,6 +58,8 @@ class Principal(msgspec.Struct, frozen=True):
     only_reads: bool = False
     #: What it may read, found out once per request or call; None until then, and then nothing can be read.
     audiences: Audiences | None = None
+    #: The namespaces that review themselves and that it maintains; found out with the audiences.
+    reviews: frozenset[str] = frozenset()
 
     @property
     def actor(self) -> str:
@@ -108,6 +111,10 @@ def token_role(scopes: frozenset[str]) -> Role:
     return Role.REVIEWER if TokenScope.REVIEW.value in scopes else Role.AUTHOR
 
 
+#: How history and audit name somebody who decides in their own namespace: neither a reviewer nor the submitter.
+MAINTAINER = "maintainer"
+
+
 # What a principal may do. A right is checked in two steps: `admit` asks what needs no look at the store (is somebody
 # signed in, in which role, with which scope), `require_right` asks about the object (who submitted it, and who controls
 # its repository).
@@ -129,6 +136,8 @@ class Right(enum.StrEnum):
     #: An account that owns the namespace, or an admin.
     OWNER = "owner"
     REVIEWER = "reviewer role"
+    #: A reviewer; or where a namespace reviews itself, a maintainer of it, about what others submitted.
+    OWN_REVIEWER = "reviewer role or own review"
     ADMIN = "admin role"
 
     @property
@@ -146,10 +155,15 @@ _MEANINGS = {
     Right.MAINTAINER: "a maintainer of its repository or namespace",
     Right.OWNER: "an owner of the namespace, admins",
     Right.REVIEWER: "reviewers and admins",
+    Right.OWN_REVIEWER: "reviewers and admins; a maintainer of a namespace that reviews itself, who did not submit it",
     Right.ADMIN: "admins",
 }
 #: Rights that a role gives, with the scope that a token needs, also to read.
-_SCOPES_OF_ROLES = {Right.REVIEWER: TokenScope.REVIEW, Right.ADMIN: TokenScope.ADMIN}
+_SCOPES_OF_ROLES = {
+    Right.REVIEWER: TokenScope.REVIEW,
+    Right.OWN_REVIEWER: TokenScope.REVIEW,
+    Right.ADMIN: TokenScope.ADMIN,
+}
 #: Rights that anonymous requests have.
 OPEN_RIGHTS = frozenset({Right.ANYONE, Right.READER})
 
@@ -191,6 +205,10 @@ def scope_for(right: Right, method: str) -> TokenScope:
 
 def admit(principal: Principal, right: Right, scope: TokenScope) -> None:
     """Raise NotSignedIn or NotPermitted for what needs no look at an object."""
+    if right is Right.OWN_REVIEWER:
+        # The scope `review` is about the whole registry; a maintainer acts in a namespace.
+        is_maintainer = bool(principal.reviews) and not principal.is_reviewer
+        right, scope = (Right.SIGNED_IN, TokenScope.OWN) if is_maintainer else (Right.REVIEWER, scope)
     principal.require_scope(scope)
     if right in OPEN_RIGHTS or principal.operator:
         return
@@ -216,6 +234,9 @@ async def may(principal: Principal, right: Right, acted_on: ActionObject) -> boo
         return True
     if principal.account is None or principal.namespace not in (None, acted_on.within):
         return False
+    if right is Right.OWN_REVIEWER:
+        is_others = principal.account not in acted_on.submitters
+        return principal.is_reviewer or (is_others and acted_on.within in principal.reviews)
     if right is Right.SUBMITTER and (principal.is_reviewer or principal.account in acted_on.submitters):
         return True
     if right is Right.OWNER and principal.is_admin:
@@ -243,6 +264,9 @@ def _refusal(principal: Principal, right: Right, acted_on: ActionObject) -> NotP
     if right is Right.OWNER or identity is None:
         message = f"Only {_MEANINGS[right].replace('the namespace', name)} may do this."
         return NotPermitted(message, account=account, fix=f"ask an owner of {name}")
+    if right is Right.OWN_REVIEWER:
+        message = f"Only a reviewer, or a maintainer of {name} who did not submit it, may do this."
+        return NotPermitted(message, account=account)
     submitter = right is Right.SUBMITTER
     if identity.is_upload:
         others = "its submitter, a reviewer or " if submitter else ""
@@ -273,7 +297,7 @@ class Viewer(msgspec.Struct, frozen=True):
     def actor(self, actor: str) -> str:
         """An actor of the history as this viewer may know it."""
         kind, _, name = actor.partition(":")
-        if not name or self.reviewer or (kind == "user" and name == self.account):
+        if not name or self.reviewer or (kind in ("user", MAINTAINER) and name == self.account):
             return actor
         return _KINDS.get(kind, kind)
 
@@ -291,7 +315,12 @@ class Viewer(msgspec.Struct, frozen=True):
 
 
 #: What strangers learn of an actor.
-_KINDS = {"user": "its submitter", "admin": "a reviewer", "worker": "a worker"}
+_KINDS = {
+    "user": "its submitter",
+    "admin": "a reviewer",
+    MAINTAINER: "a maintainer of its namespace",
+    "worker": "a worker",
+}
 
 
 def viewer_for(principal: Principal) -> Viewer:
@@ -299,8 +328,14 @@ def viewer_for(principal: Principal) -> Viewer:
 
 
 async def resolve(principal: Principal) -> Principal:
-    """The principal with what it may read now. What was found out before is found out again."""
-    return msgspec.structs.replace(principal, audiences=audiences_in(principal, await read_directory()))
+    """The principal with what it may read and review now. What was found out before is found out again."""
+    directory, account = await read_directory(), principal.account
+    reviews: frozenset[str] = frozenset()
+    if account is not None:
+        reviews = namespaces_reviewed_by(directory, account, principal.groups)
+    if principal.namespace is not None:
+        reviews &= {principal.namespace}
+    return msgspec.structs.replace(principal, audiences=audiences_in(principal, directory), reviews=reviews)
 
 
 def audiences_in(principal: Principal, directory: Directory) -> Audiences:

@@ -71,6 +71,10 @@ class Signal(msgspec.Struct, frozen=True, omit_defaults=True):
     sketch: str = ""
 
 
+#: The name by which verdicts that the policy needs, and that are missing, stand among its rules.
+NEEDS_RULE = "needs"
+
+
 class RuleEffect(enum.StrEnum):
     """What a rule of the policy does with a skill that it matches, the strictest first."""
 

@@ -12,7 +12,7 @@ from vskill_core.errors import SourceUnavailable
 from vskill_core.findings import JudgeReport, Verdict
 from vskill_platform.domain.judges import missing_answers
 from vskill_platform.domain.operation.task import TaskState
-from vskill_platform.domain.signals import MatchedRule, RuleEffect
+from vskill_platform.domain.signals import NEEDS_RULE, MatchedRule, RuleEffect
 from vskill_platform.domain.verdicts.policy import Needs
 from vskill_platform.external_scan.dispatch import find_analyser, request_scan
 from vskill_platform.store.external_scans import (
@@ -31,7 +31,7 @@ async def unmet_needs(
     unmet = list(missing_answers(judged, needs.judges))
     for name in needs.analysers:
         unmet += await _unmet_report(digest, name, began)
-    return tuple(MatchedRule("needs", RuleEffect.REVIEW, reason) for reason in unmet)
+    return tuple(MatchedRule(NEEDS_RULE, RuleEffect.REVIEW, reason) for reason in unmet)
 
 
 async def _unmet_report(digest: str, name: str, began: int) -> tuple[str, ...]:

@@ -7,7 +7,10 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 import msgspec
 
 from vskill_core.errors import Conflict, NotFound, StoreUnavailable
+from vskill_platform.domain.people.namespace import namespace_of
+from vskill_platform.domain.review.own_review import reviews_itself, why_not_own
 from vskill_platform.domain.skills.skill import Revocation, RevocationKind, steps_by_kind
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import ASKED, Submission
 from vskill_platform.domain.telling.notification import KEPT_MS, Notification, Topic
 from vskill_platform.notifications.notices import (
@@ -16,7 +19,8 @@ from vskill_platform.notifications.notices import (
     NoticeType,
     ReportNotice,
 )
-from vskill_platform.store.people.owners import find_maintainers
+from vskill_platform.store.people.namespaces import read_directory
+from vskill_platform.store.people.owners import find_maintainers, groups_of
 from vskill_platform.store.review.reports import Report, ReportStatus
 from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.store.tasks import ask_for
@@ -67,10 +71,13 @@ class Teller:
             text = f"{data.skill_name} waits for a reviewer: {data.reason}"
             told = _about_submission(notice, Topic.REVIEWS, text)
             accounts = await self._accounts_for(Topic.REVIEWS)
+            own = msgspec.structs.replace(told, topic=Topic.OWN)
+            maintainers = await _own_reviewers(record)
             if await _still_waits(notice, record):
                 self._tell_all(accounts, told)
+                self._tell_all((one for one in maintainers if one not in accounts), own)
             else:
-                self._over += ((account, told) for account in accounts)
+                self._over += ((account, told) for account in (*accounts, *maintainers))
         elif notice.type is NoticeType.SKILL_PUBLISHED and data.skill and data.version:
             text = f"{data.skill} {data.version} was published."
             told = Notification(
@@ -154,6 +161,19 @@ async def tell_now(news: Iterable[News]) -> None:
     for one in news:
         await one.tell(teller)
     await teller.write()
+
+
+async def _own_reviewers(record: Submission) -> list[str]:
+    """The maintainers who may decide about it, or might have, because its namespace reviews itself."""
+    directory = await read_directory()
+    namespace = directory.namespaces.get(namespace_of(record.identity))
+    if namespace is None or not reviews_itself(namespace, directory):
+        return []
+    found = await find_maintainers(record.identity)
+    if record.state is State.NEEDS_REVIEW:
+        groups = {one: await groups_of(one) for one in found}
+        found = [one for one in found if why_not_own(record, directory, one, groups[one]) is None]
+    return [name for one in found for name in await find_account(one)]
 
 
 async def _maintainers_of(skill: str) -> list[str]:

@@ -36,7 +36,7 @@ from vskill_core.statement import (
 from vskill_platform.domain.evidence import ComparedMemory, Evidence, JudgeWord
 from vskill_platform.domain.skills.skill import RevokedList, RevokedVersion, VersionRef
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.submissions.submission import RecordedDecision, Submission
+from vskill_platform.domain.submissions.submission import RecordedDecision, Submission, is_approved
 
 #: By skill and version.
 Archives = Mapping[tuple[str, str], ArchiveDigests]
@@ -89,7 +89,7 @@ def _predicate(
         judge_status=evidence.judge_status.value if evidence else "none",
         certification=version.certification.value,
         score=version.score,
-        reviewed=record.approval is not None and record.approval.digest == version.digest,
+        reviewed=is_approved(record, version.digest),
         trusted_vendor=evidence.trusted_vendor if evidence else False,
         suppressed=evidence.suppressed if evidence else (),
         decided_at=utc_text(approved[-1] if approved else record.updated_at),
@@ -99,6 +99,7 @@ def _predicate(
         second_judge_status=evidence.second_judge_status.value if evidence else "none",
         policy=_policy(record.decision),
         memory=_memory(evidence.memory) if evidence else None,
+        team_approved=is_approved(record, version.digest, team=True),
     )
 
 

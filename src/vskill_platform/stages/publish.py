@@ -31,7 +31,7 @@ from vskill_platform.domain.skills.skill import Certification, PublishedSkill, S
 from vskill_platform.domain.skills.skill_changes import Publication, publish_version
 from vskill_platform.domain.skills.trust import TrustFacts
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.domain.submissions.submission import Submission, is_approved
 from vskill_platform.ledger.kv.entries import Assert, Operation
 from vskill_platform.signing.from_records import make_statement
 from vskill_platform.store.claims import HeldClaim, Passed
@@ -242,7 +242,7 @@ def _refuse_taken_down(skill: PublishedSkill | None, record: Submission, digest:
     latest = next((ref for ref in reversed(versions) if ref.digest == digest), None)
     if latest is None or latest.status is not VersionStatus.TAKEN_DOWN or latest.by == "system":
         return
-    if record.approval is None or record.approval.digest != digest:
+    if not is_approved(record, digest):
         raise TakenDown(f"version {latest.number} was taken down by {latest.by}: {latest.reason}")
 
 
@@ -278,6 +278,7 @@ def _facts(
         ruleset=evidence.ruleset if evidence else "",
         artifact=measured.artifact,
         without=without,
+        team_approved=is_approved(record, content.digest, team=True),
     )
 
 
@@ -299,7 +300,7 @@ def _trust(record: Submission, digest: str) -> TrustFacts:
     """What both tiers said about these very bytes; the skill's standing is kept by a job."""
     evidence = _evidence_of(record, digest)
     judge = evidence.judge if evidence else None
-    reviewed = record.approval is not None and record.approval.digest == digest
+    reviewed = is_approved(record, digest)
     return TrustFacts(
         static=evidence.verdict if evidence else None,
         judge_score=judge.score if judge else None,

@@ -1,7 +1,7 @@
 """Pages: jinja templates that escape everything, with the few things that every page needs.
 
-A template gets `principal`, `offers_admin`, `browser`, `path`, `unread`, the addresses of static files by
-`static(...)`, and filters for times and numbers; a number that is unknown is shown as a dash, never as zero (C4).
+A template gets `principal`, `offers_admin`, `offers_review`, `browser`, `path`, `unread`, the addresses of static files
+by `static(...)`, and filters for times and numbers; a number that is unknown is shown as a dash, never as zero (C4).
 """
 
 from datetime import UTC, datetime
@@ -19,6 +19,7 @@ from vskill_core.capability import describe_needs
 from vskill_core.plural import counted
 from vskill_platform import __version__
 from vskill_platform.actions.operation.system import SHOW_OVERVIEW
+from vskill_platform.actions.review.review_queue import WAITING
 from vskill_platform.domain.skills.listing import lacks_in
 from vskill_platform.domain.skills.ranking import mark_words
 from vskill_platform.domain.submissions.states import State, category_of
@@ -51,6 +52,7 @@ def render(request: Request, template: str, status: int = 200, /, **context: Any
             page_address=base.rstrip("/") + quote(request.url.path) if base else "",
             principal=principal_of(request),
             offers_admin=SHOW_OVERVIEW.allows(principal_of(request)),
+            offers_review=WAITING.allows(principal_of(request)),
             browser=browser_of(request),
             unread=request.scope.get("unread"),
             **context,

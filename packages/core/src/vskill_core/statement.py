@@ -141,6 +141,8 @@ class Predicate(msgspec.Struct, frozen=True, rename="camel"):
     policy: AttestedPolicy | None = None
     #: None where nothing was compared
     memory: AttestedMemory | None = None
+    #: a maintainer of its namespace approved exactly these bytes, and no reviewer of the registry
+    team_approved: bool = False
 
 
 class Statement(msgspec.Struct, frozen=True, rename="camel"):

@@ -11,7 +11,7 @@ from vskill_core.errors import PlatformError
 from vskill_platform.actions.action import Reason, Services, action
 from vskill_platform.actions.people.namespace_policy import ReachPreview, preview_directory
 from vskill_platform.actions.principal import Principal, Right
-from vskill_platform.domain.people.namespace import Access, RegistryMode, Submitters
+from vskill_platform.domain.people.namespace import Access, OwnReview, RegistryMode, Submitters
 from vskill_platform.setting_issuers import Issuer
 from vskill_platform.sign_in.providers import list_issuers
 from vskill_platform.store.people.audit import AuditNote
@@ -38,6 +38,8 @@ class ChangeAccess(ActionRequest, frozen=True, kw_only=True):
     mode: RegistryMode | None = None
     #: who may submit: `everybody`, accounts (`signed in`), or authors of the place's namespace (`members`)
     submitters: Submitters | None = None
+    #: whether owners may let a namespace review itself: `allowed` or `forbidden`
+    own_review: OwnReview | None = None
     #: why; kept in the audit
     reason: Reason
 
@@ -57,6 +59,8 @@ class AccessView(Wire, frozen=True):
 
     mode: RegistryMode
     submitters: Submitters
+    #: whether owners may let a namespace review itself
+    own_review: OwnReview
     #: who may sign in with GitHub, in words; null where that is not set up
     github_sign_in: str | None
     #: the issuers that people sign in with, asked now
@@ -90,13 +94,14 @@ async def preview(services: Services, request: PreviewAccess) -> AccessPreview:
 
 
 async def change(services: Services, actor: Principal, request: ChangeAccess) -> AccessView:
-    if request.mode is None and request.submitters is None:
+    given = {"mode": request.mode, "submitters": request.submitters, "own_review": request.own_review}
+    if set(given.values()) == {None}:
         return await _view(services, (await read_access())[0])
 
     def alter(known: Access) -> Access:
-        return Access(request.mode or known.mode, request.submitters or known.submitters)
+        mode, submitters = request.mode or known.mode, request.submitters or known.submitters
+        return Access(mode, submitters, request.own_review or known.own_review)
 
-    given = {"mode": request.mode, "submitters": request.submitters}
     details = {field: value.value for field, value in given.items() if value is not None}
     note = AuditNote("registry access", "the registry", actor.actor, request.reason, details)
     return await _view(services, await change_access(alter, note))
@@ -104,7 +109,8 @@ async def change(services: Services, actor: Principal, request: ChangeAccess) ->
 
 async def _view(services: Services, access: Access) -> AccessView:
     github = _explain_github(services, access.mode)
-    return AccessView(access.mode, access.submitters, github, await check_issuers(services, access.mode))
+    issuers = await check_issuers(services, access.mode)
+    return AccessView(access.mode, access.submitters, access.own_review, github, issuers)
 
 
 def _explain_github(services: Services, mode: RegistryMode) -> str | None:
@@ -156,6 +162,6 @@ CHANGE_ACCESS = action(
     "access.change",
     ACCESS,
     right=Right.ADMIN,
-    summary="Change whom the registry lets in, and who may submit",
+    summary="Change whom the registry lets in, who may submit, and whether namespaces may review themselves",
     about="An `internal` registry answers accounts only, but for signing in, health and public keys.",
 )

@@ -27,7 +27,9 @@ from vskill_platform.domain.people.namespace import (
     PUBLIC,
     Directory,
     Namespace,
+    OwnReview,
     Quotas,
+    Reviewers,
     Visibility,
     audience_for,
     internal_form,
@@ -42,6 +44,7 @@ from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.people.namespaces import (
     NamespaceChange,
     change_namespace,
+    read_access,
     read_directory,
     read_namespace,
 )
@@ -261,6 +264,39 @@ def _not_yours_to_publish(name: str) -> NotPermitted:
     return NotPermitted(message, needs="reviewer", fix="ask a reviewer of this registry")
 
 
+# Review.
+
+
+class SetReviewers(ExplainedNamespace, frozen=True, kw_only=True):
+    """Who decides about what waits for review."""
+
+    #: the registry's reviewers (`registry`), or also the namespace's maintainers (`own`)
+    to: Reviewers
+
+
+async def set_reviewers(actor: Principal, request: SetReviewers) -> NamespaceView:
+    name = written(request.name)
+
+    async def decide(known: Namespace) -> NamespaceChange | None:
+        if request.to is Reviewers.OWN:
+            await _require_own_review(known)
+        changed = msgspec.structs.replace(known, review=request.to)
+        return None if known.review is request.to else NamespaceChange(changed)
+
+    note = AuditNote("namespace review", name, actor.actor, request.reason, {"review": request.to.value})
+    return await view_namespace(actor, await change_namespace(name, decide, note))
+
+
+async def _require_own_review(known: Namespace) -> None:
+    """Raise where a namespace may not review itself."""
+    if (await read_access())[0].own_review is OwnReview.FORBIDDEN:
+        message = "An admin of this registry forbids namespaces to review themselves."
+        raise NotPermitted(message, fix="ask an admin to allow it")
+    if known.visibility in (None, Visibility.PUBLIC):
+        message = f"{known.name} is not hidden from the public, so the registry's reviewers decide there."
+        raise InvalidInput(message, field="name", fix="make it `internal` or `team` first")
+
+
 # Quotas.
 
 
@@ -312,6 +348,18 @@ MAKE_PUBLIC = action(
     right=Right.REVIEWER,
     summary="Make a namespace public",
     about="Everybody whom the registry lets in may then read it, but for skills that are narrower.",
+)
+SET_REVIEWERS = action(
+    set_reviewers,
+    "namespace.set-reviewers",
+    f"{NAMESPACE}/review",
+    right=Right.OWNER,
+    acts_on=object_of,
+    errors=(NotPermitted,),
+    summary="Change who decides about what waits for review in a namespace",
+    about="With `own`, maintainers who did not submit it decide about concerns, signals and rules of the policy, while "
+    "the namespace is internal or for its team. What they approve stays for the team until a reviewer agrees.",
+    command="namespace review",
 )
 SET_QUOTAS = action(
     set_quotas,

@@ -12,12 +12,15 @@ from vskill_client.wire.base import ActionRequest, NoParameters, Wire, maybe_tim
 from vskill_core.errors import InvalidInput, NotFound
 from vskill_platform.actions.action import Reason, Services, action
 from vskill_platform.actions.people.teams import find_team
-from vskill_platform.actions.principal import ActionObject, Principal, Right
+from vskill_platform.actions.principal import ActionObject, Principal, Right, audiences_of
 from vskill_platform.domain.people.namespace import (
     Member,
     Namespace,
     NamespaceRole,
+    Reviewers,
     Visibility,
+    audience_for,
+    may_read,
     owners_in,
     upload_namespace,
     uploader_of,
@@ -34,10 +37,13 @@ from vskill_platform.store.people.namespaces import (
 )
 from vskill_platform.store.people.owners import find_owner_by_name, namespace_by_sign_in, role_in
 from vskill_platform.store.skills.quotas import read_usage
+from vskill_platform.store.skills.skills import list_by_prefix
 
 NAMESPACES = "/api/v1/namespaces"
 NAMESPACE = f"{NAMESPACES}/{{name}}"
 
+#: Of the skills that are for a team only, how many are looked at, and how many of them are named.
+MOST_NARROWED, MOST_KEPT = 500, 50
 NamespaceName = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
 MemberName = Annotated[str, msgspec.Meta(min_length=1, max_length=110)]
 
@@ -127,6 +133,10 @@ class NamespaceView(Wire, frozen=True):
     quotas: QuotaView
     #: null: not counted, because it is unmanaged
     usage: UsageView | None
+    #: who decides what waits for review: `registry`, or `own` for its maintainers too while it is not public
+    review: Reviewers
+    #: the first of its skills that stay for its team, because only its own people approved a version
+    kept_to_team: tuple[str, ...]
 
 
 class NamespaceSummary(Wire, frozen=True):
@@ -138,6 +148,8 @@ class NamespaceSummary(Wire, frozen=True):
     preparing: Visibility | None
     your_role: NamespaceRole | None
     members: int
+    #: who decides what waits for review: `registry`, or `own` for its maintainers too while it is not public
+    review: Reviewers
 
 
 class NamespaceList(Wire, frozen=True):
@@ -171,7 +183,7 @@ async def list_namespaces(actor: Principal, _request: NoParameters) -> Namespace
         if (role is None and not actor.is_reviewer) or is_bound:
             continue
         one = known.get(name, Namespace(name))
-        found.append(NamespaceSummary(name, one.visibility, one.preparing, role, len(one.members)))
+        found.append(NamespaceSummary.of(one, your_role=role, members=len(one.members)))
     return NamespaceList(tuple(found))
 
 
@@ -300,7 +312,17 @@ async def view_namespace(actor: Principal, namespace: Namespace) -> NamespaceVie
         owner_by_name=await find_owner_by_name(namespace),
         members=tuple(map(_member_view, sorted(namespace.members, key=_order))),
         usage=None if usage is None else UsageView.of(usage),
+        kept_to_team=await _kept_to_team(actor, namespace),
     )
+
+
+async def _kept_to_team(actor: Principal, namespace: Namespace) -> tuple[str, ...]:
+    """The skills that a reviewer has yet to agree with."""
+    audience, name = audience_for(namespace, namespace.name, Visibility.TEAM), namespace.name
+    if not namespace.managed or not may_read(audience, audiences_of(actor)):
+        return ()
+    found, _ = await list_by_prefix(f"{name}/", None, MOST_NARROWED, audiences=frozenset({audience}))
+    return tuple(one.canonical for one in found if one.kept_to_team)[:MOST_KEPT]
 
 
 def _order(member: Member) -> tuple[bool, int, str]:

@@ -19,6 +19,7 @@ from vskill_core.errors import (
 from vskill_core.findings import Finding, FindingKind, JudgeReport, StaticReport
 from vskill_core.identity import SKILL_FILE
 from vskill_platform.actions.action import Services
+from vskill_platform.actions.changes import require_decider
 from vskill_platform.actions.principal import Principal, audiences_of
 from vskill_platform.actions.review.review_queue import LiveReview, find_live_review
 from vskill_platform.actions.skills.skill_views import CardDifference, compare_cards
@@ -27,7 +28,7 @@ from vskill_platform.domain.people.namespace import PUBLIC, may_read
 from vskill_platform.domain.signals import Signal
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionStatus
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.domain.submissions.submission import Step, Submission
 from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.records import Skips
 from vskill_platform.stages.publish import require_publishable
@@ -79,6 +80,8 @@ async def read_run(reader: Principal, submission_id: str, run: int | None) -> tu
     version of it is under review, as it waits for that."""
     audiences = audiences_of(reader)
     current = await get_submission(submission_id, audiences=audiences)
+    if not reader.is_reviewer:
+        await require_decider(reader, current, Step("", 0, "", ""))
     if (live := await find_live_review(current)) is not None:
         current = live.item
     record = current if run is None else await get_run(submission_id, run, audiences=audiences)
@@ -87,13 +90,14 @@ async def read_run(reader: Principal, submission_id: str, run: int | None) -> tu
 
 
 async def gather_evidence(services: Services, reader: Principal, record: Submission) -> ContentEvidence:
-    """All of it; a part that is missing is said, never left out in silence."""
+    """All of it; a part that is missing is said, never left out in silence. What was decided elsewhere, how rules did
+    everywhere and who reports is for reviewers alone."""
     digest = record.digest
     _, _, live, _ = await place_of(record.identity)
     if live is not None and not may_read(live.audience, audiences_of(reader)):
         live = None
     if digest is None:
-        similar = await find_similar(record, subjects_of(record, (), ()))
+        similar = await find_similar(record, subjects_of(record, (), ())) if reader.is_reviewer else ()
         return ContentEvidence(
             None, (), (), (), (), frozenset(), (), "Nothing was fetched in this run.", live, similar=similar
         )
@@ -115,10 +119,10 @@ async def gather_evidence(services: Services, reader: Principal, record: Submiss
         live=live,
         description=_describe(files),
         cards=await _compare_with_live(services, report, live),
-        similar=await find_similar(record, subjects_of(record, ordered, files)),
+        similar=await find_similar(record, subjects_of(record, ordered, files)) if reader.is_reviewer else (),
         signals=await reviewer_signals(record, files, audiences_of(reader)),
-        figures=await read_rule_figures(),
-        reported=await _find_report(record),
+        figures=await read_rule_figures() if reader.is_reviewer else {},
+        reported=await _find_report(record) if reader.is_reviewer else None,
     )
 
 
@@ -195,7 +199,8 @@ async def preview_decision(reader: Principal, record: Submission) -> DecisionPre
         return DecisionPreview((), error.public_message, (*rejected, "Nothing is published."))
     current = None if before is None else before.current_version
     kept = f"Version {current} stays live." if current else "Nothing is published."
-    return DecisionPreview(_tell_approval(record, before, after), "", (*rejected, kept))
+    approved = _tell_approval(record, before, after, is_team=not reader.is_reviewer)
+    return DecisionPreview(approved, "", (*rejected, kept))
 
 
 async def preview_many(reader: Principal, ids: Sequence[str]) -> list[tuple[Submission, DecisionPreview]]:
@@ -218,10 +223,11 @@ def _preview_live(record: Submission, live: LiveReview, rejected: tuple[str, ...
 
 
 def _tell_approval(
-    record: Submission, before: PublishedSkill | None, after: PublishedSkill
+    record: Submission, before: PublishedSkill | None, after: PublishedSkill, *, is_team: bool
 ) -> tuple[str, ...]:
     number = after.current_version
     readers = "everybody" if record.audience == PUBLIC else "those who may read its namespace"
+    readers = "members of its namespace" if is_team else readers
     if before is None or before.current_version is None:
         told = f"Version {number} is published as {after.canonical}; {readers} can install it."
     elif before.current_version == number:
@@ -232,6 +238,8 @@ def _tell_approval(
             f"Version {number} becomes the newest after {before.current_version}; {reached} it as an update."
         )
     certified = "It is marked as certified: a person approved exactly these bytes."
+    if is_team:
+        return told, "The skill stays for members of its namespace until a reviewer of the registry agrees."
     return (told, certified, *_tell_rules(record, "wrong here"))
 
 

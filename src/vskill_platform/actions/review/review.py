@@ -3,7 +3,6 @@ the run and the bytes that the reviewer looked at: where either has changed sinc
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, SubmissionId
 from vskill_client.wire.submissions import SUBMISSIONS, SubmissionRequest, SubmissionView
 from vskill_core.errors import (
     Blocked,
@@ -17,7 +16,7 @@ from vskill_core.errors import (
     TransitionError,
 )
 from vskill_platform.actions.action import Allowance, Digest, Reason, Services, action
-from vskill_platform.actions.changes import is_own, mark_own, require_other_eyes
+from vskill_platform.actions.changes import Decider, is_own, require_decider, require_other_eyes
 from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.actions.review.appeals import require_other_reviewer
 from vskill_platform.actions.review.evidence import read_stored_files
@@ -48,10 +47,9 @@ from vskill_platform.store.verdicts.rule_figures import count_decided, rules_tha
 from vskill_platform.submission_store import RecordChange, get_submission
 
 
-class DecideSubmission(ActionRequest, frozen=True, kw_only=True):
+class DecideSubmission(SubmissionRequest, frozen=True, kw_only=True):
     """A decision about a submission that waits for a reviewer."""
 
-    submission_id: SubmissionId
     #: the run that was looked at
     run: int
     #: the digest of the bytes that were looked at; null where none were fetched
@@ -69,28 +67,37 @@ async def approve(services: Services, actor: Principal, request: DecideSubmissio
         if not record.state.reviewable:
             raise _not_waiting(record, "approved")
         require_same(record, request)
+        decider = await require_decider(actor, record, step)
         require_other_eyes(services, actor, record)
         await require_other_reviewer(services, actor, record)
-        step = msgspec.structs.replace(step, reason=mark_own(actor, record, step.reason))
+        step, is_team = decider.step, decider.asserted is not None
         if record.digest is None:
             message = "There is no stored content to publish; start a new run."
             raise TransitionError(message, submission=record.id)
+        who = "a maintainer of its namespace" if is_team else "a reviewer"
+        certification = None if is_team else Certification.CERTIFIED.value
         approved = submission.move(
             record,
             State.AUTO_APPROVED,
             step,
-            approval=Approval(record.digest, step.actor, step.at, is_own(actor, record)),
-            decision=_decide_by_person(
-                record, f"approved by a reviewer: {step.reason}", Certification.CERTIFIED.value
-            ),
+            approval=Approval(record.digest, step.actor, step.at, is_own(actor, record), team=is_team),
+            decision=_decide_by_person(record, f"approved by {who}: {step.reason}", certification),
+            audience=decider.audience,
         )
         await _require_publishable(approved)
-        remembered = ruling_writes(record, step, subjects, approved=True)
-        counted = _count_word(record, agreed=False)
-        send = record.message
-        return RecordChange(approved, (send, *remembered, *counted))
+        return RecordChange(approved, (record.message, *_learnt(record, decider, subjects, approved=True)))
 
     return await show_changed(services, actor, request.submission_id, "approve", request.reason, decide)
+
+
+def _learnt(
+    record: Submission, decider: Decider, subjects: tuple[RulingSubject, ...], *, approved: bool
+) -> tuple[Operation, ...]:
+    """What is remembered of a reviewer's decision. A maintainer's counts for no other skill, and for no rule."""
+    if decider.asserted is not None:
+        return (decider.asserted,)
+    remembered = ruling_writes(record, decider.step, subjects, approved=approved)
+    return (*remembered, *_count_word(record, agreed=not approved))
 
 
 async def reject(services: Services, actor: Principal, request: DecideSubmission) -> SubmissionView:
@@ -100,17 +107,18 @@ async def reject(services: Services, actor: Principal, request: DecideSubmission
 
     async def decide(record: Submission, step: Step) -> RecordChange:
         require_same(record, request)
+        decider = await require_decider(actor, record, step)
         await require_other_reviewer(services, actor, record)
         to = State.REJECTED
         if record.appeals_block and await find_hits(targets_for(record)):
             # The block stands, so the run ends as blocked again.
             to = State.BLOCKED
+        if decider.asserted is not None:
+            step = decider.step
         rejected = submission.move(record, to, step, decision=_decide_by_person(record, step.reason))
         if not record.state.reviewable:
             return RecordChange(rejected)
-        remembered = ruling_writes(record, step, subjects, approved=False)
-        counted = _count_word(record, agreed=True)
-        return RecordChange(rejected, (*remembered, *counted))
+        return RecordChange(rejected, _learnt(record, decider, subjects, approved=False))
 
     return await show_changed(services, actor, request.submission_id, "reject", request.reason, decide)
 
@@ -128,7 +136,10 @@ def _count_word(record: Submission, *, agreed: bool) -> tuple[Add, ...]:
 
 
 async def _live_review(actor: Principal, request: DecideSubmission) -> LiveReview | None:
-    """The live version that the decision is about, where the submission itself does not wait."""
+    """The live version that the decision is about, where the submission itself does not wait. Reviewers of the registry
+    decide about those."""
+    if not actor.is_reviewer:
+        return None
     record = await get_submission(request.submission_id, audiences=audiences_of(actor))
     found = await find_live_review(record)
     if found is None or found.version.digest != request.digest:
@@ -201,7 +212,8 @@ APPROVE = action(
     approve,
     "review.approve",
     f"{REVIEW}/{{submission_id}}/approve",
-    right=Right.REVIEWER,
+    right=Right.OWN_REVIEWER,
+    acts_on=object_of,
     errors=(NotFound, NotPermitted, TransitionError),
     summary="Approve a submission and publish its stored content",
 )
@@ -209,7 +221,8 @@ REJECT = action(
     reject,
     "review.reject",
     f"{REVIEW}/{{submission_id}}/reject",
-    right=Right.REVIEWER,
+    right=Right.OWN_REVIEWER,
+    acts_on=object_of,
     errors=(NotFound, NotPermitted, TransitionError),
     summary="Reject a submission",
 )
@@ -255,7 +268,10 @@ async def request_change(services: Services, actor: Principal, request: DecideSu
                 "A published version of it was taken down. Restore that version, or reject the submission."
             )
             raise TransitionError(message, submission=record.id)
-        return RecordChange(submission.request_change(record, step))
+        # What a reviewer has asked, maintainers may not pass over.
+        decision = record.decision and msgspec.structs.replace(record.decision, own_review=False)
+        asked = submission.request_change(record, step)
+        return RecordChange(msgspec.structs.replace(asked, decision=decision))
 
     return await show_changed(
         services, actor, request.submission_id, "request change", request.reason, decide

@@ -17,7 +17,11 @@ from vskill_platform.actions.action import Cursor, PageSize, Services, action
 from vskill_platform.actions.changes import mark_own, require_other_eyes
 from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.domain import keys
-from vskill_platform.domain.people.namespace import Audiences
+from vskill_platform.domain.people.namespace import Audiences, Directory, Everything, namespace_audiences
+from vskill_platform.domain.review.own_review import (
+    why_not_own,
+    why_reserved,
+)
 from vskill_platform.domain.review.review_risk import risk_of
 from vskill_platform.domain.skills import skill, skill_changes
 from vskill_platform.domain.skills.skill import PublishedSkill, StatusRole, VersionRef
@@ -26,6 +30,7 @@ from vskill_platform.domain.submissions import submission
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Event, RecordedDecision, Step, Submission
 from vskill_platform.ledger.kv.query import FIRST_PAGE
+from vskill_platform.store.people.namespaces import read_directory
 from vskill_platform.store.recall.withdrawals import MoreWrites, alter_skill
 from vskill_platform.store.skills.skills import list_under_review, read_skill
 from vskill_platform.store.submissions.submission_lists import find_submissions
@@ -182,6 +187,8 @@ class WaitingSubmission(Wire, frozen=True):
     risk_reasons: tuple[str, ...]
     #: what a reviewer has asked its author; null where it waits for a reviewer
     question: str | None
+    #: its namespace reviews itself, and a maintainer of it may decide
+    own_review: bool
 
 
 class WaitingPage(Wire, frozen=True):
@@ -206,6 +213,8 @@ class OrderedQueue(msgspec.Struct, frozen=True):
     #: Those of them whose version is live: people install them already.
     live: frozenset[str]
     skipped: int
+    #: In a maintainer's namespaces, how many more were not looked at.
+    beyond: int = 0
 
     def following(self, submission_id: str) -> str | None:
         """The one after it, or the first other one."""
@@ -225,7 +234,10 @@ class OrderedQueue(msgspec.Struct, frozen=True):
 
 
 async def order_queue(actor: Principal) -> OrderedQueue:
-    """What waits, in the order in which it should be looked at."""
+    """What waits, in the order in which it should be looked at. Maintainers of namespaces that review themselves are
+    shown what waits there and what they may decide of it."""
+    if not actor.is_reviewer:
+        return await _order_own(actor)
     audiences = audiences_of(actor)
     oldest = await find_submissions(
         audiences=audiences, states=[State.NEEDS_REVIEW], descending=False, limit=MOST_FROM_AN_END
@@ -244,15 +256,32 @@ async def order_queue(actor: Principal) -> OrderedQueue:
     return OrderedQueue(tuple(ordered), live, skipped)
 
 
+async def _order_own(actor: Principal) -> OrderedQueue:
+    directory, audiences = await read_directory(), audiences_of(actor)
+    own = frozenset().union(*map(namespace_audiences, actor.reviews))
+    if not isinstance(audiences, Everything):
+        own &= audiences
+    found = await find_submissions(
+        audiences=own, states=[State.NEEDS_REVIEW], descending=False, limit=2 * MOST_FROM_AN_END
+    )
+    decidable = [one for one in found.items if why_not_own(one, directory, actor.name, actor.groups) is None]
+    ordered = sorted(decidable, key=lambda record: _place(record, frozenset()))
+    counts = await count_submissions(audiences=own)
+    beyond = counts.by_state[State.NEEDS_REVIEW] - len(found.items) - found.skipped
+    return OrderedQueue(tuple(ordered), frozenset(), found.skipped, beyond if found.after else 0)
+
+
 async def list_waiting(actor: Principal, request: ListWaiting) -> WaitingPage:
-    queue = await order_queue(actor)
-    counts = await count_submissions(audiences=audiences_of(actor))
-    total = counts.by_state[State.NEEDS_REVIEW] + len(queue.live)
+    queue, directory = await order_queue(actor), await read_directory()
+    total = len(queue.records) + queue.skipped + queue.beyond
+    if actor.is_reviewer:
+        counts = await count_submissions(audiences=audiences_of(actor))
+        total = counts.by_state[State.NEEDS_REVIEW] + len(queue.live)
     begin = None if request.after is None else _decode_place(request.after)
     rest = [record for record in queue.records if begin is None or _place(record, queue.live) > begin]
     shown = rest[: request.limit]
     return WaitingPage(
-        items=tuple(_waiting(record, is_live=record.id in queue.live) for record in shown),
+        items=tuple(_waiting(record, directory, is_live=record.id in queue.live) for record in shown),
         after=_encode_place(_place(shown[-1], queue.live)) if len(rest) > len(shown) else None,
         total=total,
         beyond=max(total - len(queue.records) - queue.skipped, 0),
@@ -277,7 +306,7 @@ def _decode_place(cursor: str) -> Place:
     return place
 
 
-def _waiting(record: Submission, *, is_live: bool) -> WaitingSubmission:
+def _waiting(record: Submission, directory: Directory, *, is_live: bool) -> WaitingSubmission:
     evidence, risk = record.evidence, risk_of(record)
     return WaitingSubmission.of(
         record,
@@ -289,6 +318,7 @@ def _waiting(record: Submission, *, is_live: bool) -> WaitingSubmission:
         risk_words=risk.level.words,
         risk_reasons=risk.reasons,
         question=record.change_request.text if record.change_request else None,
+        own_review=why_reserved(record, directory) is None,
     )
 
 
@@ -297,6 +327,7 @@ WAITING = action(
     "review.list",
     REVIEW,
     method="GET",
-    right=Right.REVIEWER,
+    right=Right.OWN_REVIEWER,
     summary="List submissions that wait for a reviewer, the most urgent first",
+    about="Maintainers of a namespace that reviews itself are shown what they may decide there.",
 )

@@ -15,7 +15,7 @@ from vskill_client.wire import skills as skills_calls
 from vskill_client.wire.base import VersionNumber, Wire
 from vskill_client.wire.skills import SkillRequest, SkillState, VersionState
 from vskill_core.errors import Ambiguous, Blocked, InvalidInput, NotFound, NotPermitted, VersionStatusError
-from vskill_platform.actions.action import Reason, action, action_for
+from vskill_platform.actions.action import Reason, Services, action, action_for
 from vskill_platform.actions.principal import ActionObject, Principal, Right, audiences_of
 from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.domain.people.namespace import Namespace, Visibility
@@ -195,6 +195,8 @@ class NarrowSkill(SkillRequest, frozen=True, kw_only=True):
 class WidenSkill(SkillRequest, frozen=True, kw_only=True):
     """A skill that is to be as readable as its namespace."""
 
+    #: the newest version that you have looked at; needed where only its own people approved a version
+    version: VersionNumber | None = None
     #: why; kept in the audit
     reason: Reason
 
@@ -210,26 +212,44 @@ class SkillReaders(Wire, frozen=True):
 
 
 async def narrow(actor: Principal, request: NarrowSkill) -> SkillReaders:
-    def check(namespace: Namespace, before: Visibility | None, after: Visibility | None) -> None:
-        goes_public = namespace.visibility is Visibility.PUBLIC and before is not None and after is None
+    narrowed = None if request.to is SkillVisibility.NAMESPACE else Visibility(request.to.value)
+
+    def change(found: PublishedSkill, namespace: Namespace) -> PublishedSkill:
+        is_public = namespace.visibility is Visibility.PUBLIC
+        goes_public = is_public and found.narrowed is not None and narrowed is None
         if goes_public and not actor.is_reviewer:
             message = "Only reviewers and admins may make a skill public again."
             raise NotPermitted(message, needs="reviewer", fix="ask a reviewer of this registry")
+        if found.kept_to_team and narrowed is not Visibility.TEAM:
+            message = (
+                "Only its own people approved a version of it, so it is for its team until a reviewer agrees."
+            )
+            raise NotPermitted(message, needs="reviewer", fix="ask a reviewer of this registry to widen it")
+        return found
 
-    narrowed = None if request.to is SkillVisibility.NAMESPACE else Visibility(request.to.value)
-    return await _set(actor, request, narrowed, check)
+    return await _set(actor, request, narrowed, change)
 
 
-async def widen(actor: Principal, request: WidenSkill) -> SkillReaders:
-    return await _set(actor, request, None, lambda *_: None)
+async def widen(services: Services, actor: Principal, request: WidenSkill) -> SkillReaders:
+    def change(found: PublishedSkill, _namespace: Namespace) -> PublishedSkill:
+        newest = found.versions[-1].number
+        if found.kept_to_team and request.version != newest:
+            message = (
+                "Only its own people approved a version of it, so whoever widens it agrees with all versions."
+            )
+            raise InvalidInput(message, field="version", fix=f"look at them, and give the newest: {newest}")
+        return skill_changes.agree(found, actor.actor, services.kv.now()) if found.kept_to_team else found
+
+    return await _set(actor, request, None, change)
 
 
 async def _set(
     actor: Principal,
     request: NarrowSkill | WidenSkill,
     narrowed: Visibility | None,
-    check: Callable[[Namespace, Visibility | None, Visibility | None], None],
+    change: Callable[[PublishedSkill, Namespace], PublishedSkill],
 ) -> SkillReaders:
+    """`change` raises what forbids it."""
     canonical = (await find_skill(actor, request.skill)).canonical
 
     async def decide() -> tuple[SkillReaders, Sequence[Operation]]:
@@ -238,8 +258,8 @@ async def _set(
         answer = SkillReaders(canonical, _require_managed(belonging.namespace), narrowed)
         if (found.narrowed, found.audience) == (narrowed, belonging.audience):
             return answer, ()
-        check(belonging.namespace, found.narrowed, narrowed)
-        changed = msgspec.structs.replace(found, narrowed=narrowed, audience=belonging.audience)
+        changed = change(found, belonging.namespace)
+        changed = msgspec.structs.replace(changed, narrowed=narrowed, audience=belonging.audience)
         writes = await _skill_writes(found, changed, version, belonging.namespace)
         return answer, [belonging.asserted, *writes]
 
@@ -302,6 +322,7 @@ WIDEN_SKILL = action(
     right=Right.REVIEWER,
     errors=(NotFound, Ambiguous),
     summary="Make a skill as readable as its namespace",
+    about="Where only its own people approved a version, this is the word of a reviewer on all its versions.",
     tag="namespaces",
 )
 

@@ -78,6 +78,7 @@ def submission_view(
         name_note=name_note(record.skill_name, record.declared_name),
         version_note=record.version_note or None,
         approved_by_submitter=record.approval is not None and record.approval.own,
+        approved_by_team=record.approval is not None and record.approval.team,
         change_request=ChangeRequestView.of(request) if request is not None else None,
     )
 

@@ -7,7 +7,10 @@ from vskill_platform.cli.people.namespace_commands import show_reach
 from vskill_platform.domain.people.namespace import RegistryMode
 
 _SIGN_IN = when("github_sign_in", "{github_sign_in}")
-_ACCESS: Part = ("The registry is {mode}. Who may submit: {submitters}.", _SIGN_IN)
+_ACCESS: Part = (
+    "The registry is {mode}. Who may submit: {submitters}. Namespaces that review themselves: {own_review}.",
+    _SIGN_IN,
+)
 _PREVIEW: Part = ("The registry is {mode}. As {to}:", show_reach, _SIGN_IN)
 
 

@@ -76,7 +76,8 @@ _NAMESPACE: Part = (
     ),
     when("owner_by_name", "{owner_by_name} owns the namespace because of its name."),
     show_usage,
-    "Reviewers of the registry see everything that waits here.",
+    "Who decides what waits here: {review}. Reviewers of the registry see all of it.",
+    when("kept_to_team", "For its team until a reviewer agrees: {kept_to_team}"),
 )
 _PREVIEW: Part = (
     when("visibility", "{name} is {visibility}. As {to}:", "{name} is unmanaged. As {to}:"),
@@ -101,7 +102,13 @@ COMMANDS = (
         table(
             "{#namespaces} namespaces",
             "namespaces",
-            *("name", ("visibility", describe_visibility), ("your role", known("your_role")), "members"),
+            *(
+                "name",
+                ("visibility", describe_visibility),
+                ("your role", known("your_role")),
+                "members",
+                "review",
+            ),
         ),
     ),
     command_for(namespaces.SHOW_NAMESPACE, _NAMESPACE),
@@ -132,5 +139,6 @@ COMMANDS = (
         confirm=CommandQuestion("Make it public?", foretell_public),
         about="It prints first what would appear.",
     ),
+    command_for(namespace_policy.SET_REVIEWERS, _NAMESPACE, arguments=("to",)),
     command_for(namespace_policy.SET_QUOTAS, _NAMESPACE),
 )

@@ -112,6 +112,22 @@ class Submitters(enum.StrEnum):
     MEMBERS = "members"
 
 
+class Reviewers(enum.StrEnum):
+    """Who decides about what waits for review in a namespace."""
+
+    #: The registry's reviewers.
+    REGISTRY = "registry"
+    #: Also its own maintainers, about what is not public (`domain.review.own_review`).
+    OWN = "own"
+
+
+class OwnReview(enum.StrEnum):
+    """Whether owners may let a namespace review itself."""
+
+    ALLOWED = "allowed"
+    FORBIDDEN = "forbidden"
+
+
 class NamespaceRole(enum.StrEnum):
     """What a member may do, the least first; each may do what those before it may."""
 
@@ -167,6 +183,7 @@ class Namespace(msgspec.Struct, frozen=True, omit_defaults=True):
     preparing_since: int = 0
     #: Its members alone say who owns it: nobody owns it by its name.
     released: bool = False
+    review: Reviewers = Reviewers.REGISTRY
 
     @property
     def managed(self) -> bool:
@@ -187,6 +204,7 @@ class Access(msgspec.Struct, frozen=True, omit_defaults=True):
 
     mode: RegistryMode = RegistryMode.PUBLIC
     submitters: Submitters = Submitters.EVERYBODY
+    own_review: OwnReview = OwnReview.ALLOWED
 
 
 class Directory(msgspec.Struct, frozen=True):

@@ -104,6 +104,8 @@ class VersionRef(msgspec.Struct, frozen=True, omit_defaults=True):
     severity: Severity | None = None
     #: what its capability card is without (`listing.join_lacks`); None where it was not read whole
     without: str | None = None
+    #: only a maintainer of its namespace approved it: the skill is for its team until a reviewer agrees
+    team_approved: bool = False
 
 
 class SkillVersion(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -169,6 +171,11 @@ class PublishedSkill(msgspec.Struct, frozen=True):
     audience: str = PUBLIC
     #: narrower than its namespace; None: as the namespace is
     narrowed: Visibility | None = None
+
+    @property
+    def kept_to_team(self) -> bool:
+        """Whether only its own people approved a version, withdrawn ones too: those may come back."""
+        return any(ref.team_approved for ref in self.versions)
 
 
 class PublishedSkillSummary(msgspec.Struct, frozen=True):

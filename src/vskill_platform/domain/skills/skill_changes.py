@@ -18,6 +18,7 @@ from vskill_core.errors import (
 from vskill_core.findings import Severity
 from vskill_core.identity import Identity
 from vskill_core.naming import alias_names
+from vskill_platform.domain.people.namespace import Visibility
 from vskill_platform.domain.skills.listing import About, listing
 from vskill_platform.domain.skills.numbering import next_version, parse_semver
 from vskill_platform.domain.skills.skill import (
@@ -50,6 +51,8 @@ class Publication(msgspec.Struct, frozen=True):
     ruleset: str = ""
     #: what its capability card is without
     without: str | None = None
+    #: a maintainer of its namespace approved it, and no reviewer
+    team_approved: bool = False
 
 
 class StatusChange(msgspec.Struct, frozen=True):
@@ -75,7 +78,8 @@ def publish_version(
 
     Afterwards the published content is the current one. The current version's digest again changes no
     version. A taken-down version that becomes current by being brought back is brought back; any other
-    return to older content is a new version of the same bytes.
+    return to older content is a new version of the same bytes. What only its own people approved is for
+    the team alone.
     """
     _check_publication(skill, publication)
     skill = _describe(skill or _new_skill(publication), publication)
@@ -83,15 +87,34 @@ def publish_version(
     version = publication.version
     if skill.current_digest == version.digest:
         facts = (version.certification, version.score)
-        return recertify(skill, version.digest, *facts, version.published_at), None
+        judged = recertify(skill, version.digest, *facts, version.published_at)
+        return _keep_to_team(judged, publication), None
     number, notice = number_after(skill.versions, publication.front_matter_version)
     own = parse_semver(publication.front_matter_version or "")
     version = msgspec.structs.replace(
         version, number=number, declared=str(own) if own else None, notice=notice
     )
-    return _derive_current(
-        skill, (*skill.versions, _ref(version, publication)), version.published_at
-    ), version
+    added = _derive_current(skill, (*skill.versions, _ref(version, publication)), version.published_at)
+    return _keep_to_team(added, publication), version
+
+
+def _keep_to_team(skill: PublishedSkill, publication: Publication) -> PublishedSkill:
+    """What only its own people approved is for the team, whatever its namespace becomes."""
+    if not publication.team_approved:
+        return skill
+    versions = tuple(
+        msgspec.structs.replace(ref, team_approved=True) if ref.number == skill.current_version else ref
+        for ref in skill.versions
+    )
+    return msgspec.structs.replace(skill, versions=versions, narrowed=Visibility.TEAM)
+
+
+def agree(skill: PublishedSkill, by: str, at: int) -> PublishedSkill:
+    """A reviewer agrees with every version that only its own people approved."""
+    for digest in {ref.digest for ref in skill.versions if ref.team_approved}:
+        skill = keep_live(skill, digest, by, at)
+    versions = (msgspec.structs.replace(ref, team_approved=False) for ref in skill.versions)
+    return msgspec.structs.replace(skill, versions=tuple(versions))
 
 
 def recertify(

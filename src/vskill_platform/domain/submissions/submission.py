@@ -95,6 +95,8 @@ class Approval(msgspec.Struct, frozen=True, omit_defaults=True):
     at: int
     #: By its own submitter.
     own: bool = False
+    #: By a maintainer of its namespace, which reviews itself: it publishes for the team alone.
+    team: bool = False
 
 
 class Appeal(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -130,6 +132,8 @@ class RecordedDecision(msgspec.Struct, frozen=True, omit_defaults=True):
     policy: str = ""
     #: The rules of that policy that matched, whatever they do.
     matched: tuple[RecordedRule, ...] = ()
+    #: Maintainers of a namespace that reviews itself may decide instead of a reviewer.
+    own_review: bool = False
 
 
 class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -221,6 +225,12 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
     def wrote(self, event_id: str) -> bool:
         """Whether the history has this event: decides whether a write with unknown outcome was applied."""
         return any(event.id == event_id for event in self.history)
+
+
+def is_approved(record: Submission, digest: str, *, team: bool = False) -> bool:
+    """Whether a reviewer approved exactly these bytes; with `team`, a maintainer of its namespace."""
+    approval = record.approval
+    return approval is not None and (approval.digest, approval.team) == (digest, team)
 
 
 def line_owner(submitter: str | None, identity: Identity) -> str:

@@ -28,7 +28,7 @@ from vskill_core.findings import (
     verdict_of,
 )
 from vskill_platform.domain.judges import JudgeSide, clears, condemns, rank_judges, side_of
-from vskill_platform.domain.signals import MatchedRule, RuleEffect
+from vskill_platform.domain.signals import NEEDS_RULE, MatchedRule, RuleEffect
 from vskill_platform.domain.skills.skill import Certification, certification_for
 from vskill_platform.domain.submissions.states import State
 
@@ -43,6 +43,8 @@ class Grounds(TypedDict, total=False):
     blocklist_hit: str | None
     #: the reviewer who approved exactly this digest
     approved_by: str | None
+    #: the maintainer of its namespace who approved it: counts for what maintainers may decide, and for nothing else
+    approved_by_team: str | None
     trusted_vendor: bool
     #: rules that a reviewer judged false for this digest
     suppressed: Collection[str]
@@ -99,6 +101,8 @@ class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
     worst: Finding | None = None
     #: only where the next state is COOLDOWN: when it is decided again
     until: int | None = None
+    #: maintainers of a namespace that reviews itself may decide instead of a reviewer
+    own_review: bool = False
 
 
 class _Case(msgspec.Struct, frozen=True):
@@ -151,7 +155,13 @@ def decide(
         held_until,
     )
     decision = _before_the_judge(case) or _on_strong_findings(case) or _on_the_rest(case)
-    return _refuse(case, decision) or _let_wait(case, _raise_to_review(case, decision))
+    decision = _refuse(case, decision) or _let_wait(case, _raise_to_review(case, decision))
+    if not _may_be_own(case, decision):
+        return decision
+    if (maintainer := grounds.get("approved_by_team")) is not None:
+        told = f"a maintainer of its namespace approved these bytes ({maintainer})"
+        return _approve(case, DecisionRow.APPROVED, told)
+    return msgspec.structs.replace(decision, own_review=True)
 
 
 def judge_can_change(static: StaticReport, **grounds: Unpack[Grounds]) -> bool:
@@ -249,6 +259,17 @@ def _decide_without_judge(case: _Case) -> Decision:
         return _approve(case, DecisionRow.UNJUDGED_PASS, f"passed the static scan; {absent}")
     reason = f"the static scan has concerns (score {case.score}, {_names(case.findings)}), and {absent}"
     return _make_decision(case, DecisionRow.UNJUDGED_CONCERNS, State.NEEDS_REVIEW, reason)
+
+
+#: Rows that maintainers of a namespace that reviews itself may decide about.
+_OWN_ROWS = frozenset({DecisionRow.JUDGE_UNSURE, DecisionRow.UNJUDGED_CONCERNS, DecisionRow.POLICY})
+
+
+def _may_be_own(case: _Case, decision: Decision) -> bool:
+    """Concerns, signals and rules of the policy: nothing critical, no strong malice, nothing that was not looked at."""
+    is_doubtful = decision.next_state is State.NEEDS_REVIEW and decision.row in _OWN_ROWS
+    was_looked_at = not any(rule.failed or rule.name == NEEDS_RULE for rule in case.matched)
+    return is_doubtful and was_looked_at and not case.criticals and not strong_malice(case.findings)
 
 
 def _refuse(case: _Case, decision: Decision) -> Decision | None:

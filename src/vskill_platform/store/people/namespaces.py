@@ -78,6 +78,12 @@ async def read_directory() -> Directory:
             return directory
 
 
+async def assert_directory() -> tuple[Directory, Assert]:
+    """The directory, and the assertion that it is still the same in a commit that rests on it."""
+    _, version = await read_access()
+    return await read_directory(), Assert(keys.CONTROL_NAMESPACES, version)
+
+
 async def read_access() -> tuple[Access, int]:
     """The registry's mode and its version; ABSENT until something is changed."""
     access, version = await read_record(keys.CONTROL_NAMESPACES, Access)

@@ -39,8 +39,10 @@ async def read_verdicts(
     report = await scan_once(files, digest)
     # Where nothing was found, no rule of it is looked up.
     suppressed = await suppressed_rules(digest) if report.findings else frozenset()
+    approved = approval if approval is not None and approval.digest == digest else None
     grounds = Grounds(
-        approved_by=approval.by if approval is not None and approval.digest == digest else None,
+        approved_by=approved.by if approved is not None and not approved.team else None,
+        approved_by_team=approved.by if approved is not None and approved.team else None,
         trusted_vendor=trusted_vendor,
         suppressed=suppressed,
     )

@@ -102,6 +102,12 @@ async def was_accepted(identity: Identity, signal: Signal) -> bool:
     return bool(rulings) and rulings[0].approved
 
 
+async def was_rejected(digest: str) -> bool:
+    """Whether the last reviewer to decide about these bytes rejected them."""
+    rulings = await _read_rulings(RulingSubject(SubjectKind.CONTENT, digest))
+    return bool(rulings) and not rulings[0].approved
+
+
 def ruling_writes(
     record: Submission, step: Step, subjects: Iterable[RulingSubject], *, approved: bool
 ) -> tuple[Put, ...]:

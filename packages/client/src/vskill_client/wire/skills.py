@@ -151,6 +151,8 @@ class VersionState(Wire, frozen=True):
     published_at: str
     #: names exactly its content
     digest: str
+    #: only a maintainer of its namespace approved it, and no reviewer
+    team_approved: bool = False
 
 
 class SkillState(Wire, frozen=True):

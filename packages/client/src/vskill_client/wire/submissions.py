@@ -284,6 +284,8 @@ class SubmissionView(SubmissionCard, frozen=True):
     version_note: str | None = None
     #: a reviewer approved their own submission
     approved_by_submitter: bool = False
+    #: only a maintainer of its namespace approved it, and no reviewer
+    approved_by_team: bool = False
     #: there while the submission waits for its author
     change_request: ChangeRequestView | None = None
 

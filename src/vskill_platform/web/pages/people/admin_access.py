@@ -18,7 +18,7 @@ from vskill_platform.actions.people.teams import (
     LIST_TEAMS,
     REMOVE_FROM_TEAM,
 )
-from vskill_platform.domain.people.namespace import RegistryMode, Submitters
+from vskill_platform.domain.people.namespace import OwnReview, RegistryMode, Submitters
 from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.pages.acting import admin_page, answer_page, form
 from vskill_platform.web.routing import page, query_of
@@ -32,6 +32,7 @@ class AccessQuery(Asked, frozen=True):
 
     mode: RegistryMode | None = None
     submitters: Submitters | None = None
+    own_review: OwnReview | None = None
 
 
 async def access(request: Request) -> Response:
@@ -40,9 +41,11 @@ async def access(request: Request) -> Response:
     found = await SHOW_ACCESS(services, reader, NoParameters())
     mode = asked.mode or found.mode
     submitters = asked.submitters or found.submitters
-    is_change = (mode, submitters) != (found.mode, found.submitters)
+    own_review = asked.own_review or found.own_review
+    is_change = (mode, submitters, own_review) != (found.mode, found.submitters, found.own_review)
     preview = await PREVIEW_ACCESS(services, reader, PreviewAccess(mode=mode)) if is_change else None
-    return admin_page(request, "access.html", found=found, mode=mode, submitters=submitters, preview=preview)
+    wanted = {"mode": mode, "submitters": submitters, "own_review": own_review}
+    return admin_page(request, "access.html", found=found, preview=preview, **wanted)
 
 
 ENDPOINTS = (

@@ -14,6 +14,7 @@ from vskill_platform.actions.people.namespace_policy import (
     MAKE_PUBLIC,
     PREVIEW_VISIBILITY,
     SET_QUOTAS,
+    SET_REVIEWERS,
     PreviewVisibility,
 )
 from vskill_platform.actions.people.namespaces import (
@@ -168,6 +169,9 @@ ENDPOINTS = (
         lambda now, _: told_visibility(now, Visibility.PUBLIC),
         at=_ONE,
         confirm=True,
+    ),
+    form(
+        f"{_ONE}/review", SET_REVIEWERS, lambda now, _: f"Who reviews in {now.name}: {now.review}.", at=_ONE
     ),
     form(f"{_ONE}/quotas", SET_QUOTAS, lambda now, _: f"The quotas of {now.name} are set.", at=_ONE),
     form(

@@ -12,6 +12,7 @@ from vskill_client.wire.submissions import SubmissionView
 from vskill_core.errors import InvalidInput
 from vskill_core.plural import counted
 from vskill_platform.actions.action import Action
+from vskill_platform.actions.principal import viewer_for
 from vskill_platform.actions.recall.blocklist import BlockReach
 from vskill_platform.actions.review.appeals import OTHERS_ONLY_MS
 from vskill_platform.actions.review.bulk import BULK, BulkFilter, BulkVerb, find_candidates
@@ -89,6 +90,7 @@ async def evidence(request: Request) -> Response:
         differences=await compare(found, live, coloured),
         here=f"{LIST}/{submission_id}",
         others_only_ms=OTHERS_ONLY_MS,
+        named=viewer_for(reader).actor,
     )
 
 

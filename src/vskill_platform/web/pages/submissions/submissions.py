@@ -16,6 +16,7 @@ from vskill_client.wire.submissions import SubmitSkill, UploadSkill
 from vskill_core.errors import InvalidInput
 from vskill_core.findings import Finding, FindingKind, ScanStatus, StaticReport
 from vskill_core.naming import name_note
+from vskill_platform.actions.changes import may_decide
 from vskill_platform.actions.principal import Right, may
 from vskill_platform.actions.review.appeals import APPEAL, why_no_appeal
 from vskill_platform.actions.review.reports import REPORT_KINDS, REPORT_SUBMISSION
@@ -174,7 +175,7 @@ async def _offers(request: Request, record: Submission) -> Offers:
         resubmit=record.state.ends_run and (not is_upload or (has_rights and _may_end_otherwise(record))),
         correct=record.state.ends_run and is_upload and is_own,
         review=has_rights and refusal is None,
-        decide=record.state.reviewable and APPROVE.allows(principal),
+        decide=record.state.reviewable and APPROVE.allows(principal) and await may_decide(principal, record),
         answer=has_rights and record.change_request is not None,
         note=note,
     )
