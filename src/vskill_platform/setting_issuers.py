@@ -1,4 +1,5 @@
-"""Issuers of OpenID Connect, as the operator's file names them: who they are, and whom they let in."""
+"""Issuers of OpenID Connect, as the operator's file names them: who they are, and whom they let in; and those that say
+which CI job somebody is, with what their claims mean."""
 
 import importlib.util
 import tomllib
@@ -63,21 +64,120 @@ class Issuer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return f"Issuer(name={self.name!r}, issuer={self.issuer!r})"
 
 
-def read_issuers(path: str) -> tuple[Issuer, ...]:
+class CiClaims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The claims of a CI job's token, by what they mean. Where one is empty, the issuer has none."""
+
+    #: The repository on its host, such as `acme/skills`.
+    repository: Plain
+    #: Its number, which no other repository ever gets.
+    repository_id: Plain = ""
+    #: The workflow file with a ref behind `@`. All must name the same one: those of a job in a reusable workflow and of
+    #: the run differ.
+    workflow: tuple[Plain, ...]
+    #: What stands before the file's path there.
+    before_workflow: Plain = ""
+    #: Where workflow files are, for those who give a file's name only.
+    folder: Plain = ""
+    #: The branch or tag, such as `refs/heads/main`.
+    ref: Plain
+    commit: Plain
+    environment: Plain = ""
+    #: What began the run.
+    event: Plain = ""
+    #: How the events begin in which somebody else's commit may run.
+    foreign_events: tuple[Plain, ...] = ()
+    #: The run's address, with names of claims in braces.
+    run: Plain = ""
+
+
+class CiIssuer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One section `ci.NAME` of VSKILL_SIGN_IN_FILE, or one that every registry knows."""
+
+    name: ShortName
+    #: As the issuer calls itself in its discovery document and in its tokens.
+    issuer: IssuerAddress
+    #: The host of its repositories, as in their addresses.
+    host: Plain
+    claims: CiClaims
+
+    @property
+    def shown(self) -> str:
+        return self.name
+
+
+_GITHUB_CLAIMS = CiClaims(
+    repository="repository",
+    repository_id="repository_id",
+    workflow=("workflow_ref", "job_workflow_ref"),
+    before_workflow="{repository}/",
+    folder=".github/workflows/",
+    ref="ref",
+    commit="sha",
+    environment="environment",
+    event="event_name",
+    foreign_events=("pull_request",),
+    run="https://{host}/{repository}/actions/runs/{run_id}",
+)
+_GITLAB_CLAIMS = CiClaims(
+    repository="project_path",
+    repository_id="project_id",
+    workflow=("ci_config_ref_uri",),
+    before_workflow="{host}/{repository}//",
+    ref="ref_path",
+    commit="sha",
+    environment="environment",
+    event="pipeline_source",
+    foreign_events=("merge_request", "external_pull_request"),
+    run="https://{host}/{repository}/-/jobs/{job_id}",
+)
+_CLAIMS = {"github": _GITHUB_CLAIMS, "gitlab": _GITLAB_CLAIMS}
+#: Those that need no file. A publisher that a maintainer adds is what lets a job in.
+CI_ISSUERS = (
+    CiIssuer(
+        name="github",
+        issuer="https://token.actions.githubusercontent.com",
+        host="github.com",
+        claims=_GITHUB_CLAIMS,
+    ),
+    CiIssuer(name="gitlab", issuer="https://gitlab.com", host="gitlab.com", claims=_GITLAB_CLAIMS),
+)
+
+
+class ReadIssuers(msgspec.Struct, frozen=True):
+    """What VSKILL_SIGN_IN_FILE says, and what stands without it."""
+
+    issuers: tuple[Issuer, ...] = ()
+    ci_issuers: tuple[CiIssuer, ...] = CI_ISSUERS
+
+
+def read_issuers(path: str) -> ReadIssuers:
     """The issuers of VSKILL_SIGN_IN_FILE; InvalidSettings says which section is wrong."""
     if not path:
-        return ()
+        return ReadIssuers()
     if importlib.util.find_spec("joserfc") is None:
         raise _refuse("it needs what is not installed", "install the extra `sso`")
-    found, section = [], "the file"
+    found, of_ci, section = [], list(CI_ISSUERS), "the file"
     try:
-        for section, entry in tomllib.loads(Path(path).read_text(encoding="utf-8")).items():
+        sections = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        for name, entry in sections.pop("ci", {}).items():
+            section = f"ci.{name}"
+            of_ci.append(_convert_ci(name, **entry))
+        for section, entry in sections.items():
             found.append(msgspec.convert({**entry, "name": section}, Issuer))
     except (OSError, ValueError, TypeError, msgspec.ValidationError) as error:
         raise _refuse(f"{section}: {error}") from None
     if "github" in {one.name for one in found} or len({one.issuer for one in found}) < len(found):
         raise _refuse("two sections name one issuer, or one is called github")
-    return tuple(found)
+    if any(len({getattr(one, field) for one in of_ci}) < len(of_ci) for field in ("name", "issuer")):
+        raise _refuse("two issuers of CI jobs have one name or address; github and gitlab are known already")
+    return ReadIssuers(tuple(found), tuple(of_ci))
+
+
+def _convert_ci(name: str, *, like: str = "", claims: object = None, **entry: object) -> CiIssuer:
+    """A section: `like` names the forge whose claims it has, but for those that `claims` names."""
+    known = msgspec.to_builtins(_CLAIMS[like]) if like in _CLAIMS else {}
+    named = claims if isinstance(claims, dict) else {}
+    return msgspec.convert({**entry, "name": name, "claims": {**known, **named}}, CiIssuer)
 
 
 def _refuse(problem: str, fix: str = "see docs/how-to/single-sign-on.md") -> InvalidSettings:

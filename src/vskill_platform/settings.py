@@ -18,13 +18,15 @@ import msgspec
 
 from vskill_core.errors import InvalidSettings
 from vskill_platform import setting_values as values
-from vskill_platform.setting_issuers import Issuer, read_issuers
+from vskill_platform.setting_issuers import CI_ISSUERS, CiIssuer, Issuer, read_issuers
 
 PREFIX = "VSKILL_"
 #: Variables of the `vskill` client (the first two) and of its companion. A shell may have them set for both programs.
 OF_THE_CLIENT = frozenset({"VSKILL_API_BASE", "VSKILL_API_URL", "VSKILL_PLATFORM_URL"})
 #: The last two are for commands that act on a registry elsewhere (`vskill_client.registries`).
-_NO_SETTINGS = OF_THE_CLIENT | {"VSKILL_PLATFORM_REGISTRY", "VSKILL_PLATFORM_TOKEN"}
+_NO_SETTINGS = OF_THE_CLIENT | {
+    *("VSKILL_PLATFORM_REGISTRY", "VSKILL_PLATFORM_TOKEN", "VSKILL_PLATFORM_ID_TOKEN"),
+}
 
 
 class FixedLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +35,7 @@ class FixedLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     #: What VSKILL_SIGN_IN_FILE says.
     issuers: tuple[Issuer, ...] = ()
+    ci_issuers: tuple[CiIssuer, ...] = CI_ISSUERS
 
     #: Bytes of stored content that are read and verified per second, to find damage.
     scrub_bytes_per_s: int = 2_000_000
@@ -147,7 +150,7 @@ class Settings(FixedLimits, frozen=True, kw_only=True):
     github_allowed_logins: tuple[values.GitHubName, ...] = ()
     #: GitHub organisations, and teams as `ORGANISATION/TEAM`, whose members may sign in; it asks for `read:org`.
     github_allowed_organisations: tuple[values.GitHubGroup, ...] = ()
-    #: File (TOML) with the issuers of OpenID Connect that people sign in with; needs the `sso` extra.
+    #: File (TOML) with the issuers of OpenID Connect for signing in, and more for CI jobs; needs the `sso` extra.
     sign_in_file: values.FilePath = ""
     #: Mail server that sends decisions: `smtp://HOST:PORT` or `smtps://USER:PASSWORD@HOST`.
     smtp_url: values.MailServer = ""
@@ -271,7 +274,8 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
     values = {known[name]: _parse(name, text, kinds[known[name]]) for name, text in given.items()}
     settings = Settings(**values)
     check_settings(settings)
-    return msgspec.structs.replace(settings, issuers=read_issuers(settings.sign_in_file))
+    found = read_issuers(settings.sign_in_file)
+    return msgspec.structs.replace(settings, issuers=found.issuers, ci_issuers=found.ci_issuers)
 
 
 def has_own_store(environ: Mapping[str, str] = os.environ) -> bool:

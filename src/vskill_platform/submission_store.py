@@ -13,6 +13,7 @@ import msgspec
 from vskill_core.archives import Artifact
 from vskill_core.errors import Conflict, InvalidInput, NotFound
 from vskill_core.identity import Identity
+from vskill_core.publisher import Publisher
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC, Audiences
 from vskill_platform.domain.skills.listing import About
@@ -466,15 +467,24 @@ def stored_form(
         now = require_env("kv").kv.now()
         reason = rerun.reason or "submitted again during the last run"
         step = Step(f"{event_id}-rerun", now, rerun.actor or "system", reason)
-        following = next_run(record, step, submitter=rerun.submitter, upload=rerun.upload)
+        following = next_run(
+            record, step, submitter=rerun.submitter, upload=rerun.upload, publisher=rerun.publisher
+        )
         change = RecordChange(following.record, (*following.operations, *change.operations))
     put = Put(change.record.key, msgspec.json.encode(change.record), version)
     return change.record, (put, *change.operations)
 
 
-def next_run(ended: Submission, step: Step, *, submitter: str | None, upload: str | None) -> RecordChange:
+def next_run(
+    ended: Submission,
+    step: Step,
+    *,
+    submitter: str | None,
+    upload: str | None,
+    publisher: Publisher | None = None,
+) -> RecordChange:
     """The next run, with the operations that move the ended one to `subrun:` and send the message."""
-    record = submission.start_run(ended, step, submitter=submitter, upload=upload)
+    record = submission.start_run(ended, step, submitter=submitter, upload=upload, publisher=publisher)
     kept = msgspec.structs.replace(ended, rerun_requested=None)
     operations = (
         Put(keys.subrun(ended.id, str(ended.run)), msgspec.json.encode(kept)),

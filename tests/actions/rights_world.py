@@ -13,6 +13,7 @@ import msgspec
 from click.testing import CliRunner, Result
 
 from tests.support.acting import create_token
+from tests.support.ci_jobs import let_in_job
 from tests.support.envs import active_env, make_submission, put_record, skill_files
 from tests.support.identities import ISSUERS, link
 from tests.support.owners import set_owners
@@ -36,7 +37,7 @@ from vskill_platform.domain.people.namespace import (
     Team,
     Visibility,
 )
-from vskill_platform.domain.people.token import SCOPES, SCOPES_OF
+from vskill_platform.domain.people.token import SCOPES, SCOPES_OF, CiJob
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import EntryPoint, RecordedDecision, Submission
 from vskill_platform.store.people.accounts import Role
@@ -80,6 +81,7 @@ class RightsWorld:
         facts: dict[str, str],
         tokens: dict[str, str],
         scoped: dict[str, str],
+        job: CiJob,
     ) -> None:
         self.shelf = shelf
         self.address = address
@@ -88,6 +90,8 @@ class RightsWorld:
         self.tokens = tokens
         #: A token of the admin's, with one scope.
         self.scoped = scoped
+        #: A CI job of the repository that all of it is about.
+        self.job = Principal(ci=job, token=job.acting)
 
     def principal(self, who: str) -> Principal:
         if who == "operator":
@@ -212,7 +216,10 @@ async def open_rights_world(folder: Path) -> AsyncIterator[RightsWorld]:
             who: await token_of(shelf.env, name, *SCOPES_OF[role]) for who, (name, role) in PEOPLE.items()
         }
         scoped = {scope: await token_of(shelf.env, "ada", scope) for scope in SCOPES}
-        yield RightsWorld(shelf, address, facts=facts, tokens=tokens, scoped=scoped)
+        with active_env(shelf.env):
+            tokens["job"], job, facts["publisher"] = await let_in_job(REPO)
+            tokens["job of another"], *_ = await let_in_job("https://github.com/acme/another")
+        yield RightsWorld(shelf, address, facts=facts, tokens=tokens, scoped=scoped, job=job)
 
 
 async def _furnish(shelf: Shelf) -> dict[str, str]:

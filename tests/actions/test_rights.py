@@ -102,6 +102,11 @@ MATRIX = {
     # Every account may ask; one whose proof is not found is told that it controls nothing.
     "owner.check": Row(OWNER, "own", {"repo_url": REPO}),
     "owner.transfer": Row(OWNER, "own", {"repo_url": REPO, "to": "carl", **WHY}),
+    "publisher.list": Row(OWNER, "read", {"repo_url": REPO}),
+    "publisher.add": Row(
+        OWNER, "own", {"repo_url": REPO, "issuer": "github", "workflow": "publish.yml", **WHY}
+    ),
+    "publisher.remove": Row(OWNER, "own", {"repo_url": REPO, "publisher_id": "{publisher}", **WHY}),
     # Namespaces.
     "namespace.list": Row(ACCOUNTS, "read"),
     "namespace.show": Row(MEMBER, "read", NAMESPACE),
@@ -328,6 +333,24 @@ async def test_where_a_namespace_reviews_itself_its_maintainers_decide_and_submi
         assert [
             who for who in people if not await world.call_by_http(action, fields, world.tokens[who])
         ] == []
+
+
+#: What a CI job may do about its own repository, and nothing else.
+FOR_CI = {"submission.submit", "submission.show", "submission.runs", "submission.findings"}
+
+
+@pytest.mark.parametrize("name", sorted(MATRIX))
+async def test_a_ci_job_only_submits_its_own_repository(world, name):
+    """A job of the repository that the world is about, and one of another."""
+    before = await records(world)
+    action, fields = BY_NAME[name], MATRIX[name].fields
+    assert not await world.call_by_http(action, fields, world.tokens["job of another"])
+    if name in FOR_CI:
+        assert name == "submission.submit" or await world.call_by_http(action, fields, world.tokens["job"])
+    else:
+        assert not await world.call_by_http(action, fields, world.tokens["job"])
+        assert not await world.call_here(action, fields, world.job)
+    assert await records(world) == before
 
 
 #: Actions after which whoever acted may do it no more.

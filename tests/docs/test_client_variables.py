@@ -16,7 +16,7 @@ from tools import blocks
 from tools.files import ROOT, texts
 from tools.hygiene import unknown_installs
 from tools.reference import without_parts
-from vskill_client.registries import REGISTRY_VARIABLE, TOKEN_VARIABLE
+from vskill_client.registries import ID_TOKEN_VARIABLE, REGISTRY_VARIABLE, TOKEN_VARIABLE
 from vskill_platform.settings import (
     CHOSEN,
     load_settings,
@@ -55,6 +55,7 @@ WITHOUT_AN_ADDRESS = ("npx skills update",)
 OURS = frozenset(variable(field) for field in CHOSEN) | {
     REGISTRY_VARIABLE,
     TOKEN_VARIABLE,
+    ID_TOKEN_VARIABLE,
 }
 
 #: Of programs that are no clients of a registry.

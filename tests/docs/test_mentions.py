@@ -15,7 +15,7 @@ from tests.docs.test_make import targets
 from tools import blocks
 from tools.files import HOMES, ROOT, texts
 from tools.reference import without_parts
-from vskill_client.registries import REGISTRY_VARIABLE, TOKEN_VARIABLE
+from vskill_client.registries import ID_TOKEN_VARIABLE, REGISTRY_VARIABLE, TOKEN_VARIABLE
 from vskill_platform.actions.people.owners import PROOF_FILE
 from vskill_platform.cli import cli
 from vskill_platform.observing.metrics import DECLARED
@@ -61,7 +61,7 @@ def mentions(path: str, pattern: re.Pattern[str]) -> set[str]:
 @pytest.mark.parametrize("path", sorted(PAGES))
 def test_a_setting_that_a_page_mentions_exists(path):
     known = {variable(field) for field in CHOSEN} | CLIENTS["vskill"].reads
-    known |= {REGISTRY_VARIABLE, TOKEN_VARIABLE}
+    known |= {REGISTRY_VARIABLE, TOKEN_VARIABLE, ID_TOKEN_VARIABLE}
     assert set(_SETTING.findall(PAGES[path])) - known == set()
 
 

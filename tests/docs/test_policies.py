@@ -2,9 +2,11 @@
 
 import re
 
+import msgspec
 import pytest
 
 from tools.files import ROOT
+from vskill_core.publisher import Publisher
 from vskill_platform.domain.signals import RuleEffect
 from vskill_platform.domain.verdicts.facts import (
     CapabilityFacts,
@@ -30,6 +32,11 @@ FINANCE = OwnerFacts(name="upload~finance", vouched=True, managed=True)
 COMPANY, MARKET = "A company with reviewers", "A public marketplace with a judge"
 STRANGERS, PROVEN = "Time for strangers", "Only from owners who have shown who they are"
 LICENCES, DEPARTMENT = "Licences", "One department stricter"
+FROM_CI = "Only from your own CI"
+ACME = OwnerFacts(name="acme", vouched=True, managed=True)
+TAGGED = Publisher(
+    repository="github.com/acme/skills", workflow=".github/workflows/publish.yml", ref="refs/tags/v1.2.0"
+)
 
 #: The page's heading, a skill, and the rules that match it with what they do.
 CASES = [
@@ -60,6 +67,14 @@ CASES = [
         Facts(skill=SkillFacts(name="notes", licence="SSPL-1.0"), owner=VOUCHED),
         {"unknown-licence": RuleEffect.REVIEW},
     ),
+    (FROM_CI, Facts(owner=ACME, publisher=TAGGED), {}),
+    (FROM_CI, Facts(owner=ACME, submitter="ann"), {"only-from-ci": RuleEffect.REFUSE}),
+    (
+        FROM_CI,
+        Facts(owner=ACME, publisher=msgspec.structs.replace(TAGGED, ref="refs/heads/main")),
+        {"only-from-ci": RuleEffect.REFUSE},
+    ),
+    (FROM_CI, Facts(owner=VOUCHED), {}),
     (DEPARTMENT, Facts(owner=FINANCE, card=HOST), {}),
     (DEPARTMENT, Facts(owner=FINANCE, card=ELSEWHERE), {"finance-stays-inside": RuleEffect.REFUSE}),
     (DEPARTMENT, Facts(owner=VOUCHED, card=ELSEWHERE), {}),

@@ -78,17 +78,17 @@ class HostedRepositories(ListedRepositories):
         super().__init__(probe.blobs)
         self._looks = probe.looks
 
-    async def inspect(self, identity: Identity) -> Place:
+    async def inspect(self, identity: Identity, commit: str | None = None) -> Place:
         self._looks[f"look at {identity.host}"] += 1
         if identity.key not in self.places:
             raise no_repository(identity.host)
-        return await super().inspect(identity)
+        return await super().inspect(identity, commit)
 
-    async def survey(self, identity: Identity) -> Survey:
+    async def survey(self, identity: Identity, commit: str | None = None) -> Survey:
         self._looks[f"look at {identity.host}"] += 1
         if not any(f"{key}/".startswith(f"{identity.repo_key}/") for key in self.places):
             raise no_repository(identity.host)
-        return await super().survey(identity)
+        return await super().survey(identity, commit)
 
     async def head(self, identity: Identity) -> RepositoryHead:
         found = await self.survey(msgspec.structs.replace(identity, path=""))

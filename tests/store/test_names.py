@@ -93,8 +93,8 @@ class MovingRepositories(ListedRepositories):
 
     moved: dict[str, str] = {}  # noqa: RUF012 - one table for the host
 
-    async def inspect(self, identity: Identity) -> Place:
-        place = await super().inspect(identity)
+    async def inspect(self, identity: Identity, commit: str | None = None) -> Place:
+        place = await super().inspect(identity, commit)
         moved = self.moved.get(identity.repo_key)
         if moved is None:
             return place

@@ -35,6 +35,8 @@ class OwnIssuer:
         self.codes: dict[str, dict[str, str]] = {}
         self.broken = False
         self.document: Claims = {}
+        #: What a CI job that asks for an ID token gets, by the audience.
+        self.id_token_for: Callable[[str], str] | None = None
         self.asked: list[str] = []
 
     def sign(self, claims: Claims) -> str:
@@ -93,6 +95,9 @@ class OwnIssuer:
                 "end_session_endpoint": f"{self.address}/end",
                 **self.document,
             }
+        if path.startswith("/id-token?") and self.id_token_for is not None:
+            audience = parse_qs(urlsplit(path).query)["audience"][0]
+            return {"value": self.id_token_for(audience)} if fields["authorization"] == "Bearer job" else None
         if path == "/keys":
             shared = {"kty": "oct", "k": "AAAA", "kid": self.key.kid}
             return {"keys": [{"kty": "unknown"}, shared, self.key.as_dict(private=False)]}

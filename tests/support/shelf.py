@@ -38,7 +38,7 @@ class ListedRepositories(ListedSources):
         self.places[identity.key] = files
         return identity
 
-    async def inspect(self, identity: Identity) -> Place:
+    async def inspect(self, identity: Identity, commit: str | None = None) -> Place:
         found = self.places.get(identity.key)
         if isinstance(found, Exception):
             raise found
@@ -50,7 +50,7 @@ class ListedRepositories(ListedSources):
         fetched = await super().fetch(submission)
         return Fetched(fetched.files, commit=digest_of_files(fetched.files)[:40])
 
-    async def survey(self, identity: Identity) -> Survey:
+    async def survey(self, identity: Identity, commit: str | None = None) -> Survey:
         keys = [key for key in self.places if f"{key}/".startswith(f"{identity.repo_key}/")]
         if not keys:
             raise SourceGone(f"There is no repository {identity.url}.")

@@ -25,6 +25,7 @@ from vskill_platform.actions.principal import (
     ActionObject,
     Principal,
     Right,
+    about_own_repository,
     admit,
     require_right,
     resolve,
@@ -128,9 +129,13 @@ class Action(RegistryCall[Req, Ans], Generic[Req, Ans], frozen=True, kw_only=Tru
     command: str
     #: The name of the MCP tool, where there is one.
     mcp: str = ""
+    #: Whether a CI job may do it, about its own repository. What else it asks for is refused.
+    for_ci: bool = False
 
     def admit(self, principal: Principal) -> None:
         """Raise NotSignedIn or NotPermitted where no look at an object is needed to know."""
+        if self.for_ci and principal.ci is not None:
+            return
         admit(principal, self.right, self.scope)
 
     def allows(self, principal: Principal) -> bool:
@@ -145,7 +150,7 @@ class Action(RegistryCall[Req, Ans], Generic[Req, Ans], frozen=True, kw_only=Tru
         """Check the rights and the request, then act."""
 
         async def act() -> Ans:
-            who = actor if actor.audiences is not None else await resolve(actor)
+            who = about_own_repository(actor if actor.audiences is not None else await resolve(actor))
             self.admit(who)
             checked = check_request(request)
             if self.acts_on is not None:

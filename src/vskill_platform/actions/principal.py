@@ -12,6 +12,7 @@ from vskill_core.errors import NotPermitted, NotSignedIn
 from vskill_core.identity import Identity
 from vskill_platform.domain.people.namespace import (
     INTERNAL,
+    PUBLIC,
     Audiences,
     Directory,
     Everything,
@@ -25,7 +26,7 @@ from vskill_platform.domain.people.namespace import (
     namespace_of,
     public_form,
 )
-from vskill_platform.domain.people.token import ActingToken, TokenScope
+from vskill_platform.domain.people.token import ActingToken, CiJob, TokenScope
 from vskill_platform.domain.review.own_review import namespaces_reviewed_by
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.store.people.accounts import Role
@@ -56,6 +57,8 @@ class Principal(msgspec.Struct, frozen=True):
     groups: frozenset[str] = frozenset()
     #: Its token only reads, because its account has not signed in lately.
     only_reads: bool = False
+    #: The CI job that it is: it submits one repository, and has no other right.
+    ci: CiJob | None = None
     #: What it may read, found out once per request or call; None until then, and then nothing can be read.
     audiences: Audiences | None = None
     #: The namespaces that review themselves and that it maintains; found out with the audiences.
@@ -66,6 +69,8 @@ class Principal(msgspec.Struct, frozen=True):
         """How history and audit name it."""
         if self.operator and self.account is None:
             return OPERATOR_NAME
+        if self.ci is not None:
+            return self.ci.publisher.actor
         if self.account is None:
             return "user:anonymous"
         return f"{'admin' if self.is_reviewer else 'user'}:{self.account}"
@@ -87,6 +92,8 @@ class Principal(msgspec.Struct, frozen=True):
 
     def require_scope(self, scope: TokenScope) -> None:
         """NotPermitted where its token lacks the scope; without a token there is none to lack."""
+        if self.ci is not None:
+            raise NotPermitted(f"The token of a CI job only submits {self.ci.repository.url}.")
         if self.scopes is not None and scope.value not in self.scopes:
             if self.only_reads:
                 message = (
@@ -230,6 +237,8 @@ def is_unlimited(principal: Principal) -> bool:
 
 async def may(principal: Principal, right: Right, acted_on: ActionObject) -> bool:
     """Whether the principal has a right on an object."""
+    if principal.ci is not None:
+        return principal.ci.is_of(acted_on.identity)
     if right is Right.READER or principal.operator:
         return True
     if principal.account is None or principal.namespace not in (None, acted_on.within):
@@ -297,7 +306,8 @@ class Viewer(msgspec.Struct, frozen=True):
     def actor(self, actor: str) -> str:
         """An actor of the history as this viewer may know it."""
         kind, _, name = actor.partition(":")
-        if not name or self.reviewer or (kind in ("user", MAINTAINER) and name == self.account):
+        is_own = kind in ("user", MAINTAINER) and name == self.account
+        if not name or self.reviewer or kind == "ci" or is_own:
             return actor
         return _KINDS.get(kind, kind)
 
@@ -344,9 +354,18 @@ def audiences_in(principal: Principal, directory: Directory) -> Audiences:
     return audiences(reader, directory)
 
 
-def require_entry(principal: Principal) -> None:
-    """Raise NotSignedIn where the registry lets in accounts only, and this is none."""
-    if principal.account is None and audiences_of(principal) == frozenset():
+def about_own_repository(job: Principal) -> Principal:
+    """A CI job with its namespace's audiences, only for actions that `may` or intake hold to its repository."""
+    own = namespace_audiences(namespace_of(job.ci.repository)) | {PUBLIC} if job.ci else job.audiences
+    return msgspec.structs.replace(job, audiences=own)
+
+
+def require_entry(principal: Principal, *, lets_jobs_in: bool = False) -> None:
+    """Raise NotSignedIn where the registry lets in accounts only, and this is none; NotPermitted where CI jobs have
+    nothing to ask for."""
+    if principal.ci is not None and not lets_jobs_in:
+        principal.require_scope(TokenScope.READ)
+    if principal.account is None and principal.ci is None and audiences_of(principal) == frozenset():
         raise NotSignedIn
 
 

@@ -11,6 +11,7 @@ from vskill_platform.actions.people import (
     namespace_policy,
     namespaces,
     owners,
+    publishers,
     teams,
     tokens,
 )
@@ -44,6 +45,7 @@ _MODULES = (
     appeals,
     intake,
     owners,
+    publishers,
     namespaces,
     namespace_policy,
     teams,

@@ -30,8 +30,8 @@ SERVER = "On the server's machine"
 #: Every command, by who needs it, as `--help` lists them.
 SECTIONS = {
     "For everybody": (
-        *("search", "install", "lock", "verify", "submit", "status"),
-        *("submission", "skill", "owner", "namespace"),
+        *("search", "install", "lock", "verify", "submit", "publish", "status"),
+        *("submission", "skill", "owner", "publisher", "namespace"),
         *("login", "logout", "whoami", "account", "notification", "watch"),
         *("connect", "git-credential", "scan", "completion"),
     ),

@@ -39,6 +39,7 @@ _WINGS = {
         "owner": "Claim repositories, and hand them over.\n\n"
         "An owner may also withdraw versions and delete skills, with `skill`.\n\n"
         "On this machine, `--as ACCOUNT` before `owner` says who acts.",
+        "publisher": "Say which CI workflows may submit a repository without a stored secret.",
         "team": "Manage teams; a namespace names one as `team:NAME`.",
         "token": "Manage the API tokens of accounts; `account` has your own.",
     },

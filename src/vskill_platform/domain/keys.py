@@ -148,6 +148,12 @@ damage = _kind("damage:", "digest")
 upload = _kind("upload:", "account", "ticket")
 token = _kind("token:", "hash")
 session = _kind("session:", "hash")
+#: a CI job that proved which one it is
+ci_token = _kind("ci_token:", "hash")
+#: the token of a CI job that was exchanged, so that it is exchanged once; the hash is of its issuer and id
+ci_proof = _kind("ci_proof:", "hash")
+#: the CI workflows that may submit a repository
+publishers = _kind("publishers:", "repository")
 #: a machine that asks to be signed in
 device = _kind("device:", "code")
 user = _kind("user:", "name")

@@ -18,6 +18,7 @@ from vskill_platform.domain.people.namespace import (
     may_read,
     namespace_of,
 )
+from vskill_platform.domain.people.token import CiJob
 from vskill_platform.sources.contract import no_repository
 from vskill_platform.store.people.namespaces import belonging_of, read_directory
 from vskill_platform.store.people.owners import role_at
@@ -36,6 +37,13 @@ class SubmittedBy(msgspec.Struct, frozen=True):
     operator: bool = False
     #: The groups that its account is in.
     groups: frozenset[str] = frozenset()
+    #: The CI job that it is; its repository is all that it may submit.
+    ci: CiJob | None = None
+
+    @property
+    def commit(self) -> str | None:
+        """The commit that is looked at; None: the newest of the default branch."""
+        return self.ci.publisher.commit if self.ci else None
 
 
 NOBODY = SubmittedBy()
@@ -76,6 +84,10 @@ async def is_closed(place: Identity, by: SubmittedBy) -> bool:
 async def _require_submitter(place: Identity, by: SubmittedBy) -> None:
     """Raise if they may not submit to this namespace at all."""
     name = namespace_of(place)
+    if by.ci is not None:
+        if not by.ci.is_of(place):
+            raise NotPermitted(f"The token of a CI job only submits {by.ci.repository.url}.")
+        return  # a maintainer let its workflow in
     if by.namespace not in (None, name):
         message = f"This token is bound to the namespace {by.namespace}, and this place is in {name}."
         raise NotPermitted(message, fix="send a token that is not bound to a namespace")

@@ -80,7 +80,7 @@ async def discover(repo_url: str, skill_path: str = "", *, by: SubmittedBy = NOB
     look = _repositories().survey
     if await is_closed(asked, by):
         await refuse_closed(asked, look)
-    survey = await look(asked)
+    survey = await look(asked, by.commit)
     await require_open(asked, survey.identity, by)
     return Discovery(tuple(map(_describe_place, survey.places)), survey.truncated, survey.skipped)
 

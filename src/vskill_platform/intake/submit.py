@@ -18,6 +18,7 @@ from vskill_core.errors import (
 )
 from vskill_core.identity import Identity, normalise, submission_id, upload_identity
 from vskill_core.naming import slug_of
+from vskill_core.publisher import Publisher
 from vskill_platform.domain.people.namespace import Namespace, Quotas
 from vskill_platform.domain.submissions import attempts, submission
 from vskill_platform.domain.submissions.states import State
@@ -87,8 +88,14 @@ class Request(msgspec.Struct, frozen=True):
         return self.place.commit if self.place else None
 
     @property
+    def publisher(self) -> Publisher | None:
+        return self.by.ci.publisher if self.by.ci else None
+
+    @property
     def actor(self) -> str:
         """How history and audit name who submits."""
+        if self.publisher is not None:
+            return self.publisher.actor
         return f"user:{self.by.account}" if self.by.account else "system"
 
     @property
@@ -177,7 +184,7 @@ async def _admit(request: Request) -> Request:
     repositories = _repositories_for(request)
     if repositories is None:
         return request
-    place = request.place or await repositories.inspect(request.identity)
+    place = request.place or await repositories.inspect(request.identity, request.by.commit)
     await require_open(request.identity, place.identity, request.by)
     identity = await settled_place(request.identity, place.identity)
     name = request.declared_name or declared_name(place)
@@ -238,7 +245,9 @@ async def _count(namespace: Namespace, number: str, request: Request) -> tuple[O
 
 
 def _at_commit(record: Submission, request: Request) -> Submission:
-    return msgspec.structs.replace(record, commit=request.commit, declared_name=request.declared_name)
+    return msgspec.structs.replace(
+        record, commit=request.commit, declared_name=request.declared_name, publisher=request.publisher
+    )
 
 
 async def _again(env: Env, number: str, request: Request) -> Submitted:
@@ -276,16 +285,32 @@ def _renew(
     now = env.kv.now()
     if _waits(record) and _expects(record, request) and _due_afresh(record, now):
         return IntakeOutcome.DUPLICATE, None
-    if _waits(record):
+    # What a CI job submitted runs as its job said, whoever submits the place meanwhile.
+    if _waits(record) and not _is_displaced(record.publisher, request):
         renewed = submission.refresh(record, now=now, submitter=request.by.account, upload=request.upload)
         change = RecordChange(_at_commit(renewed, request), (record.message,))
         return IntakeOutcome.DUPLICATE, change
     # A worker has it, or a reviewer's approval is about to be published: this run goes on, and the next one verifies
     # what was submitted now, unless this run already does.
-    if _expects(record, request):
+    if _expects(record, request) or (
+        record.rerun_requested is not None and _is_displaced(record.rerun_requested.publisher, request)
+    ):
         return IntakeOutcome.DUPLICATE, None
-    rerun = Rerun(now, request.by.account, request.upload)
+    rerun = Rerun(now, request.by.account, request.upload, publisher=request.publisher)
     return IntakeOutcome.DUPLICATE, RecordChange(submission.request_rerun(record, rerun))
+
+
+def _is_displaced(publisher: Publisher | None, request: Request) -> bool:
+    """Whether this would take the place of what a CI job submitted, and is no CI job's."""
+    return publisher is not None and request.publisher is None
+
+
+def _is_vouched(publisher: Publisher | None, request: Request) -> bool:
+    """Whether what the request's job would prove is proved already, by the same workflow at the same commit."""
+    wanted = request.publisher
+    return wanted is None or (
+        publisher is not None and (publisher.workflow, publisher.commit) == (wanted.workflow, wanted.commit)
+    )
 
 
 def _waits(record: Submission) -> bool:
@@ -300,7 +325,7 @@ def _due_afresh(record: Submission, now: int) -> bool:
 def _after_end(
     env: Env, record: Submission, request: Request, event_id: str
 ) -> tuple[IntakeOutcome, RecordChange | None]:
-    unchanged = _is_unchanged(record, request)
+    unchanged = _is_unchanged(record, request) and _is_vouched(record.publisher, request)
     if unchanged and record.state is State.PUBLISHED:
         return IntakeOutcome.ALREADY_VERIFIED, None
     if unchanged and record.state is State.NEEDS_REVIEW:
@@ -338,4 +363,6 @@ def _expects(record: Submission, request: Request) -> bool:
     if request.upload is not None:
         expected = record.rerun_requested.upload if record.rerun_requested else record.upload
         return request.upload == expected
+    if not _is_vouched(record.publisher, request):
+        return False
     return record.rerun_requested is None and request.commit is not None and request.commit == record.commit

@@ -37,13 +37,17 @@ class Journey(msgspec.Struct, frozen=True):
         return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
-class Provider(Protocol):
-    """Somebody whose word the registry takes for who a person is."""
+class Named(Protocol):
+    """Somebody whose word the registry takes."""
 
     #: In addresses.
     name: str
     #: For people.
     title: str
+
+
+class Provider(Named, Protocol):
+    """Somebody whose word the registry takes for who a person is."""
 
     async def authorize_url(self, journey: Journey) -> str:
         """Where the browser goes."""
@@ -70,7 +74,7 @@ def basic_auth(user: str, password: str) -> str:
 
 
 async def ask(
-    provider: Provider,
+    provider: Named,
     url: str,
     kind: type[T],
     *,

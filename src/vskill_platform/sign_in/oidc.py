@@ -14,7 +14,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import Key, import_key
 
 from vskill_core.errors import InvalidInput, NotPermitted, NotSignedIn
-from vskill_platform.setting_issuers import MOST_GROUPS, Issuer
+from vskill_platform.setting_issuers import MOST_GROUPS, CiIssuer, Issuer
 from vskill_platform.settings import Settings
 from vskill_platform.sign_in.contract import Journey, ask, basic_auth, callback_url
 from vskill_platform.store.people.accounts import MOST_NAME, LinkedIdentity, User
@@ -47,9 +47,10 @@ class IssuerDocument(msgspec.Struct, frozen=True):
     """What an issuer's discovery document says."""
 
     issuer: str
-    authorization_endpoint: str
-    token_endpoint: str
     jwks_uri: str
+    #: Empty where nobody signs in, as at issuers of CI jobs.
+    authorization_endpoint: str = ""
+    token_endpoint: str = ""
     userinfo_endpoint: str = ""
     end_session_endpoint: str = ""
     token_endpoint_auth_methods_supported: tuple[str, ...] = ("client_secret_basic",)
@@ -79,65 +80,24 @@ class _IdToken(msgspec.Struct, frozen=True):
     nbf: float = 0
 
 
-class Oidc:
-    """One issuer that the operator named."""
+class TrustedIssuer:
+    """What an issuer says about itself, and the claims that it signed."""
 
-    def __init__(self, issuer: Issuer, settings: Settings) -> None:
+    def __init__(self, issuer: Issuer | CiIssuer) -> None:
         self.name = issuer.name
         self.title = issuer.shown
-        self._issuer = issuer
-        self._settings = settings
-
-    async def authorize_url(self, journey: Journey) -> str:
-        asked = {
-            "response_type": "code",
-            "client_id": self._issuer.client_id,
-            "redirect_uri": callback_url(self._settings, self.name),
-            "scope": " ".join(self._issuer.scopes),
-            "state": journey.state,
-            "nonce": journey.nonce,
-            "code_challenge": journey.challenge,
-            "code_challenge_method": "S256",
-        }
-        return _with_query((await self._discover()).authorization_endpoint, asked)
-
-    async def sign_in(self, code: str, journey: Journey) -> User:
-        known = await self._discover()
-        granted = await self._exchange(known, code, journey)
-        claims = await self._verify(known, granted.id_token, journey.nonce)
-        wanted = {"preferred_username", "email", self._issuer.groups_claim}
-        if known.userinfo_endpoint and granted.access_token and not wanted <= claims.keys():
-            bearer = f"Bearer {granted.access_token}"
-            more = await self._ask(known.userinfo_endpoint, dict[str, Any], authorization=bearer)
-            if more is not None and more.get("sub") == claims["sub"]:
-                claims = more | claims
-        return await account_of(await self._arrival(claims, journey.account), _nothing_beside)
-
-    async def sign_out_url(self) -> str:
-        """Without a token of the person's, which would have to be kept: the issuer asks them whether they mean it."""
-        end = (await self._discover()).end_session_endpoint
-        return _with_query(end, {"client_id": self._issuer.client_id}) if end else ""
-
-    async def check(self) -> None:
-        """Read its documents anew. SourceUnavailable if it cannot be reached, InvalidInput if they are not valid."""
-        known = await self._discover(0)
-        if not _import_keys(await self._read(known.jwks_uri, KeyDocument, 0)):
-            raise self._invalid(known.jwks_uri, "it has no public key that we can verify signatures with")
-
-    # What the issuer says about itself.
+        self._address = issuer.issuer
 
     async def _discover(self, most_ms: int = KEEP_MS) -> IssuerDocument:
-        url = f"{self._issuer.issuer.rstrip('/')}/.well-known/openid-configuration"
+        url = f"{self._address.rstrip('/')}/.well-known/openid-configuration"
         known = await self._read(url, IssuerDocument, most_ms)
-        if known.issuer != self._issuer.issuer:
+        if known.issuer != self._address:
             raise self._invalid(url, f"it calls itself {known.issuer[:200]!r}; configure exactly that issuer")
         named = (known.authorization_endpoint, known.token_endpoint, known.jwks_uri)
         for one in (*named, known.userinfo_endpoint, known.end_session_endpoint):
             parts = urlsplit(one)
             # TLS is not taken back: only an issuer on this machine is asked without.
-            if one and (
-                parts.scheme not in ("https", urlsplit(self._issuer.issuer).scheme) or not parts.netloc
-            ):
+            if one and (parts.scheme not in ("https", urlsplit(self._address).scheme) or not parts.netloc):
                 raise self._invalid(url, f"{one[:200]!r} is no https address")
         return known
 
@@ -162,7 +122,67 @@ class Oidc:
         return InvalidInput(f"{self.title} is not set up well: {url}: {problem}.", field="issuer", fix=fix)
 
     async def _ask(self, url: str, kind: type[T], **sent: Any) -> T | None:
-        return await ask(self, url, kind, trusted=self._issuer.issuer, **sent)
+        return await ask(self, url, kind, trusted=self._address, **sent)
+
+    async def read_claims(self, token: str) -> dict[str, Any]:
+        """The claims of a token that this issuer signed; JoseError or ValueError where it did not."""
+        known = await self._discover()
+        key_id = str(jws.extract_compact(token.encode()).headers().get("kid", ""))
+        keys = _import_keys(await self._read(known.jwks_uri, KeyDocument, KEEP_MS), key_id)
+        if not keys:
+            keys = _import_keys(await self._read(known.jwks_uri, KeyDocument, LOOK_AGAIN_MS), key_id)
+        return _decode(token, keys)
+
+
+class Oidc(TrustedIssuer):
+    """One issuer that the operator named, for people."""
+
+    def __init__(self, issuer: Issuer, settings: Settings) -> None:
+        super().__init__(issuer)
+        self._issuer = issuer
+        self._settings = settings
+
+    async def _discover(self, most_ms: int = KEEP_MS) -> IssuerDocument:
+        known = await super()._discover(most_ms)
+        if not (known.authorization_endpoint and known.token_endpoint):
+            raise self._invalid(self._address, "it has no authorization_endpoint and token_endpoint")
+        return known
+
+    async def authorize_url(self, journey: Journey) -> str:
+        asked = {
+            "response_type": "code",
+            "client_id": self._issuer.client_id,
+            "redirect_uri": callback_url(self._settings, self.name),
+            "scope": " ".join(self._issuer.scopes),
+            "state": journey.state,
+            "nonce": journey.nonce,
+            "code_challenge": journey.challenge,
+            "code_challenge_method": "S256",
+        }
+        return _with_query((await self._discover()).authorization_endpoint, asked)
+
+    async def sign_in(self, code: str, journey: Journey) -> User:
+        known = await self._discover()
+        granted = await self._exchange(known, code, journey)
+        claims = await self._verify(granted.id_token, journey.nonce)
+        wanted = {"preferred_username", "email", self._issuer.groups_claim}
+        if known.userinfo_endpoint and granted.access_token and not wanted <= claims.keys():
+            bearer = f"Bearer {granted.access_token}"
+            more = await self._ask(known.userinfo_endpoint, dict[str, Any], authorization=bearer)
+            if more is not None and more.get("sub") == claims["sub"]:
+                claims = more | claims
+        return await account_of(await self._arrival(claims, journey.account), _nothing_beside)
+
+    async def sign_out_url(self) -> str:
+        """Without a token of the person's, which would have to be kept: the issuer asks them whether they mean it."""
+        end = (await self._discover()).end_session_endpoint
+        return _with_query(end, {"client_id": self._issuer.client_id}) if end else ""
+
+    async def check(self) -> None:
+        """Read its documents anew. SourceUnavailable if it cannot be reached, InvalidInput if they are not valid."""
+        known = await self._discover(0)
+        if not _import_keys(await self._read(known.jwks_uri, KeyDocument, 0)):
+            raise self._invalid(known.jwks_uri, "it has no public key that we can verify signatures with")
 
     # Who somebody is.
 
@@ -186,14 +206,10 @@ class Oidc:
             raise NotSignedIn(f"{self.title} did not accept the sign-in; start again.")
         return granted
 
-    async def _verify(self, known: IssuerDocument, token: str, nonce: str) -> dict[str, Any]:
+    async def _verify(self, token: str, nonce: str) -> dict[str, Any]:
         """The claims of a token that this issuer signed for us, now, for this sign-in."""
         try:
-            key_id = str(jws.extract_compact(token.encode()).headers().get("kid", ""))
-            keys = _import_keys(await self._read(known.jwks_uri, KeyDocument, KEEP_MS), key_id)
-            if not keys:
-                keys = _import_keys(await self._read(known.jwks_uri, KeyDocument, LOOK_AGAIN_MS), key_id)
-            claims = _decode(token, keys)
+            claims = await self.read_claims(token)
             said = msgspec.convert(claims, _IdToken)
         except (JoseError, ValueError, msgspec.ValidationError) as error:
             raise self._refuse(f"{type(error).__name__}: {error}") from None

@@ -100,6 +100,7 @@ def _predicate(
         policy=_policy(record.decision),
         memory=_memory(evidence.memory) if evidence else None,
         team_approved=is_approved(record, version.digest, team=True),
+        publisher=version.publisher,
     )
 
 

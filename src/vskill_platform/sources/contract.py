@@ -42,7 +42,7 @@ class Place(msgspec.Struct, frozen=True):
 
     #: Where it is now: differs from the request if the host says that the repository has moved.
     identity: Identity
-    #: The head of the default branch, where the SKILL.md was seen.
+    #: Where the SKILL.md was seen: the head of the default branch, or the commit that was asked for.
     commit: str
     skill_md: bytes = b""
 
@@ -63,11 +63,12 @@ class Survey(msgspec.Struct, frozen=True):
 class Repositories(Protocol):
     """What a source of repositories offers to intake. Raises as `fetch` does; nothing is written."""
 
-    async def inspect(self, identity: Identity) -> Place:
-        """The skill at exactly this place, as it is now; NoSkillFound says what was found instead."""
+    async def inspect(self, identity: Identity, commit: str | None = None) -> Place:
+        """The skill at exactly this place, as it is now or at this very commit; NoSkillFound says what was found
+        instead."""
 
-    async def survey(self, identity: Identity) -> Survey:
-        """Every skill at this place or below it."""
+    async def survey(self, identity: Identity, commit: str | None = None) -> Survey:
+        """Every skill at this place or below it, as it is now or at this very commit."""
 
 
 class RepositoryHead(msgspec.Struct, frozen=True):

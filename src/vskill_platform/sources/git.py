@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from vskill_core.content import DEFAULT_LIMITS, ContentLimits
-from vskill_core.errors import NoSkillFound, PlatformError, SourceUnavailable
+from vskill_core.errors import NoSkillFound, PlatformError, SourceGone, SourceUnavailable
 from vskill_core.identity import Identity
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.clock import TimeLimit
@@ -73,17 +73,21 @@ class GitSource:
         self._answers: OrderedDict[str, _GitAnswer] = OrderedDict()
 
     async def fetch(self, submission: Submission) -> Fetched:
-        """The files at the place, at the commit that intake saw, or else at the head."""
+        """The files at the place, at the commit that intake saw, or else at the head; what a CI job submitted only at
+        its commit."""
         identity = submission.identity
         async with self._snapshot(identity, submission.commit) as (snapshot, found):
+            _require_commit(snapshot, submission.publisher.commit if submission.publisher else None)
             return Fetched(await snapshot.files(identity.path), snapshot.commit, found)
 
-    async def inspect(self, identity: Identity) -> Place:
-        async with self._snapshot(identity, None) as (snapshot, found):
+    async def inspect(self, identity: Identity, commit: str | None = None) -> Place:
+        async with self._snapshot(identity, commit) as (snapshot, found):
+            _require_commit(snapshot, commit)
             return Place(found, snapshot.commit, await snapshot.skill_md(identity.path))
 
-    async def survey(self, identity: Identity) -> Survey:
-        async with self._snapshot(identity, None) as (snapshot, found):
+    async def survey(self, identity: Identity, commit: str | None = None) -> Survey:
+        async with self._snapshot(identity, commit) as (snapshot, found):
+            _require_commit(snapshot, commit)
             folders, odd, truncated = await snapshot.skill_folders(identity.path)
             if not folders and not odd:
                 raise await snapshot.no_skill(identity.path)
@@ -217,6 +221,12 @@ class GitSource:
         self._answers.move_to_end(repo_key)
         while len(self._answers) > MOST_ANSWERS:
             self._answers.popitem(last=False)
+
+
+def _require_commit(snapshot: Snapshot, commit: str | None) -> None:
+    """SourceGone where the repository does not have this commit, and its head was fetched instead."""
+    if commit not in (None, snapshot.commit):
+        raise SourceGone(f"The repository does not have the commit {commit} any more.", commit=commit)
 
 
 class _Folders:

@@ -47,11 +47,11 @@ class SourceRouter:
             raise SourceGone(self._refusal)
         return await self._git.fetch(submission)
 
-    async def inspect(self, identity: Identity) -> Place:
-        return await self._require_git().inspect(identity)
+    async def inspect(self, identity: Identity, commit: str | None = None) -> Place:
+        return await self._require_git().inspect(identity, commit)
 
-    async def survey(self, identity: Identity) -> Survey:
-        return await self._require_git().survey(identity)
+    async def survey(self, identity: Identity, commit: str | None = None) -> Survey:
+        return await self._require_git().survey(identity, commit)
 
     async def head(self, identity: Identity) -> RepositoryHead:
         return await self._require_git().head(identity)

@@ -279,6 +279,7 @@ def _facts(
         artifact=measured.artifact,
         without=without,
         team_approved=is_approved(record, content.digest, team=True),
+        publisher=record.publisher,
     )
 
 

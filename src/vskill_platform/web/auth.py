@@ -21,6 +21,7 @@ from vskill_core.identity import has_control_characters
 from vskill_platform.actions.principal import ANYBODY, Principal, token_role
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.store.people.credentials import PREFIX, find_session, find_token
+from vskill_platform.store.people.publishers import find_job
 from vskill_platform.web.browser import (
     MOST_COOKIE,
     SESSION_COOKIE,
@@ -86,6 +87,9 @@ def _secret_in(authorization: bytes) -> str | None:
 
 
 async def _by_token(request: Request, secret: str) -> Principal:
+    job = await find_job(secret)
+    if job is not None:
+        return Principal(ci=job, token=job.acting)
     found = await find_token(secret)
     if found is None:
         request.scope["bad_token"] = True

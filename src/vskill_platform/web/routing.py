@@ -235,7 +235,8 @@ async def _resolve(endpoint: Endpoint, principal: Principal) -> Principal:
 def _let_in(endpoint: Endpoint, principal: Principal) -> None:
     """Raise NotSignedIn or NotPermitted, as far as the declaration alone decides."""
     if not endpoint.stays_open:
-        require_entry(principal)
+        is_page = endpoint.media == "text/html"
+        require_entry(principal, lets_jobs_in=endpoint.action is not None and not is_page)
     if endpoint.action is not None:
         endpoint.action.admit(principal)
 

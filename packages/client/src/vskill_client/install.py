@@ -51,6 +51,7 @@ from vskill_core.plural import counted
 
 if TYPE_CHECKING:
     from vskill_core.signing_keys import PublicKey
+    from vskill_core.verification import Checked
 
 
 @click.command()
@@ -79,8 +80,8 @@ def read_lock(path: Path) -> LockFile:
         raise InvalidInput(f"{path} is not a lock file: {error}.", field="FILE", fix=fix) from error
 
 
-def check_locked(one: LockedSkill, folder: Path, trusted: "Iterable[PublicKey]") -> None:
-    """Raise AttestationInvalid unless the folder of a skill holds exactly what was locked."""
+def check_locked(one: LockedSkill, folder: Path, trusted: "Iterable[PublicKey]") -> "Checked":
+    """The attestation; raise AttestationInvalid unless the folder of a skill holds exactly what was locked."""
     from vskill_core.statement import CONTENT_DIGEST
     from vskill_core.verification import check_attestation
 
@@ -91,6 +92,7 @@ def check_locked(one: LockedSkill, folder: Path, trusted: "Iterable[PublicKey]")
     checked = check_attestation(envelope, trusted, files=files, about=f"{one.skill}@{one.version}")
     if one.digest not in checked.statement.digest(CONTENT_DIGEST):
         raise AttestationInvalid(f"The lock and the attestation of {one.skill} name different contents.")
+    return checked
 
 
 def require_nothing_else(lock_file: LockFile, folder: Path) -> None:

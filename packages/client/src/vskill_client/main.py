@@ -7,6 +7,7 @@ from vskill_client.destination import Destination, find_destination
 from vskill_client.group import PlatformGroup
 from vskill_client.install import install, lock
 from vskill_client.login import login, logout, whoami
+from vskill_client.publish import publish
 from vskill_client.scan import scan
 from vskill_client.search import search
 from vskill_client.status import status
@@ -16,7 +17,8 @@ from vskill_core.release import __version__
 
 #: `vskill-platform` has these too, and a `scan` of its own.
 COMMANDS = (
-    *(search, install, lock, verify, submit, status, login, logout, whoami, connect_client, git_credential),
+    *(search, install, lock, verify, submit, publish, status, login, logout, whoami, connect_client),
+    git_credential,
 )
 
 

@@ -14,6 +14,8 @@ from vskill_core.errors import InvalidInput, StoreCorrupt
 FILE = "registries.json"
 #: Variables of commands that act on a registry elsewhere; no other published client reads them.
 REGISTRY_VARIABLE, TOKEN_VARIABLE = "VSKILL_PLATFORM_REGISTRY", "VSKILL_PLATFORM_TOKEN"
+#: The ID token of a CI job, where its forge puts it into a variable that the job names, as GitLab does.
+ID_TOKEN_VARIABLE = "VSKILL_PLATFORM_ID_TOKEN"  # noqa: S105 - its name
 
 
 class RemoteVariables(msgspec.Struct, frozen=True):
@@ -33,6 +35,16 @@ def remote_variables(environ: Mapping[str, str] = os.environ) -> RemoteVariables
         environ.get(TOKEN_VARIABLE) or None,
         Path(home) / "vskill-platform",
     )
+
+
+#: Where GitHub hands out the ID token of a job, and what it wants to be shown.
+GITHUB_VARIABLES = ("ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN")
+
+
+def ci_variables(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What the environment of a CI job says about its ID token."""
+    names = (ID_TOKEN_VARIABLE, *GITHUB_VARIABLES, "GITHUB_ACTIONS", "GITLAB_CI")
+    return {name: environ[name].strip() for name in names if environ.get(name)}
 
 
 def check_address(text: str) -> str:

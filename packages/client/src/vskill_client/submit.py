@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from vskill_client.destination import Caller, current_destination, in_thread, run_with_caller
+from vskill_client.destination import Caller, Destination, current_destination, in_thread
 from vskill_client.group import one_line
 from vskill_client.output import StatusLine, json_option, print_json
 from vskill_client.submit_outcomes import follow_all, print_ends
@@ -56,6 +56,8 @@ class Options(msgspec.Struct, frozen=True):
     every: bool
     namespace: str
     slug: str | None
+    #: Whether what is submitted may wait for another run of the place, which is followed too.
+    next_run: bool = False
     #: The uploads so far by name: a second one of a name would replace the first.
     uploads: dict[str, Path] = {}
 
@@ -117,15 +119,29 @@ def submit(
         raise click.UsageError("--name names one skill: give one TARGET with it")
     kinds = [_kind_of(target) for target in targets]
     options = Options(path, every, namespace, slug)
+    submit_targets(current_destination(), targets, kinds, options, watched=watched, as_json=as_json)
 
+
+def submit_targets(
+    destination: Destination,
+    targets: Sequence[str],
+    kinds: Sequence[str],
+    options: Options,
+    *,
+    watched: bool,
+    as_json: bool,
+) -> None:
+    """Submit them, and print what became of them; SystemExit with 1 unless all is well."""
     submitting = _Submitting(options, alone=len(targets) == 1, quiet=as_json)
 
     async def submit_all(caller: Caller) -> list[SubmittedSkill]:
         done = await submitting.submit_all(caller, targets, kinds)
-        return await _follow(caller, done, quiet=as_json) if watched else done
+        if not watched:
+            return done
+        return await _follow(caller, done, quiet=as_json, next_run=options.next_run)
 
     try:
-        results = [_result(one) for one in run_with_caller(submit_all)]
+        results = [_result(one) for one in destination.run(submit_all)]
     except KeyboardInterrupt:
         _tell_interrupted(submitting)
         raise SystemExit(INTERRUPTED) from None
@@ -332,10 +348,16 @@ def _tell(done: Sequence[SubmittedSkill], status: StatusLine) -> None:
     status.show()
 
 
-async def _follow(caller: Caller, done: list[SubmittedSkill], *, quiet: bool) -> list[SubmittedSkill]:
+async def _follow(
+    caller: Caller, done: list[SubmittedSkill], *, quiet: bool, next_run: bool
+) -> list[SubmittedSkill]:
     """Follow each run to its end and print its result, unless quiet."""
     views = {number: one.view for number, one in enumerate(done) if one.view is not None}
-    ends = dict(zip(views, await follow_all(caller, list(views.values()), quiet=quiet), strict=True))
+    ended = await follow_all(caller, list(views.values()), quiet=quiet)
+    if next_run:
+        now = [await caller.call(SHOW, SubmissionRequest(submission_id=one.id)) for one in ended]
+        ended = await follow_all(caller, now, quiet=True) if now != ended else ended
+    ends = dict(zip(views, ended, strict=True))
     if not quiet and ends:
         await print_ends(caller, [(done[number].path, end) for number, end in ends.items()])
     return [msgspec.structs.replace(one, view=ends.get(number)) for number, one in enumerate(done)]

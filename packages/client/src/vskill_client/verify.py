@@ -29,6 +29,7 @@ from vskill_core.errors import AttestationInvalid, InvalidInput, NotFound
 from vskill_core.folders import read_installed_folder
 
 if TYPE_CHECKING:
+    from vskill_core.publisher import Publisher
     from vskill_core.revocation_list import RevocationDocument
     from vskill_core.signing_keys import PublicKey
     from vskill_core.statement import AttestedPolicy, CapabilityCard, Judgement
@@ -72,9 +73,15 @@ class Vouched(msgspec.Struct, frozen=True, kw_only=True):
     type=FILE,
     help="A revocation list, as /.well-known/vskill-revocations.json gives it, instead of asking.",
 )
+@click.option(
+    "--publisher",
+    default="",
+    metavar="REPO[/WORKFLOW]",
+    help="Require that a CI job of this repository published it, such as acme/skills/publish.yml.",
+)
 @click.option("--offline-ok", is_flag=True, help="Take a revocation list that has expired, with a warning.")
 @json_option
-def verify(
+def verify(  # noqa: PLR0913 - one for each option
     *,
     target: Path,
     archive: Path | None,
@@ -84,6 +91,7 @@ def verify(
     skill: str | None,
     lock_file: Path | None,
     revocations: Path | None,
+    publisher: str,
     offline_ok: bool,
     as_json: bool,
 ) -> None:
@@ -100,11 +108,21 @@ def verify(
     _check_usage(target, archive, folder, skill, lock_file, bool(key), bool(keys))
     given = _given_keys(key, keys)
     if lock_file is not None:
-        _verify_lock(lock_file, target, given, revocations, offline_ok=offline_ok, as_json=as_json)
+        _verify_lock(lock_file, target, given, revocations, publisher, offline_ok=offline_ok, as_json=as_json)
         return
     is_folder = target.is_dir()
     found = _check_folder(target, given, skill) if is_folder else _check_file(target, given, archive, folder)
+    _require_publisher(found[0], publisher)
     _conclude(*found, revocations, offline_ok=offline_ok, as_json=as_json)
+
+
+def _require_publisher(checked: "Checked", wanted: str) -> None:
+    """By what the attestation says, so nobody is asked."""
+    from vskill_core.publisher import require_publisher
+
+    if wanted:
+        about = checked.statement.predicate
+        require_publisher(about.publisher, wanted, f"{about.skill} {about.version}")
 
 
 def _check_usage(
@@ -198,6 +216,7 @@ def _verify_lock(
     folder: Path,
     given: "tuple[PublicKey, ...] | None",
     revocations: Path | None,
+    publisher: str,
     *,
     offline_ok: bool,
     as_json: bool,
@@ -206,7 +225,7 @@ def _verify_lock(
     lock = read_lock(lock_file)
     vouched = Vouched(keys=given) if given is not None else run_with_caller(_ask_keys_and_list)
     for one in lock.skills:
-        check_locked(one, folder, vouched.keys)
+        _require_publisher(check_locked(one, folder, vouched.keys), publisher)
     require_nothing_else(lock, folder)
     document = _open_list(revocations, vouched, offline_ok=offline_ok)
     if document is not None:
@@ -274,6 +293,7 @@ def _print(checked: "Checked", status: str | None, serial: int | None) -> None:
         ("revocations", _serial_in_words(serial)),
         ("registry", f"{about.registry}, key {checked.key.key_id}"),
         ("from", f"{about.repository} {about.path} {about.commit or ''}".strip()),
+        ("published by", _publisher_in_words(about.publisher)),
         ("certification", f"{about.certification}, decided {about.decided_at}"),
         ("static scan", f"{about.static.verdict}, {about.static.ruleset}" if about.static else "none"),
         ("judge", _judge_in_words(about.judge, about.judge_status)),
@@ -287,6 +307,10 @@ def _print(checked: "Checked", status: str | None, serial: int | None) -> None:
 
 def _judge_in_words(judge: "Judgement | None", status: str) -> str:
     return f"{judge.verdict}, {judge.model}, {judge.rubric}" if judge else status
+
+
+def _publisher_in_words(one: "Publisher | None") -> str:
+    return "no CI job" if one is None else f"{one.workflow} of {one.repository} at {one.commit}, {one.ref}"
 
 
 def _policy_in_words(policy: "AttestedPolicy | None") -> str:

@@ -8,6 +8,7 @@ SHA-256, so any tool that knows in-toto can match a downloaded file. docs/refere
 import msgspec
 
 from vskill_core.errors import AttestationInvalid
+from vskill_core.publisher import Publisher
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:vskill-platform:verification:v1"
@@ -143,6 +144,8 @@ class Predicate(msgspec.Struct, frozen=True, rename="camel"):
     memory: AttestedMemory | None = None
     #: a maintainer of its namespace approved exactly these bytes, and no reviewer of the registry
     team_approved: bool = False
+    #: the CI job that submitted exactly these bytes; None where none did
+    publisher: Publisher | None = None
 
 
 class Statement(msgspec.Struct, frozen=True, rename="camel"):

@@ -138,14 +138,14 @@ class OwnedAnswer(Wire, frozen=True):
 
 async def object_of(request: RepositoryRequest) -> ActionObject:
     """The object that rights on a repository are checked on."""
-    return ActionObject(_repository(request.repo_url))
+    return ActionObject(repository_of(request.repo_url))
 
 
 # Claiming.
 
 
 async def claim(services: Services, actor: Principal, request: RepositoryRequest) -> ClaimStarted:
-    repo = _repository(request.repo_url)
+    repo = repository_of(request.repo_url)
     token = TOKEN_PREFIX + secrets.token_urlsafe(32)
     proof = Proof(_account(actor), repo.repo_key, _hash(token), services.kv.now() + PROOF_MS, repo.url)
     await put_proof(repo, proof, PROOF_MS)
@@ -153,7 +153,7 @@ async def claim(services: Services, actor: Principal, request: RepositoryRequest
 
 
 async def check(services: Services, actor: Principal, request: RepositoryRequest) -> OwnedRepository:
-    repo, account = _repository(request.repo_url), _account(actor)
+    repo, account = repository_of(request.repo_url), _account(actor)
     proof, version = await read_proof(account, repo)
     if proof is None:
         known = await ownership_of(repo)
@@ -210,7 +210,7 @@ def _hash(token: str) -> str:
 
 
 async def transfer(services: Services, actor: Principal, request: TransferRepository) -> OwnedRepository:
-    repo, account = _repository(request.repo_url), _owner_to_leave(actor, request)
+    repo, account = repository_of(request.repo_url), _owner_to_leave(actor, request)
     user = await find_enabled(request.to)
     if user is None:
         message = f"There is no account {request.to!r}."
@@ -307,7 +307,7 @@ async def read_owned(services: Services, account: str | None) -> Owned:
     return Owned(found, proofs, user.github.login, until)
 
 
-def _repository(address: str) -> Identity:
+def repository_of(address: str) -> Identity:
     repo = parse_place(address)
     if repo.is_upload:
         message = "An upload belongs to the account of its namespace; there is nothing to claim or hand over."

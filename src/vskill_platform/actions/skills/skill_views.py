@@ -12,6 +12,7 @@ from vskill_client.wire.skills import CapabilityView, SkillCard
 from vskill_core.capability import SkillCapability, new_capabilities
 from vskill_core.content import FileEntry
 from vskill_core.findings import StaticReport
+from vskill_core.publisher import Publisher
 from vskill_platform.domain.blocklist import BlockEntry
 from vskill_platform.domain.people.namespace import Audiences
 from vskill_platform.domain.recall.block_index import Blocklist
@@ -90,6 +91,8 @@ class VersionView(Wire, frozen=True):
     under_review: bool
     #: who set the status last, and why
     reason: str
+    #: the CI job that submitted it; null where none did
+    publisher: Publisher | None
 
 
 class VersionsAnswer(Wire, frozen=True):

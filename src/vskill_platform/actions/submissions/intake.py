@@ -118,7 +118,9 @@ class DiscoveredSkills(Wire, frozen=True):
 
 def submitted_by(actor: Principal) -> SubmittedBy:
     """What intake needs to know of who submits."""
-    return SubmittedBy(actor.account, audiences_of(actor), actor.namespace, actor.operator, actor.groups)
+    return SubmittedBy(
+        actor.account, audiences_of(actor), actor.namespace, actor.operator, actor.groups, actor.ci
+    )
 
 
 async def submit(actor: Principal, request: SubmitSkill) -> PlaceOutcome:
@@ -355,6 +357,7 @@ SUBMIT = action_for(
     "`blocked` says what it was instead. 422: there is no SKILL.md.",
     command="submit",
     mcp="submit_skill",
+    for_ci=True,
 )
 SUBMIT_MANY = action(
     submit_many,

@@ -79,6 +79,7 @@ def submission_view(
         version_note=record.version_note or None,
         approved_by_submitter=record.approval is not None and record.approval.own,
         approved_by_team=record.approval is not None and record.approval.team,
+        publisher=record.publisher,
         change_request=ChangeRequestView.of(request) if request is not None else None,
     )
 

@@ -195,6 +195,7 @@ SHOW = action_for(
     acts_on=object_of,
     errors=(NotFound,),
     summary="Read one submission with its history",
+    for_ci=True,
     command="status",
 )
 RUNS = action_for(
@@ -204,6 +205,7 @@ RUNS = action_for(
     acts_on=object_of,
     errors=(NotFound,),
     summary="Read the runs of a submission, the latest first",
+    for_ci=True,
 )
 STATS = action_for(
     stats,
@@ -322,6 +324,7 @@ FINDINGS = action_for(
     acts_on=object_of,
     errors=(NotFound,),
     summary="Read the findings of a run, with file, line and remedy",
+    for_ci=True,
 )
 SARIF = action(
     sarif,

@@ -6,6 +6,9 @@ from collections.abc import Iterable
 
 import msgspec
 
+from vskill_core.identity import Identity
+from vskill_core.publisher import Publisher
+
 
 class TokenScope(enum.StrEnum):
     """What a token may be used for. A session and the operator have no such limit."""
@@ -70,6 +73,26 @@ class Token(msgspec.Struct, frozen=True, omit_defaults=True):
     def scopes_as(self, role: str) -> frozenset[str]:
         """What it may be used for while its account has this role."""
         return with_included(self.scopes) & frozenset(SCOPES_OF[role])
+
+
+class CiJob(msgspec.Struct, frozen=True):
+    """A job of a forge's CI that proved which one it is: the record at `ci_token:{hash}`, gone minutes later. Its token
+    submits the skills of that repository at that commit, and reads what becomes of them."""
+
+    #: Public, as that of a token.
+    id: str
+    publisher: Publisher
+    #: Without a folder.
+    repository: Identity
+    expires_at: int
+
+    def is_of(self, place: Identity | None) -> bool:
+        """Whether the place is in its repository."""
+        return place is not None and place.repo_key == self.repository.repo_key
+
+    @property
+    def acting(self) -> ActingToken:
+        return ActingToken(self.id, self.publisher.run or self.publisher.repository)
 
 
 def with_included(scopes: Iterable[str]) -> frozenset[str]:

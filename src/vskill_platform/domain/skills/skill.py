@@ -12,6 +12,7 @@ from vskill_core.archives import Artifact
 from vskill_core.content import FileEntry
 from vskill_core.findings import Severity
 from vskill_core.identity import Identity
+from vskill_core.publisher import Publisher
 from vskill_core.revocation_list import RevokedStatus
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.people.namespace import PUBLIC, Visibility
@@ -106,6 +107,8 @@ class VersionRef(msgspec.Struct, frozen=True, omit_defaults=True):
     without: str | None = None
     #: only a maintainer of its namespace approved it: the skill is for its team until a reviewer agrees
     team_approved: bool = False
+    #: the CI job that submitted these bytes, the last one where several did
+    publisher: Publisher | None = None
 
 
 class SkillVersion(msgspec.Struct, frozen=True, omit_defaults=True):

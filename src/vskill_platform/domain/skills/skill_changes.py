@@ -18,6 +18,7 @@ from vskill_core.errors import (
 from vskill_core.findings import Severity
 from vskill_core.identity import Identity
 from vskill_core.naming import alias_names
+from vskill_core.publisher import Publisher
 from vskill_platform.domain.people.namespace import Visibility
 from vskill_platform.domain.skills.listing import About, listing
 from vskill_platform.domain.skills.numbering import next_version, parse_semver
@@ -53,6 +54,8 @@ class Publication(msgspec.Struct, frozen=True):
     without: str | None = None
     #: a maintainer of its namespace approved it, and no reviewer
     team_approved: bool = False
+    #: the CI job that submitted it
+    publisher: Publisher | None = None
 
 
 class StatusChange(msgspec.Struct, frozen=True):
@@ -87,8 +90,9 @@ def publish_version(
     version = publication.version
     if skill.current_digest == version.digest:
         facts = (version.certification, version.score)
-        judged = recertify(skill, version.digest, *facts, version.published_at)
-        return _keep_to_team(judged, publication), None
+        same = recertify(skill, version.digest, *facts, version.published_at)
+        same = _published_by(same, version.digest, publication.publisher)
+        return _keep_to_team(same, publication), None
     number, notice = number_after(skill.versions, publication.front_matter_version)
     own = parse_semver(publication.front_matter_version or "")
     version = msgspec.structs.replace(
@@ -127,6 +131,18 @@ def recertify(
         return msgspec.structs.replace(ref, certification=certification, score=score, review=None)
 
     return _change_content(skill, digest, at, judged)
+
+
+def _published_by(skill: PublishedSkill, digest: str, publisher: Publisher | None) -> PublishedSkill:
+    """The same skill with the CI job that submitted these bytes now; one that did before stays, whoever submits
+    them."""
+    if publisher is None:
+        return skill
+    versions = tuple(
+        msgspec.structs.replace(ref, publisher=publisher) if ref.digest == digest else ref
+        for ref in skill.versions
+    )
+    return msgspec.structs.replace(skill, versions=versions)
 
 
 def put_under_review(skill: PublishedSkill, digest: str, review: OpenReview, at: int) -> PublishedSkill:
@@ -255,6 +271,7 @@ def _ref(version: SkillVersion, publication: Publication) -> VersionRef:
         name=version.name,
         artifact=publication.artifact,
         without=publication.without,
+        publisher=publication.publisher,
     )
 
 

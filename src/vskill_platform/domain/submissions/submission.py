@@ -8,6 +8,7 @@ import msgspec
 
 from vskill_core.errors import TransitionError
 from vskill_core.identity import Identity
+from vskill_core.publisher import Publisher
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.messages import Send, submission_send
 from vskill_platform.domain.people.namespace import PUBLIC
@@ -45,7 +46,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True):
     #: Never before the event before it.
     at: int
     to: State
-    #: `system`, `worker:<id>`, `admin:<name>` or `user:<name>`.
+    #: `system`, `worker:<id>`, `admin:<name>`, `user:<name>` or `ci:<repository>`.
     actor: str
     #: Never empty.
     reason: str
@@ -85,6 +86,8 @@ class Rerun(msgspec.Struct, frozen=True, omit_defaults=True):
     #: Who asked for the next run and why; empty where it was submitted again.
     actor: str = ""
     reason: str = ""
+    #: The CI job that submitted it, at its own commit.
+    publisher: Publisher | None = None
 
 
 class Approval(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -184,6 +187,8 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
     change_request: ChangeRequest | None = None
     #: Whose readers may read it (`domain.audience`).
     audience: str = PUBLIC
+    #: The CI job that submitted this run, which verifies exactly that job's commit.
+    publisher: Publisher | None = None
 
     @property
     def submitters(self) -> tuple[str, ...]:
@@ -327,7 +332,14 @@ def close_request(record: Submission, step: Step) -> Submission:
     return add_step(msgspec.structs.replace(record, change_request=None), State.NEEDS_REVIEW, step)
 
 
-def start_run(record: Submission, step: Step, *, submitter: str | None, upload: str | None) -> Submission:
+def start_run(
+    record: Submission,
+    step: Step,
+    *,
+    submitter: str | None,
+    upload: str | None,
+    publisher: Publisher | None = None,
+) -> Submission:
     """The next run of a submission whose last one is over. The caller keeps the old record at `subrun:`."""
     if not may_start_run(record.state):
         raise TransitionError(
@@ -348,7 +360,8 @@ def start_run(record: Submission, step: Step, *, submitter: str | None, upload: 
         attempts=Attempts(),
         rerun_requested=None,
         upload=upload,
-        commit=None,
+        commit=publisher.commit if publisher else None,
+        publisher=publisher,
         digest=None,
         cooled_by="",
         declared_name=None,

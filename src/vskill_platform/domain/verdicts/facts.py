@@ -11,6 +11,7 @@ import msgspec
 
 from vskill_core.capability import CapabilityKind, SkillCapability
 from vskill_core.findings import Finding
+from vskill_core.publisher import Publisher
 from vskill_platform.domain.signals import Signal, SignalKind
 
 #: Findings that rules can look at, the worst first.
@@ -218,6 +219,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     source: SourceFacts = SourceFacts()
     #: The account that submitted it; empty where nobody was signed in.
     submitter: str = ""
+    #: The CI job that submitted it, which its forge vouches for; empty where none did.
+    publisher: Publisher = Publisher()
     #: What it can do.
     card: CardFacts = CardFacts()
     #: What it can do and the live version cannot; empty where none is live.

@@ -6,6 +6,7 @@ from vskill_core.capability import CapabilityKind, SkillCapability
 from vskill_core.content import SkillFile
 from vskill_core.findings import counting
 from vskill_core.identity import UPLOAD_HOST
+from vskill_core.publisher import Publisher
 from vskill_platform.domain.people.namespace import PUBLIC, common_audiences, namespace_in, uploader_of
 from vskill_platform.domain.signals import Signal, SignalKind
 from vskill_platform.domain.skills.skill import Certification
@@ -86,6 +87,7 @@ async def gather_facts(
         owner=await _owner_facts(what, signals, trusted=policy.trusts(record.identity)),
         source=SourceFacts(kind="git" if record.upload is None else "upload", host=record.identity.host),
         submitter=record.submitter or "",
+        publisher=record.publisher or Publisher(),
         card=CardFacts.of(card, known),
         gained=CardFacts.of(gains.gained, known),
         findings=FindingFacts.all_of(counted),

@@ -1,4 +1,5 @@
-"""The caller's account for clients: its namespaces, and a token in exchange for one of GitHub's."""
+"""The caller's account for clients: its namespaces, and a token in exchange for one of GitHub's, or for the ID token of
+a CI job."""
 
 from typing import Annotated
 
@@ -7,7 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_client.wire.base import Sent, Wire
+from vskill_client.wire.publishers import EXCHANGE, CiTokenAnswer, ExchangeIdToken
+from vskill_platform.actions.action import Allowance
 from vskill_platform.actions.people.account import WHO_AM_I
+from vskill_platform.actions.people.publishers import exchange as exchange_for_ci
 from vskill_platform.actions.people.tokens import CREATE_OWN_TOKEN, CreateOwnToken
 from vskill_platform.actions.principal import Principal
 from vskill_platform.domain.people.token import TokenScope
@@ -74,7 +78,27 @@ async def exchange(request: Request) -> Response:
     return json_response(ClientToken(made.token, made.details.expires_at, made.details.scopes, user.name))
 
 
+async def exchange_id_token(request: Request) -> Response:
+    wanted = await body_of(request, ExchangeIdToken)
+    return json_response(await exchange_for_ci(services_of(request), wanted))
+
+
 ENDPOINTS = (
+    post(
+        EXCHANGE.path,
+        exchange_id_token,
+        no_scope="the word of the job's forge lets in",
+        signs_in=True,
+        stays_open=True,
+        body=ExchangeIdToken,
+        answer=CiTokenAnswer,
+        tag="publishers",
+        summary="Exchange the ID token of a CI job for a token that submits its repository",
+        about="A maintainer has added the job's workflow as a publisher. Each ID token serves once. The refusal says "
+        "which check failed.",
+        problems=(400, 403, 429, 503),
+        allowance=Allowance.LOGINS,
+    ),
     get(
         "/api/v1/account/tenants",
         tenants,

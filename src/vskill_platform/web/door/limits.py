@@ -65,6 +65,9 @@ class Limiter:
         quota = QUOTAS[allowance]
         amount = quota.address if principal.account is None else quota.account
         client = f"account {principal.account}" if principal.account is not None else share_of(address)
+        if principal.ci is not None:
+            # Jobs of many repositories share the addresses of a forge.
+            amount, client = quota.account, principal.actor
         item = limits.RateLimitItemPerHour(amount)
         allowed = await self._limiter.hit(item, allowance.value, client)
         state = await self._limiter.get_window_stats(item, allowance.value, client)

@@ -10,6 +10,7 @@ from vskill_platform.web.pages.people import (
     device,
     namespaces,
     owners,
+    publishers,
     signin,
 )
 from vskill_platform.web.pages.recall import admin_blocklist, revocations
@@ -36,6 +37,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *signin.ENDPOINTS,
     *device.ENDPOINTS,
     *account.ENDPOINTS,
+    *publishers.ENDPOINTS,
     *notifications.ENDPOINTS,
     *namespaces.ENDPOINTS,
     *admin.ENDPOINTS,

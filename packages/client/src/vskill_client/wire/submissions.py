@@ -6,6 +6,7 @@ import msgspec
 
 from vskill_client.wire.base import ActionRequest, NoParameters, SubmissionId, Wire, call_for
 from vskill_client.wire.skills import CapabilityView
+from vskill_core.publisher import Publisher
 
 SUBMISSIONS = "/api/v1/submissions"
 
@@ -288,6 +289,8 @@ class SubmissionView(SubmissionCard, frozen=True):
     approved_by_team: bool = False
     #: there while the submission waits for its author
     change_request: ChangeRequestView | None = None
+    #: the CI job that submitted it; null where none did
+    publisher: Publisher | None = None
 
 
 class StatsView(Wire, frozen=True):
