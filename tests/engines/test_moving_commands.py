@@ -3,14 +3,19 @@
 import asyncio
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from tests.support.postgres import new_database, server
+from tests.support.s3 import BUCKET, place_of
 from vskill_platform.cli import cli
+from vskill_platform.web import documents
 
+# Reads the documents once, as it is imported, which must not be while a command's event loop runs.
+assert documents.DOCUMENTS
 SKILL_MD = "---\nname: tidy\ndescription: Tidies a folder.\n---\n# Tidy\n"
 
 
@@ -98,3 +103,20 @@ def test_backup_restore_and_doctor_name_damaged_content_and_exit_1(run, filled, 
 
 def test_a_store_that_keeps_nothing_has_no_backup(run, tmp_path):
     assert "memory:" in run("backup", tmp_path / "b.tar", code=1, store="memory:").output
+
+
+def test_content_is_moved_to_s3_backed_up_there_and_restored_into_files(run, filled, tmp_path):
+    files = f"files:{tmp_path / 'data' / 'blobs'}"
+    bucket = place_of(tmp_path)
+    assert "0 copied" not in run("migrate", "--from", files, "--to", bucket, "--verify").output
+    moved = json.loads(run("migrate", "--from", files, "--to", bucket, "--json").output)
+    assert moved == {"pieces": moved["pieces"], "copied": 0, "verified": 0, "differ": []}
+    shutil.rmtree(tmp_path / "data" / "blobs")
+    assert "ok" in run("doctor", "--all-content", blobs=bucket).output
+    backed_up = run("backup", tmp_path / "all.tar", "--verify", blobs=bucket)
+    assert "found equal" in backed_up.output
+    again = {"data_dir": str(tmp_path / "again"), "blobs": f"s3://{BUCKET}/again-{tmp_path.name}"}
+    assert "found equal" in run("restore", tmp_path / "all.tar", **again).output
+    back = run("migrate", "--from", again["blobs"], "--to", f"files:{tmp_path / 'back'}", "--verify")
+    assert f"{moved['pieces']} compared byte by byte" in back.output
+    run("migrate", "--from", filled, "--to", bucket, code=1)
