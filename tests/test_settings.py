@@ -194,6 +194,7 @@ def test_a_secret_is_in_no_representation_and_in_no_error():
         "github_client_secret",
         "metrics_token",
         "second_judge_api_key",
+        "signing_key",
         "smtp_url",
     } == SECRETS
     for text in (repr(settings), str(settings), f"{settings}", repr([settings])):

@@ -36,7 +36,7 @@ from vskill_platform.observing.metrics import Metrics
 from vskill_platform.observing.telemetry import open_tracing
 from vskill_platform.setting_values import check_location, shown_location
 from vskill_platform.settings import Settings, check_settings, describe_unmet, keys_folder, variable
-from vskill_platform.signing.key_ring import FileKeys, KeyRing, MemoryKeys
+from vskill_platform.signing.key_ring import FileKeys, GivenKeys, KeyRing, MemoryKeys
 from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.command import find_git
 from vskill_platform.sources.examples import example_rewrites, known_bad_digests
@@ -270,6 +270,10 @@ async def open_keys(settings: Settings) -> KeyRing:
     """The registry's keys, made at the first start; a store that keeps nothing has a key that nobody keeps."""
     if settings.store == "memory:":
         return MemoryKeys()
+    if settings.signing_key:
+        given = GivenKeys(settings.signing_key)
+        await given.current()
+        return given
     return await FileKeys.open(keys_folder(settings))
 
 

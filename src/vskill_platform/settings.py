@@ -114,6 +114,8 @@ class Settings(FixedLimits, frozen=True, kw_only=True):
     known_bad_digests: tuple[values.Digest, ...] = ()
     #: File with known-bad hosts, accounts and SHA-256 hashes of files, one on each line; a skill with one is blocked.
     indicators_file: values.FilePath = ""
+    #: Private key that signs: a file's path from / on, read again when it is replaced, or the key itself.
+    signing_key: values.Secret = ""
     #: Name of the registry in its attestations and of its marketplace; set it before anybody connects a client.
     registry_name: values.Name = "vskill-platform"
     #: Whether reviewers may decide about what they submitted themselves: `off` marks it, `on` forbids it.

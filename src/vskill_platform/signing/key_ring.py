@@ -2,7 +2,8 @@
 public keys stay, because what they signed stays.
 
 In the folder, `signing.key` is the private key that signs, and `<key id>.pub` is every public key that ever did.
-Publishing asks the ring for the current key each time, so a rotation needs no restart.
+Publishing asks the ring for the current key each time, so a rotation needs no restart. Where processes share no folder,
+a secret manager gives the key to each; the record store has the public keys of all that signed (`keys.signer`).
 """
 
 import asyncio
@@ -13,13 +14,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from vskill_core.errors import InvalidSettings, StoreCorrupt, StoreUnavailable
+from vskill_core.errors import InvalidSettings, StoreCorrupt, StoreUnavailable, Unsupported
 from vskill_core.signing_keys import PUBLIC_SUFFIX, PublicKey, SigningKey, read_public_folder
 from vskill_platform.machine.durable_files import force_folder, write_file
 
 T = TypeVar("T")
 
 PRIVATE_NAME = "signing.key"
+#: Bytes; a private key of Ed25519 as PEM has 119.
+_LONGEST_KEY = 4096
 
 
 class KeyRing(Protocol):
@@ -108,26 +111,13 @@ class FileKeys:
         force_folder(self._folder)
 
     def _current(self) -> SigningKey:
-        found = self._private.stat()
-        # Detects that the file was replaced.
-        stamp = (found.st_ino, found.st_mtime_ns, found.st_size)
+        stamp = _stamp(self._private)
         if self._loaded is None or self._loaded[0] != stamp:
             self._loaded = (stamp, self._read_private())
         return self._loaded[1]
 
     def _read_private(self) -> SigningKey:
-        with self._private.open("rb") as file:
-            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
-                fix = f"chmod 600 {self._private}"
-                raise InvalidSettings(
-                    f"The signing key {self._private} can be read by others: {fix}.", fix=fix
-                )
-            pem = file.read()
-        try:
-            return SigningKey.from_pem(pem)
-        except ValueError:
-            # The parser's message could quote the private key.
-            raise StoreCorrupt(f"{self._private} is not a private Ed25519 key.") from None
+        return _read_key(self._private, 0o077, f"chmod 600 {self._private}")
 
     def _rotate(self) -> SigningKey:
         """Write both public keys before the new private key replaces the old one."""
@@ -147,3 +137,66 @@ class FileKeys:
     def _public_keys(self) -> tuple[PublicKey, ...]:
         current = self._current().public
         return tuple(dict.fromkeys((current, *read_public_folder(self._folder))))
+
+
+class GivenKeys:
+    """A ring with a key that somebody else keeps: a file that is read anew when it was replaced, or the key itself. It
+    writes nothing."""
+
+    def __init__(self, given: str) -> None:
+        self._given = given
+        self._loaded: tuple[tuple[int, int, int], SigningKey] | None = None
+
+    async def current(self) -> SigningKey:
+        return await asyncio.to_thread(self._current)
+
+    async def public_keys(self) -> tuple[PublicKey, ...]:
+        return ((await self.current()).public,)
+
+    async def rotate(self) -> SigningKey:
+        fix = "replace the file, or the variable's value and then restart one process after another"
+        raise Unsupported(f"The signing key is given by VSKILL_SIGNING_KEY: {fix}.", fix=fix)
+
+    def _current(self) -> SigningKey:
+        path = Path(self._given)
+        try:
+            stamp = _stamp(path) if path.is_absolute() else (0, 0, 0)
+            if self._loaded is None or self._loaded[0] != stamp:
+                fix = f"give it to this process's group at most, as chmod o= {path} does"
+                key = _read_key(path, 0o007, fix) if path.is_absolute() else _decode_key(self._given)
+                self._loaded = stamp, key
+        except OSError as error:
+            message = f"VSKILL_SIGNING_KEY names {path}, which cannot be read: {error.strerror or error}."
+            raise StoreUnavailable(message, file=str(path)) from error
+        return self._loaded[1]
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    """Another one when the file was replaced."""
+    found = path.stat()
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _read_key(path: Path, forbidden: int, fix: str) -> SigningKey:
+    with path.open("rb") as file:
+        if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & forbidden:
+            raise InvalidSettings(f"The signing key {path} can be read by others: {fix}.", fix=fix)
+        pem = file.read(_LONGEST_KEY)
+    try:
+        return SigningKey.from_pem(pem)
+    except ValueError:
+        # The parser's message could quote the private key.
+        raise StoreCorrupt(f"{path} is not a private Ed25519 key.") from None
+
+
+def _decode_key(text: str) -> SigningKey:
+    """The lines of a PEM file between the first and the last, joined."""
+    try:
+        return SigningKey.from_pem(
+            f"-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n".encode()
+        )
+    except ValueError:
+        fix = (
+            "give a file's path from / on, or what stands between the first and the last line of such a file"
+        )
+        raise InvalidSettings(f"VSKILL_SIGNING_KEY is no private Ed25519 key: {fix}.", fix=fix) from None

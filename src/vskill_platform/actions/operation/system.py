@@ -20,6 +20,7 @@ from vskill_platform.setting_facts import SettingFacts, describe_settings, writt
 from vskill_platform.setting_values import shown_location
 from vskill_platform.settings import Settings
 from vskill_platform.store.operation.releases import UsedRelease
+from vskill_platform.store.operation.workers import look_at_workers
 from vskill_platform.store.review.reports import list_reports
 
 SYSTEM = "/api/v1/admin"
@@ -86,6 +87,10 @@ class StorageAnswer(Wire, frozen=True):
     release_before: str | None
     #: the process that answers
     process: str
+    #: the id of the key that this process signs with; null where it signs nothing
+    signing_key: str | None
+    #: the ids of the keys that live workers sign with; two for as long as a rotation takes
+    worker_keys: tuple[str, ...]
     #: the engine of records, and its scheme
     records: str
     #: the schema's version; null where the engine has none
@@ -164,6 +169,8 @@ async def show_storage(services: Services, _request: NoParameters) -> StorageAns
         release_since=iso_time(used.since) if used else None,
         release_before=(used.previous or None) if used else None,
         process=services.worker_id,
+        signing_key=(await services.signing.current()).public.key_id if services.signing else None,
+        worker_keys=(await look_at_workers()).signing_keys,
         records=f"{services.kv.engine} ({settings.store.partition(':')[0]})",
         schema=await asyncio.to_thread(schema_version, settings),
         queue=services.broker.engine,

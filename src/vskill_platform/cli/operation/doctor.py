@@ -107,6 +107,7 @@ async def _look(env: "Env", content_within_s: float | None) -> AsyncIterator[Che
         yield await _check_content(env, content_within_s)
     yield await asyncio.to_thread(_disks, env.settings)
     yield _check_registry_name(env.settings)
+    yield await _check_key(env)
     skew = abs(env.kv.now() - env.clock.now())
     detail = f"the store's clock is {skew} ms from this machine's"
     yield Check("clocks", ok=skew <= MAX_SKEW_MS, detail=detail)
@@ -155,6 +156,24 @@ def _check_registry_name(settings: Settings) -> Check:
         "VSKILL_REGISTRY_NAME before people connect (a later change cuts Codex off)"
     )
     return Check("marketplace name", ok=True, detail=detail, warning=True)
+
+
+async def _check_key(env: "Env") -> Check:
+    """Which key this machine's processes sign with, and whether running workers have the same."""
+    from vskill_platform.upkeep.work_needs import look_at_running
+
+    if env.signing is None:
+        return Check("signing key", ok=True, detail="nothing is signed")
+    try:
+        own = (await env.signing.current()).public.key_id
+        others = [key for key in (await look_at_running(env)).signing_keys if key != own]
+    except PlatformError as error:
+        return Check("signing key", ok=False, detail=error.message)
+    where = "VSKILL_SIGNING_KEY" if env.settings.signing_key else "the keys folder"
+    differ = (
+        f"; workers sign with {', '.join(others)}: they have not been given this key yet" if others else ""
+    )
+    return Check("signing key", ok=True, detail=f"{own}, from {where}{differ}", warning=bool(others))
 
 
 async def _check_content(env: "Env", within_s: float | None) -> Check:

@@ -28,6 +28,8 @@ class WorkerSign(msgspec.Struct, frozen=True, omit_defaults=True):
     write_ms: int = 0
     #: What keeps it from working, in a sentence that everybody may read; empty where nothing does.
     lacks: str = ""
+    #: The key that it signs with.
+    signing_key: str = ""
 
 
 class WorkersSeen(msgspec.Struct, frozen=True):
@@ -42,12 +44,15 @@ class WorkersSeen(msgspec.Struct, frozen=True):
     gone: bool
     #: What keeps live workers from working, a sentence for each of these.
     lacks: tuple[str, ...] = ()
+    #: The keys that live workers sign with, each once.
+    signing_keys: tuple[str, ...] = ()
 
 
 async def give_sign(*, stopped: bool = False, write_ms: int = 0, lacks: str = "") -> None:
     """Write a sign of life, with how long the last one took."""
     env = require_env("kv")
-    sign = msgspec.json.encode(WorkerSign(env.kv.now(), stopped, write_ms, lacks))
+    key = (await env.signing.current()).public.key_id if env.signing is not None else ""
+    sign = msgspec.json.encode(WorkerSign(env.kv.now(), stopped, write_ms, lacks, key))
     await env.kv.commit([Put(keys.worker(env.worker_id), sign, quiet=True, ttl_ms=KEPT_MS)])
 
 
@@ -70,4 +75,6 @@ def count_workers(signs: Sequence[WorkerSign], now: int, silent_ms: int) -> Work
     alive = [sign for sign in known if not sign.stopped and sign.seen_at >= since]
     slowest = max((sign.write_ms for sign in alive), default=0)
     lacks = tuple(sign.lacks for sign in alive if sign.lacks)
-    return WorkersSeen(len(alive), last, slowest, gone=last is not None and last < since, lacks=lacks)
+    signing = tuple(sorted({sign.signing_key for sign in alive if sign.signing_key}))
+    gone = last is not None and last < since
+    return WorkersSeen(len(alive), last, slowest, gone=gone, lacks=lacks, signing_keys=signing)
