@@ -1,5 +1,7 @@
 """The pure functions that lead from one submission record to the next, and the invariant that they keep."""
 
+import functools
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from tests.support.records import submission
 from vskill_core.errors import TransitionError
 from vskill_core.findings import ScanStatus, Verdict
 from vskill_core.identity import normalise
+from vskill_core.publisher import Publisher
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.messages import (
     Send,
@@ -386,12 +389,13 @@ def test_a_new_run_keeps_the_place_and_nothing_of_the_last_content():
         rerun_requested=Rerun(1),
         approval=Approval("d", "admin:x", 1),
         decision=RecordedDecision("no"),
+        publisher=Publisher(repository="github.com/acme/tools", commit="c" * 40),
         **OF_THE_OLD_CONTENT,
     )
-    start = {"submitter": None, "upload": "new"}
-    assert domain.start_run(used, step(), **start) == domain.start_run(fresh, step(), **start)
+    start = functools.partial(domain.start_run, submitter=None, upload="new")
+    assert start(used, step()) == start(fresh, step())
     with pytest.raises(TransitionError) as caught:
-        domain.start_run(claimed(), step(), **start)
+        start(claimed(), step())
     assert caught.value.details == {"submission": claimed().id}
 
 
