@@ -22,7 +22,7 @@ from vskill_platform.notifications.notices import is_alert_id
 from vskill_platform.notifications.telling import TELL
 from vskill_platform.queue.control import Pause
 from vskill_platform.queue.job_health import JobHealth
-from vskill_platform.records import readable
+from vskill_platform.records import read_entries, readable
 from vskill_platform.store.operation.workers import WorkersSeen
 from vskill_platform.store.submissions.statistics import JudgeWatch
 from vskill_platform.store.telling.notifications import MAIL
@@ -214,10 +214,8 @@ async def _readable_letters(letters: Sequence[DeadLetter], audiences: Audiences)
     if isinstance(audiences, Everything):
         return letters
     about = {letter.id: key for letter in letters if (key := _submission_key(letter)) is not None}
-    settled = await require_env("kv").kv.get_many(about.values())
-    for error in settled.failed.values():
-        raise error
-    found = {key for key, entry in settled.found.items() if readable(entry, audiences)}
+    stored = await read_entries(about.values())
+    found = {key for key, entry in stored.items() if readable(entry, audiences)}
     return [letter for letter in letters if about.get(letter.id) in found]
 
 

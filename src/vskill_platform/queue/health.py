@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from vskill_core.errors import PlatformError, QueueUnavailable, RecordMalformed, StoreReplaced
+from vskill_core.errors import QueueUnavailable, RecordMalformed, StoreReplaced
 from vskill_platform.domain import keys
 from vskill_platform.domain.operation.task import Task, TaskState
 from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC, Audiences, Everything, may_read
@@ -36,7 +36,7 @@ from vskill_platform.queue.alerts import (
 )
 from vskill_platform.queue.control import current_pause
 from vskill_platform.queue.job_health import JobHealth, job_health
-from vskill_platform.records import audience_of, decode
+from vskill_platform.records import audience_of, decode, entries_of
 from vskill_platform.store.operation.workers import WorkersSeen, look_at_workers, silence_ms
 from vskill_platform.store.recall.first_management import longest_preparing_ms
 from vskill_platform.store.stored_content import list_damage
@@ -254,16 +254,14 @@ async def _ask(
         order_by="key" if isinstance(due, Is) else "due_at",
         limit=MOST_VIOLATIONS + 1,
     )
-    _raise_failed(page.failed)
-    return list(page.items)
+    return list(entries_of(page))
 
 
 async def _unreadable(env: Env) -> list[Entry]:
     """Records without a state, and records in a state that this version does not know."""
     found: list[Entry] = []
     async for page in iter_unreadable_pages(env):
-        _raise_failed(page.failed)
-        found.extend(page.items)
+        found.extend(entries_of(page))
         if len(found) > MOST_VIOLATIONS:
             break
     return found
@@ -288,11 +286,5 @@ async def _first_due(env: Env, audiences: Audiences, states: Iterable[State], du
         order_by="due_at",
         limit=1,
     )
-    _raise_failed(page.failed)
-    dues = [SUBMISSIONS.fields["due_at"].read(entry.value) for entry in page.items]
+    dues = [SUBMISSIONS.fields["due_at"].read(entry.value) for entry in entries_of(page)]
     return next((at for at in dues if isinstance(at, int)), None)
-
-
-def _raise_failed(failed: dict[str, PlatformError]) -> None:
-    for error in failed.values():
-        raise error

@@ -44,7 +44,7 @@ from vskill_platform.domain.skills.trust import Provenance
 from vskill_platform.domain.verdicts.verdict_words import VerdictWords, words_for_blocked, words_for_scan
 from vskill_platform.external_scan.dispatch import provider_names
 from vskill_platform.ledger.kv.entries import Entry
-from vskill_platform.records import Skips
+from vskill_platform.records import Skips, entries_of
 from vskill_platform.store.external_scans import ExternalReport, ExternalStatus, list_external_scans
 from vskill_scan.results.report import by_weight
 
@@ -133,15 +133,13 @@ async def read_reports(services: Services, digest: str) -> KnownReports:
     """By our present rules where they have looked, otherwise by the latest that have."""
     scans = await services.kv.scan(keys.scan.under(digest), limit=MOST_REPORTS)
     words = await services.kv.scan(f"{keys.judge.prefix}{digest}:", limit=MOST_REPORTS)
-    for error in (*scans.failed.values(), *words.failed.values()):
-        raise error
     skips = Skips("security_report")
-    newest = _best(scans.items, keys.scan(digest, services.scanner.ruleset))
+    newest = _best(entries_of(scans), keys.scan(digest, services.scanner.ruleset))
     others = await list_external_scans(digest)
     said = {one.provider for one in others}
     owed = tuple(name for name in await provider_names() if name not in said)
     static = None if newest is None else skips.decode(newest, StaticReport)
-    said_by = {one.model: one for one in _oldest_first(skips, words.items)}
+    said_by = {one.model: one for one in _oldest_first(skips, entries_of(words))}
     skips.report(services)
     return KnownReports(static, _present_judges(services, said_by), others, owed)
 
