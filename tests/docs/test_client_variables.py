@@ -59,7 +59,12 @@ OURS = frozenset(variable(field) for field in CHOSEN) | {
 }
 
 #: Of programs that are no clients of a registry.
-OTHERS = frozenset({"OLLAMA_CONTEXT_LENGTH"})
+OTHERS = frozenset(
+    {
+        "OLLAMA_CONTEXT_LENGTH",
+        *("AWS_ENDPOINT_URL", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+    }
+)
 
 _SET = re.compile(r"(?<![\w$\"'-])([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)=")
 _OF_A_CLIENT = re.compile(r"\b(?:VSKILL|SKILLS|CLAWHUB|CLAWDHUB)_[A-Z][A-Z0-9_]*[A-Z0-9]\b")
