@@ -39,13 +39,24 @@ class Server:
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="vskill-s3-"))
-        self._ports = {
-            name: _free_port() for part in _PARTS for name in (f"{part}.port", f"{part}.port.grpc")
-        }
+        self._ports: dict[str, int] = {}
         self._process: subprocess.Popen[bytes] | None = None
         (self.folder / "data").mkdir()
         (self.folder / "identities.json").write_text(json.dumps(_IDENTITIES))
-        self.start()
+        self._start_on_free_ports()
+
+    def _start_on_free_ports(self, tries: int = 3) -> None:
+        """Another program may take one of the ports before the server does."""
+        self._ports = {
+            name: _free_port() for part in _PARTS for name in (f"{part}.port", f"{part}.port.grpc")
+        }
+        try:
+            self.start()
+        except RuntimeError:
+            if tries == 1:
+                raise
+            self.stop(kill=True)
+            self._start_on_free_ports(tries - 1)
 
     @property
     def port(self) -> int:
@@ -101,8 +112,9 @@ class Server:
             self.stop(kill=True)
         shutil.rmtree(self.folder, ignore_errors=True)
         # It puts these beside, and a killed one leaves them.
-        for name, port in self._ports.items():
-            Path(f"/tmp/seaweedfs-{name.partition('.')[0]}-grpc-{port}.sock").unlink(missing_ok=True)
+        for port in self._ports.values():
+            for left in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
+                left.unlink(missing_ok=True)
 
     def _has_bucket(self) -> bool:
         """Whether all of its parts work together: the bucket is there, and an object can be written."""
