@@ -2,10 +2,12 @@
 beside the others.
 """
 
+from collections.abc import Iterator
+
 from fuzz.promises import hold
 from vskill_scan.code.parsing import read_code
 from vskill_scan.code.worth_parsing import Signs
-from vskill_scan.model import TextRole
+from vskill_scan.model import Layer, Piece, TextRole
 from vskill_scan.reading.carriers import carried_by
 from vskill_scan.reading.code_roles import SPOKEN, role_at
 from vskill_scan.reading.languages import language_of
@@ -44,6 +46,17 @@ CARRIERS = (
 )
 
 
+def pieces_of(layer: Layer) -> Iterator[tuple[Piece, int]]:
+    """Pieces with an offset at which somebody asks for them. They lie in the text, in order and without overlap."""
+    before = None
+    for offset in range(0, len(layer.text), 97):
+        piece = layer.piece_at(offset)
+        hold(piece.start <= piece.end <= len(layer.text), "a piece lies in the text")
+        hold(before in (None, piece) or before.end <= piece.start, "pieces follow one another")
+        before = piece
+        yield piece, offset
+
+
 def chosen(names: tuple[str, ...], data: bytes) -> tuple[str, bytes]:
     """The name that the first byte chooses, and the rest."""
     return (names[data[0] % len(names)], data[1:]) if data else (names[0], b"")
@@ -60,16 +73,11 @@ def code(data: bytes) -> None:
         read_code(layer, (lambda *_: True) if every else Signs([layer]).telling(layer))
         for fact in layer.facts:
             hold(0 <= fact.offset <= len(layer.text), "a fact stands in the text")
-        for offset in range(0, len(layer.text), 97):
-            piece = layer.piece_at(offset)
+        for piece, offset in pieces_of(layer):
             hold(
                 role_at(layer, piece, offset) in {piece.role, *SPOKEN},
                 "code only says what is a comment or a list",
             )
-        at = 0
-        for piece in layer.pieces:
-            hold(at <= piece.start <= piece.end <= len(layer.text), "pieces follow one another in the text")
-            at = piece.end
 
 
 def carrier(data: bytes) -> None:

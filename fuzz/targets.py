@@ -10,6 +10,7 @@ from functools import cache
 
 from fuzz import scan_targets
 from fuzz.promises import hold
+from fuzz.scan_targets import pieces_of
 from vskill_core.archive_reading import read_archive
 from vskill_core.content import (
     DEFAULT_LIMITS,
@@ -74,12 +75,8 @@ def markdown(data: bytes) -> None:
     if text is None:
         return
     layer = segment_file(path, normalise_text(text))
-    at = 0
-    for piece in layer.pieces:
-        hold(piece.start >= at, "pieces follow one another")
-        hold(piece.end >= piece.start, "a piece does not end before it begins")
-        at = piece.end
-    hold(at <= len(layer.text), "pieces lie in the text")
+    for _ in pieces_of(layer):
+        pass
     for _ in decoded_layers(layer.text):
         pass
 

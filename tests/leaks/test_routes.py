@@ -29,6 +29,7 @@ OUTSIDERS = ("anonymous", "zoe by token", "zoe by basic", "zoe by session", "a f
 #: They differ from request to request, whatever is asked: secrets that are made for one answer, and the time.
 _FRESH = (
     re.compile(r"vskill_visitor=[^;]+"),
+    re.compile(r"expires=[^;\n]+"),
     re.compile(r'name="csrf" value="[^"]+"'),
     re.compile(r'data-cursor="[^"]+"'),
     re.compile(r"(vskill-owner-|vsk_)[\w-]{43}"),
