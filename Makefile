@@ -77,9 +77,10 @@ $(ANALYSERS_READY): requirements-analysers.lock | $(READY)
 		--no-deps --require-hashes -r requirements-analysers.lock
 	@touch $@
 
-# cosmic-ray and cyclonedx-py, for `make mutants` and `make audit`, apart from the product as the analysers are.
+# cosmic-ray, cyclonedx-py and scim2-tester, for `make mutants`, `make audit` and a test, apart from the product as the
+# analysers are.
 $(TOOLS_READY): requirements-tools.lock | $(READY)
-	@echo "setup: installing cosmic-ray and cyclonedx-py into $(TOOLS) (once)"
+	@echo "setup: installing cosmic-ray, cyclonedx-py and scim2-tester into $(TOOLS) (once)"
 	@$(BIN)/python -m venv --clear --without-pip $(TOOLS)
 	@$(BIN)/python -m pip --python $(TOOLS)/bin/python install --quiet --no-input --disable-pip-version-check \
 		--no-deps --require-hashes -r requirements-tools.lock

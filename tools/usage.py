@@ -32,6 +32,7 @@ _CHANGES = "`publish` gives it by name, among the changes of its step"
 _TOOLS = "the reference shows it"
 _ASKED = "rules of the policy ask for it"
 _WRITTEN = "the policy's text fills it"
+_SENT = "the directory's request fills it"
 
 #: Class and field, and why nothing of ours reads or fills it.
 EXEMPT: Mapping[str, str] = {
@@ -74,6 +75,8 @@ EXEMPT: Mapping[str, str] = {
     "WaitText.wait": _WRITTEN,
     "PolicyText.extends": _WRITTEN,
     "PolicyText.rules": _WRITTEN,
+    "Patch.operations": _SENT,
+    "PatchOperation.op": _SENT,
 }
 
 

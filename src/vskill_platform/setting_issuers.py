@@ -25,6 +25,8 @@ IssuerAddress = Annotated[
 Plain = Annotated[str, msgspec.Meta(pattern="^[ -~]+$", max_length=500)]
 #: A group as the issuer sends it; `*` is everybody.
 Group = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+#: Claims that people change, or that are given to one person after another.
+REUSED_CLAIMS = frozenset({"email", "preferred_username", "nickname", "name", "upn", "unique_name"})
 _PLAIN = "!#$&'()*+-./:;<=>?@[]^_`{|}~"
 
 
@@ -41,6 +43,8 @@ class Issuer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     #: On the button; the name where there is none.
     title: Plain = ""
     scopes: tuple[Plain, ...] = ("openid", "profile", "email")
+    #: The claim that says for ever who somebody is: the subject of identities, and SCIM's `externalId`.
+    subject_claim: Plain = "sub"
     #: The claim that holds a person's groups.
     groups_claim: Plain = "groups"
     #: Members of these may sign in.
@@ -170,6 +174,9 @@ def read_issuers(path: str) -> ReadIssuers:
         raise _refuse("two sections name one issuer, or one is called github")
     if any(len({getattr(one, field) for one in of_ci}) < len(of_ci) for field in ("name", "issuer")):
         raise _refuse("two issuers of CI jobs have one name or address; github and gitlab are known already")
+    for one in found:
+        if one.subject_claim in REUSED_CLAIMS:
+            raise _refuse(f"{one.name}: subject_claim {one.subject_claim} may be somebody else's later")
     return ReadIssuers(tuple(found), tuple(of_ci))
 
 

@@ -132,6 +132,8 @@ MATRIX = {
     "access.show": Row(ADMIN, "admin"),
     "access.preview": Row(ADMIN, "admin", {"mode": "internal"}),
     "access.change": Row(ADMIN, "admin", {"submitters": "everybody", **WHY}),
+    "access.make-scim-token": Row(ADMIN, "admin", {"issuer": "home", **WHY}),
+    "access.remove-scim-token": Row(ADMIN, "admin", {"issuer": "home", **WHY}),
     # Review.
     # Ann maintains `house`, too, which reviews itself.
     "review.list": Row("author keeper reviewer admin operator", "review"),

@@ -44,6 +44,9 @@ PLAIN_PARTS = {
     "member": "user:zoe",
     "principal": "user:zoe",
     "team": "core",
+    "issuer": "acme",
+    "resource": "Users",
+    "id": "zoe",
 }
 
 #: Parameters that can carry a name, and which; `from` a list, its one element.
@@ -136,6 +139,11 @@ PLAIN: dict[str, Any] = {
     "verb": None,
     "submitters": "members",
     "ownReview": "forbidden",
+    "filter": None,
+    "startIndex": None,
+    "count": None,
+    "attributes": None,
+    "excludedAttributes": None,
     "reason": "a test",
 }
 #: Filters, with each of which a list is asked for.
@@ -185,6 +193,11 @@ PLAIN_FIELDS: dict[str, Any] = {
     "mode": "internal",
     "submitters": "members",
     "ownReview": "forbidden",
+    "filter": None,
+    "startIndex": None,
+    "count": None,
+    "attributes": None,
+    "excludedAttributes": None,
     "to": "team",
 }
 

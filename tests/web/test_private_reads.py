@@ -406,6 +406,13 @@ OPEN = {
     "GET /.well-known/vskill-keys.pem",
     # The client, with which people sign in.
     "GET /client/{file}",
+    # A directory has a token of its own.
+    "GET /scim/v2/{issuer}/{resource}",
+    "GET /scim/v2/{issuer}/{resource}/{id}",
+    "POST /scim/v2/{issuer}/{resource}",
+    "PUT /scim/v2/{issuer}/{resource}/{id}",
+    "PATCH /scim/v2/{issuer}/{resource}/{id}",
+    "DELETE /scim/v2/{issuer}/{resource}/{id}",
     "GET /signin",
     "POST /signin",
     # A machine without a browser asks to be signed in.

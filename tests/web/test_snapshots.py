@@ -242,6 +242,16 @@ ASKED: tuple[Ask, ...] = (
     *get("/api/v1/teams", who="root"),
     *get("/api/v1/admin/access", who="root"),
     *get("/api/v1/admin/access/preview", "/api/v1/admin/access/preview?mode=internal", who="root"),
+    *get("/scim/v2/{issuer}/{resource}", "/scim/v2/none/Users"),
+    *get("/scim/v2/{issuer}/{resource}/{id}", "/scim/v2/none/Users/none"),
+    *(
+        Ask(
+            endpoint=f"{method} /scim/v2/{{issuer}}/{{resource}}{more}",
+            path="/scim/v2/none/Groups" + more.replace("{id}", "none"),
+            body={},
+        )
+        for method, more in (("POST", ""), ("PUT", "/{id}"), ("PATCH", "/{id}"), ("DELETE", "/{id}"))
+    ),
     *get("/feed.xml"),
     *get("/.well-known/security.txt"),
     *get("/robots.txt"),

@@ -33,6 +33,10 @@ pytestmark = pytest.mark.anyio
 REPO = "https://github.com/acme/tools"
 #: What a token adds nothing to: an anonymous request may do the same, or something else lets in.
 NEEDS_NONE = {
+    "POST /scim/v2/{issuer}/{resource}": "a directory has a token of its own",
+    "PUT /scim/v2/{issuer}/{resource}/{id}": "a directory has a token of its own",
+    "PATCH /scim/v2/{issuer}/{resource}/{id}": "a directory has a token of its own",
+    "DELETE /scim/v2/{issuer}/{resource}/{id}": "a directory has a token of its own",
     "POST /api/v1/skills/installs": "counts, and keeps nothing about who asks",
     "POST /api/v1/skills/{owner}/{repo}/{slug}/installs": "the same",
     "POST /api/v1/skills/{name}/installs": "the same",

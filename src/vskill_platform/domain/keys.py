@@ -161,6 +161,10 @@ user = _kind("user:", "name")
 github = _kind("github:", "by", "value")
 #: which account belongs to somebody at an issuer of OpenID Connect; the hash is of issuer and subject
 identity = _kind("identity:", "hash")
+#: the token by which the directory of an issuer sends its people
+scim = _kind("scim:", "issuer")
+#: a group that a directory has sent; the hash is of issuer and group
+scim_group = _kind("scim_group:", "hash")
 #: how often somebody tried to sign in lately, or had a code mailed to an address
 attempts = _kind("attempts:", "hash")
 audit = _kind("audit:", "id")

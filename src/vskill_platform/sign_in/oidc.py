@@ -17,8 +17,8 @@ from vskill_core.errors import InvalidInput, NotPermitted, NotSignedIn
 from vskill_platform.setting_issuers import MOST_GROUPS, CiIssuer, Issuer
 from vskill_platform.settings import Settings
 from vskill_platform.sign_in.contract import Journey, ask, basic_auth, callback_url
-from vskill_platform.store.people.accounts import MOST_NAME, LinkedIdentity, User
-from vskill_platform.store.people.identities import Arrival, account_of, hash_identity
+from vskill_platform.store.people.accounts import LinkedIdentity, User
+from vskill_platform.store.people.identities import Arrival, account_of, hash_identity, is_subject, login_of
 from vskill_platform.store.people.sign_in_rule import issuer_rule, read_mode
 from vskill_platform.worker_context import require_env
 
@@ -34,7 +34,6 @@ LOOK_AGAIN_MS = 60_000
 #: How far the issuer's clock may be from ours.
 SKEW_S = 60
 MOST_KEYS = 100
-MOST_SUBJECT = 255
 MOST_GROUP = 200
 
 _OVERAGE = (
@@ -165,7 +164,7 @@ class Oidc(TrustedIssuer):
         known = await self._discover()
         granted = await self._exchange(known, code, journey)
         claims = await self._verify(granted.id_token, journey.nonce)
-        wanted = {"preferred_username", "email", self._issuer.groups_claim}
+        wanted = {"preferred_username", "email", self._issuer.groups_claim, self._issuer.subject_claim}
         if known.userinfo_endpoint and granted.access_token and not wanted <= claims.keys():
             bearer = f"Bearer {granted.access_token}"
             more = await self._ask(known.userinfo_endpoint, dict[str, Any], authorization=bearer)
@@ -223,7 +222,7 @@ class Oidc(TrustedIssuer):
             "it belongs to another sign-in": said.nonce == nonce,
             "it has expired": now < said.exp + SKEW_S,
             "it is not valid yet": max(said.iat, said.nbf) <= now + SKEW_S,
-            "it names nobody": 1 <= len(said.sub) <= MOST_SUBJECT and said.sub.isprintable(),
+            "it names nobody": is_subject(said.sub),
         }
         for problem, is_right in checks.items():
             if not is_right:
@@ -236,7 +235,9 @@ class Oidc(TrustedIssuer):
         return NotSignedIn(f"{self.title} sent a proof of who you are that is not valid; start again.")
 
     async def _arrival(self, claims: dict[str, Any], account: str | None) -> Arrival:
-        issuer, subject = self._issuer.issuer, claims["sub"]
+        issuer, subject = self._issuer.issuer, claims.get(self._issuer.subject_claim)
+        if not is_subject(subject):
+            raise self._refuse(f"the claim {self._issuer.subject_claim} names nobody")
         rule = issuer_rule(self._issuer, await read_mode())
         groups = self._groups(claims)
         has = {f"group {one}" for one in groups} | _domains(claims)
@@ -289,9 +290,7 @@ def _decode(token: str, keys: list[Key]) -> dict[str, Any]:
 def _login(claims: dict[str, Any]) -> str:
     """A name for an account, of what the issuer calls the person; it may be no valid one."""
     named = (claims.get(claim) for claim in ("preferred_username", "nickname", "email"))
-    text = next((one for one in named if isinstance(one, str) and one), "")[:200].partition("@")[0].lower()
-    letters = (one if one.isascii() and one.isalnum() else " " for one in text)
-    return "-".join("".join(letters).split())[:MOST_NAME].rstrip("-") or "unnamed"
+    return login_of(next((one for one in named if isinstance(one, str) and one), ""))
 
 
 def _domains(claims: dict[str, Any]) -> set[str]:

@@ -24,7 +24,15 @@ from vskill_platform.web.api import (
     skills,
 )
 from vskill_platform.web.application import Application
-from vskill_platform.web.clients import clawhub, clawhub_publish, git_marketplace, mcp, own_client, wellknown
+from vskill_platform.web.clients import (
+    clawhub,
+    clawhub_publish,
+    git_marketplace,
+    mcp,
+    own_client,
+    scim,
+    wellknown,
+)
 from vskill_platform.web.context import RequestContext
 from vskill_platform.web.pages import table as pages
 from vskill_platform.web.routing import Endpoint
@@ -52,6 +60,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *git_marketplace.ENDPOINTS,
     *mcp.ENDPOINTS,
     *own_client.ENDPOINTS,
+    *scim.ENDPOINTS,
     *pages.ENDPOINTS,
 )
 

@@ -29,7 +29,7 @@ from vskill_platform.web.render import render
 from vskill_platform.worker_context import get_worker_env
 
 PROBLEM_TYPE = "application/problem+json"
-#: Header with the error's code, for errors in plain text.
+#: Header with the error's code, for errors whose body has no place for it.
 CODE_HEADER = "x-error-code"
 TEXT_TYPE = "text/plain; charset=utf-8"
 #: How a token may be sent: as the password of any user, or by itself.
@@ -46,6 +46,7 @@ PROGRAMS = (
     "/.well-known/",
     "/clawhub/",
     "/mcp",
+    "/scim/",
     "/healthz",
     "/readyz",
     "/metrics",
@@ -56,6 +57,8 @@ PROGRAMS = (
 )
 
 
+#: Under this path an error has the form that SCIM gives it.
+SCIM_PATH, SCIM_TYPE = "/scim/", "application/scim+json"
 #: Under these paths an error is a line of text, because the client prints the body as it is.
 PRINTED = ("/clawhub/",)
 
@@ -159,6 +162,8 @@ def _problem(
         fix = str(facts.get("fix", ""))
         text = f"{detail.rstrip('.')}: {fix}." if fix else detail
         return Response(f"{text}\n", status, {**headers, CODE_HEADER: code}, TEXT_TYPE)
+    if request.scope["path"].startswith(SCIM_PATH):
+        return _scim_error(status, detail, facts, {**headers, CODE_HEADER: code})
     if wants_page(request):
         shown = _page(request, status, title, detail, str(facts.get("fix", "")))
         if shown is not None:
@@ -176,6 +181,18 @@ def _problem(
         "requestId": request.scope.get("request_id"),
     }
     return Response(msgspec.json.encode(body, enc_hook=str), status, headers, PROBLEM_TYPE)
+
+
+def _scim_error(status: int, detail: str, facts: Mapping[str, object], headers: dict[str, str]) -> Response:
+    """RFC 7644, 3.12. What is unique there and taken is a conflict."""
+    kind = facts.get("scim_type", "invalidValue" if status == HTTPStatus.BAD_REQUEST else None)
+    status = HTTPStatus.CONFLICT if kind == "uniqueness" else status
+    fix = f" {fix[0].upper()}{fix[1:]}." if (fix := str(facts.get("fix", ""))) else ""
+    schemas = ["urn:ietf:params:scim:api:messages:2.0:Error"]
+    body = {"schemas": schemas, "status": str(int(status)), "detail": f"{detail}{fix}"}
+    return Response(
+        msgspec.json.encode(body | ({"scimType": kind} if kind else {})), status, headers, SCIM_TYPE
+    )
 
 
 def cut_text(text: str) -> str:

@@ -109,7 +109,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def ignores_unknown(self) -> bool:
         """Whether unknown query parameters are ignored."""
-        return self.method == "GET" and self.media == "text/html" and not self.path.startswith("/admin")
+        is_page = self.media == "text/html" and not self.path.startswith("/admin")
+        return self.method == "GET" and (is_page or self.path.startswith("/scim/"))
 
     @property
     def shows_header(self) -> bool:

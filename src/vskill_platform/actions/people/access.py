@@ -2,19 +2,24 @@
 public, and everybody may submit."""
 
 import asyncio
+import secrets
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, NoParameters, Wire
-from vskill_core.errors import PlatformError
+from vskill_client.wire.base import ActionRequest, NoParameters, Wire, iso_time
+from vskill_core.errors import NotFound, PlatformError
 from vskill_platform.actions.action import Reason, Services, action
 from vskill_platform.actions.people.namespace_policy import ReachPreview, preview_directory
 from vskill_platform.actions.principal import Principal, Right
+from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import Access, OwnReview, RegistryMode, Submitters
-from vskill_platform.setting_issuers import Issuer
+from vskill_platform.ledger.kv.entries import Delete, Operation, Put
+from vskill_platform.setting_issuers import Issuer, ShortName
 from vskill_platform.sign_in.providers import list_issuers
 from vskill_platform.store.people.audit import AuditNote
+from vskill_platform.store.people.credentials import hash_secret
+from vskill_platform.store.people.directories import ScimToken, read_scim_token
 from vskill_platform.store.people.namespaces import change_access, read_access, read_directory
 from vskill_platform.store.people.sign_in_rule import SignInRule, github_rule, issuer_rule, read_mode
 
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
     from vskill_platform.sign_in.oidc import Oidc
 
 ACCESS = "/api/v1/admin/access"
+SCIM = "/scim/v2"
+SCIM_PREFIX = "vsks_"
 
 
 class PreviewAccess(ActionRequest, frozen=True, kw_only=True):
@@ -52,6 +59,10 @@ class IssuerState(Wire, frozen=True):
     rule: str
     #: why nobody can sign in there now; null where it answers
     problem: str | None
+    #: since when its directory has its SCIM token; null where it has none
+    scim_since: str | None
+    #: when the directory used it last, to the hour
+    scim_last_used_at: str | None
 
 
 class AccessView(Wire, frozen=True):
@@ -79,6 +90,35 @@ class AccessPreview(Wire, frozen=True):
     issuers: tuple[str, ...]
 
 
+class ScimIssuer(ActionRequest, frozen=True, kw_only=True):
+    """An issuer of the sign-in file, and why its directory's access changes."""
+
+    #: the issuer's short name
+    issuer: ShortName
+    #: why; kept in the audit
+    reason: Reason
+
+
+class MadeScimToken(Wire, frozen=True):
+    """The only answer that ever holds the token."""
+
+    issuer: str
+    #: the directory's base address, or tenant address
+    address: str
+    #: what it sends as `Authorization: Bearer …`
+    token: str
+
+    def __repr__(self) -> str:
+        """Leaves out the token."""
+        return f"MadeScimToken(issuer={self.issuer!r})"
+
+
+class RemovedScimToken(Wire, frozen=True):
+    """The directory has no access any more."""
+
+    issuer: str
+
+
 async def show(services: Services, _request: NoParameters) -> AccessView:
     return await _view(services, (await read_access())[0])
 
@@ -100,11 +140,46 @@ async def change(services: Services, actor: Principal, request: ChangeAccess) ->
 
     def alter(known: Access) -> Access:
         mode, submitters = request.mode or known.mode, request.submitters or known.submitters
-        return Access(mode, submitters, request.own_review or known.own_review)
+        review = request.own_review or known.own_review
+        return msgspec.structs.replace(known, mode=mode, submitters=submitters, own_review=review)
 
     details = {field: value.value for field, value in given.items() if value is not None}
     note = AuditNote("registry access", "the registry", actor.actor, request.reason, details)
     return await _view(services, await change_access(alter, note))
+
+
+async def make_scim_token(services: Services, actor: Principal, request: ScimIssuer) -> MadeScimToken:
+    issuer, secret = _issuer_of(services, request.issuer), SCIM_PREFIX + secrets.token_urlsafe(32)
+    token = msgspec.json.encode(ScimToken(hash_secret(secret), services.kv.now()))
+    await _let_speak(actor, request, issuer, Put(keys.scim(issuer.issuer), token), speaks=True)
+    address = f"{services.settings.public_url.rstrip('/')}{SCIM}/{issuer.name}"
+    return MadeScimToken(issuer.name, address, secret)
+
+
+async def remove_scim_token(services: Services, actor: Principal, request: ScimIssuer) -> RemovedScimToken:
+    issuer = _issuer_of(services, request.issuer)
+    if await read_scim_token(issuer.issuer) is None:
+        raise NotFound(f"The directory of {issuer.name} has no token.", issuer=issuer.name)
+    await _let_speak(actor, request, issuer, Delete(keys.scim(issuer.issuer)), speaks=False)
+    return RemovedScimToken(issuer.name)
+
+
+async def _let_speak(
+    actor: Principal, request: ScimIssuer, issuer: Issuer, write: Operation, *, speaks: bool
+) -> None:
+    def alter(known: Access) -> Access:
+        others = tuple(one for one in known.directories if one != issuer.issuer)
+        return msgspec.structs.replace(known, directories=(*others, issuer.issuer) if speaks else others)
+
+    verb = f"scim token {'made' if speaks else 'removed'}"
+    await change_access(alter, AuditNote(verb, issuer.name, actor.actor, request.reason), write)
+
+
+def _issuer_of(services: Services, name: str) -> Issuer:
+    for one in services.settings.issuers:
+        if one.name == name:
+            return one
+    raise NotFound(f"The sign-in file names no issuer {name!r}.", issuer=name)
 
 
 async def _view(services: Services, access: Access) -> AccessView:
@@ -134,7 +209,10 @@ async def check_issuers(services: Services, mode: RegistryMode | None = None) ->
             await provider.check()
         except PlatformError as error:
             problem = error.message
-        return IssuerState(issuer.name, issuer_rule(issuer, mode).in_words, problem)
+        token = await read_scim_token(issuer.issuer)
+        since, used = (None, None) if token is None else (token.made_at, token.last_used_at)
+        times = (None if one is None else iso_time(one) for one in (since, used))
+        return IssuerState(issuer.name, issuer_rule(issuer, mode).in_words, problem, *times)
 
     settings = services.settings
     return tuple(await asyncio.gather(*map(check, settings.issuers, list_issuers(settings))))
@@ -164,4 +242,23 @@ CHANGE_ACCESS = action(
     right=Right.ADMIN,
     summary="Change whom the registry lets in, who may submit, and whether namespaces may review themselves",
     about="An `internal` registry answers accounts only, but for signing in, health and public keys.",
+)
+MAKE_SCIM_TOKEN = action(
+    make_scim_token,
+    "access.make-scim-token",
+    f"{ACCESS}/scim/{{issuer}}",
+    right=Right.ADMIN,
+    errors=(NotFound,),
+    status=201,
+    summary="Make or replace the SCIM token of an issuer's directory; it is shown once",
+    about="The token before it ends at once. From then on, what the directory says about its people has no age.",
+)
+REMOVE_SCIM_TOKEN = action(
+    remove_scim_token,
+    "access.remove-scim-token",
+    f"{ACCESS}/scim/{{issuer}}/remove",
+    right=Right.ADMIN,
+    errors=(NotFound,),
+    summary="Remove the SCIM token of an issuer's directory",
+    about="Its people sign in again and again from then on, as before; whoever it has locked stays locked.",
 )

@@ -41,7 +41,7 @@ class IdentityView(Wire, frozen=True):
     issuer: str
     #: the name that they had there at their last sign-in
     login: str
-    #: when that was
+    #: when that was, or when the issuer's directory made the account
     verified_at: str
 
 
@@ -156,7 +156,7 @@ async def change_role(services: Services, actor: Principal, request: ChangeAccou
 
     async def decide(user: User) -> UserChange:
         changed = msgspec.structs.replace(user, role=request.role)
-        return await _keeping_an_admin(user, await _without_tokens_beyond(services, user, changed))
+        return await keeping_an_admin(user, await _without_tokens_beyond(services, user, changed))
 
     return await _change(actor, request, "account role", decide, {"role": request.role.value})
 
@@ -166,15 +166,15 @@ async def disable(services: Services, actor: Principal, request: ChangeAccount) 
         raise NotPermitted("You cannot lock out your own account; ask another admin.", account=request.name)
 
     async def decide(user: User) -> UserChange:
-        ended = end_access(user, services.kv.now())
-        return await _keeping_an_admin(user, msgspec.structs.replace(ended, disabled=True))
+        ended = by_an_admin(end_access(user, services.kv.now()))
+        return await keeping_an_admin(user, msgspec.structs.replace(ended, disabled=True))
 
     return await _change(actor, request, "account disabled", decide)
 
 
 async def enable(_services: Services, actor: Principal, request: ChangeAccount) -> ManagedAccount:
     async def decide(user: User) -> UserChange:
-        return UserChange(msgspec.structs.replace(user, disabled=False))
+        return UserChange(msgspec.structs.replace(by_an_admin(user), disabled=False))
 
     return await _change(actor, request, "account enabled", decide)
 
@@ -217,6 +217,17 @@ def end_access(user: User, now: int) -> User:
     return msgspec.structs.replace(user, signed_out_at=now, tokens=())
 
 
+def by_an_admin(user: User) -> User:
+    """The account's record where an admin decides whether it is disabled: no directory undoes that."""
+    links = (
+        link
+        if link.directory is None
+        else msgspec.structs.replace(link, directory=msgspec.structs.replace(link.directory, locked=False))
+        for link in user.identities
+    )
+    return msgspec.structs.replace(user, identities=tuple(links))
+
+
 async def _change(
     actor: Principal,
     request: ChangeAccount,
@@ -243,7 +254,7 @@ async def _without_tokens_beyond(services: Services, before: User, after: User) 
     return msgspec.structs.replace(after, tokens=left)
 
 
-async def _keeping_an_admin(before: User, after: User) -> UserChange:
+async def keeping_an_admin(before: User, after: User) -> UserChange:
     """The change, if another admin can still sign in; NotPermitted otherwise. The commit asserts the other admin, so
     two admins who disable each other do not both succeed."""
     was, stays = (user.role is Role.ADMIN and not user.disabled for user in (before, after))

@@ -205,6 +205,8 @@ class Access(msgspec.Struct, frozen=True, omit_defaults=True):
     mode: RegistryMode = RegistryMode.PUBLIC
     submitters: Submitters = Submitters.EVERYBODY
     own_review: OwnReview = OwnReview.ALLOWED
+    #: The issuers whose directories say by SCIM who has left.
+    directories: tuple[str, ...] = ()
 
 
 class Directory(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ account's record says since when sessions are good and which tokens are, so endi
 """
 
 import enum
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 
 import msgspec
@@ -14,6 +14,7 @@ import msgspec
 from vskill_core.errors import Conflict, InvalidInput, NotFound, NotPermitted
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import upload_namespace
+from vskill_platform.domain.people.scim import ScimUser
 from vskill_platform.ledger.kv.entries import ABSENT, Assert, Delete, Operation, Put
 from vskill_platform.records import decode, decode_readable, entries_of, iter_entries, read_record
 from vskill_platform.setting_issuers import MOST_IDENTITIES
@@ -40,6 +41,20 @@ class NameTaken(InvalidInput):
     """An account, a team or an upload namespace has this name."""
 
 
+class DirectoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the issuer's directory says about an identity by SCIM."""
+
+    user: ScimUser
+    #: Its groups; None: the directory has put it into none yet, so those of the last sign-in count.
+    groups: tuple[str, ...] | None = None
+    #: SCIM made the account.
+    made: bool = False
+    #: SCIM locked the account, and may unlock it: no admin did.
+    locked: bool = False
+    #: The directory has deleted it.
+    deleted: bool = False
+
+
 class LinkedIdentity(msgspec.Struct, frozen=True, omit_defaults=True):
     """Somebody at an issuer who signs in as this account."""
 
@@ -54,10 +69,17 @@ class LinkedIdentity(msgspec.Struct, frozen=True, omit_defaults=True):
     let_in_by: str = ""
     #: The groups that the issuer named at the last sign-in.
     groups: tuple[str, ...] = ()
+    #: None: only a sign-in says who it is.
+    directory: DirectoryEntry | None = None
 
     @property
     def is_github(self) -> bool:
         return "://" not in self.issuer
+
+    @property
+    def in_directory(self) -> bool:
+        """Whether the issuer's directory has sent it."""
+        return self.directory is not None and not self.directory.deleted
 
 
 class User(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -92,6 +114,10 @@ class User(msgspec.Struct, frozen=True, omit_defaults=True):
     def vouched_for(self) -> bool:
         """Whether an admin made the account, or gave it a password or a role: its sign-in alone says too little."""
         return not self.linked or self.password is not None or self.role is not Role.AUTHOR
+
+    def kept_by(self, directories: Collection[str]) -> bool:
+        """Whether a directory says when it ends, so that nothing that it said has an age."""
+        return any(one.in_directory and one.issuer in directories for one in self.identities)
 
     @property
     def needs_claims(self) -> bool:
@@ -225,11 +251,21 @@ def with_identity(user: User, identity: LinkedIdentity) -> User:
         if user.github is not None and (user.github.issuer, user.github.id) != (identity.issuer, identity.id):
             raise NotPermitted(f"Another GitHub account signs in as {user.name} already.", account=user.name)
         return msgspec.structs.replace(user, github=identity)
-    others = tuple(one for one in user.identities if (one.issuer, one.id) != (identity.issuer, identity.id))
+    same, others = split_identities(user, identity.issuer, identity.id)
+    if same is not None and identity.directory is None:
+        identity = msgspec.structs.replace(identity, directory=same.directory)
     if len(others) >= MOST_IDENTITIES:
         message = f"{user.name} has {MOST_IDENTITIES} identities, which is the limit."
         raise NotPermitted(message, account=user.name)
     return msgspec.structs.replace(user, identities=(*others, identity))
+
+
+def split_identities(
+    user: User, issuer: str, subject: str
+) -> tuple[LinkedIdentity | None, tuple[LinkedIdentity, ...]]:
+    """This identity of OpenID Connect, and the others."""
+    others = tuple(one for one in user.identities if (one.issuer, one.id) != (issuer, subject))
+    return next((one for one in user.identities if one not in others), None), others
 
 
 async def _assert_free(name: str) -> list[Assert]:
@@ -270,13 +306,16 @@ async def change_user(
     details: Mapping[str, str] | None = None,
 ) -> User:
     """One commit: the record by compare-and-swap, its audit entry, and the change's further operations. Tokens that the
-    change removes from the record's list are deleted with it. `decide` is called again after a conflict."""
+    change removes from the record's list are deleted with it. Nothing is written for the same record without
+    operations. `decide` is called again after a conflict."""
 
     async def write() -> tuple[User, list[Operation]]:
         known, version = await read_user(name)
         if known is None:
             raise _no_account(name)
         change = await decide(known)
+        if change.record is known and not change.operations:
+            return known, []
         changed = msgspec.structs.replace(change.record, updated_at=require_env("kv").kv.now())
         put = Put(keys.user(name), msgspec.json.encode(changed), version)
         ended = [Delete(keys.token(one)) for one in known.tokens if one not in changed.tokens]

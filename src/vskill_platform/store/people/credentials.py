@@ -14,15 +14,16 @@ import msgspec
 
 from vskill_core.errors import Conflict, NotFound, NotSignedIn, StoreUnavailable
 from vskill_platform.domain import keys
-from vskill_platform.domain.people.namespace import RegistryMode
+from vskill_platform.domain.people.namespace import Access
 from vskill_platform.domain.people.token import Token
 from vskill_platform.ledger.kv.entries import Delete, Entry, Put
 from vskill_platform.records import decode, decode_readable, iter_entries, persist, read_entries
 from vskill_platform.store.people.accounts import Role, User, get_user, read_user, renew_hash
 from vskill_platform.store.people.attempts import count_attempt, forget_attempts
 from vskill_platform.store.people.audit import record_audit
+from vskill_platform.store.people.namespaces import read_access
 from vskill_platform.store.people.passwords import fits, is_outdated
-from vskill_platform.store.people.sign_in_rule import Standing, read_mode, standing_in, standing_of
+from vskill_platform.store.people.sign_in_rule import Standing, standing_in, standing_of
 from vskill_platform.worker_context import require_env
 
 #: Maximum age, however much it is used.
@@ -215,15 +216,15 @@ async def read_standings(credentials: Collection[Credential]) -> dict[Credential
     if not credentials:
         return {}
     stored = await read_entries({key for one in credentials for key in (one.key, keys.user(one.account))})
-    now, mode = require_env("kv").kv.now(), await read_mode()
+    now, (access, _) = require_env("kv").kv.now(), await read_access()
     return {
-        one: _standing(one, stored.get(one.key), stored.get(keys.user(one.account)), now, mode)
+        one: _standing(one, stored.get(one.key), stored.get(keys.user(one.account)), now, access)
         for one in credentials
     }
 
 
 def _standing(
-    credential: Credential, shown: Entry | None, account: Entry | None, now: int, mode: RegistryMode
+    credential: Credential, shown: Entry | None, account: Entry | None, now: int, access: Access
 ) -> Standing | None:
     if shown is None or account is None:
         return None
@@ -236,4 +237,4 @@ def _standing(
         session = decode(shown, Session)
         is_good = session.expires_at > now and session.created_at > user.signed_out_at
     settings = require_env("kv").settings
-    return standing_in(settings, mode, user, now, by_token=by_token) if is_good else None
+    return standing_in(settings, access, user, now, by_token=by_token) if is_good else None

@@ -6,6 +6,7 @@ an e-mail address: issuers give those to one person after another.
 
 import hashlib
 from collections.abc import Awaitable, Callable
+from typing import TypeGuard
 
 import msgspec
 
@@ -28,7 +29,10 @@ from vskill_platform.store.people.accounts import (
     read_user,
     with_identity,
 )
+from vskill_platform.store.people.namespaces import read_access
 from vskill_platform.worker_context import require_env
+
+MOST_SUBJECT = 255
 
 #: What is written together with a sign-in, for the account of this name.
 Beside = Callable[[str], Awaitable[tuple[Operation, ...]]]
@@ -58,8 +62,8 @@ class Arrival(msgspec.Struct, frozen=True):
 
 async def account_of(arrival: Arrival, beside: Beside) -> User:
     """The account of an identity; created at its first sign-in, unless it is linked to one that is signed in."""
-    for name in _names_for(arrival):
-        account = await _find_account(arrival.identity) or arrival.account
+    for name in names_for(arrival):
+        account = await find_account(arrival.identity) or arrival.account
         await _require_let_in(arrival, account)
         if account is not None:
             return await _renew(arrival, account, beside)
@@ -81,11 +85,24 @@ def identity_key(identity: LinkedIdentity) -> str:
     return keys.github("id", identity.id if is_public else f"{identity.issuer}/{identity.id}")
 
 
+def is_subject(subject: object) -> TypeGuard[str]:
+    """Whether an issuer can call somebody so."""
+    return isinstance(subject, str) and 1 <= len(subject) <= MOST_SUBJECT and subject.isprintable()
+
+
+def login_of(text: str) -> str:
+    """A name for an account, of what somebody is called elsewhere; it may be no valid one."""
+    letters = (
+        one if one.isascii() and one.isalnum() else " " for one in text[:200].partition("@")[0].lower()
+    )
+    return "-".join("".join(letters).split())[:MOST_NAME].rstrip("-") or "unnamed"
+
+
 def hash_identity(issuer: str, subject: str) -> str:
     return hashlib.sha256(msgspec.json.encode([issuer, subject])).hexdigest()
 
 
-def _names_for(arrival: Arrival) -> tuple[str, ...]:
+def names_for(arrival: Arrival) -> tuple[str, ...]:
     """The login, and the login with the suffix behind it."""
     wanted = arrival.identity.login.lower()
     try:
@@ -95,7 +112,7 @@ def _names_for(arrival: Arrival) -> tuple[str, ...]:
     return wanted, f"{wanted[: MOST_NAME - len(arrival.suffix) - 1].rstrip('-')}-{arrival.suffix}"
 
 
-async def _find_account(identity: LinkedIdentity) -> str | None:
+async def find_account(identity: LinkedIdentity) -> str | None:
     entry = await require_env("kv").kv.get(identity_key(identity))
     return None if entry is None else decode(entry, IdentityAccount).account
 
@@ -104,7 +121,10 @@ async def _require_let_in(arrival: Arrival, account: str | None) -> None:
     if arrival.is_admitted:
         return
     user = None if account is None else (await read_user(account))[0]
-    if user is None or not user.vouched_for:
+    is_vouched_for = user is not None and (
+        user.vouched_for or user.kept_by((await read_access())[0].directories)
+    )
+    if not is_vouched_for:
         login = arrival.identity.login
         named = "only those whom this registry's operator named"
         message = f"{arrival.title} lets in {named}, and {login} is not one of them."
@@ -117,11 +137,11 @@ async def _renew(arrival: Arrival, account: str, beside: Beside) -> User:
         raise NotPermitted(f"The account {account} is disabled; ask an admin.", account=account)
 
     async def renew(known: User) -> UserChange:
-        bound, wanted = await _find_account(identity), arrival.account or account
+        bound, wanted = await find_account(identity), arrival.account or account
         if bound not in (None, wanted):
             message = f"{identity.login} at {arrival.title} signs in as another account."
             raise NotPermitted(message, fix="sign out first to use that account")
-        put = () if bound is not None else (_put_identity(identity, account),)
+        put = () if bound is not None else (put_identity(identity, account),)
         return UserChange(with_identity(known, identity), (*put, *await beside(account)))
 
     return await change_user(
@@ -136,7 +156,7 @@ async def _renew(arrival: Arrival, account: str, beside: Beside) -> User:
 
 async def _create(name: str, arrival: Arrival, beside: Beside) -> User:
     async def bring() -> tuple[Operation, ...]:
-        return _put_identity(arrival.identity, name), *await beside(name)
+        return put_identity(arrival.identity, name), *await beside(name)
 
     return await create_user(
         name,
@@ -148,5 +168,5 @@ async def _create(name: str, arrival: Arrival, beside: Beside) -> User:
     )
 
 
-def _put_identity(identity: LinkedIdentity, account: str) -> Put:
+def put_identity(identity: LinkedIdentity, account: str) -> Put:
     return Put(identity_key(identity), msgspec.json.encode(IdentityAccount(account)), ABSENT)

@@ -172,14 +172,17 @@ async def change_team(
     return await _commit(write, note)
 
 
-async def change_access(change: Callable[[Access], Access], note: AuditNote) -> Access:
-    """Change the registry's mode or who may submit, in one commit with its audit entry."""
+async def change_access(
+    change: Callable[[Access], Access], note: AuditNote, *operations: Operation
+) -> Access:
+    """Change the registry's mode, who may submit or whose directories speak, in one commit with its audit entry and
+    further operations."""
 
     async def write() -> tuple[Access, list[Operation]]:
         access, version = await read_access()
         changed = change(access)
         readers = await reader_writes() if changed.mode is not access.mode else ()
-        return changed, [_put_access(changed, version), *readers]
+        return changed, [_put_access(changed, version), *readers, *operations]
 
     return await commit_audited(note, write)
 

@@ -7,7 +7,7 @@ admin vouches for is admitted again only after it has signed in under the rule.
 
 import msgspec
 
-from vskill_platform.domain.people.namespace import RegistryMode
+from vskill_platform.domain.people.namespace import Access, RegistryMode
 from vskill_platform.setting_issuers import Issuer
 from vskill_platform.settings import Settings
 from vskill_platform.store.people.accounts import LinkedIdentity, Role, User
@@ -92,36 +92,47 @@ async def read_mode() -> RegistryMode:
 async def standing_of(user: User, *, by_token: bool = False) -> Standing | None:
     """What an account counts for now; None if it may not use the registry."""
     env = require_env("kv")
-    # The mode matters only where nobody vouches.
-    mode = RegistryMode.PUBLIC if user.vouched_for else await read_mode()
-    return standing_in(env.settings, mode, user, env.kv.now(), by_token=by_token)
+    # It matters only where nobody vouches, or a directory does.
+    access = Access() if user.vouched_for and not user.identities else (await read_access())[0]
+    return standing_in(env.settings, access, user, env.kv.now(), by_token=by_token)
 
 
 def standing_in(
-    settings: Settings, mode: RegistryMode, user: User, now: int, *, by_token: bool
+    settings: Settings, access: Access, user: User, now: int, *, by_token: bool
 ) -> Standing | None:
     """The same, without a look at the store. Somebody for whom only an issuer speaks must have signed in there lately:
-    within a day for everything, within a week for reading by a token."""
+    within a day for everything, within a week for reading by a token. What a directory says counts until it says
+    otherwise."""
     lasts_ms = READ_MS if by_token else DAY_MS
     age = now - max((one.verified_at for one in user.identities), default=now)
-    if user.disabled or not _admits(settings, mode, user) or (user.needs_claims and age > lasts_ms):
+    issuers = {one.issuer: one for one in settings.issuers}
+    is_kept = user.kept_by(issuers.keys() & access.directories)
+    needs_claims = user.needs_claims and not is_kept
+    is_admitted = is_kept or _admits(settings, access.mode, user)
+    if user.disabled or not is_admitted or (needs_claims and age > lasts_ms):
         return None
     role, groups = user.role, set[str]()
-    issuers = {one.issuer: one for one in settings.issuers}
     for link in user.identities:
-        issuer = issuers.get(link.issuer)
-        if issuer is None or now - link.verified_at > lasts_ms:
+        issuer, sent = issuers.get(link.issuer), _sent_groups(link, access)
+        said = link.groups if sent is None else sent
+        if issuer is None or (sent is None and now - link.verified_at > lasts_ms):
             continue
-        groups |= {issuer.name_of(one) for one in link.groups}
-        if now - link.verified_at <= DAY_MS:
-            role = max(role, _role_by(issuer, link), key=tuple(Role).index)
-    return Standing(user.name, role, frozenset(groups), user.needs_claims and age > DAY_MS)
+        groups |= {issuer.name_of(one) for one in said}
+        if sent is not None or now - link.verified_at <= DAY_MS:
+            role = max(role, _role_by(issuer, said), key=tuple(Role).index)
+    return Standing(user.name, role, frozenset(groups), needs_claims and age > DAY_MS)
 
 
-def _role_by(issuer: Issuer, link: LinkedIdentity) -> Role:
-    if not set(issuer.admin_groups).isdisjoint(link.groups):
+def _sent_groups(link: LinkedIdentity, access: Access) -> tuple[str, ...] | None:
+    """The groups that the issuer's directory put an identity into; None where it has not said."""
+    is_kept = link.directory is not None and link.issuer in access.directories
+    return link.directory.groups if link.directory is not None and is_kept else None
+
+
+def _role_by(issuer: Issuer, groups: tuple[str, ...]) -> Role:
+    if not set(issuer.admin_groups).isdisjoint(groups):
         return Role.ADMIN
-    return Role.AUTHOR if set(issuer.reviewer_groups).isdisjoint(link.groups) else Role.REVIEWER
+    return Role.AUTHOR if set(issuer.reviewer_groups).isdisjoint(groups) else Role.REVIEWER
 
 
 def _admits(settings: Settings, mode: RegistryMode, user: User) -> bool:

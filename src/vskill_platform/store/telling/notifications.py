@@ -49,7 +49,8 @@ from vskill_platform.records import (
 )
 from vskill_platform.store.people.accounts import User, read_user
 from vskill_platform.store.people.attempts import count_code_to
-from vskill_platform.store.people.sign_in_rule import Standing, read_mode, standing_in
+from vskill_platform.store.people.namespaces import read_access
+from vskill_platform.store.people.sign_in_rule import Standing, standing_in
 from vskill_platform.store.skills.skills import read_skills
 from vskill_platform.store.tasks import task_writes
 from vskill_platform.submission_store import get_submissions
@@ -200,8 +201,8 @@ async def find_watchers(canonical: str, at: int) -> list[str]:
 async def find_accounts(topic: Topic) -> list[str]:
     """The accounts whose role is told of this topic."""
     users = decode_readable([entry async for entry in iter_entries(keys.user.prefix)], User, "find_accounts")
-    env, mode = require_env("kv"), await read_mode()
-    counted = (standing_in(env.settings, mode, user, env.kv.now(), by_token=True) for user in users)
+    env, (access, _) = require_env("kv"), await read_access()
+    counted = (standing_in(env.settings, access, user, env.kv.now(), by_token=True) for user in users)
     return [one.name for one in counted if one is not None and topic in topics_of(one)]
 
 

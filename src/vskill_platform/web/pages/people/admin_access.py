@@ -7,7 +7,9 @@ from vskill_client.wire.base import Asked, NoParameters
 from vskill_core.plural import counted
 from vskill_platform.actions.people.access import (
     CHANGE_ACCESS,
+    MAKE_SCIM_TOKEN,
     PREVIEW_ACCESS,
+    REMOVE_SCIM_TOKEN,
     SHOW_ACCESS,
     PreviewAccess,
 )
@@ -48,8 +50,18 @@ async def access(request: Request) -> Response:
     return admin_page(request, "access.html", found=found, preview=preview, **wanted)
 
 
+PAGE = page(ACCESS, access, action=SHOW_ACCESS, shows=("access.preview",), query=AccessQuery)
+
 ENDPOINTS = (
-    page(ACCESS, access, action=SHOW_ACCESS, shows=("access.preview",), query=AccessQuery),
+    PAGE,
+    form(f"{ACCESS}/scim/make", MAKE_SCIM_TOKEN, at=ACCESS, shown_by=PAGE),
+    form(
+        f"{ACCESS}/scim/remove",
+        REMOVE_SCIM_TOKEN,
+        lambda gone, _: f"The directory of {gone.issuer} has no access any more.",
+        at=ACCESS,
+        confirm=True,
+    ),
     form(
         ACCESS,
         CHANGE_ACCESS,

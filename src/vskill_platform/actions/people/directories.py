@@ -1,0 +1,328 @@
+"""What a company's directory does to accounts by SCIM: it makes and locks them, and says which groups they are in.
+
+The directory of an issuer speaks about that issuer's subjects only: its `externalId` is the subject that somebody signs
+in as. So it finds or makes the account of an identity, and never moves an identity from one account to another.
+`web.clients.scim` speaks the protocol.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from vskill_core.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
+from vskill_platform.actions.action import Services
+from vskill_platform.actions.people.accounts import DecideUser, end_access, keeping_an_admin
+from vskill_platform.domain import keys
+from vskill_platform.domain.people.scim import (
+    ScimGroup,
+    ScimMember,
+    ScimUser,
+    convert,
+    document_of,
+    refuse,
+)
+from vskill_platform.ledger.kv.entries import ABSENT, Delete, Operation, Put
+from vskill_platform.setting_issuers import MOST_GROUPS, Issuer
+from vskill_platform.store.people.accounts import (
+    DirectoryEntry,
+    LinkedIdentity,
+    NameTaken,
+    Role,
+    User,
+    UserChange,
+    change_user,
+    create_user,
+    read_user,
+    split_identities,
+)
+from vskill_platform.store.people.audit import AuditNote, commit_audited
+from vskill_platform.store.people.directories import (
+    SentGroup,
+    is_scim_token,
+    list_sent,
+    list_sent_groups,
+    read_group,
+    sent_identity,
+)
+from vskill_platform.store.people.identities import (
+    Arrival,
+    find_account,
+    hash_identity,
+    is_subject,
+    login_of,
+    names_for,
+    put_identity,
+)
+
+#: From a resource's attributes to what they become.
+Alter = Callable[[dict[str, Any]], dict[str, Any]]
+
+_WHY = "said by the directory"
+
+
+async def admit_directory(services: Services, name: str, secret: str) -> Issuer:
+    """The issuer whose directory sends this token; NotSignedIn does not say what is wrong."""
+    for issuer in services.settings.issuers:
+        if issuer.name == name and await is_scim_token(issuer.issuer, secret):
+            return issuer
+    raise NotSignedIn("The SCIM token is not valid.", fix="ask an admin of the registry for one")
+
+
+def _by(issuer: Issuer) -> str:
+    return f"scim:{issuer.name}"
+
+
+# Reading. A resource is its attributes, and when it was created.
+
+
+async def list_users(issuer: Issuer) -> list[dict[str, Any]]:
+    return [_user_resource(issuer, *one) for one in await list_sent(issuer.issuer)]
+
+
+async def list_groups(issuer: Issuer) -> list[dict[str, Any]]:
+    return [_group_resource(one) for one in await list_sent_groups(issuer.issuer)]
+
+
+async def read_user_sent(issuer: Issuer, name: str) -> dict[str, Any]:
+    return _user_resource(issuer, *await _get_user(issuer, name))
+
+
+async def read_group_sent(issuer: Issuer, identifier: str) -> dict[str, Any]:
+    return _group_resource(await _get_group(issuer, identifier))
+
+
+def _user_resource(issuer: Issuer, user: User, entry: DirectoryEntry) -> dict[str, Any]:
+    groups = [{"value": _group_id(issuer, one)} for one in entry.groups or ()]
+    return {"id": user.name, **document_of(entry.user), "groups": groups, "created": user.created_at}
+
+
+def _group_resource(group: SentGroup) -> dict[str, Any]:
+    known = ScimGroup(group.display_name, group.external_id)
+    return {"id": group.id, **document_of(known), "created": group.created_at}
+
+
+# People.
+
+
+async def _get_user(issuer: Issuer, name: str) -> tuple[User, DirectoryEntry]:
+    """The account, if the directory has sent it."""
+    user, _ = await read_user(name)
+    found = sent_identity(user, issuer.issuer)
+    if user is None or found is None:
+        raise NotFound(f"There is no user {name[:80]!r}.")
+    return user, found[1]
+
+
+async def make_user(services: Services, issuer: Issuer, sent: ScimUser) -> str:
+    """The account of the identity that the directory names: a new one, or the one that signs in as it."""
+    subject = sent.external_id
+    if not is_subject(subject):
+        raise refuse("externalId is no subject.", "invalidValue", "send printable characters", "externalId")
+    await _require_free(issuer, sent.user_name)
+    link = LinkedIdentity(subject, login_of(sent.user_name), services.kv.now(), issuer.issuer)
+    known_as = await find_account(link)
+    name = known_as or await _make_account(issuer, link)
+
+    async def decide(user: User) -> UserChange:
+        known, _ = split_identities(user, issuer.issuer, subject)
+        if known is None or (known.directory is not None and not known.directory.deleted):
+            raise _taken("externalId")
+        entry = known.directory or DirectoryEntry(sent, made=known_as is None)
+        entry = msgspec.structs.replace(entry, user=sent, deleted=False)
+        return await _plan(services, user, known, entry)
+
+    details = {"userName": sent.user_name, "externalId": subject}
+    await _change(issuer, name, decide, "scim user created", details)
+    return name
+
+
+async def _make_account(issuer: Issuer, link: LinkedIdentity) -> str:
+    suffix = hash_identity(link.issuer, link.id)[:8]
+    arrival = Arrival(link, issuer.shown, suffix, f"{issuer.name}-{suffix}", is_admitted=True)
+    for name in names_for(arrival):
+
+        async def bring(name: str = name) -> tuple[Operation, ...]:
+            return (put_identity(link, name),)
+
+        with suppress(NameTaken):
+            made = await create_user(
+                name, Role.AUTHOR, by=_by(issuer), reason=_WHY, identity=link, operations=bring
+            )
+            return made.name
+    raise _taken("userName")
+
+
+async def alter_user(services: Services, issuer: Issuer, name: str, alter: Alter) -> None:
+    """Change what the directory says about an account."""
+    before = document_of((await _get_user(issuer, name))[1].user)
+    after = document_of(convert(alter(before), ScimUser))
+    if after["userName"].casefold() != before["userName"].casefold():
+        await _require_free(issuer, after["userName"])
+    details = {
+        field: str(after.get(field)) for field in after | before if after.get(field) != before.get(field)
+    }
+
+    async def decide(user: User) -> UserChange:
+        link, entry = _sent(user, issuer)
+        sent = convert(alter(document_of(entry.user)), ScimUser)
+        if sent.external_id != link.id:
+            raise refuse("externalId never changes.", "mutability", "make another user", "externalId")
+        return await _plan(services, user, link, msgspec.structs.replace(entry, user=sent))
+
+    await _change(issuer, name, decide, "scim user changed", details)
+
+
+async def delete_user(services: Services, issuer: Issuer, name: str) -> None:
+    """Lock the account and forget what the directory says about it. Its name, skills and identity stay its own."""
+    await _get_user(issuer, name)
+
+    async def decide(user: User) -> UserChange:
+        link, entry = _sent(user, issuer)
+        gone = msgspec.structs.replace(entry.user, user_name=user.name, active=False, display_name=None)
+        forgotten = msgspec.structs.replace(entry, user=gone, deleted=True, groups=())
+        return await _plan(services, user, link, forgotten)
+
+    await _change(issuer, name, decide, "scim user deleted", {})
+
+
+async def _require_free(issuer: Issuer, user_name: str) -> None:
+    """Directories compare user names without case."""
+    names = (entry.user.user_name.casefold() for _, entry in await list_sent(issuer.issuer))
+    if user_name.casefold() in names:
+        raise _taken("userName")
+
+
+async def _change(
+    issuer: Issuer, name: str, decide: DecideUser, verb: str, details: Mapping[str, str]
+) -> None:
+    await change_user(name, decide, action=verb, by=_by(issuer), reason=_WHY, details=details)
+
+
+async def _plan(services: Services, user: User, link: LinkedIdentity, entry: DirectoryEntry) -> UserChange:
+    """The account's record with what the directory says now, and what follows from it. What an admin decided about the
+    account stays, until the directory says something else about it."""
+    before = link.directory
+    if before == entry:
+        return UserChange(user)
+    if user.role is Role.ADMIN and user.password is not None and not entry.made:
+        message = f"{user.name} is an admin with a password, whom no directory changes."
+        raise NotPermitted(message, account=user.name, fix="change it in the registry")
+    is_admins = user.disabled and not _is_locked(user)
+    state = (entry.user.active, entry.deleted)
+    if before is None or (before.user.active, before.deleted) != state:
+        entry = msgspec.structs.replace(entry, locked=not entry.user.active and not is_admins)
+    now_linked = msgspec.structs.replace(link, directory=entry)
+    links = tuple(now_linked if one == link else one for one in user.identities)
+    changed = msgspec.structs.replace(user, identities=links)
+    changed = msgspec.structs.replace(changed, disabled=is_admins or _is_locked(changed))
+    if changed.disabled and not user.disabled:
+        changed = end_access(changed, services.kv.now())
+    return await keeping_an_admin(user, changed)
+
+
+def _sent(user: User, issuer: Issuer) -> tuple[LinkedIdentity, DirectoryEntry]:
+    found = sent_identity(user, issuer.issuer)
+    if found is None:
+        raise NotFound(f"There is no user {user.name!r}.")
+    return found
+
+
+def _is_locked(user: User) -> bool:
+    return any(one.directory is not None and one.directory.locked for one in user.identities)
+
+
+def _taken(attribute: str) -> InvalidInput:
+    return refuse(f"Another one has this {attribute}.", "uniqueness", "change that one", attribute)
+
+
+# Groups. A group's value in accounts, and in teams, is its `externalId`, or its first name if it has none: that is what
+# the claims of a sign-in hold at Entra and at Okta.
+
+
+def _group_id(issuer: Issuer, group: str) -> str:
+    return hash_identity(issuer.issuer, group)
+
+
+async def _get_group(issuer: Issuer, identifier: str) -> SentGroup:
+    group, _ = await read_group(issuer.issuer, identifier)
+    if group is None:
+        raise NotFound(f"There is no group {identifier[:80]!r}.")
+    return group
+
+
+async def members_of(issuer: Issuer, identifier: str) -> list[str]:
+    """The accounts in a group."""
+    group = (await _get_group(issuer, identifier)).group
+    return [user.name for user, entry in await list_sent(issuer.issuer) if group in (entry.groups or ())]
+
+
+async def make_group(services: Services, issuer: Issuer, sent: ScimGroup) -> str:
+    value = sent.external_id or sent.display_name
+    identifier = _group_id(issuer, value)
+    made = SentGroup(identifier, issuer.issuer, value, sent.display_name, sent.external_id, services.kv.now())
+    await _require_sent(issuer, {one.value for one in sent.members})
+
+    async def decide() -> tuple[None, list[Operation]]:
+        if (await read_group(issuer.issuer, identifier))[0] is not None:
+            raise _taken("displayName")
+        return None, [_put_group(made, ABSENT)]
+
+    await commit_audited(AuditNote("scim group created", value, _by(issuer), _WHY), decide)
+    members = msgspec.to_builtins(sent.members)
+    await alter_group(services, issuer, identifier, lambda known: known | {"members": members})
+    return identifier
+
+
+async def alter_group(services: Services, issuer: Issuer, identifier: str, alter: Alter) -> SentGroup:
+    """Change a group. Each account is a commit of its own: a request that broke off is sent again."""
+    group = await _get_group(issuer, identifier)
+    before = set(await members_of(issuer, identifier))
+    known = ScimGroup(group.display_name, group.external_id, tuple(map(ScimMember, sorted(before))))
+    sent = convert(alter(document_of(known)), ScimGroup)
+    if group.external_id not in (None, sent.external_id):
+        raise refuse("externalId never changes.", "mutability", "make another group", "externalId")
+    after = {one.value for one in sent.members}
+    await _require_sent(issuer, after - before)
+    changed = msgspec.structs.replace(group, display_name=sent.display_name, external_id=sent.external_id)
+
+    async def decide() -> tuple[None, list[Operation]]:
+        _, version = await read_group(issuer.issuer, identifier)
+        return None, [] if changed == group else [_put_group(changed, version)]
+
+    await commit_audited(AuditNote("scim group changed", group.group, _by(issuer), _WHY), decide)
+    for name in sorted(before ^ after):
+        await _join_or_leave(services, issuer, group.group, name, joins=name in after)
+    return changed
+
+
+async def delete_group(services: Services, issuer: Issuer, identifier: str) -> None:
+    group = await alter_group(services, issuer, identifier, lambda known: known | {"members": []})
+
+    async def decide() -> tuple[None, list[Operation]]:
+        return None, [Delete(keys.scim_group(identifier))]
+
+    await commit_audited(AuditNote("scim group deleted", group.group, _by(issuer), _WHY), decide)
+
+
+def _put_group(group: SentGroup, version: int) -> Put:
+    return Put(keys.scim_group(group.id), msgspec.json.encode(group), version)
+
+
+async def _require_sent(issuer: Issuer, names: set[str]) -> None:
+    for name in names - {user.name for user, _ in await list_sent(issuer.issuer)}:
+        raise refuse(f"There is no user {name[:80]!r}.", "invalidValue", "make the user first", "members")
+
+
+async def _join_or_leave(services: Services, issuer: Issuer, group: str, name: str, *, joins: bool) -> None:
+    async def decide(user: User) -> UserChange:
+        link, entry = _sent(user, issuer)
+        others = tuple(one for one in entry.groups or () if one != group)
+        groups = (*others, group) if joins else others
+        if len(groups) > MOST_GROUPS:
+            message = f"{name} is in {MOST_GROUPS} groups, which is the limit."
+            raise refuse(message, "tooMany", "send fewer groups", "members")
+        return await _plan(services, user, link, msgspec.structs.replace(entry, groups=groups))
+
+    await _change(issuer, name, decide, f"scim group {'joined' if joins else 'left'}", {"group": group})
