@@ -24,19 +24,19 @@ from tests.support import lifetimes
 from tests.support.acting import create_token
 from tests.support.envs import active_env
 from tests.support.namespaces import manage
-from tests.support.people import ADDRESS, browser, csrf_in, led_to
+from tests.support.people import ADDRESS, browser, csrf_in, led_to, make_account
 from tests.support.shelf import Shelf, open_shelf
 from tests.support.streams import serving
 from tools.files import ROOT
-from vskill_platform.actions.people.access import check_issuers
+from vskill_platform.actions.people.access import MAKE_SCIM_TOKEN, ScimIssuer, check_issuers
 from vskill_platform.actions.people.teams import ADD_TO_TEAM, CREATE_TEAM, ChangeTeam, ExplainedTeam
 from vskill_platform.actions.principal import OPERATOR
 from vskill_platform.domain.people.namespace import EVERYTHING, Visibility
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.ledger.clock import SystemClock
 from vskill_platform.setting_issuers import Issuer
-from vskill_platform.sign_in.oidc import LOOK_AGAIN_MS
-from vskill_platform.store.people.accounts import read_user
+from vskill_platform.sign_in.oidc import LOOK_AGAIN_MS, SKEW_S
+from vskill_platform.store.people.accounts import Role, read_user
 from vskill_platform.store.people.sign_in_rule import READ_MS
 from vskill_platform.web.app import create_app
 from vskill_platform.web.browser import SESSION_COOKIE
@@ -63,7 +63,7 @@ class ShiftedClock(SystemClock):
 class RealIssuer:
     """The provider's process, with its people and keys in files."""
 
-    def __init__(self, installed: Installed, folder: Path, name: str) -> None:
+    def __init__(self, installed: Installed, folder: Path, name: str, **client: str) -> None:
         self._installed = installed
         self._folder = folder / name
         self._folder.mkdir()
@@ -72,7 +72,7 @@ class RealIssuer:
             self.port = free.getsockname()[1]
         self.address = f"http://127.0.0.1:{self.port}"
         self.name = name
-        self._write("client", {**CLIENT, "redirect_uris": [f"{ADDRESS}/signin/{name}/callback"]})
+        self._write("client", {**CLIENT, **client, "redirect_uris": [f"{ADDRESS}/signin/{name}/callback"]})
         self.write_people(mia={"preferred_username": "mia", "groups": ["core"]})
         self.write_keys()
 
@@ -233,9 +233,129 @@ def git_clone(folder: Path, helper: str, url: str) -> bool:
     return any((folder / "cloned").rglob("SKILL.md"))
 
 
-@pytest.mark.parametrize("how", ["removed", "left"])
+@pytest.mark.parametrize(
+    "person", [{"email": "mia@acme.example", "email_verified": True}, {"preferred_username": "mia"}]
+)
+async def test_nobody_is_merged_by_an_address_or_gets_a_name_that_is_taken(shelf, issuers, person):
+    """A team, an upload namespace and an account have the names that the issuers send."""
+    acme, other = issuers
+    for issuer in issuers:
+        issuer.write_people(mia={"preferred_username": "mia", **person})
+    with active_env(shelf.env):
+        await CREATE_TEAM(shelf.env, OPERATOR, ExplainedTeam(name="mia", reason=WHY))
+    with acme.running():
+        for issuer in (acme, other):
+            assert (await Journeys(shelf, issuer).sign_in()).status_code == 303
+            for holder in ("lee", "kim"):
+                issuer.write_people(**{holder: {"preferred_username": holder, **person}})
+        await manage(shelf.env, "upload~lee", Visibility.TEAM)
+        await make_account(shelf.env, "kim", Role.ADMIN)
+        for login in ("lee", "kim"):
+            acme.write_people(**{login: {**person, "preferred_username": login}})
+            assert (await Journeys(shelf, acme, login).sign_in()).status_code == 303
+    acme.write_people(mia={"preferred_username": "mia", "groups": ["core"]})
+    other.write_people(mia={"preferred_username": "mia", "groups": ["core"]})
+    names = await accounts_of(shelf)
+    begins = sorted(name.partition("-")[0] for name in names)
+    assert begins == ["kim", "kim", "lee", "mia", "mia"] and "mia" not in names and "lee" not in names
+
+
+@pytest.mark.parametrize(
+    ("shift_s", "status"),
+    [(SKEW_S - 5, 303), (-SKEW_S + 5, 303), (3_600 + SKEW_S + 5, 401), (-SKEW_S - 30, 401)],
+)
+async def test_clocks_may_differ_by_a_minute(shelf, issuers, shift_s, status):
+    """The issuer's tokens live for an hour."""
+    _, other = issuers
+    shelf.env.clock.shift += shift_s * 1000
+    assert (await Journeys(shelf, other).sign_in()).status_code == status
+
+
+async def test_a_code_is_good_once_and_for_its_own_browser(shelf, issuers):
+    """PKCE, state and nonce stay in the browser that began: the issuer refuses what another one brings."""
+    _, other = issuers
+    mia = Journeys(shelf, other)
+    app = create_app(shelf.env)
+    async with browser(app) as one, browser(app) as another:
+        first, second = urlsplit(await mia.go(one)), urlsplit(await mia.go(another))
+        code, state = httpx2.QueryParams(first.query)["code"], httpx2.QueryParams(second.query)["state"]
+        stolen = await another.get(first.path, params={"code": code, "state": state}, headers=HTML)
+        assert stolen.status_code == 401 and SESSION_COOKIE not in another.cookies
+        other_state = await another.get(f"{first.path}?{first.query}", headers=HTML)
+        assert other_state.status_code == 401 and await accounts_of(shelf) == []
+    async with browser(app) as here:
+        back = await mia.go(here)
+        assert (await here.get(back, headers=HTML)).status_code == 303
+        here.cookies.delete(SESSION_COOKIE)
+        assert (await here.get(back, headers=HTML)).status_code == 401
+
+
+async def test_a_token_that_is_signed_by_a_shared_secret_is_refused(tmp_path, installed):
+    """The provider does so where the application asks for it. It has no algorithm `none` at all."""
+    issuer = RealIssuer(installed, tmp_path, "shared", id_token_signed_response_alg="HS256")
+    async with open_shelf(
+        tmp_path / "shelf",
+        clock=ShiftedClock(),
+        issuers=(issuer.configured,),
+        public_url=ADDRESS,
+        rate_limits="off",
+    ) as shelf:
+        with issuer.running():
+            assert (await Journeys(shelf, issuer).sign_in()).status_code == 401
+        assert await accounts_of(shelf) == []
+
+
+async def test_a_pointer_instead_of_groups_is_no_group_and_all_neither(shelf, issuers):
+    _, other = issuers
+    pointer = {
+        "_claim_names": {"groups": "src1"},
+        "_claim_sources": {"src1": {"endpoint": "https://x.example"}},
+    }
+    other.write_people(mia={"preferred_username": "mia", **pointer})
+    try:
+        answer = await Journeys(shelf, other).sign_in()
+        assert answer.status_code == 403 and "pointer instead of your groups" in answer.text
+    finally:
+        other.write_people(mia={"preferred_username": "mia", "groups": ["core"]})
+
+
+async def test_signing_out_everywhere_ends_every_session_and_token(shelf, issuers):
+    _, other = issuers
+    mia, app = Journeys(shelf, other), create_app(shelf.env)
+    async with browser(app) as laptop, browser(app) as phone:
+        for client in (laptop, phone):
+            assert (await client.get(await mia.go(client), headers=HTML)).status_code == 303
+        with active_env(shelf.env):
+            token = (await create_token("mia", "x", [TokenScope.READ], by="system", days=30)).secret
+        bearer = {"authorization": f"Bearer {token}"}
+        page = await laptop.get("/account", headers=HTML)
+        await laptop.post("/account/sign-out-all", data={"csrf": csrf_in(page.text)}, headers=HTML)
+        for client in (laptop, phone):
+            assert (await client.get("/account", headers=HTML)).status_code == 303
+        async with browser(app) as program:
+            assert (await program.get("/api/v1/account", headers=bearer)).status_code == 401
+        assert (await phone.get(await mia.go(phone), headers=HTML)).status_code == 303
+
+
+async def lock_by_directory(shelf: Shelf, address: str) -> None:
+    """What the directory of `acme` sends when somebody leaves."""
+    with active_env(shelf.env):
+        made = await MAKE_SCIM_TOKEN(shelf.env, OPERATOR, ScimIssuer(issuer="acme", reason=WHY))
+    bearer = {"authorization": f"Bearer {made.token}"}
+    async with httpx2.AsyncClient(base_url=f"{address}/scim/v2/acme", headers=bearer) as client:
+        sent = await client.post("/Users", json={"userName": "mia@acme.example", "externalId": "mia"})
+        assert sent.status_code == 201 and sent.json()["id"] == "mia"
+        off = {"Operations": [{"op": "Replace", "path": "active", "value": "False"}]}
+        changed = await client.patch(
+            urlsplit(sent.json()["meta"]["location"]).path.removeprefix("/scim/v2/acme"), json=off
+        )
+        assert changed.status_code == 200 and changed.json()["active"] is False
+
+
+@pytest.mark.parametrize("how", ["removed", "left", "locked"])
 async def test_a_group_that_is_lost_takes_the_private_namespace_along(shelf, issuers, tmp_path, how):
-    """At the sign-in without it, and without any sign-in after a week; a token of that account writes nothing then."""
+    """At the sign-in without it, without any sign-in after a week, and at once when the directory says so; a token of
+    that account writes nothing then."""
     acme, _ = issuers
     env = shelf.env
     with active_env(env):
@@ -256,6 +376,8 @@ async def test_a_group_that_is_lost_takes_the_private_namespace_along(shelf, iss
                 acme.write_people(mia={"preferred_username": "mia", "groups": []})
                 assert (await mia.sign_in()).status_code == 303
                 acme.write_people(mia={"preferred_username": "mia", "groups": ["core"]})
+            elif how == "locked":
+                await lock_by_directory(shelf, address)
             else:
                 env.clock.shift += READ_MS + 1
             after = await seen(address, tmp_path / "after", token)
