@@ -122,8 +122,8 @@ $(MODEL_READY): requirements-judge.lock | $(READY)
 test-judge: $(READY) $(MODEL_READY) ## Ask a real small model over the real protocol (ARGS=--write-exchanges records what CI replays)
 	@$(BIN)/python -m pytest -m "model" tests/judge $(ARGS)
 
-test-long: $(READY) ## The tests that may run longer: 50 kills, 300 histories, 10 interrupted runs, 20 calls of each address, 20 times the examples
-	@KILLS=50 SEEDS=300 MOMENTS=10 EXAMPLES=20 TIMES=20 $(BIN)/python -m pytest -n $(WORKERS) tests/processes/test_kill.py \
+test-long: $(READY) ## The tests that may run longer: 50 kills of workers, 100 beside the audit, 300 histories, 10 interrupted runs, 20 calls of each address, 20 times the examples
+	@KILLS=50 AUDIT_KILLS=100 SEEDS=300 MOMENTS=10 EXAMPLES=20 TIMES=20 $(BIN)/python -m pytest -n $(WORKERS) tests/processes/test_kill.py tests/cli/test_audit_kills.py \
 		tests/simulator/test_histories.py tests/lifetimes tests/web/test_schemathesis.py tests/contracts tests/database/test_fields.py tests/database/test_edges.py \
 		tests/domain $(ARGS)
 

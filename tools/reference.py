@@ -22,6 +22,7 @@ COMMAND = "make reference"
 PARTS: Mapping[str, Callable[[], str]] = {
     "actions": tables.actions,
     "alerts": tables.alerts,
+    "audit-fields": tables.audit_fields,
     "client-matrix": client_matrix.render,
     "commands": commands_page.render,
     "errors": tables.errors,

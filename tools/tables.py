@@ -12,6 +12,7 @@ import vskill_scan.rules.ruleset  # noqa: F401 - the one module that adds an err
 from vskill_core.errors import PlatformError
 from vskill_core.form import MEANINGS, SKIPPED_BY_SKILLS, NoteCode
 from vskill_platform.actions.action import Action
+from vskill_platform.actions.operation.audit import AuditView
 from vskill_platform.actions.table import ACTIONS
 from vskill_platform.actions.wire import field_texts
 from vskill_platform.domain.verdicts.facts import CapabilityFacts, Facts
@@ -117,6 +118,11 @@ def _below(error: type[PlatformError]) -> Iterator[type[PlatformError]]:
     for one in error.__subclasses__():
         yield from _below(one)
     yield error
+
+
+def audit_fields() -> str:
+    texts = field_texts(AuditView)
+    return table(("field", "what it says"), ((f"`{name}`", texts[name]) for name in texts))
 
 
 def metrics() -> str:

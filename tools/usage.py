@@ -59,7 +59,6 @@ EXEMPT: Mapping[str, str] = {
     "CallbackQuery.error_uri": "GitHub sends it beside the error; its address is not shown",
     "Settings.sign_in_file": "read with the settings, into `issuers`",
     "Example.expect": "the example says what it shows; the test of the examples holds it to that",
-    "Problem.request_id": "an answer; whoever asks for help names it",
     "LockFile.lock_version": "a file of another form is refused when it is decoded",
     "SettingFacts.accepts": _TOOLS,
     "TextRule.originally": _TOOLS,

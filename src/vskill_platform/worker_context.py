@@ -13,6 +13,7 @@ import msgspec
 from structlog.typing import FilteringBoundLogger
 
 from vskill_core.errors import NoEnvironment
+from vskill_platform.domain.people.refusal import RefusalCounts
 from vskill_platform.domain.people.token import ActingToken
 from vskill_platform.domain.submissions.attempts import RENEW_EVERY_MS
 from vskill_platform.domain.verdicts.policy import DEFAULT_POLICY
@@ -61,6 +62,14 @@ class HashCost(msgspec.Struct, frozen=True):
     lanes: int = 4
 
 
+class RequestOrigin(msgspec.Struct, frozen=True):
+    """What every audit entry says about the request that led to it."""
+
+    request_id: str
+    #: The address that it counts for.
+    address: str
+
+
 class Env(msgspec.Struct, frozen=True):
     """Everything that a unit of work may use, and nothing that it may change."""
 
@@ -105,6 +114,12 @@ class Env(msgspec.Struct, frozen=True):
     packaged_memory: Callable[[], Memory] = packaged_memory
     #: The token of the request that runs here; every audit entry that it writes names it.
     acting_token: ActingToken | None = None
+    #: How the session of the request was opened; empty where there is none.
+    acting_session: str = ""
+    #: The request that runs here; None outside of requests.
+    origin: RequestOrigin | None = None
+    #: What this process has refused and not audited yet.
+    refusals: RefusalCounts = msgspec.field(default_factory=RefusalCounts)
 
 
 worker_env_storage: ContextVar[Env | None] = ContextVar("worker_env_storage", default=None)

@@ -6,8 +6,9 @@ import pytest
 
 from tests.support.acting import create_token, principal_for
 from tests.support.envs import ENGINES, open_test_env
+from tests.support.manual_clock import START
 from tests.support.people import browser, make_account, signed_in, token_of
-from vskill_client.wire.base import NoParameters
+from vskill_client.wire.base import NoParameters, iso_time
 from vskill_core.errors import InvalidInput, NotPermitted, NotSignedIn
 from vskill_platform.actions.operation.audit import (
     FOLLOW_AUDIT,
@@ -23,11 +24,14 @@ from vskill_platform.actions.operation.system import (
 )
 from vskill_platform.actions.people.accounts import CHANGE_ROLE, ChangeAccountRole
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
+from vskill_platform.domain.people.refusal import AuditOutcome
 from vskill_platform.store.people.accounts import Role
-from vskill_platform.store.people.audit import OVERLAP_MS, note
+from vskill_platform.store.people.audit import OVERLAP_MS, note, record_audit
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio
+
+HOUR_MS = 3_600_000
 
 ADA, ROB = Principal("ada", Role.ADMIN), Principal("rob", Role.REVIEWER)
 READS: dict[str, Any] = {
@@ -107,9 +111,114 @@ async def test_entries_are_followed_forward_and_each_comes(env):
 async def test_the_order_is_that_of_the_commits_whatever_the_clock_says(env):
     _, after = await follow_to_the_end(env)
     await note("tested", "first", by="admin:ada", reason="to see it")
-    env.clock.advance(-OVERLAP_MS)
+    env.clock.advance(-HOUR_MS)
     await note("tested", "second", by="admin:ada", reason="to see it")
     assert (await follow_to_the_end(env, after))[0] == ["first", "second"]
+    # From the beginning it goes by ids, and each page has the order of the commits.
+    assert (await follow_to_the_end(env, limit=10))[0][:2] == ["first", "second"]
+
+
+async def test_a_sink_that_was_away_for_longer_than_changes_are_kept_misses_nothing(env):
+    """Whatever the clock did meanwhile: an hour back, or days ahead for one entry."""
+    await note("tested", "before", by="admin:ada", reason="to see it")
+    env.clock.advance(20 * OVERLAP_MS)
+    await note("tested", "ahead", by="admin:ada", reason="to see it")
+    env.clock.advance(-20 * OVERLAP_MS)
+    await note("tested", "corrected", by="admin:ada", reason="to see it")
+    _, after = await follow_to_the_end(env)
+    env.clock.advance(-HOUR_MS)
+    await note("tested", "an hour back", by="admin:ada", reason="to see it")
+    env.clock.advance(9 * OVERLAP_MS)
+    await note("tested", "later", by="admin:ada", reason="to see it")
+    while await env.kv.sweep(changes_before=env.kv.now() - 7 * OVERLAP_MS):
+        pass
+    last, _, place = after.partition(".")
+    seen, after = await follow_to_the_end(
+        env, f"{last}.another-store:1" if env.kv.engine == "memory" else after
+    )
+    assert {"an hour back", "later"} <= set(seen)
+    assert await follow_to_the_end(env, after) == ([], after)
+    assert place
+
+
+NOTES = (
+    ("block", "evil", "admin:ada"),
+    ("team created", "crew", "admin:ada"),
+    ("block", "worse", "user:ann"),
+    ("signed in", "ann", "user:ann"),
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "targets"),
+    [
+        ({"who": "ada"}, ["crew", "evil"]),
+        ({"who": "user:ann"}, ["ann", "worse"]),
+        ({"who": "ad"}, []),
+        ({"what": "BLOCK"}, ["worse", "evil"]),
+        ({"about": "cre"}, ["crew"]),
+        ({"about": "to see"}, ["ann", "worse", "crew", "evil"]),
+        ({"who": "ann", "what": "block"}, ["worse"]),
+        ({"outcome": AuditOutcome.REFUSED}, []),
+        ({"outcome": AuditOutcome.DONE, "who": "ann"}, ["ann", "worse"]),
+    ],
+)
+async def test_entries_are_found_by_who_what_and_outcome(env, asked, targets):
+    for action, target, by in NOTES:
+        await note(action, target, by=by, reason="to see it")
+    for limit in (1, 2, 50):
+        seen, before = [], None
+        while True:
+            page = await READ_AUDIT(env, ADA, ReadAudit(before=before, limit=limit, **asked))
+            seen += [one.target for one in page.items]
+            before = page.before
+            if before is None:
+                break
+        assert seen == targets
+
+
+async def test_pages_go_forward_and_back_and_to_a_time(env):
+    for number in range(7):
+        await note("tested", str(number), by="admin:ada", reason="to see it")
+        env.clock.advance(HOUR_MS)
+
+    async def targets(**asked):
+        page = await READ_AUDIT(env, ADA, ReadAudit(limit=2, **asked))
+        return [one.target for one in page.items], page
+
+    latest, page = await targets()
+    assert (latest, page.after) == (["6", "5"], None)
+    older, page = await targets(before=page.before)
+    newer, again = await targets(after=page.after)
+    assert (older, newer, again.after) == (["4", "3"], ["6", "5"], None)
+    oldest, page = await targets(after="0" * 26)
+    assert (oldest, page.before) == (["1", "0"], page.items[-1].id)
+    forward, _ = await targets(after=page.after)
+    assert forward == ["3", "2"]
+    assert (await targets(before=page.before))[0] == []
+    until = iso_time(START + 2 * HOUR_MS)
+    assert (await targets(until=until))[0] == ["2", "1"]
+    assert (await targets(until=until.removesuffix("Z")))[0] == ["2", "1"]
+    for bad in (
+        {"until": "yesterday"},
+        {"before": "x"},
+        {"after": "x"},
+        {"before": "0" * 26, "after": "0" * 26},
+    ):
+        with pytest.raises(InvalidInput):
+            await targets(**bad)
+
+
+async def test_a_search_that_finds_little_says_how_to_go_on(env):
+    await note("rare", "old", by="admin:ada", reason="to see it")
+    for _ in range(3):
+        puts = [put for _ in range(2_000) for put in record_audit("common", "x", by="system", reason="r")]
+        await env.kv.commit(puts)
+    env.clock.advance(HOUR_MS)
+    page = await READ_AUDIT(env, ADA, ReadAudit(what="rare"))
+    assert (page.items, page.before is not None) == ((), True)
+    page = await READ_AUDIT(env, ADA, ReadAudit(what="rare", before=page.before))
+    assert ([one.target for one in page.items], page.before) == (["old"], None)
 
 
 async def test_a_cursor_that_the_store_does_not_know_goes_on_by_ids_from_a_little_earlier(env):

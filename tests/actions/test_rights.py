@@ -17,9 +17,11 @@ from tests.support.people import token_of
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.principal import Right
 from vskill_platform.actions.table import ACTIONS
+from vskill_platform.domain.people.refusal import AuditOutcome
 from vskill_platform.domain.people.token import SCOPES, TokenScope
 from vskill_platform.domain.verdicts import policy
 from vskill_platform.ledger.kv.contract import iterate_pages
+from vskill_platform.store.people.audit import AuditEntry
 from vskill_scan.memory.memory import PACKAGED
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -270,10 +272,25 @@ def may_not(name: str) -> list[str]:
 
 
 async def records(world: RightsWorld) -> dict[str, bytes]:
-    """Every record but the tokens', which note when they were last used."""
+    """Every record but the tokens', which note when they were last used, and the audit's."""
     found: dict[str, bytes] = {}
     async for page in iterate_pages(world.shelf.env.kv, ""):
-        found |= {one.key: one.value for one in page.items if not one.key.startswith("token:")}
+        found |= {one.key: one.value for one in page.items if not one.key.startswith(("token:", "audit"))}
+    return found
+
+
+async def entries_of(world: RightsWorld) -> set[str]:
+    pages = iterate_pages(world.shelf.env.kv, "audit:")
+    return {one.key async for page in pages for one in page.items}
+
+
+async def refused_to(world: RightsWorld, name: str) -> set[str]:
+    """Who was refused this action, by the audit."""
+    found: set[str] = set()
+    async for page in iterate_pages(world.shelf.env.kv, "audit:"):
+        entries = (msgspec.json.decode(one.value, type=AuditEntry) for one in page.items)
+        refused = (one for one in entries if one.outcome is AuditOutcome.REFUSED and one.action == name)
+        found |= {one.by.partition(":")[2] for one in refused}
     return found
 
 
@@ -286,19 +303,36 @@ async def is_let_in(world: RightsWorld, action: Action[Any, Any], who: str) -> b
 
 
 @pytest.mark.parametrize("name", sorted(MATRIX))
-async def test_whoever_lacks_the_right_is_refused_and_leaves_no_trace(world, name):
+async def test_whoever_lacks_the_right_is_refused_and_leaves_a_trace_in_the_audit_alone(world, name):
     before = await records(world)
     assert [who for who in may_not(name) if await is_let_in(world, BY_NAME[name], who)] == []
     assert await records(world) == before
+    assert await refused_to(world, name) >= {PEOPLE[who][0] for who in may_not(name) if who in PEOPLE}
 
 
 @pytest.mark.parametrize("name", sorted(MATRIX))
-async def test_a_token_without_the_scope_is_refused_and_leaves_no_trace(world, name):
+async def test_a_token_without_the_scope_is_refused_and_leaves_a_trace_in_the_audit_alone(world, name):
     lacking = [scope for scope in SCOPES if MATRIX[name].scope not in INCLUDED[scope]]
     before = await records(world)
     action, fields = BY_NAME[name], MATRIX[name].fields
     assert [one for one in lacking if await world.call_by_http(action, fields, world.scoped[one])] == []
     assert await records(world) == before
+    assert "ada" in await refused_to(world, name) or not lacking
+
+
+#: Actions that change something and leave no entry, each with the reason.
+NOT_AUDITED = {
+    "account.password": "refused here, where the old one is wrong; the attempt is counted",
+    "owner.claim": "it gives a word to put into a repository; `owner.check` changes something",
+    "submission.submit-many": "each submission that begins is; the list of a hand-in is kept beside them",
+    "notification.confirm": "about nothing but what the account itself is mailed",
+    "notification.mail": "about nothing but what the account itself is mailed",
+    "notification.read": "about nothing but what the account itself has read",
+    "policy.try": "it keeps nothing but its answer, for a while",
+    "skill.count_install": "a counter, which strangers raise",
+    "watch.add": "about nothing but what the account itself is told",
+    "watch.remove": "about nothing but what the account itself is told",
+}
 
 
 #: About what ann submitted in a namespace that reviews itself: who may, by hand, and the scope of a maintainer's token.
@@ -361,13 +395,18 @@ LAST = {"account.sign-out-all", "owner.transfer"}
 
 @pytest.mark.parametrize("name", sorted(set(MATRIX) - LAST))
 async def test_whoever_has_the_right_is_let_in(busy_world, name):
-    """The weakest first, so that what only a stronger one could do is seen."""
+    """The weakest first, so that what only a stronger one could do is seen. What changes anything is audited."""
     action = BY_NAME[name]
+    before, audited = await records(busy_world), await entries_of(busy_world)
     assert [who for who in WHO if who in may(name) and not await is_let_in(busy_world, action, who)] == []
     # A token that lacks the scope `review` has an author's rights at most, whoever holds it.
     if MATRIX[name].who not in {SUBMITTER, OWNER, NAMESPACE_OWNER, MEMBER}:
         token = busy_world.scoped[MATRIX[name].scope]
         assert await busy_world.call_by_http(action, MATRIX[name].fields, token)
+    if action.method != "GET" and name not in NOT_AUDITED and await records(busy_world) != before:
+        assert await entries_of(busy_world) - audited, (
+            "it has changed something, and the audit does not say so"
+        )
 
 
 @pytest.mark.parametrize("name", sorted(LAST))

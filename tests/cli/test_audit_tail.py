@@ -78,6 +78,43 @@ def test_no_entry_is_lost_wherever_the_command_is_killed(run, tmp_path, environm
     assert [target for target in seen.values() if target.startswith("team-")] == made
 
 
+def test_a_file_is_for_its_owner_alone_whole_after_a_torn_line_and_made_again_when_rotated(run, tmp_path):
+    made, kept, state = make_entries(run, 2), tmp_path / "audit.jsonl", tmp_path / "place"
+    kept.write_text('{"id": "torn by a ki')
+    words = ("audit", "tail", "--no-follow", "--state", state, "--file", kept)
+    run(*words)
+    assert [one["target"] for one in lines_of(kept) if one["action"] == "team created"] == made
+    kept.rename(tmp_path / "audit.jsonl.1")
+    more = make_entries(run, 1, since=2)
+    run(*words)
+    assert [one["target"] for one in lines_of(kept)] == more
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_local_syslog_takes_datagrams(run, tmp_path):
+    made = make_entries(run, 2)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
+        server.bind(str(tmp_path / "log"))
+        server.settimeout(PATIENCE_S)
+        got: list[bytes] = []
+
+        def listen() -> None:
+            while sum(b"team-" in one for one in got) < len(made):
+                got.append(server.recv(65_536))
+
+        thread = threading.Thread(target=listen)
+        thread.start()
+        run("audit", "tail", "--no-follow", "--syslog", f"unix://{tmp_path}/log")
+        thread.join(PATIENCE_S)
+    told = [json.loads(one.split(b" ", 7)[7]) for one in got]
+    assert [one["target"] for one in told if one["action"] == "team created"] == made
+
+
+def test_a_file_and_a_syslog_server_at_once_are_refused(run, tmp_path):
+    told = run("audit", "tail", "--file", tmp_path / "a", "--syslog", "udp://127.0.0.1:1", code=1).stderr
+    assert "one place" in told
+
+
 @pytest.mark.parametrize("kind", ["tcp", "udp"])
 def test_a_syslog_server_gets_each_entry_as_a_message(run, kind):
     made = make_entries(run, 2)
@@ -120,6 +157,18 @@ def _counted(stream: bytes) -> list[bytes]:
     return found
 
 
-@pytest.mark.parametrize("address", ["host", "http://host:1", "tcp://host", "udp://:514"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "host",
+        "http://host:1",
+        "tcp://host",
+        "udp://:514",
+        "tcp://host:99999",
+        "tcp://host:x",
+        "unix://",
+        "unix://a/b",
+    ],
+)
 def test_what_is_no_syslog_server_is_said(run, address):
     assert "is no address of a syslog server" in run("audit", "tail", "--syslog", address, code=1).stderr

@@ -75,6 +75,8 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.identity("f" * 64), "identity:" + "f" * 64),
         (keys.attempts("h"), "attempts:h"),
         (keys.audit("01J"), "audit:01J"),
+        (keys.audit_address("01J"), "audit_address:01J"),
+        (keys.refused("29000000"), "refused:29000000"),
         (keys.CONTROL_BLOCKLIST, "control:blocklist"),
         (keys.CONTROL_NAMESPACES, "control:namespaces"),
         (keys.CONTROL_POLICY, "control:policy"),

@@ -164,7 +164,7 @@ async def test_texts_are_cut_and_never_refused(env):
         reason="r" * 5_000,
         details={f"k{n:03}": "v" * 5_000 for n in range(100)},
     )
-    await env.kv.commit([put])
+    await env.kv.commit(put)
     (entry,) = await entries()
     assert (len(entry.target), len(entry.reason)) == (MOST_DETAIL, MOST_TEXT)
     assert len(entry.details) == MOST_DETAILS and len(entry.details["k000"]) == MOST_DETAIL
@@ -172,23 +172,25 @@ async def test_texts_are_cut_and_never_refused(env):
 
 async def test_an_entry_is_written_once(env):
     put = record_audit("note", "x", by="system", reason="r", entry_id="0" * 26)
-    await env.kv.commit([put])
+    await env.kv.commit(put)
     assert await was_audited("0" * 26) and not await was_audited("1" * 26)
     with pytest.raises(Conflict):
-        await env.kv.commit([put])
+        await env.kv.commit(put)
 
 
 # Listing.
 
 
 async def note(env, text: str) -> None:
-    await env.kv.commit([record_audit("note", text, by="system", reason="r")])
+    await env.kv.commit(record_audit("note", text, by="system", reason="r"))
 
 
 async def test_a_busy_hour_is_listed_whole_however_many_pages_the_store_gives(env):
     """More entries within one stretch of time than the store lists at once."""
     texts = [f"n{number:04}" for number in range(PAGE + 20)]
-    await env.kv.commit([record_audit("note", text, by="system", reason="r") for text in texts])
+    await env.kv.commit(
+        [one for text in texts for one in record_audit("note", text, by="system", reason="r")]
+    )
     assert await walked(500) == texts[::-1]
 
 

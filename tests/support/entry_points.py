@@ -167,7 +167,7 @@ def _without_run(value: Any, *, keeps_hashes: bool) -> Any:
         return {
             name: _without_run(one, keeps_hashes=keeps_hashes)
             for name, one in value.items()
-            if name != "token"
+            if name not in {"token", "session", "request_id"}
         }
     if isinstance(value, list):
         return [_without_run(one, keeps_hashes=keeps_hashes) for one in value]

@@ -18,12 +18,13 @@ from tests.support.shelf import Shelf, open_shelf
 from vskill_core.identity import submission_id
 from vskill_platform.actions.people.account import WHO_AM_I
 from vskill_platform.actions.principal import Right
+from vskill_platform.domain.people.refusal import AuditOutcome
 from vskill_platform.domain.people.token import SCOPES
 from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.intake.submit import submit_upload
 from vskill_platform.ledger.kv.contract import iterate_pages
 from vskill_platform.store.people.accounts import Role
-from vskill_platform.store.people.audit import AuditEntry, list_audit
+from vskill_platform.store.people.audit import AuditEntry, AuditFilter, list_audit
 from vskill_platform.web.app import ENDPOINTS, create_app
 from vskill_platform.web.clients.mcp_tools import TOOLS
 from vskill_platform.web.routing import Endpoint
@@ -95,12 +96,17 @@ async def bearer(shelf: Shelf, *scopes: str, account: str = "ada", role: Role = 
 
 
 async def records(shelf: Shelf) -> dict[str, bytes]:
-    return {entry.key: entry.value async for page in iterate_pages(shelf.env.kv, "") for entry in page.items}
+    """Every record but the audit's: what is refused stands there."""
+    pages = iterate_pages(shelf.env.kv, "")
+    return {
+        one.key: one.value async for page in pages for one in page.items if not one.key.startswith("audit")
+    }
 
 
 async def entries_by_token(shelf: Shelf) -> list[AuditEntry]:
     with active_env(shelf.env):
-        return [one for one in (await list_audit()).items if one.token is not None]
+        wanted = AuditFilter(outcome=AuditOutcome.DONE)
+        return [one for one in (await list_audit(wanted=wanted)).items if one.token is not None]
 
 
 def test_every_state_change_is_listed_with_its_scope():

@@ -10,7 +10,7 @@ token follows from the right, the command has the words of the name, and a page 
 """
 
 import enum
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import compress
 from typing import Annotated, Any, Generic, get_type_hints
 
@@ -33,6 +33,7 @@ from vskill_platform.actions.principal import (
 )
 from vskill_platform.actions.wire import wire_names
 from vskill_platform.domain.people.token import TokenScope
+from vskill_platform.store.people.refusals import note_refusal
 from vskill_platform.worker_context import Env, run_with_worker_env
 
 #: What an action may use: the resources of the process that runs it.
@@ -147,18 +148,35 @@ class Action(RegistryCall[Req, Ans], Generic[Req, Ans], frozen=True, kw_only=Tru
         return True
 
     async def __call__(self, services: Services, actor: Principal, request: Req) -> Ans:
-        """Check the rights and the request, then act."""
+        """Check the rights and the request, then act. A refusal is audited."""
 
         async def act() -> Ans:
-            who = about_own_repository(actor if actor.audiences is not None else await resolve(actor))
-            self.admit(who)
-            checked = check_request(request)
-            if self.acts_on is not None:
-                await require_right(who, self.right, await self.acts_on(services, who, checked))
-            return await self.run(services, who, checked)
+            try:
+                who = about_own_repository(actor if actor.audiences is not None else await resolve(actor))
+                self.admit(who)
+                checked = check_request(request)
+                if self.acts_on is not None:
+                    await require_right(who, self.right, await self.acts_on(services, who, checked))
+                return await self.run(services, who, checked)
+            except (NotSignedIn, NotPermitted) as error:
+                await refuse(actor, self.name, error, (getattr(request, one) for one in self.path_fields))
+                raise
 
-        # Stores find the environment through the worker context, and the audit names the token that is in it.
-        return await run_with_worker_env(msgspec.structs.replace(services, acting_token=actor.token), act)
+        # Stores find the environment through the worker context, and the audit names who is in it.
+        env = msgspec.structs.replace(services, acting_token=actor.token, acting_session=actor.session)
+        return await run_with_worker_env(env, act)
+
+
+async def refuse(actor: Principal, wanted: str, error: PlatformError, objects: Iterable[object] = ()) -> None:
+    """Audit that somebody was refused something."""
+    await note_refusal(
+        wanted,
+        error.message,
+        target=" ".join(map(str, objects)),
+        by=actor.actor,
+        token=actor.token,
+        session=actor.session,
+    )
 
 
 def action(

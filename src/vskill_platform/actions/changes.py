@@ -93,7 +93,7 @@ async def change_submission(
         step = Step(event_id, services.kv.now(), actor.actor, reason)
         change = await decide(record, step)
         return change and RecordChange(
-            change.record, (*change.operations, audit_step(actor, verb, record, step))
+            change.record, (*change.operations, *audit_step(actor, verb, record, step))
         )
 
     written = await update_submission(submission_id, decide_with_audit, event_id=event_id)
@@ -102,8 +102,8 @@ async def change_submission(
     return await get_submission(submission_id, audiences=audiences_of(actor))
 
 
-def audit_step(actor: Principal, verb: str, record: Submission, step: Step) -> Put:
-    """The audit entry, under the id of the history's event: the one leads to the other."""
+def audit_step(actor: Principal, verb: str, record: Submission, step: Step) -> tuple[Put, ...]:
+    """The audit entry's writes, under the id of the history's event: the one leads to the other."""
     details = {"run": str(record.run), "state": record.state.value, "place": record.identity.key}
     if record.digest is not None:
         details["digest"] = record.digest

@@ -47,6 +47,8 @@ class Principal(msgspec.Struct, frozen=True):
     scopes: frozenset[str] | None = None
     #: The token that was shown; None where there was none.
     token: ActingToken | None = None
+    #: How its session was opened: `password`, `setup` or a provider's name; empty where there is none.
+    session: str = ""
     #: Whoever can run commands on the server's machine. They hold the store itself, so they may do everything.
     operator: bool = False
     #: Where a request of nobody in particular comes from; tells such requests apart, and is empty elsewhere.

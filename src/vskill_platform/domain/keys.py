@@ -168,6 +168,10 @@ scim_group = _kind("scim_group:", "hash")
 #: how often somebody tried to sign in lately, or had a code mailed to an address
 attempts = _kind("attempts:", "hash")
 audit = _kind("audit:", "id")
+#: where the request of an audit entry came from, for a limited time
+audit_address = _kind("audit_address:", "id")
+#: a counter: how many lines about strangers the audit got in a minute
+refused = _kind("refused:", "minute")
 control = _kind("control:", "what")
 
 #: Every kind by its prefix, a longer prefix before the one that it begins with.

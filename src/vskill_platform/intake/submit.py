@@ -20,6 +20,7 @@ from vskill_core.identity import Identity, normalise, submission_id, upload_iden
 from vskill_core.naming import slug_of
 from vskill_core.publisher import Publisher
 from vskill_platform.domain.people.namespace import Namespace, Quotas
+from vskill_platform.domain.people.refusal import ANONYMOUS
 from vskill_platform.domain.submissions import attempts, submission
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import EntryPoint, Rerun, Step, Submission
@@ -27,7 +28,7 @@ from vskill_platform.intake.admission import NOBODY, SubmittedBy, is_closed, ref
 from vskill_platform.intake.moves import settled_place
 from vskill_platform.ledger.kv.entries import Operation, Put
 from vskill_platform.sources.contract import Place, Repositories
-from vskill_platform.store.people.audit import record_token_use
+from vskill_platform.store.people.audit import record_audit
 from vskill_platform.store.people.namespaces import belonging_of
 from vskill_platform.store.recall.blocklist import why_blocked
 from vskill_platform.store.skills.quotas import admit_submission
@@ -153,7 +154,7 @@ async def submit(request: Request) -> Submitted:
         belonging = await belonging_of(request.identity)
         record = msgspec.structs.replace(_first(env, number, request, event_id), audience=belonging.audience)
         counted = await _count(belonging.namespace, number, request)
-        return RecordChange(record, (belonging.asserted, *counted, *_token_use(number, request)))
+        return RecordChange(record, (belonging.asserted, *counted, *_audited(number, request)))
 
     created = await create_submission(prepare)
     if created is not None:
@@ -229,10 +230,13 @@ def _first(env: Env, number: str, request: Request, event_id: str) -> Submission
     return _at_commit(record, request)
 
 
-def _token_use(number: str, request: Request) -> tuple[Put, ...]:
-    """The audit entry of the token that submitted; the history names only the account."""
-    details = {"place": request.identity.key}
-    return record_token_use("submit", number, by=request.actor, reason="submitted", details=details)
+def _audited(number: str, request: Request) -> tuple[Put, ...]:
+    """The audit entry of whoever submitted; none where the registry looks again by itself."""
+    is_stranger = request.actor == "system" and not request.by.operator
+    if is_stranger and require_env("kv").origin is None:
+        return ()
+    by, details = ANONYMOUS if is_stranger else request.actor, {"place": request.identity.key}
+    return record_audit("submit", number, by=by, reason="submitted", details=details)
 
 
 async def _count(namespace: Namespace, number: str, request: Request) -> tuple[Operation, ...]:
@@ -268,7 +272,7 @@ async def _again(env: Env, number: str, request: Request) -> Submitted:
         if outcome is IntakeOutcome.REQUEUED and not request.by.operator:
             namespace = (await belonging_of(request.identity)).namespace
             counted = await admit_submission(namespace, is_new=False)
-        return RecordChange(change.record, (*change.operations, *counted, *_token_use(number, request)))
+        return RecordChange(change.record, (*change.operations, *counted, *_audited(number, request)))
 
     written = await update_submission(number, decide, event_id=event_id)
     if written is None and seen is not None and _waits(seen):

@@ -297,6 +297,10 @@ class Metrics:
         "Connections and requests that the web server refused or gave up, by the code of the reason.",
         "reason",
     )
+    refusals = _counter(
+        "Requests, sign-ins and tokens that were refused and that the audit counts: to an account or anonymous.",
+        "to",
+    )
     http_requests = _counter("Requests answered, by route and status.", "route", "status")
     http_request_duration: DeclaredMetric[Histogram] = DeclaredMetric(
         Histogram,

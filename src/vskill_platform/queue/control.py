@@ -37,7 +37,7 @@ async def pause_queue(duration_ms: int, *, reason: str, by: str) -> Pause:
     now = kv.now()
     pause = Pause(now + duration_ms, reason, by, now)
     audited = record_audit("pause", "queue", by=by, reason=reason, details={"until": str(pause.until)})
-    await kv.commit([Put(CONTROL_QUEUE, msgspec.json.encode(pause)), audited])
+    await kv.commit([Put(CONTROL_QUEUE, msgspec.json.encode(pause)), *audited])
     return pause
 
 
@@ -52,7 +52,7 @@ async def resume_queue(*, by: str) -> bool:
         entry = await kv.get(CONTROL_QUEUE)
         if entry is not None:
             audited = record_audit("resume", "queue", by=by, reason="asked for it")
-            await kv.commit([Delete(CONTROL_QUEUE, entry.version), audited])
+            await kv.commit([Delete(CONTROL_QUEUE, entry.version), *audited])
 
     await persist(write)
     return paused

@@ -31,7 +31,7 @@ async def newest_keys(prefix: str, *, before: str | None = None, limit: int = 50
     """The latest keys of a prefix, or the latest ones older than the id `before`."""
     limit = max(1, min(limit, MOST))
     oldest = await _oldest(prefix)
-    end = None if before is None else prefix + _check_cursor(before)
+    end = None if before is None else prefix + check_cursor(before, "before")
     if oldest is None or (end is not None and end <= oldest):
         return Newest(())
     edge = require_env("kv").kv.now() if end is None else _time_of(end, prefix)
@@ -72,11 +72,11 @@ async def _between(prefix: str, start: str | None, end: str | None) -> list[str]
             return found
 
 
-def _check_cursor(text: str) -> str:
+def check_cursor(text: str, field: str) -> str:
     """Refuse a cursor that is not an id: it comes from a client."""
     if len(text) != _ID_LENGTH or not set(text) <= set(_DIGITS):
         raise InvalidInput(
-            "The cursor is not valid.", field="before", fix="use the `before` of the previous page"
+            "The cursor is not valid.", field=field, fix=f"use the `{field}` of the previous page"
         )
     return text
 

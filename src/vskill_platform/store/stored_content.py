@@ -102,7 +102,7 @@ def mending_writes(damage: Damage, how: str, version: int | None = None) -> tupl
     lasted_ms = str(max(env.kv.now() - damage.since, 0))
     details = {"kind": damage.kind.value, "lasted_ms": lasted_ms, "named_by": " ".join(damage.named_by)}
     audit = record_audit("content mended", damage.digest, by="system", reason=how, details=details)
-    return Delete(keys.damage(damage.digest), version), audit
+    return Delete(keys.damage(damage.digest), version), *audit
 
 
 async def forget_damage(digest: str, how: str) -> None:

@@ -116,9 +116,9 @@ async def _by_session(request: Request) -> Principal:
     found = await find_session(cookie)
     if found is None:
         return ANYBODY
-    _, standing = found
+    session, standing = found
     request.scope["browser"] = Browser(cookie, None)
-    return Principal(standing.name, standing.role, groups=standing.groups)
+    return Principal(standing.name, standing.role, session=session.how, groups=standing.groups)
 
 
 # Forms.

@@ -9,12 +9,15 @@ import itertools
 import secrets
 from http import HTTPStatus
 
+import msgspec
 from prometheus_client import Counter, Histogram
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from vskill_platform.settings import Settings
-from vskill_platform.worker_context import Env, run_with_worker_env
+from vskill_platform.web.door.limits import client_address, networks_of, share_of
+from vskill_platform.worker_context import Env, RequestOrigin, run_with_worker_env
 
 REQUEST_ID_HEADER = b"x-request-id"
 MAX_REQUEST_ID = 64
@@ -56,6 +59,7 @@ class RequestContext:
         self.application = app
         self._env = env
         self._headers = list(security_headers(env.settings))
+        self._proxies = networks_of(env.settings)
         #: By route and status: each series of the metrics is looked up once.
         self._series: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         #: Request ids differ between processes by this prefix. All have the same length: answers about hidden and
@@ -66,14 +70,16 @@ class RequestContext:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = self._request_id(scope)
         scope["request_id"] = request_id
-        scope["services"] = self._env
+        address = share_of(client_address(Request(scope), self._proxies))
+        env = msgspec.structs.replace(self._env, origin=RequestOrigin(request_id, address))
+        scope["services"] = env
         bound = bind_contextvars(request_id=request_id, method=scope["method"], path=scope["path"])
         try:
             sending = self._watch(scope, send)
             with self._env.tracing.span(
                 "request", request_id=request_id, method=scope["method"], path=scope["path"]
             ):
-                await run_with_worker_env(self._env, lambda: self.application(scope, receive, sending))
+                await run_with_worker_env(env, lambda: self.application(scope, receive, sending))
         finally:
             reset_contextvars(**bound)
 

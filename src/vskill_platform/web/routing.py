@@ -16,13 +16,21 @@ from starlette.responses import Response
 from starlette.types import Message, Receive
 
 from vskill_client.wire.base import Asked
-from vskill_core.errors import InvalidInput, LimitExceeded, NotSignedIn, StoreUnavailable
+from vskill_core.errors import (
+    CrossSite,
+    InvalidInput,
+    LimitExceeded,
+    NotPermitted,
+    NotSignedIn,
+    StoreUnavailable,
+)
 from vskill_core.identity import has_control_characters
 from vskill_platform.actions.action import (
     FORMS,
     Action,
     Allowance,
     explain_complaint,
+    refuse,
     split_complaint,
     values_at,
 )
@@ -189,14 +197,17 @@ async def answer(endpoint: Endpoint, request: Request) -> Response:
         raise NotSignedIn(auth.BAD_TOKEN)
     try:
         _let_in(endpoint, principal)
-    except NotSignedIn:
-        if auth.has_bad_token(request):
+        if endpoint.method != "GET":
+            await auth.check_csrf(request, is_form=endpoint.is_form)
+    except (NotSignedIn, NotPermitted, CrossSite) as error:
+        is_unknown = isinstance(error, NotSignedIn)
+        if is_unknown and auth.has_bad_token(request):
             raise NotSignedIn(auth.BAD_TOKEN) from None
-        if endpoint.method == "GET" and endpoint.media == "text/html":
+        if is_unknown and endpoint.method == "GET" and endpoint.media == "text/html":
             return auth.to_sign_in(request)
+        wanted = endpoint.path if endpoint.action is None else endpoint.action.name
+        await refuse(principal, wanted, error, request.path_params.values())
         raise
-    if endpoint.method != "GET":
-        await auth.check_csrf(request, is_form=endpoint.is_form)
     scope["query"] = parse_query(
         request,
         endpoint.query,
@@ -246,9 +257,11 @@ async def _view(endpoint: Endpoint, request: Request, principal: Principal) -> R
     """Call the view. The page's header may show unread notifications; audit entries name the token that was used."""
     if endpoint.shows_header and request.headers.get("hx-request-type") != "partial":
         request.scope["unread"] = await count_for_header(principal)
-    if principal.token is None:
+    if principal.token is None and not principal.session:
         return await endpoint.view(request)
-    env = msgspec.structs.replace(services_of(request), acting_token=principal.token)
+    env = msgspec.structs.replace(
+        services_of(request), acting_token=principal.token, acting_session=principal.session
+    )
     request.scope["services"] = env
     return await run_with_worker_env(env, lambda: endpoint.view(request))
 

@@ -13,6 +13,7 @@ from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.store.people.accounts import get_user
 from vskill_platform.store.people.attempts import count_attempt
 from vskill_platform.store.people.passwords import fits
+from vskill_platform.store.people.refusals import note_refusal
 
 
 class ChangeOwnPassword(ActionRequest, frozen=True, kw_only=True):
@@ -53,6 +54,9 @@ async def change_password(services: Services, actor: Principal, request: ChangeO
         message = f"{user.name} signs in without a password."
         raise InvalidInput(message, field="old", fix="ask an admin for a password")
     if not await fits(user.password, request.old):
+        await note_refusal(
+            "account.password", "the present password is wrong", target=user.name, by=actor.actor
+        )
         raise InvalidInput("The present password is wrong.", field="old", fix="type it again")
     await set_password(services, user.name, request.password, by=actor.actor, reason="changed by its owner")
     services.log.info("password changed", account=user.name)

@@ -15,6 +15,7 @@ from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.actions.recall.blocklist import DEFAULT_SEVERITY, BlockReach, reached_target
 from vskill_platform.actions.submissions.submissions import object_of, show_changed
 from vskill_platform.domain.people.namespace import PUBLIC
+from vskill_platform.domain.people.refusal import ANONYMOUS
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.submissions.submission import Step, Submission
 from vskill_platform.stages.rescan import request_rescan
@@ -161,6 +162,7 @@ async def file(actor: Principal, request: FileReport) -> FiledReport:
         category=request.category,
         version=request.version,
         audiences=audiences_of(actor),
+        by=ANONYMOUS if is_nobody else "",
     )
     return FiledReport.of(filed.report, new=filed.new)
 

@@ -85,6 +85,7 @@ async def _until_stopped(settings: Settings, roles: Roles) -> None:
     """Open, announce, run every role until a signal or a role's own end, then close in reverse order."""
     from vskill_platform.bootstrap import env_for, report_start
     from vskill_platform.observing.logs import configure_logging
+    from vskill_platform.store.people.refusals import write_counted
     from vskill_platform.web.door.server import bind
 
     log = configure_logging(settings)
@@ -103,6 +104,8 @@ async def _until_stopped(settings: Settings, roles: Roles) -> None:
                     group.create_task(_with_examples(env, stop), name="demo")
                 await stop.wait()
                 log.info("stopping", grace_ms=settings.shutdown_grace_ms)
+            # After the last answer.
+            await write_counted(env)
     log.info("stopped")
 
 
@@ -129,6 +132,7 @@ def _running(
     from vskill_platform.cli.operation.worker_process import WorkerProcess
     from vskill_platform.queue.consumer import run_consumer
     from vskill_platform.queue.schedule import run_schedule
+    from vskill_platform.store.people.refusals import run_refusals
     from vskill_platform.web import operations
     from vskill_platform.web.app import create_app
     from vskill_platform.web.door.server import serve as serve_web
@@ -147,6 +151,7 @@ def _running(
             "web",
             serve_web(app, env.settings, listener, stop, hub.close, metrics=env.metrics),
         )
+        yield "refusals", run_refusals(env, stop)
     elif listener is not None:
         app = create_app(env, operations.OWN_PORT, stop=stop, works=works)
         yield "metrics", serve_web(app, env.settings, listener, stop, metrics=env.metrics)

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import msgspec
 
-from vskill_core.errors import Conflict, NotFound, NotSignedIn, StoreUnavailable
+from vskill_core.errors import Conflict, NotFound, NotSignedIn, RateLimited, StoreUnavailable
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import Access
 from vskill_platform.domain.people.token import Token
@@ -23,6 +23,7 @@ from vskill_platform.store.people.attempts import count_attempt, forget_attempts
 from vskill_platform.store.people.audit import record_audit
 from vskill_platform.store.people.namespaces import read_access
 from vskill_platform.store.people.passwords import fits, is_outdated
+from vskill_platform.store.people.refusals import note_refusal
 from vskill_platform.store.people.sign_in_rule import Standing, standing_in, standing_of
 from vskill_platform.worker_context import require_env
 
@@ -46,12 +47,19 @@ class Session(msgspec.Struct, frozen=True):
 async def sign_in(name: str, password: str, address: str) -> User:
     """The account of this name and password. Every failure gives the same error at the same cost."""
     name = name.strip().lower()[:200]
-    await count_attempt(name, address)
     user, version = await read_user(name)
+    account = "" if user is None else user.name
+    try:
+        await count_attempt(name, address)
+    except RateLimited:
+        await note_refusal("sign-in", "password: too many attempts", account=account)
+        raise
     usable = user is not None and not user.disabled
     right = await fits(user.password if user is not None and usable else None, password)
     if user is None or user.password is None or not right:
         require_env("log").log.warning("sign-in refused", address=address)
+        problem = "password: wrong" if usable else "password: the account is disabled"
+        await note_refusal("sign-in", problem if account else "password: no such account", account=account)
         raise NotSignedIn("The name or the password is wrong.")
     await forget_attempts(name, address)
     if is_outdated(user.password):
@@ -73,7 +81,7 @@ async def open_session(user: User, how: str) -> str:
     async def write() -> None:
         # A conflict can only mean that the audit entry exists: a try with an unknown outcome was applied.
         with suppress(Conflict):
-            await env.kv.commit([put, audit])
+            await env.kv.commit([put, *audit])
 
     await persist(write)
     return token
@@ -122,7 +130,7 @@ async def close_session(token: str) -> str:
     async def write() -> None:
         found = await kv.get(session_key(token))
         if found is not None:
-            await kv.commit([Delete(session_key(token), found.version), audit])
+            await kv.commit([Delete(session_key(token), found.version), *audit])
 
     await persist(write)
     return session.how
@@ -170,20 +178,23 @@ async def find_token_hash(account: str, token_id: str) -> tuple[str, Token]:
 
 async def find_token(secret: str) -> tuple[Token, Standing] | None:
     """The token and its account, if both are valid."""
-    if not secret.startswith(PREFIX) or len(secret) > 200:
-        return None
-    kv = require_env("kv").kv
+    kv, entry = require_env("kv").kv, None
     token_hash = hash_secret(secret)
-    entry = await kv.get(keys.token(token_hash))
+    if secret.startswith(PREFIX) and len(secret) <= 200:
+        entry = await kv.get(keys.token(token_hash))
     if entry is None:
+        await note_refusal("token", "there is no such token")
         return None
     token = decode(entry, Token)
     user, _ = await read_user(token.account)
-    now = kv.now()
-    if user is None or token_hash not in user.tokens or not token.is_good(now):
-        return None
-    standing = await standing_of(user, by_token=True)
+    now, standing, problem = kv.now(), None, "it was revoked"
+    if not token.is_good(now):
+        problem = "it has expired"
+    elif user is not None and token_hash in user.tokens:
+        standing = await standing_of(user, by_token=True)
+        problem = "its account is disabled, or must sign in again"
     if standing is None:
+        await note_refusal("token", problem, account=token.account, token=token.acting)
         return None
     if token.last_used_at is None or abs(now - token.last_used_at) >= USED_EVERY_MS:
         await _note_use(keys.token(token_hash), entry.version, token, now)

@@ -13,6 +13,7 @@ from vskill_core.errors import Conflict, NotFound
 from vskill_platform.domain import keys
 from vskill_platform.ledger.kv.entries import ABSENT, Delete, Put
 from vskill_platform.records import decode, persist
+from vskill_platform.store.people.audit import record_audit
 from vskill_platform.store.people.credentials import hash_secret
 from vskill_platform.worker_context import require_env
 
@@ -65,6 +66,8 @@ async def read_code(typed: str) -> DeviceCode:
 async def answer_code(typed: str, account: str, scopes: tuple[str, ...]) -> DeviceCode:
     """Let the machine in as this account, or refuse it where there are no scopes; once only."""
     kv = require_env("kv").kv
+    verb, why = "machine let in" if scopes else "machine refused", "somebody typed its code"
+    does = {"scopes": " ".join(scopes)}
 
     async def write() -> DeviceCode:
         found = await _read(typed)
@@ -73,7 +76,10 @@ async def answer_code(typed: str, account: str, scopes: tuple[str, ...]) -> Devi
         record, version = found
         answered = msgspec.structs.replace(record, account=account, answered_at=kv.now(), scopes=scopes)
         left = max(record.created_at + LIFE_MS - kv.now(), 1)
-        await kv.commit([Put(keys.device(plain(typed)), msgspec.json.encode(answered), version, ttl_ms=left)])
+        put = Put(keys.device(plain(typed)), msgspec.json.encode(answered), version, ttl_ms=left)
+        await kv.commit(
+            [put, *record_audit(verb, record.label, by=f"user:{account}", reason=why, details=does)]
+        )
         return answered
 
     return await persist(write)

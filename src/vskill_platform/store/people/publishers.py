@@ -74,7 +74,7 @@ async def change_workflows(
         audit = record_audit(
             note.action, note.target, by=note.by, reason=note.reason, details=note.details, entry_id=entry_id
         )
-        await require_env("kv").kv.commit([Put(key, msgspec.json.encode(changed), version), audit])
+        await require_env("kv").kv.commit([Put(key, msgspec.json.encode(changed), version), *audit])
         return changed
 
     return await persist(write)
@@ -122,7 +122,7 @@ async def let_in(wanted: ProvedJob, *, is_open: bool) -> tuple[str, CiJob]:
                 Put(proof, job.id.encode(), ABSENT, ttl_ms=wanted.proof_ms),
                 Put(keys.ci_token(hash_secret(secret)), msgspec.json.encode(job), ABSENT, ttl_ms=LIFE_MS),
                 Put(key, msgspec.json.encode(changed), version),
-                record_audit(
+                *record_audit(
                     "publisher let in",
                     wanted.repository.url,
                     by=wanted.publisher.actor,

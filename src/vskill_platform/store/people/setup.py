@@ -16,6 +16,7 @@ from vskill_platform.domain import keys
 from vskill_platform.ledger.kv.entries import Operation
 from vskill_platform.records import decode, persist
 from vskill_platform.store.people.accounts import Role, User, create_user, find_admins
+from vskill_platform.store.people.refusals import note_refusal
 from vskill_platform.worker_context import Env, require_env, run_with_worker_env
 
 LINK_MS = 24 * 3_600_000
@@ -52,6 +53,7 @@ async def check_setup(token: str) -> int:
     link = None if entry is None else decode(entry, SetupLink)
     fits = hmac.compare_digest(_hash(token), "" if link is None else link.token_hash)
     if entry is None or link is None or not fits or link.expires_at <= kv.now() or await find_admins():
+        await note_refusal("sign-in", "the link of the first start is not valid")
         raise NotFound("This link is not valid or has expired; restart the server to get a new one.")
     return entry.version
 

@@ -110,7 +110,7 @@ async def block_writes(entry: BlockEntry) -> tuple[Operation, ...]:
     """The operations that write an entry, merged with an existing one, raise the version, and audit it."""
     note = _note_about(entry)
     audit = record_audit(note.action, note.target, by=note.by, reason=note.reason, details=note.details)
-    return (*await _entry_writes(entry), audit)
+    return (*await _entry_writes(entry), *audit)
 
 
 async def _entry_writes(entry: BlockEntry) -> tuple[Operation, ...]:

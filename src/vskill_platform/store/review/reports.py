@@ -125,21 +125,21 @@ async def file_report(
     category: ReportCategory = ReportCategory.OTHER,
     version: str | None = None,
     audiences: Audiences,
+    by: str = "",
 ) -> Filed:
     """Report a published skill that a reader of these audiences may read, by canonical or flat name, or one version of
-    it. In the same commit, an update of it that waits by a rule of the policy goes to a reviewer."""
+    it. In the same commit, an update of it that waits by a rule of the policy goes to a reviewer. `by` is what the
+    audit names if the reporter is an address."""
     published = await find_by_name(name, audiences=audiences)
     if version is not None:
         await get_version(published.canonical, version)
     report = _report(published, reporter, reason, category, version)
     slot, env = keys.open_report(report.skill, report.reporter), require_env("kv")
-    entry_id, details = env.clock.new_id(), {"skill": report.skill, "category": report.category.value}
+    entry_id = env.clock.new_id()
     filed: list[Operation] = [
         Put(keys.report(report.id), msgspec.json.encode(report), ABSENT),
         Put(slot, msgspec.json.encode(_Open(report.id)), ABSENT),
-        record_audit(
-            "report filed", report.id, by=reporter, reason=report.reason, details=details, entry_id=entry_id
-        ),
+        *_audit_report(report, by or reporter, entry_id),
     ]
 
     async def write() -> Filed:
@@ -157,6 +157,13 @@ async def file_report(
         return Filed(report, new=True)
 
     return await persist(write)
+
+
+def _audit_report(report: Report, by: str, entry_id: str) -> tuple[Put, ...]:
+    details = {"skill": report.skill, "category": report.category.value}
+    return record_audit(
+        "report filed", report.id, by=by, reason=report.reason, details=details, entry_id=entry_id
+    )
 
 
 class _StoppedUpdate(msgspec.Struct, frozen=True):

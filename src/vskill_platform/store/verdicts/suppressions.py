@@ -96,7 +96,7 @@ async def _change(digest: str, rule_id: str, *, active: bool, by: str, reason: s
         audit = record_audit(action, rule_id, by=by, reason=reason, details={"digest": digest})
         # A suppression says that the rule was wrong here; removing it takes that back.
         counted = count_decided([rule_id], agreed=False, n=1 if active else -1)
-        await require_env("kv").kv.commit([Put(key, msgspec.json.encode(changed), version), audit, *counted])
+        await require_env("kv").kv.commit([Put(key, msgspec.json.encode(changed), version), *audit, *counted])
         return changed
 
     return await persist(write)

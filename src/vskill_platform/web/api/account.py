@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from vskill_client.wire.base import Sent, Wire
 from vskill_client.wire.publishers import EXCHANGE, CiTokenAnswer, ExchangeIdToken
+from vskill_core.errors import PlatformError
 from vskill_platform.actions.action import Allowance
 from vskill_platform.actions.people.account import WHO_AM_I
 from vskill_platform.actions.people.publishers import exchange as exchange_for_ci
@@ -17,6 +18,7 @@ from vskill_platform.actions.principal import Principal
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.sign_in.github import GitHub
 from vskill_platform.store.people.attempts import count_attempt
+from vskill_platform.store.people.refusals import note_refusal
 from vskill_platform.web.door.limits import client_of
 from vskill_platform.web.exchange import json_response, principal_of, services_of
 from vskill_platform.web.routing import body_of, get, post
@@ -69,7 +71,11 @@ async def exchange(request: Request) -> Response:
     address = client_of(request)
     # A name that no account can have, so that nobody is locked out by it.
     await count_attempt(f"github exchange {address}", address)
-    user = await github.sign_in_with_token(wanted.github_token)
+    try:
+        user = await github.sign_in_with_token(wanted.github_token)
+    except PlatformError as error:
+        await note_refusal("sign-in", f"GitHub: {error.message}")
+        raise
     made = await CREATE_OWN_TOKEN(
         services_of(request),
         Principal(user.name, user.role),
@@ -80,7 +86,11 @@ async def exchange(request: Request) -> Response:
 
 async def exchange_id_token(request: Request) -> Response:
     wanted = await body_of(request, ExchangeIdToken)
-    return json_response(await exchange_for_ci(services_of(request), wanted))
+    try:
+        return json_response(await exchange_for_ci(services_of(request), wanted))
+    except PlatformError as error:
+        await note_refusal("sign-in", f"CI: {error.message}")
+        raise
 
 
 ENDPOINTS = (

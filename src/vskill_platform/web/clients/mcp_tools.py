@@ -24,9 +24,9 @@ from starlette.requests import Request
 
 from vskill_client.wire.skills import AgeChoice, FilterText, InstallsChoice, LackNames, OwnerChoice
 from vskill_client.wire.submissions import SubmitSkill
-from vskill_core.errors import NotSignedIn, PlatformError
-from vskill_platform.actions.action import Action, Allowance
-from vskill_platform.actions.principal import audiences_of
+from vskill_core.errors import NotPermitted, NotSignedIn, PlatformError
+from vskill_platform.actions.action import Action, Allowance, refuse
+from vskill_platform.actions.principal import Principal, audiences_of
 from vskill_platform.actions.skills.catalogue import list_catalogue, search_catalogue
 from vskill_platform.actions.skills.installs import with_current_installs
 from vskill_platform.actions.skills.skill_names import (
@@ -195,7 +195,7 @@ async def call_tool(_context: Context, params: CallToolRequestParams) -> CallToo
         if tool.action is not None:
             if has_bad_token(asking.get()):
                 raise NotSignedIn(BAD_TOKEN)
-            tool.action.admit(principal)
+            await _admit(tool.action, principal)
         asked = msgspec.convert(params.arguments or {}, type=tool.takes)
         # Tools run after the view has returned, so the token is named to the audit here.
         env = msgspec.structs.replace(services_of(asking.get()), acting_token=principal.token)
@@ -207,6 +207,14 @@ async def call_tool(_context: Context, params: CallToolRequestParams) -> CallToo
     result = _text(msgspec.json.encode(answer).decode())
     result.structured_content = answer
     return result
+
+
+async def _admit(action: Action[Any, Any], principal: Principal) -> None:
+    try:
+        action.admit(principal)
+    except (NotSignedIn, NotPermitted) as error:
+        await refuse(principal, action.name, error)
+        raise
 
 
 def _text(text: str, *, is_error: bool = False) -> CallToolResult:

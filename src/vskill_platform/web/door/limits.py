@@ -17,7 +17,7 @@ from vskill_core.errors import RateLimited
 from vskill_platform.actions.action import Allowance
 from vskill_platform.actions.principal import is_unlimited
 from vskill_platform.settings import Settings
-from vskill_platform.web.exchange import principal_of
+from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.worker_context import require_env
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -86,10 +86,6 @@ class Limiter:
                 retry_after_s=wait_s,
             )
 
-    def client(self, request: Request) -> str:
-        """The client's address, or its IPv6 network."""
-        return share_of(client_address(request, self._proxies))
-
 
 async def take(request: Request, allowance: Allowance) -> None:
     limiter: Limiter = request.app.state.limiter
@@ -97,9 +93,9 @@ async def take(request: Request, allowance: Allowance) -> None:
 
 
 def client_of(request: Request) -> str:
-    """The address that a request counts for, however it is signed in."""
-    limiter: Limiter = request.app.state.limiter
-    return limiter.client(request)
+    """The address that a request counts for, or its IPv6 network, however it is signed in."""
+    origin = services_of(request).origin
+    return origin.address if origin else ""
 
 
 def client_address(request: Request, proxies: tuple[Network, ...]) -> str:

@@ -53,7 +53,12 @@ ENDPOINTS = (
     # The secret of a new one is shown once, by the answer to the form.
     form(f"{WEBHOOKS}/add", ADD_WEBHOOK, at=WEBHOOKS, shown_by=_WEBHOOKS),
     form(f"{WEBHOOKS}/remove", REMOVE_WEBHOOK, "The webhook was removed.", at=WEBHOOKS, confirm=True),
-    answer_page("/admin/audit", "audit.html", ("before",), found=READ_AUDIT),
+    answer_page(
+        "/admin/audit",
+        "audit.html",
+        ("before", "after", "who", "what", "about", "outcome", "until"),
+        found=READ_AUDIT,
+    ),
     answer_page("/admin/settings", "settings.html", found=SHOW_SETTINGS),
     answer_page("/admin/storage", "storage.html", found=SHOW_STORAGE, notes_since=_render_notes),
     answer_page(CONTENT, "content.html", found=SHOW_CONTENT),

@@ -33,6 +33,7 @@ from vskill_platform.store.people.device_codes import (
     read_code,
     take_code,
 )
+from vskill_platform.store.people.refusals import note_refusal
 from vskill_platform.web.auth import text_of, values_of
 from vskill_platform.web.door.limits import client_of
 from vskill_platform.web.exchange import JSON_TYPE, principal_of, public_address, services_of
@@ -65,12 +66,14 @@ async def finish(request: Request) -> Response:
     try:
         answered = await take_code(body.device_code)
     except NotFound as error:
+        await note_refusal("sign-in", "device code: there is none, or it has expired")
         raise _refusal("expired_token", error.message) from None
     if answered is None:
         pending = LoginPending()
         raise LoginPending(error=pending.code, error_description=pending.message)
     account = await find_enabled(answered.account)
     if not answered.scopes or account is None or account.signed_out_at >= answered.answered_at:
+        await note_refusal("sign-in", "device code: refused, or ended since", account=answered.account)
         raise _refusal("access_denied", "The sign-in was refused.")
     made = await issue_token(
         services,
@@ -133,7 +136,12 @@ async def _find(request: Request, typed: str) -> DeviceCode:
     """Attempts are counted, so that nobody finds the codes of others by trying."""
     counted = (f"device:{principal_of(request).name}", client_of(request))
     await count_attempt(*counted)
-    found = await read_code(typed)
+    try:
+        found = await read_code(typed)
+    except NotFound:
+        actor = principal_of(request)
+        await note_refusal("sign-in", "no such device code", by=actor.actor, session=actor.session)
+        raise
     await forget_attempts(*counted)
     return found
 

@@ -19,6 +19,7 @@ from vskill_platform.sign_in.contract import Journey, new_journey
 from vskill_platform.sign_in.providers import find_provider, list_providers
 from vskill_platform.store.people.accounts import User, get_user
 from vskill_platform.store.people.credentials import LONGEST_MS, close_session, open_session, sign_in
+from vskill_platform.store.people.refusals import note_refusal
 from vskill_platform.store.people.setup import check_setup, make_first_admin
 from vskill_platform.store.people.sign_in_rule import github_rule, read_mode
 from vskill_platform.store.verdicts.policy import plan_policy, read_policy
@@ -240,6 +241,7 @@ async def end_at_provider(request: Request) -> Response:
         or not hmac.compare_digest(journey.state.encode(), given.state.encode())
     ):
         error = NotSignedIn("That sign-in did not begin here; start again.")
+        await note_refusal("sign-in", f"{provider.title}: {error.message}")
         return await _sign_in_page(request, "/account", error)
     try:
         if given.error or not given.code:
@@ -248,6 +250,7 @@ async def end_at_provider(request: Request) -> Response:
     except PlatformError as error:
         log = services_of(request).log
         log.warning("sign-in refused", provider=provider.name, code=error.code, address=client_of(request))
+        await note_refusal("sign-in", f"{provider.title}: {error.message}", account=journey.account or "")
         return await _sign_in_page(request, journey.next, error)
     response = await signed_in(request, user, provider.name, journey.next)
     drop_cookie(request, response, OAUTH_COOKIE)
