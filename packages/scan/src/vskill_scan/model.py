@@ -81,6 +81,7 @@ FACTS: dict[str, tuple[str, ...]] = {
     "persist.fetched": ("what",),
     "hook.sends": ("what",),
     "delete.broad": ("what",),
+    "command.assembled": (),
     "reverse.shell": ("how",),
     "flow": ("from", "to", "how"),
     "key.sent": ("name", "to", "how"),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import re2
 from tree_sitter import Node
 
-from vskill_scan.code.shell_commands import ShellCommands
+from vskill_scan.code.shell_commands import ShellCommands, knows_command
 from vskill_scan.code.shell_words import unwrap, variable_name
 from vskill_scan.code.taint import (
     EMPTY,
@@ -127,6 +127,7 @@ class Shell:
         output = NOTHING
         for line in self._lines([name, *node.children_by_field_name("argument")]):
             words = list(map(self._word, line))
+            self._note_assembled(line[0], words[0].text)
             start, end = line[0].start_byte, line[-1].end_byte
             output = self._commands.run(unwrap(words), stdin, start, end - start)
             stdin = NOTHING
@@ -194,6 +195,22 @@ class Shell:
         if end - start > LONGEST_TEXT:
             end = start + LONGEST_TEXT
         return self._source[start:end].decode("utf-8", "replace")
+
+    def _note_assembled(self, node: Node, command: str) -> None:
+        """A command whose name is put together from variables. `python$VERSION` and `$FOLDER/curl` are not."""
+        glued = node.named_children[0] if node.named_children else node
+        if glued.type not in _GLUED or not knows_command(name := _program_name(command)):
+            return
+        if all(_program_name(self._word(part).text) != name for part in glued.named_children):
+            self._program.fact("command.assembled", node.start_byte, node.end_byte - node.start_byte)
+
+
+_GLUED = frozenset({"concatenation", "string"})
+
+
+def _program_name(text: str) -> str:
+    """The first word without its folder and its version."""
+    return next(iter(text.split(None, 1)), "").strip("\"'").rpartition("/")[2].rstrip(".0123456789")
 
 
 _PARTS = frozenset(

@@ -267,5 +267,13 @@ _COMMANDS: dict[str, Handler] = {
 }
 
 
+_KNOWN = frozenset(_COMMANDS) | _SHELLS | _INTERPRETERS | _SENDERS | _NAME_SERVICES | _READERS | _UNTANGLING
+
+
+def knows_command(name: str) -> bool:
+    """Whether a command of this name does something that is known here."""
+    return _plain_name(name) in _KNOWN
+
+
 def _plain_name(command: str) -> str:
     return command.rpartition("/")[2].lower().removesuffix(".exe")
