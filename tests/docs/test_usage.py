@@ -9,6 +9,7 @@ import pytest
 from tools.usage import EXEMPT, check_usage
 from vskill_client.wire.base import Wire
 from vskill_client.wire.login import CodeAnswer, DeviceToken
+from vskill_core.publisher import Publisher
 from vskill_platform.web.app import ENDPOINTS
 
 PLACES = {
@@ -126,10 +127,10 @@ def add_structs(kind: object, found: set[type]) -> None:
 
 
 def test_every_answer_that_an_endpoint_declares_is_one_that_the_check_knows():
-    """But for those of RFC 8628, whose names and constants are the RFC's."""
+    """But for those of RFC 8628, whose names and constants are the RFC's, and who published, as attestations say it."""
     found: set[type] = set()
     for one in ENDPOINTS:
         for kind in (one.answer, *one.others.values()):
             add_structs(kind, found)
     assert len(found) > 50
-    assert {one for one in found if not issubclass(one, Wire)} == {CodeAnswer, DeviceToken}
+    assert {one for one in found if not issubclass(one, Wire)} == {CodeAnswer, DeviceToken, Publisher}

@@ -103,6 +103,8 @@ def test_the_payload_is_an_in_toto_statement_about_content_and_archives(attestat
         "secondJudgeStatus": "none",
         "policy": None,
         "memory": None,
+        "publisher": None,
+        "teamApproved": False,
     }
 
 

@@ -152,7 +152,7 @@ async def read_as(env, reader: Principal, submission_id: str) -> str:
     runs = await RUNS(env, who, SubmissionRuns(submission_id=submission_id))
     page = await read_run(who, submission_id)
     earlier = await read_run(who, submission_id, 1)
-    review = await read_evidence_run(who, submission_id, None)
+    review = await read_evidence_run(who, submission_id, None) if who.is_reviewer else None
     return b"".join(map(msgspec.json.encode, (shown, runs, page, earlier, review))).decode()
 
 

@@ -358,7 +358,9 @@ def audiences_in(principal: Principal, directory: Directory) -> Audiences:
 
 def about_own_repository(job: Principal) -> Principal:
     """A CI job with its namespace's audiences, only for actions that `may` or intake hold to its repository."""
-    own = namespace_audiences(namespace_of(job.ci.repository)) | {PUBLIC} if job.ci else job.audiences
+    if job.ci is None:
+        return job
+    own = namespace_audiences(namespace_of(job.ci.repository)) | {PUBLIC}
     return msgspec.structs.replace(job, audiences=own)
 
 
