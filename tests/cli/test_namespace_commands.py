@@ -54,5 +54,6 @@ def test_the_registry_is_previewed_before_it_is_internal(run, tidy):
     asked = run("access", "change", "--mode", "internal", *WHY, code=1).output
     assert "1 skill " in asked and "would disappear for the public" in asked
     done = run("access", "change", "--mode", "internal", "--submitters", "members", "--yes", *WHY).stdout
-    assert done == "The registry is internal. Who may submit: members. Namespaces that review themselves: allowed.\n"
+    said = "The registry is internal. Who may submit: members. Namespaces that review themselves: allowed.\n"
+    assert done == said
     assert tidy in run("access", "preview", "public").stdout

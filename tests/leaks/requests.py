@@ -76,6 +76,7 @@ NAMED = {
     "submissionId": "submission",
     "submission": "submission",
     "submissions": "submission",
+    "about": "slug",
 }
 #: Parameters that narrow, order or page, and name nothing; with what they are given where they must be given.
 PLAIN: dict[str, Any] = {
@@ -139,6 +140,10 @@ PLAIN: dict[str, Any] = {
     "verb": None,
     "submitters": "members",
     "ownReview": "forbidden",
+    "who": None,
+    "what": None,
+    "outcome": None,
+    "until": None,
     "filter": None,
     "startIndex": None,
     "count": None,
