@@ -1,6 +1,6 @@
 """Publishing from CI without a stored secret: which jobs are let in, by which sentence the others are refused, and what the
 token of one can do. The issuers are servers on loopback that sign what a test tells them to, and the repositories are
-fetched from a git server. `tests/clients/test_npm_oidc.py` asks a real issuer."""
+fetched from a git server."""
 
 from typing import Any
 

@@ -155,6 +155,8 @@ async def test_neither_token_is_the_other(opened):
         assert (await client.get("/api/v1/admin/accounts", headers=bearer)).status_code == 401
         acme.token = admins
         assert (await acme.ask("GET", "/Users")).status_code == 401
+        (counted,) = (one for one in house.env.refusals.take(None) if one.first.action == "scim")
+        assert (counted.first.target, counted.count) == ("acme", 1), "the audit has it"
     async with signed_in(create_app(house.env), house.env, "eve", Role.ADMIN) as eve:
         assert (await eve.client.get("/scim/v2/acme/Users")).status_code == 401
 

@@ -55,6 +55,7 @@ from vskill_platform.store.people.identities import (
     names_for,
     put_identity,
 )
+from vskill_platform.store.people.refusals import note_refusal
 
 #: From a resource's attributes to what they become.
 Alter = Callable[[dict[str, Any]], dict[str, Any]]
@@ -64,10 +65,13 @@ _WHY = "said by the directory"
 
 async def admit_directory(services: Services, name: str, secret: str) -> Issuer:
     """The issuer whose directory sends this token; NotSignedIn does not say what is wrong."""
+    error = NotSignedIn("The SCIM token is not valid.", fix="ask an admin of the registry for one")
     for issuer in services.settings.issuers:
-        if issuer.name == name and await is_scim_token(issuer.issuer, secret):
-            return issuer
-    raise NotSignedIn("The SCIM token is not valid.", fix="ask an admin of the registry for one")
+        if issuer.name == name:
+            if await is_scim_token(issuer.issuer, secret):
+                return issuer
+            await note_refusal("scim", error.message, target=name)
+    raise error
 
 
 def _by(issuer: Issuer) -> str:
