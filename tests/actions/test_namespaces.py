@@ -283,8 +283,9 @@ async def test_a_namespace_is_handed_over_in_one_step_and_its_skills_keep_their_
     with pytest.raises(NotPermitted):
         await SHOW_NAMESPACE(env, MIA, NamespaceRequest(name=OWN))
     assert (await get_skill(SKILL)).canonical == SKILL
-    (entry,) = (await list_audit(limit=1)).items
+    refused, entry = (await list_audit(limit=2)).items
     assert (entry.action, entry.reason) == ("namespace handed over", "mia left")
+    assert (refused.action, refused.outcome) == ("namespace.show", "refused")
 
 
 async def test_a_change_that_changes_nothing_leaves_no_trace(env):

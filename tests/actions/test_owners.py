@@ -228,7 +228,8 @@ async def test_an_owner_hands_over_and_both_are_told_of(env, server):
     assert kept.reason == "moved on"
     with pytest.raises(NotPermitted):
         await transfer(URL, account="ann", to="bob", reason="again")
-    entry = (await list_audit()).items[0]
+    refused, entry = (await list_audit(limit=2)).items
+    assert (refused.action, refused.by, refused.outcome) == ("owner.transfer", "user:ann", "refused")
     assert (entry.action, entry.by, entry.reason) == ("owner transferred", "user:ann", "moved on")
     assert (entry.target, entry.details) == (URL, {"from": "ann", "to": "bob"})
 

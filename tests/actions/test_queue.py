@@ -25,6 +25,7 @@ from vskill_platform.actions.operation.queue import (
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.domain import keys
 from vskill_platform.domain.messages import task_send
+from vskill_platform.domain.people.refusal import AuditOutcome
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.verdicts.brake import HeldTakeDown
 from vskill_platform.ledger.broker.contract import DeliveryEnd, Settlement
@@ -33,7 +34,7 @@ from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.recovery import recover_everything
 from vskill_platform.store.operation.jobs import JobRecord
 from vskill_platform.store.people.accounts import Role
-from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.people.audit import AuditFilter, list_audit
 from vskill_platform.store.tasks import ask_for
 from vskill_platform.store.verdicts.brake import hold_take_down, stop_rescans
 
@@ -63,8 +64,8 @@ async def env(tmp_path):
 
 
 async def audited() -> list[tuple[str, str, str, str]]:
-    """Oldest first."""
-    entries = (await list_audit()).items
+    """What was done, oldest first."""
+    entries = (await list_audit(wanted=AuditFilter(outcome=AuditOutcome.DONE))).items
     return [(one.action, one.target, one.by, one.reason) for one in reversed(entries)]
 
 

@@ -31,11 +31,12 @@ from vskill_platform.actions.skills.versions import (
     WithdrawVersion,
 )
 from vskill_platform.domain.blocklist import BlockEntry, place_target
+from vskill_platform.domain.people.refusal import AuditOutcome
 from vskill_platform.domain.skills.skill import VersionStatus
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.submit import IntakeOutcome
 from vskill_platform.store.people.accounts import Role
-from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.people.audit import AuditFilter, list_audit
 from vskill_platform.store.recall.blocklist import add_block
 from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.skills.skills import get_skill
@@ -74,7 +75,9 @@ async def statuses() -> dict[str, str]:
 
 
 async def actions() -> list[str]:
-    return [one.action for one in reversed((await list_audit()).items)]
+    """What was done."""
+    found = await list_audit(wanted=AuditFilter(outcome=AuditOutcome.DONE))
+    return [one.action for one in reversed(found.items)]
 
 
 async def block(env, target) -> None:

@@ -70,6 +70,8 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.publishers("github.com/acme/tools"), "publishers:github.com/acme/tools"),
         (keys.session("h"), "session:h"),
         (keys.device("h"), "device:h"),
+        (keys.scim("i"), "scim:i"),
+        (keys.scim_group("g"), "scim_group:g"),
         (keys.user("ann"), "user:ann"),
         (keys.github("id", "583231"), "github:id:583231"),
         (keys.identity("f" * 64), "identity:" + "f" * 64),

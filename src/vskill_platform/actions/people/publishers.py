@@ -39,6 +39,10 @@ RepositoryNumber = Annotated[str, msgspec.Meta(max_length=30, pattern="^[0-9]*$"
 PublisherId = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 
 
+class ListPublishers(RepositoryRequest, frozen=True, kw_only=True):
+    """Which repository."""
+
+
 class AddPublisher(RepositoryRequest, frozen=True, kw_only=True):
     """A workflow that may submit the repository."""
 
@@ -93,7 +97,7 @@ class PublisherList(Wire, frozen=True):
     issuers: tuple[str, ...]
 
 
-async def list_publishers(services: Services, request: RepositoryRequest) -> PublisherList:
+async def list_publishers(services: Services, request: ListPublishers) -> PublisherList:
     identity = repository_of(request.repo_url)
     return _view(services, await read_workflows(identity), identity.host)
 

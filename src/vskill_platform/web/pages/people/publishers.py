@@ -8,8 +8,12 @@ from starlette.responses import Response
 
 from vskill_client.wire.base import Asked
 from vskill_core.identity import MAX_URL
-from vskill_platform.actions.people.owners import RepositoryRequest
-from vskill_platform.actions.people.publishers import ADD_PUBLISHER, LIST_PUBLISHERS, REMOVE_PUBLISHER
+from vskill_platform.actions.people.publishers import (
+    ADD_PUBLISHER,
+    LIST_PUBLISHERS,
+    REMOVE_PUBLISHER,
+    ListPublishers,
+)
 from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.pages.acting import form, private_page
 from vskill_platform.web.routing import page, query_of
@@ -27,7 +31,7 @@ async def show(request: Request) -> Response:
     services, asked = services_of(request), query_of(request, PublishersQuery).repo_url.strip()
     found = None
     if asked:
-        found = await LIST_PUBLISHERS(services, principal_of(request), RepositoryRequest(repo_url=asked))
+        found = await LIST_PUBLISHERS(services, principal_of(request), ListPublishers(repo_url=asked))
     return private_page(
         request,
         "publishers.html",
