@@ -6,6 +6,7 @@ import pytest
 
 from tests.contracts.conftest import BLOB_ENGINES
 from vskill_core.errors import BlobUnavailable, InvalidInput, InvalidSettings, NotFound
+from vskill_platform.cli.operation.migrate import _show_content
 from vskill_platform.installation.content import MovedContent, copy_content, move_content
 from vskill_platform.ledger.blobs.contract import Blobs
 from vskill_platform.ledger.blobs.memory import MemoryBlobs
@@ -80,6 +81,32 @@ async def test_what_differs_is_written_again_or_named():
     assert await there.get(f"{2:064x}") == PIECES[f"{2:064x}"]
     done = await copy_content(here, Stubborn(), tell, verify=True)
     assert done.differ == (f"{5:064x}",)
+
+
+class Forgetful(MemoryBlobs):
+    """Lists a piece that it does not have."""
+
+    async def get(self, address: str) -> bytes | None:
+        return None if address == f"{5:064x}" else await super().get(address)
+
+
+async def test_what_the_source_lists_and_does_not_have_is_named():
+    here, there, gone = Forgetful(), MemoryBlobs(), (f"{5:064x}",)
+    await fill(here)
+    assert await copy_content(here, there, tell, verify=False) == MovedContent(7, 6, 0, missing=gone)
+    assert await copy_content(here, there, tell, verify=True) == MovedContent(7, 0, 6, missing=gone)
+    assert await copy_content(here, MemoryBlobs(), tell, verify=True) == MovedContent(7, 6, 6, missing=gone)
+    await there.put(f"{5:064x}", b"of an earlier run")
+    assert await copy_content(here, there, tell, verify=True) == MovedContent(7, 0, 6, missing=gone)
+
+
+def test_the_command_names_it_and_fails(capsys):
+    with pytest.raises(SystemExit) as ended:
+        _show_content(MovedContent(7, 6, 6, missing=(f"{5:064x}",)), as_json=False)
+    assert ended.value.code == 1
+    said = capsys.readouterr().out
+    assert "7 pieces of content, 6 copied, 6 compared" in said
+    assert f"{5:064x} was not copied or compared" in said
 
 
 async def test_places_that_cannot_be_meant_are_refused(tmp_path):

@@ -4,6 +4,7 @@ why. Nothing is ever called missing because a server failed."""
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -22,9 +23,12 @@ ADDRESS = "ab" * 32
 LOCATION = "s3://content/registry"
 
 
-def xml(status: str, code: str) -> bytes:
-    body = f"<Error><Code>{code}</Code><Message>told by a test</Message></Error>".encode()
+def page(status: str, body: bytes) -> bytes:
     return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def xml(status: str, code: str) -> bytes:
+    return page(status, f"<Error><Code>{code}</Code><Message>told by a test</Message></Error>".encode())
 
 
 DATED = b"HTTP/1.1 200 OK\r\nLast-Modified: Wed, 18 Nov 2026 19:52:13 GMT\r\n"
@@ -33,6 +37,11 @@ ANSWERS = {
     "no rights": (xml("403 Forbidden", "AccessDenied"), "check the AWS credentials and what they may do"),
     "wrong key": (xml("403 Forbidden", "InvalidAccessKeyId"), "check the AWS credentials"),
     "no bucket": (xml("404 Not Found", "NoSuchBucket"), "there is no such bucket: create it"),
+    "a page of its own": (
+        page("404 Not Found", b"<h1>default backend</h1>"),
+        "not what an S3 server answers: check",
+    ),
+    "an empty 404": (page("404 Not Found", b""), "not what an S3 server answers: check"),
     "fails": (xml("500 Internal Server Error", "InternalError"), "500 Internal Server Error"),
     "busy": (xml("503 Service Unavailable", "SlowDown"), "SlowDown"),
     "full": (xml("507 Insufficient Storage", "StorageFull"), "there is no room"),
@@ -43,19 +52,23 @@ ANSWERS = {
 }
 
 
+NO_OBJECT = xml("404 Not Found", "NoSuchKey")
+
+
 @asynccontextmanager
 async def answering(answer: bytes | None) -> AsyncIterator[int]:
-    """A server that says this to every request, or nothing."""
+    """A server that says this to every request, or nothing. As HTTP has it, its answer to HEAD has no body."""
     open_ones: set[asyncio.StreamWriter] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         open_ones.add(writer)
         try:
-            await reader.readuntil(b"\r\n\r\n")
+            asked = await reader.readuntil(b"\r\n\r\n")
         except asyncio.IncompleteReadError:
             return
         if answer is not None:
-            writer.write(answer)
+            head, _, body = answer.partition(b"\r\n\r\n")
+            writer.write(head + b"\r\n\r\n" + (b"" if asked.startswith(b"HEAD ") else body))
             writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
@@ -94,7 +107,9 @@ async def test_whatever_a_server_answers_it_is_unavailable_and_says_why(at, kind
         assert isinstance(caught.value, BlobFull) == ("full" in kind or "quota" in kind)
 
 
-@pytest.mark.parametrize("kind", ["no rights", "no bucket", "fails", "busy"])
+@pytest.mark.parametrize(
+    "kind", ["no rights", "no bucket", "a page of its own", "an empty 404", "fails", "busy"]
+)
 async def test_no_call_mistakes_a_failure_for_an_answer(at, kind):
     async with answering(ANSWERS[kind][0]) as port:
         blobs = at(port)
@@ -106,6 +121,62 @@ async def test_no_call_mistakes_a_failure_for_an_answer(at, kind):
             assert [piece async for piece in blobs.pieces()]
         with pytest.raises(BlobUnavailable):
             await blobs.has(ADDRESS)
+
+
+async def test_only_what_is_read_can_be_missing(at):
+    """And only where S3 itself says so. No answer to a write, a deletion or a listing is taken for one."""
+    async with answering(NO_OBJECT) as port:
+        blobs = at(port)
+        assert await blobs.get(ADDRESS) is None
+        assert await blobs.has(ADDRESS) is False
+        for call in (blobs.put(ADDRESS, b"one"), blobs.check()):
+            with pytest.raises(BlobUnavailable):
+                await call
+        with pytest.raises(BlobUnavailable):
+            assert [piece async for piece in blobs.pieces()]
+
+
+async def test_a_deletion_that_is_not_found_has_not_been_made():
+    class Lost(MemoryBucket):
+        async def delete_async(self, paths: str) -> None:
+            raise FileNotFoundError(f"{paths}: 404 Not Found")
+
+    blobs = S3Blobs(Lost(ManualClock()), LOCATION, ManualClock(), Metrics())
+    await blobs.put(ADDRESS, b"one")
+    with pytest.raises(BlobUnavailable):
+        await blobs.set_aside(ADDRESS, 0)
+
+
+async def test_a_head_is_not_believed_alone():
+    """Its 404 has no body, so it may be anybody's."""
+
+    class Shy(MemoryBucket):
+        async def head_async(self, path: str) -> Any:
+            if path.startswith("content/"):
+                raise FileNotFoundError(f"{path}: 404 Not Found")
+            return await super().head_async(path)
+
+    blobs = S3Blobs(Shy(ManualClock()), LOCATION, ManualClock(), Metrics())
+    await blobs.put(ADDRESS, b"one")
+    for call in (blobs.has(ADDRESS), blobs.set_aside(ADDRESS, 0), blobs.delete_aside(ADDRESS, 0)):
+        with pytest.raises(BlobUnavailable, match="HEAD does not find"):
+            await call
+
+
+async def test_what_is_aside_and_cannot_be_brought_back_is_not_missing():
+    class Uncopied(MemoryBucket):
+        async def copy_async(self, from_: str, to: str) -> None:
+            """Answers 200, and copies nothing."""
+
+    clock = ManualClock()
+    bucket = Uncopied(clock)
+    blobs = S3Blobs(bucket, LOCATION, clock, Metrics())
+    await bucket.put_async(f"aside/{ADDRESS}", b"one", use_multipart=False)
+    for call in (blobs.get(ADDRESS), blobs.has(ADDRESS)):
+        with pytest.raises(BlobUnavailable, match="could not be brought back"):
+            await call
+    assert await blobs.get("cd" * 32) is None
+    assert await blobs.has("cd" * 32) is False
 
 
 async def test_a_server_that_does_not_answer_is_given_up(at):

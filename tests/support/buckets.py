@@ -38,6 +38,10 @@ class MemoryBucket:
         await self._before_each("get")
         return Answer(self._at(path)[0])
 
+    async def get_range_async(self, path: str, *, start: int, length: int) -> bytes:
+        await self._before_each("get")
+        return self._at(path)[0][start : start + length]
+
     async def head_async(self, path: str) -> dict[str, Any]:
         await self._before_each("head")
         return self._meta(path)
@@ -61,7 +65,7 @@ class MemoryBucket:
 
     def _at(self, path: str) -> tuple[bytes, datetime]:
         if path not in self.objects:
-            raise FileNotFoundError(f"{path}: NoSuchKey")
+            raise FileNotFoundError(f"{path}: <Code>NoSuchKey</Code>")
         return self.objects[path]
 
     def _meta(self, path: str) -> dict[str, Any]:

@@ -32,6 +32,8 @@ class MovedContent(msgspec.Struct, frozen=True):
     verified: int
     #: Those that the target holds with other bytes although they were written again.
     differ: tuple[str, ...] = ()
+    #: Those that the source listed and did not have when they were read; they count as neither copied nor verified.
+    missing: tuple[str, ...] = ()
 
 
 def is_content(location: str) -> bool:
@@ -58,24 +60,30 @@ async def copy_content(here: Blobs, there: Blobs, progress: Progress, *, verify:
     """The same between two open places."""
     wanted = await _addresses(here)
     known = await _addresses(there)
-    missing = sorted(wanted - known)
-    for done, address in enumerate(missing, start=1):
+    lacking = sorted(wanted - known)
+    # The collector may have deleted these meanwhile, or the source has lost them: whoever runs this has to know.
+    missing: list[str] = []
+    for done, address in enumerate(lacking, start=1):
         data = await here.get(address)
-        # The collector may have deleted it meanwhile: no record names it.
-        if data is not None:
+        if data is None:
+            missing.append(address)
+        else:
             await there.put(address, data)
-        progress("content copied", done, len(missing))
+        progress("content copied", done, len(lacking))
+    copied = len(lacking) - len(missing)
     if not verify:
-        return MovedContent(len(wanted), len(missing), 0)
-    differ = []
-    for done, address in enumerate(sorted(wanted), start=1):
+        return MovedContent(len(wanted), copied, 0, missing=tuple(missing))
+    differ, compared = [], sorted(wanted.difference(missing))
+    for done, address in enumerate(compared, start=1):
         data = await here.get(address)
-        if data is not None and await there.get(address) != data:
+        if data is None:
+            missing.append(address)
+        elif await there.get(address) != data:
             await there.put(address, data, replace=True)
             if await there.get(address) != data:
                 differ.append(address)
-        progress("content verified", done, len(wanted))
-    return MovedContent(len(wanted), len(missing), len(wanted), tuple(differ))
+        progress("content verified", done, len(compared))
+    return MovedContent(len(wanted), copied, len(wanted) - len(missing), tuple(differ), tuple(missing))
 
 
 async def _addresses(blobs: Blobs) -> set[str]:

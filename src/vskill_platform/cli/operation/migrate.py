@@ -63,7 +63,9 @@ def _show_content(moved: "MovedContent", *, as_json: bool) -> None:
         click.echo(f"{moved.pieces} pieces of content, {moved.copied} copied, {compared}.")
         for address in moved.differ:
             click.echo(f"{address} differs after it was written again.")
-    if moved.differ:
+        for address in moved.missing:
+            click.echo(f"{address} was not copied or compared: the source lists it and does not have it.")
+    if moved.differ or moved.missing:
         raise SystemExit(1)
 
 

@@ -44,10 +44,13 @@ _PAGE = 1_000
 
 #: What servers call a store without room, beside the status 507.
 _FULL = ("507 Insufficient", "StorageFull", "QuotaExceeded", "XMinioStorageFull")
+#: In the body of a 404: S3 itself says that there is no such object, and not whoever stands before it.
+_NO_OBJECT = "<Code>NoSuchKey</Code>"
 _HINTS = {
     "/latest/api/token": "no credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     "NoSuchBucket": "there is no such bucket: create it, or correct its name",
     "without LOCATION": "the bucket is in another region: set AWS_REGION",
+    "404 Not Found": "this is not what an S3 server answers: check AWS_ENDPOINT_URL and what stands before the server",
 }
 
 
@@ -57,6 +60,8 @@ class Bucket(Protocol):
     async def put_async(self, path: str, file: bytes, *, use_multipart: bool) -> Any: ...
 
     async def get_async(self, path: str) -> Any: ...
+
+    async def get_range_async(self, path: str, *, start: int, length: int) -> Any: ...
 
     async def head_async(self, path: str) -> Any: ...
 
@@ -109,13 +114,18 @@ class S3Blobs(Blobs):
             await self._copy(_aside(address), _place(address))
             # Also where nothing was aside: somebody else may have put it or brought it back.
             data = await self._read(_place(address))
+            if data is None:
+                await self._check_not_aside(address)
         return data
 
     async def has(self, address: str) -> bool:
-        if await self._look(_place(address)) is None:
-            await self._copy(_aside(address), _place(address))
-            return await self._look(_place(address)) is not None
-        return True
+        if await self._look(_place(address)) is not None:
+            return True
+        await self._copy(_aside(address), _place(address))
+        if await self._look(_place(address)) is not None:
+            return True
+        await self._check_not_aside(address)
+        return False
 
     async def check(self) -> None:
         now = self._clock.monotonic()
@@ -174,11 +184,25 @@ class S3Blobs(Blobs):
         return await self._ask("get", read())
 
     async def _look(self, path: str) -> Any:
-        """Size and time of an object, or None."""
-        return await self._ask("head", self._bucket.head_async(path))
+        """Size and time of an object, or None. The 404 of a HEAD has no body that says whose it is: a GET confirms."""
+        found = await self._ask("head", self._bucket.head_async(path))
+        if found is not None:
+            return found
+        if await self._ask("get", self._bucket.get_range_async(path, start=0, length=1)) is None:
+            return None
+        # Somebody else may have written it in between.
+        found = await self._ask("head", self._bucket.head_async(path))
+        if found is None:
+            raise self._failed("GET finds an object that HEAD does not find")
+        return found
 
     async def _copy(self, source: str, target: str) -> None:
         await self._ask("copy", self._bucket.copy_async(source, target))
+
+    async def _check_not_aside(self, address: str) -> None:
+        """What is aside is not missing, even where it could not be brought back."""
+        if await self._look(_aside(address)) is not None:
+            raise self._failed(f"{address} was set aside and could not be brought back")
 
     async def _list(self, folder: str) -> AsyncIterator[Any]:
         pages = self._bucket.list(folder, chunk_size=_PAGE)
@@ -218,7 +242,7 @@ class S3Blobs(Blobs):
         return not all(0 <= one < _SEEN_FOR_S for one in passed)
 
     async def _ask(self, kind: str, request: Awaitable[T]) -> T | None:
-        """The answer to one request; None where there is no such object."""
+        """The answer to one request; None where there is no such object, and where a HEAD is answered by any 404."""
         self._requests.labels(kind).inc()
         try:
             async with asyncio.timeout(self._answer_within_s):
@@ -226,7 +250,7 @@ class S3Blobs(Blobs):
         except TimeoutError as error:
             raise self._failed(f"no answer to {kind} within {self._answer_within_s:g} s") from error
         except FileNotFoundError as error:
-            if "NoSuchBucket" not in str(error):
+            if kind == "head" or (kind in ("get", "copy") and _NO_OBJECT in str(error)):
                 return None
             raise self._failed(_reason(error)) from error
         except (BaseError, OSError, ValueError) as error:
