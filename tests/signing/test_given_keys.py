@@ -1,17 +1,23 @@
 """A signing key from a secret: read again when it is replaced, the same for processes that share no folder, and never
 shown."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
+import structlog
 
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
+from vskill_client.wire.base import NoParameters
 from vskill_core.errors import InvalidSettings, StoreCorrupt, StoreUnavailable, Unsupported
 from vskill_core.signing_keys import SigningKey
+from vskill_platform.actions.operation.system import show_storage
 from vskill_platform.bootstrap import open_keys
 from vskill_platform.settings import Settings
 from vskill_platform.signing.key_ring import GivenKeys
 from vskill_platform.store.operation.workers import give_sign, look_at_workers
 from vskill_platform.store.recall.attestations import public_keys
+from vskill_platform.worker_context import require_env
 
 pytestmark = pytest.mark.anyio
 
@@ -74,6 +80,28 @@ async def test_processes_without_a_shared_folder_serve_both_keys_while_one_is_ro
         with active_env(msgspec.structs.replace(second, worker_id="other"), signing=first.signing):
             await give_sign()
         assert (await look_at_workers()).signing_keys == tuple(sorted((old.public.key_id, new.public.key_id)))
+
+
+@pytest.mark.parametrize("spoil", ["away", "no key", "open to others"])
+async def test_a_key_that_is_away_for_a_moment_stops_no_sign_of_life(secret, tmp_path, spoil):
+    key = SigningKey.generate()
+    path = Path(secret(key))
+    async with open_test_env("memory", tmp_path, signing=GivenKeys(str(path))):
+        path.unlink()
+        if spoil == "no key":
+            path.write_text("half of a key")
+            path.chmod(0o440)
+        if spoil == "open to others":
+            secret(key, 0o444)
+        with structlog.testing.capture_logs() as logged:
+            await give_sign(lacks="something")
+        assert [one["event"] for one in logged] == ["the signing key cannot be read"]
+        seen = await look_at_workers()
+        assert (seen.alive, seen.signing_keys, seen.lacks) == (1, (), ("something",))
+        assert (await show_storage(require_env("kv"), NoParameters())).signing_key == ""
+        secret(key)
+        await give_sign()
+        assert (await look_at_workers()).signing_keys == (key.public.key_id,)
 
 
 async def test_what_is_no_key_is_refused_and_not_shown(secret, tmp_path):

@@ -6,13 +6,15 @@ import pytest
 
 from tests.support.envs import active_env, open_test_env, skill_files
 from tests.support.faults import UnreadableKV
+from tests.support.manual_clock import ManualClock
 from tests.upkeep.steps import published_upload
 from vskill_core.content import digest_of_files, pack
-from vskill_core.errors import StoreUnavailable
+from vskill_core.errors import BlobUnavailable, StoreUnavailable
 from vskill_platform.domain import keys
+from vskill_platform.ledger.blobs.memory import MemoryBlobs
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job
-from vskill_platform.upkeep.collector import ASIDE_MS, UNTOUCHED_MS, Collected, collect
+from vskill_platform.upkeep.collector import ASIDE_MS, MOST_FAILED, UNTOUCHED_MS, Collected, collect
 
 pytestmark = pytest.mark.anyio
 
@@ -103,3 +105,57 @@ async def test_the_job_counts_what_it_did(env):
     await age(env, UNTOUCHED_MS)
     assert await run_job(next(job for job in JOBS if job.name == "collector"), forced=True)
     assert b'vskill_content_collected_total{step="set_aside"} 1.0' in env.metrics.render()
+
+
+class Archived(MemoryBlobs):
+    """Pieces that were put long ago. Some can be listed and not moved."""
+
+    def __init__(self, pieces: int, stuck: int) -> None:
+        self.time = ManualClock()
+        super().__init__(self.time)
+        self.addresses = [f"{number:064x}" for number in range(pieces)]
+        self.stuck = self.addresses[:stuck]
+        self.tried: list[str] = []
+
+    async def fill(self) -> None:
+        for address in self.addresses:
+            await self.put(address, b"old")
+        self.time.advance(UNTOUCHED_MS)
+
+    async def set_aside(self, address: str, untouched_ms: int) -> bool:
+        if address in self.stuck:
+            self.tried.append(address)
+            raise BlobUnavailable("InvalidObjectState because a test says so")
+        return await super().set_aside(address, untouched_ms)
+
+
+async def test_pieces_that_can_never_be_moved_do_not_stop_it_and_are_told(env):
+    blobs = Archived(9, stuck=MOST_FAILED - 1)
+    await blobs.fill()
+    with active_env(env, blobs=blobs), pytest.raises(BlobUnavailable, match="2 pieces"):
+        await collect()
+    assert {piece.address for piece in [one async for one in blobs.pieces()] if not piece.is_aside} == set(
+        blobs.stuck
+    )
+    assert b'vskill_content_collected_total{step="set_aside"} 7.0' in env.metrics.render()
+
+
+async def test_however_many_can_never_be_moved_the_others_have_their_turn(env):
+    blobs = Archived(3 * MOST_FAILED, stuck=2 * MOST_FAILED)
+    await blobs.fill()
+    with active_env(env, blobs=blobs):
+        # Each run that has another order comes further, by chance; a thousand that do not would be a fault.
+        for _ in range(1_000):
+            with pytest.raises(BlobUnavailable):
+                await collect()
+            if set(blobs.content) == set(blobs.stuck):
+                return
+    pytest.fail("the same pieces stopped each run")
+
+
+async def test_a_store_that_is_away_is_not_asked_for_every_piece(env):
+    blobs = Archived(50, stuck=50)
+    await blobs.fill()
+    with active_env(env, blobs=blobs), pytest.raises(BlobUnavailable):
+        await collect()
+    assert len(blobs.tried) == MOST_FAILED

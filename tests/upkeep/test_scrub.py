@@ -179,12 +179,16 @@ class AwayBlobs(MemoryBlobs):
             raise BlobUnavailable(UNAVAILABLE)
         return await self._inner.get(address)
 
+    async def check(self) -> None:
+        if not self._digests:
+            raise BlobUnavailable(UNAVAILABLE)
+
 
 async def test_a_store_that_cannot_be_asked_is_never_damage(env):
     digests = [await published_upload(env, f"skill-{number}", f"# {number}\n") for number in range(4)]
     env.clock.advance(PASS_EVERY_MS)
     with active_env(env, blobs=AwayBlobs(env.blobs)):
-        with pytest.raises(BlobUnavailable, match="cannot be read"):
+        with pytest.raises(BlobUnavailable, match=UNAVAILABLE):
             await scrub(ScrubProgress())
         with pytest.raises(BlobUnavailable, match=UNAVAILABLE) as caught:
             await read_content(digests[0])
@@ -202,6 +206,24 @@ async def test_one_piece_that_cannot_be_read_does_not_stop_the_scrub(env):
         progress = await scrub(ScrubProgress())
     assert (progress.ended_pieces, progress.unread) == (2, 1)
     assert [one.digest for one in await list_damage()] == [second]
+
+
+async def test_pieces_that_can_never_be_read_fail_the_job_and_do_not_hold_it(env):
+    """Three or more in a row: the next run goes on behind them."""
+    digests = [await published_upload(env, f"skill-{number}", f"# {number}\n") for number in range(6)]
+    env.clock.advance(PASS_EVERY_MS)
+    began, failed = env.kv.now(), 0
+    with active_env(env, blobs=AwayBlobs(env.blobs, *digests[:5])):
+        for _ in range(len(digests) + 1):
+            outcome = await run_job(SCRUB, forced=True)
+            failed += outcome is not None and outcome.error is not None
+            state = (await read_job("scrub"))[0].state
+            if state["ended_at"] >= began:
+                break
+    assert state["ended_at"] >= began, "the scrub did not get past what it cannot read"
+    assert (state["ended_pieces"], state["unread"]) == (6, 5)
+    assert failed >= 1
+    assert await list_damage() == ()
 
 
 async def test_uploads_that_wait_and_old_runs_are_read_too(env):

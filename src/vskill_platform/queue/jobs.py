@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from vskill_core.errors import CursorGone
+from vskill_core.errors import BlobUnavailable, CursorGone
 from vskill_platform.external_scan.due import LookPosition, request_due_scans
 from vskill_platform.notifications.deliveries import find_notices, find_owed, find_recalls, find_reports
 from vskill_platform.queue.firings import look_at_alerts
@@ -166,6 +166,15 @@ async def follow(state: JobState) -> JobState:
     return {"cursor": await follow_installs(_text(state.get("cursor")))}
 
 
+async def scrub(state: JobState) -> JobState:
+    """Read and verify content, from where the last run stopped. That place is kept also where this run fails."""
+    progress = await scrubbing.scrub(msgspec.convert(state, scrubbing.ScrubProgress))
+    state |= msgspec.structs.asdict(progress)
+    if progress.unread_in_a_row >= scrubbing.MOST_UNREAD:
+        raise BlobUnavailable("stored content cannot be read, several pieces in a row; the log says why")
+    return state
+
+
 async def sweep() -> None:
     """Remove expired caches and changes that nobody can ask for any more."""
     kv = require_env("kv").kv
@@ -208,7 +217,7 @@ _RUNS: dict[str, RunJob] = {
     "installs": follow,
     "vocabulary": _go_on(VocabularyProgress, follow_words),
     "answers": _begin_anew(end_unanswered),
-    "scrub": _go_on(scrubbing.ScrubProgress, scrubbing.scrub),
+    "scrub": scrub,
     "collector": _begin_anew(collector.collect),
     "sweep": _begin_anew(sweep),
 }

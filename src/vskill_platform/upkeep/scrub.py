@@ -37,7 +37,7 @@ REPAIR_AGAIN_MS = 3_600_000
 MOST_RECORDS = 1_000
 PAGE = 200
 DAY_S = 86_400
-#: After this many unreadable pieces in a row, the store itself counts as unavailable.
+#: After this many unreadable pieces in a row, a run ends and counts as failed.
 MOST_UNREAD = 3
 
 
@@ -54,6 +54,9 @@ class ScrubProgress(msgspec.Struct, frozen=True):
     bytes: int = 0
     #: Pieces that the store could not read; they do not count as damaged.
     unread: int = 0
+    #: How many in a row the last run could not read at its end. After `MOST_UNREAD` it gave up; the next one goes on
+    #: behind them.
+    unread_in_a_row: int = 0
     #: When a whole pass last ended, and what it had read; 0: none has.
     ended_at: int = 0
     ended_pieces: int = 0
@@ -84,6 +87,7 @@ class CheckedRecord(msgspec.Struct, frozen=True):
 async def scrub(progress: ScrubProgress) -> ScrubProgress:
     """Continue for one run's share of bytes."""
     env = require_env("kv")
+    progress = msgspec.structs.replace(progress, unread_in_a_row=0)
     known = await list_damage()
     await _retry_repairs(known)
     share = env.settings.scrub_bytes_per_s * EVERY_MS // 1000
@@ -107,16 +111,15 @@ async def _read_on(progress: ScrubProgress, share: int, known: set[str]) -> Scru
     least = least_charge(env)
     if not progress.after:
         progress = msgspec.structs.replace(progress, began_at=env.kv.now(), pieces=0, bytes=0, unread=0)
-    read, records, unread_in_a_row = progress.owed, 0, 0
+    read, records = progress.owed, 0
     async for record in check_records(progress.after):
-        for damage in record.damages:
-            await note_damage(damage, (record.key,))
+        await _note(record, known)
+        unread_in_a_row = progress.unread_in_a_row
         for piece in record.pieces:
-            if piece.damage is None and piece.is_read and piece.digest in known:
-                await forget_damage(piece.digest, "it was read and found whole")
             unread_in_a_row = 0 if piece.is_read else unread_in_a_row + 1
-            if unread_in_a_row == MOST_UNREAD:
-                raise BlobUnavailable("the stored content cannot be read; the log says why")
+        if unread_in_a_row >= MOST_UNREAD:
+            # Where the store itself is away, this raises, and the next run begins where this one did.
+            await env.blobs.check()
         size = sum(piece.size for piece in record.pieces)
         env.metrics.content_checked_bytes.inc(size)
         read += sum(max(piece.size, least) for piece in record.pieces)
@@ -127,8 +130,9 @@ async def _read_on(progress: ScrubProgress, share: int, known: set[str]) -> Scru
             pieces=progress.pieces + len(record.pieces),
             bytes=progress.bytes + size,
             unread=progress.unread + sum(not piece.is_read for piece in record.pieces),
+            unread_in_a_row=unread_in_a_row,
         )
-        if read >= share or records == MOST_RECORDS:
+        if read >= share or records == MOST_RECORDS or unread_in_a_row >= MOST_UNREAD:
             return msgspec.structs.replace(progress, owed=max(read - share, 0))
     return msgspec.structs.replace(
         progress,
@@ -138,6 +142,15 @@ async def _read_on(progress: ScrubProgress, share: int, known: set[str]) -> Scru
         ended_pieces=progress.pieces,
         ended_bytes=progress.bytes,
     )
+
+
+async def _note(record: CheckedRecord, known: set[str]) -> None:
+    """Note its damage, and remove the notes of what is whole again."""
+    for damage in record.damages:
+        await note_damage(damage, (record.key,))
+    for piece in record.pieces:
+        if piece.damage is None and piece.is_read and piece.digest in known:
+            await forget_damage(piece.digest, "it was read and found whole")
 
 
 async def check_records(after: str = "") -> AsyncIterator[CheckedRecord]:

@@ -20,7 +20,7 @@ from vskill_platform.setting_facts import SettingFacts, describe_settings, writt
 from vskill_platform.setting_values import shown_location
 from vskill_platform.settings import Settings
 from vskill_platform.store.operation.releases import UsedRelease
-from vskill_platform.store.operation.workers import look_at_workers
+from vskill_platform.store.operation.workers import look_at_workers, own_key_id
 from vskill_platform.store.review.reports import list_reports
 
 SYSTEM = "/api/v1/admin"
@@ -87,7 +87,7 @@ class StorageAnswer(Wire, frozen=True):
     release_before: str | None
     #: the process that answers
     process: str
-    #: the id of the key that this process signs with; null where it signs nothing
+    #: the id of the key that this process signs with; null where it signs nothing, empty where its key cannot be read
     signing_key: str | None
     #: the ids of the keys that live workers sign with; two for as long as a rotation takes
     worker_keys: tuple[str, ...]
@@ -169,7 +169,7 @@ async def show_storage(services: Services, _request: NoParameters) -> StorageAns
         release_since=iso_time(used.since) if used else None,
         release_before=(used.previous or None) if used else None,
         process=services.worker_id,
-        signing_key=(await services.signing.current()).public.key_id if services.signing else None,
+        signing_key=await own_key_id(services),
         worker_keys=(await look_at_workers()).signing_keys,
         records=f"{services.kv.engine} ({settings.store.partition(':')[0]})",
         schema=await asyncio.to_thread(schema_version, settings),

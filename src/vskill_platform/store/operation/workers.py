@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 import msgspec
 
+from vskill_core.errors import PlatformError
 from vskill_platform.domain import keys
 from vskill_platform.domain.submissions.attempts import CLOCK_SLACK_MS
 from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.records import decode, iter_entries
-from vskill_platform.worker_context import require_env
+from vskill_platform.worker_context import Env, require_env
 
 #: A worker whose last sign is older than this many intervals counts as dead: two missed, and one late.
 MISSED_SIGNS = 2.5
@@ -28,7 +29,7 @@ class WorkerSign(msgspec.Struct, frozen=True, omit_defaults=True):
     write_ms: int = 0
     #: What keeps it from working, in a sentence that everybody may read; empty where nothing does.
     lacks: str = ""
-    #: The key that it signs with.
+    #: The key that it signs with; empty where it signs nothing, or could not read its key.
     signing_key: str = ""
 
 
@@ -51,9 +52,20 @@ class WorkersSeen(msgspec.Struct, frozen=True):
 async def give_sign(*, stopped: bool = False, write_ms: int = 0, lacks: str = "") -> None:
     """Write a sign of life, with how long the last one took."""
     env = require_env("kv")
-    key = (await env.signing.current()).public.key_id if env.signing is not None else ""
-    sign = msgspec.json.encode(WorkerSign(env.kv.now(), stopped, write_ms, lacks, key))
+    key = await own_key_id(env)
+    sign = msgspec.json.encode(WorkerSign(env.kv.now(), stopped, write_ms, lacks, key or ""))
     await env.kv.commit([Put(keys.worker(env.worker_id), sign, quiet=True, ttl_ms=KEPT_MS)])
+
+
+async def own_key_id(env: Env) -> str | None:
+    """The key that this process signs with; None where it signs nothing, empty where its key cannot be read now."""
+    if env.signing is None:
+        return None
+    try:
+        return (await env.signing.current()).public.key_id
+    except PlatformError as error:
+        env.log.warning("the signing key cannot be read", error=str(error))
+        return ""
 
 
 async def look_at_workers() -> WorkersSeen:
