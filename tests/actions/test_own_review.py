@@ -12,7 +12,9 @@ import pytest
 
 from tests.support.acting import approve as approve_as
 from tests.support.acting import principal_for, restore, take_down
-from tests.support.envs import open_test_env, run_until_quiet, submit_skill
+from tests.support.ci_jobs import let_in_job
+from tests.support.envs import active_env, open_test_env, run_until_quiet, skill_files, submit_skill
+from tests.support.faults import ListedSources
 from tests.support.people import make_account
 from tests.support.system_reads import get_submission
 from vskill_client.wire.base import NoParameters
@@ -28,7 +30,7 @@ from vskill_core.errors import (
     TransitionError,
 )
 from vskill_core.findings import Finding, FindingCategory, FindingKind, Severity, StaticReport
-from vskill_core.identity import submission_id, upload_identity
+from vskill_core.identity import normalise, submission_id, upload_identity
 from vskill_core.statement import read_statement
 from vskill_platform.actions.people.access import CHANGE_ACCESS, ChangeAccess
 from vskill_platform.actions.people.namespace_policy import (
@@ -82,7 +84,9 @@ from vskill_platform.domain.skills.skill_changes import put_under_review
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import MOST_SUBMITTERS, Submission
 from vskill_platform.intake.admission import SubmittedBy
+from vskill_platform.intake.submit import submit_repository
 from vskill_platform.queue.jobs import notify
+from vskill_platform.stages.repo_check import read_runs, start_runs
 from vskill_platform.stages.rescan import request_rescan
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.audit import AuditNote, list_audit
@@ -281,6 +285,83 @@ async def test_where_not_every_submitter_is_known_reviewers_decide(env):
         with pytest.raises(NotPermitted, match="Not everybody who submitted it is known"):
             await APPROVE(env, MAX, about(record))
     assert await waiting_for(MAX) == [] and sorted(await waiting_for(ADA)) == ["crowds", "nobodys"]
+
+
+URL = "https://github.com/acme/tidy"
+
+
+@contextlib.asynccontextmanager
+async def waiting_repository(env):
+    """A skill in a repository of a namespace that reviews itself: sam submitted it, and it waits."""
+    for account, role in (("mia", "owner"), ("max", "maintainer"), ("sam", "author")):
+        asked = AddMember(name="acme", member=account, role=NamespaceRole(role), reason=WHY)
+        await ADD_MEMBER(env, OPERATOR, asked)
+    await CHANGE_VISIBILITY(env, ADA, ChangeVisibility(name="acme", to=Visibility.TEAM, reason=WHY))
+    await SET_REVIEWERS(env, MIA, SetReviewers(name="acme", to=Reviewers.OWN, reason=WHY))
+    sources = ListedSources(env.blobs)
+    sources.places[normalise(URL).key] = skill_files("tidy")
+    with active_env(env, sources=sources):
+        yield await submit_again(SubmittedBy("sam", EVERYTHING))
+
+
+async def submit_again(by: SubmittedBy) -> Submission:
+    done = await submit_repository(URL, by=by)
+    await run_until_quiet(require_env())
+    assert done.submission is not None
+    return await get_submission(done.submission.id)
+
+
+async def test_what_a_ci_job_submits_is_for_reviewers_whoever_submitted_it_before(env):
+    async with waiting_repository(env) as before:
+        await REJECT(env, MAX, about(before))
+        job = (await let_in_job(URL))[1]
+        by_ci = await submit_again(SubmittedBy(None, EVERYTHING, ci=job))
+        assert by_ci.state is State.NEEDS_REVIEW and by_ci.submitters == ("sam",)
+        with pytest.raises(NotPermitted, match="Not everybody who submitted it is known"):
+            await APPROVE(require_env(), MAX, about(by_ci))
+
+
+async def test_what_the_check_of_a_repository_brings_is_for_reviewers(env):
+    async with waiting_repository(env) as before:
+        done = await approve(before)
+        identity = normalise(URL)
+        assert done.state is State.PUBLISHED
+        assert await start_runs(identity, "1" * 40, await read_runs(identity)) == 1
+        await run_until_quiet(require_env())
+        brought = await get_submission(done.id)
+        assert brought.state is State.NEEDS_REVIEW and brought.submitters == ("sam",)
+        with pytest.raises(NotPermitted, match="Not everybody who submitted it is known"):
+            await APPROVE(require_env(), MAX, about(brought))
+        by_sam = await submit_again(SubmittedBy("sam", EVERYTHING))
+        assert (await approve(by_sam)).state is State.PUBLISHED
+
+
+async def test_whoever_has_a_repository_looked_at_anew_submits_it(env):
+    async with waiting_repository(env) as before:
+        await RERUN(require_env(), MAX, RerunSubmission(submission_id=before.id, reason=WHY))
+        await run_until_quiet(require_env())
+        again = await get_submission(before.id)
+        assert again.state is State.NEEDS_REVIEW and again.submitters == ("max", "sam")
+        with pytest.raises(NotPermitted, match="who did not submit it"):
+            await APPROVE(require_env(), MAX, about(again))
+        by_ada = await rerun(again)
+        assert by_ada.submitters == ("max", "sam")
+        with pytest.raises(NotPermitted, match="Not everybody who submitted it is known"):
+            await APPROVE(require_env(), MIA, about(by_ada))
+
+
+async def test_what_nobody_submits_while_it_waits_for_a_worker_is_for_reviewers(env):
+    async with waiting_repository(env) as before:
+        await RERUN(require_env(), SAM, RerunSubmission(submission_id=before.id, reason=WHY))
+        refreshed = await submit_again(SubmittedBy(None, EVERYTHING))
+        assert refreshed.state is State.NEEDS_REVIEW and refreshed.run == 2
+        with pytest.raises(NotPermitted, match="Not everybody who submitted it is known"):
+            await APPROVE(require_env(), MAX, about(refreshed))
+
+
+async def test_an_upload_that_runs_again_is_its_submitters_still(env):
+    again = await rerun(await submit())
+    assert again.run == 2 and (await approve(again)).state is State.PUBLISHED
 
 
 async def test_whoever_proved_the_repository_may_not(env):

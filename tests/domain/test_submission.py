@@ -410,7 +410,8 @@ def test_submitting_again_while_it_waits_forgets_the_old_content_but_not_dead_wo
     )
     again = domain.refresh(used, now=NOW + 9, submitter=None, upload="new")
     kept = Attempts(started=3, interrupted=2)
-    assert again == msgspec.structs.replace(fresh, upload="new", attempts=kept, next_attempt_at=NOW + 9)
+    renewed = msgspec.structs.replace(fresh, upload="new", attempts=kept, next_attempt_at=NOW + 9)
+    assert again == msgspec.structs.replace(renewed, submitter_unknown=True)
 
 
 @pytest.mark.parametrize("record", [claimed(), submission(state=State.NEEDS_REVIEW, next_attempt_at=None)])

@@ -275,7 +275,7 @@ async def _start_run(published: PublishedSkill, commit: str, run: int) -> bool:
         if not at_rest or record.commit == commit or taken_down:
             return None
         step = Step(event_id, env.kv.now(), "system", NEW_COMMIT)
-        change = next_run(record, step, submitter=record.submitter, upload=record.upload)
+        change = next_run(record, step, submitter=None, upload=record.upload)
         return RecordChange(msgspec.structs.replace(change.record, commit=commit), change.operations)
 
     return await update_submission(published.submission, decide, event_id=event_id) is not None

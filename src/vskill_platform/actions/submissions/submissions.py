@@ -156,19 +156,21 @@ async def rerun(services: Services, actor: Principal, request: RerunSubmission) 
         # A request for the next run leaves no event in this run's history, so the audit tells whether it was written.
         if await was_audited(step.event_id):
             return None
-        change = _run_again(record, step)
+        # Who has a repository looked at anew submits what it holds then; reviewers stay free to decide about it.
+        is_theirs = record.upload is None and not actor.is_reviewer
+        change = _run_again(record, step, actor.account if is_theirs else None)
         return RecordChange(change.record, (*change.operations, asserted))
 
     return await show_changed(services, actor, request.submission_id, "run again", request.reason, decide)
 
 
-def _run_again(record: Submission, step: Step) -> RecordChange:
+def _run_again(record: Submission, step: Step, submitter: str | None) -> RecordChange:
     if record.state.ends_run:
-        return next_run(record, step, submitter=None, upload=record.upload)
+        return next_run(record, step, submitter=submitter, upload=record.upload)
     if record.claim is None and record.state is State.RECEIVED:
         return RecordChange(submission.make_due(record, step), (record.message,))
     # Content that was submitted meanwhile is what the next run looks at, whoever asks for that run.
-    known = record.rerun_requested or Rerun(step.at, upload=record.upload)
+    known = record.rerun_requested or Rerun(step.at, submitter, record.upload)
     wanted = msgspec.structs.replace(known, at=step.at, actor=step.actor, reason=step.reason)
     requested = submission.request_rerun(record, wanted)
     if record.claim is not None or record.state is State.COOLDOWN:

@@ -176,7 +176,7 @@ async def _judge_again(
     async def decide(record: Submission, step: Step) -> RecordChange | None:
         nonlocal begins
         begins = _is_held_by(record, request)
-        return next_run(record, step, submitter=record.submitter, upload=record.upload) if begins else None
+        return next_run(record, step, submitter=None, upload=record.upload) if begins else None
 
     await change_submission(services, actor, submission_id, "run again", reason, decide)
     return begins

@@ -51,7 +51,8 @@ def why_reserved(record: Submission, directory: Directory) -> str | None:
     decision = record.decision
     if record.state is not State.NEEDS_REVIEW or decision is None or not decision.own_review or record.appeal:
         return "It waits for a reason about which only reviewers of the registry decide."
-    if not record.submitters or len(record.submitters) >= MOST_SUBMITTERS:
+    is_unknown = record.submitter_unknown or record.publisher is not None or not record.submitters
+    if is_unknown or len(record.submitters) >= MOST_SUBMITTERS:
         return "Not everybody who submitted it is known, so a reviewer of the registry decides."
     is_team_only = record.audience == team_audience(record, directory)
     if record.published is not None and namespace.visibility is not Visibility.TEAM and not is_team_only:

@@ -157,6 +157,8 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
     submitter: str | None = None
     #: Accounts that submitted it before that one, the latest first.
     earlier_submitters: tuple[str, ...] = ()
+    #: Nobody is known to have submitted what this run verifies, whoever submitted it before.
+    submitter_unknown: bool = False
     claim: Claim | None = None
     next_attempt_at: int | None = None
     attempts: Attempts = Attempts()
@@ -346,15 +348,13 @@ def start_run(
             f"a new run starts only when the last one is over, not in {record.state}", submission=record.id
         )
     event = _event(record, State.RECEIVED, step)
-    submitters = _submitters(record, submitter)
     return msgspec.structs.replace(
         record,
         state=State.RECEIVED,
         run=record.run + 1,
         updated_at=event.at,
         history=(event,),
-        submitter=next(iter(submitters), None),
-        earlier_submitters=submitters[1:],
+        **_submitted_by(record, submitter, upload),
         claim=None,
         next_attempt_at=step.at,
         attempts=Attempts(),
@@ -374,12 +374,18 @@ def start_run(
     )
 
 
-def _submitters(record: Submission, submitter: str | None) -> tuple[str, ...]:
-    """Every submitter after one more, the latest first; None is nobody who signed in."""
-    if submitter is None:
-        return record.submitters
-    earlier = (name for name in record.submitters if name != submitter)
-    return (submitter, *earlier)[:MOST_SUBMITTERS]
+def _submitted_by(record: Submission, submitter: str | None, upload: str | None) -> dict[str, object]:
+    """Every submitter after one more, the latest first, and whether whoever submitted this is known; None is nobody who
+    signed in. The same upload is its submitter's still."""
+    earlier = tuple(name for name in record.submitters if name != submitter)
+    names = earlier if submitter is None else (submitter, *earlier)[:MOST_SUBMITTERS]
+    is_same = upload is not None and upload == record.upload
+    is_unknown = submitter is None and (record.submitter_unknown or not is_same)
+    return {
+        "submitter": next(iter(names), None),
+        "earlier_submitters": names[1:],
+        "submitter_unknown": is_unknown,
+    }
 
 
 def request_rerun(record: Submission, rerun: Rerun) -> Submission:
@@ -394,12 +400,10 @@ def refresh(record: Submission, *, now: int, submitter: str | None, upload: str 
     """
     _require_waiting(record, "refreshed")
     kept = Attempts(started=record.attempts.started, interrupted=record.attempts.interrupted)
-    submitters = _submitters(record, submitter)
     return msgspec.structs.replace(
         record,
         upload=upload,
-        submitter=next(iter(submitters), None),
-        earlier_submitters=submitters[1:],
+        **_submitted_by(record, submitter, upload),
         commit=None,
         digest=None,
         cooled_by="",

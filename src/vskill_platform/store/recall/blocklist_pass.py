@@ -280,7 +280,7 @@ async def _restart(env: Env, record: Submission) -> None:
         if current.state is not State.BLOCKED or await find_hits(targets_for(current)):
             return None
         step = Step(event_id, env.kv.now(), "system", UNBLOCKED)
-        return next_run(current, step, submitter=current.submitter, upload=current.upload)
+        return next_run(current, step, submitter=None, upload=current.upload)
 
     await update_submission(record.id, decide, event_id=event_id)
 
