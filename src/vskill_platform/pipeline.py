@@ -131,7 +131,7 @@ async def _decide(
     unmet: tuple[MatchedRule, ...] = ()
     matched: tuple[MatchedRule, ...] = ()
     facts: Facts | None = None
-    if is_automatic(floor):
+    if is_automatic(floor) or floor.own_review:
         judged, began = (said.judge, said.second), record.history[0].at
         unmet = await unmet_needs(policy.keys.needs, content.digest, judged, began=began)
     if can_be_raised(floor):

@@ -424,6 +424,17 @@ async def test_what_is_critical_or_malicious_is_for_reviewers(env, body):
         await APPROVE(env, MAX, about(record))
 
 
+async def test_a_doubt_without_the_verdicts_that_the_policy_needs_is_for_reviewers(tmp_path):
+    given = {"rate_limits": "off", "policy_text": "needs: {judges: 1}", "scanner": Words()}
+    async with open_test_env("memory", tmp_path, **given) as env:
+        await furnish(env)
+        record = await submit(body=DOUBTFUL)
+        assert record.state is State.NEEDS_REVIEW
+        assert record.decision is not None and not record.decision.own_review
+        with pytest.raises(NotPermitted, match="only reviewers of the registry decide"):
+            await APPROVE(env, MAX, about(record))
+
+
 async def test_bytes_that_a_reviewer_rejected_or_took_down_stay_with_reviewers(env):
     record = await submit()
     await REJECT(env, ADA, about(record))
