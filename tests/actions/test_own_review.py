@@ -425,14 +425,29 @@ async def test_what_is_critical_or_malicious_is_for_reviewers(env, body):
 
 
 async def test_a_doubt_without_the_verdicts_that_the_policy_needs_is_for_reviewers(tmp_path):
-    given = {"rate_limits": "off", "policy_text": "needs: {judges: 1}", "scanner": Words()}
-    async with open_test_env("memory", tmp_path, **given) as env:
+    needs = "needs: {judges: 1}"
+    async with open_test_env(
+        "memory", tmp_path, rate_limits="off", policy_text=needs, scanner=Words()
+    ) as env:
         await furnish(env)
         record = await submit(body=DOUBTFUL)
         assert record.state is State.NEEDS_REVIEW
         assert record.decision is not None and not record.decision.own_review
         with pytest.raises(NotPermitted, match="only reviewers of the registry decide"):
             await APPROVE(env, MAX, about(record))
+
+
+async def test_what_other_rules_scanned_is_scanned_again_before_a_maintainer_approves_it(env):
+    record = await submit()
+
+    class Tomorrow(Words):
+        ruleset = "rules-2"
+
+    with active_env(env, scanner=Tomorrow()) as tomorrow:
+        with pytest.raises(TransitionError, match="scanner's rules have changed") as refused:
+            await APPROVE(tomorrow, MAX, about(record))
+        assert refused.value.details["fix"] == "run it again"
+        assert (await approve(await rerun(record))).state is State.PUBLISHED
 
 
 async def test_bytes_that_a_reviewer_rejected_or_took_down_stay_with_reviewers(env):

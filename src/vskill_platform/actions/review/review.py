@@ -71,6 +71,8 @@ async def approve(services: Services, actor: Principal, request: DecideSubmissio
         require_other_eyes(services, actor, record)
         await require_other_reviewer(services, actor, record)
         step, is_team = decider.step, decider.asserted is not None
+        if is_team:
+            _require_todays_rules(services, record)
         if record.digest is None:
             message = "There is no stored content to publish; start a new run."
             raise TransitionError(message, submission=record.id)
@@ -190,6 +192,15 @@ def require_same(record: Submission, request: DecideSubmission) -> None:
             f"The submission has changed since you opened it: it is now at run {record.run}. Check it again."
         )
         raise TransitionError(message, submission=record.id, run=record.run, digest=record.digest)
+
+
+def _require_todays_rules(services: Services, record: Submission) -> None:
+    """TransitionError where other rules than today's scanned it: a maintainer may decide only what those leave open."""
+    if record.evidence is None or record.evidence.ruleset != services.scanner.ruleset:
+        message = (
+            "The scanner's rules have changed since this was scanned, so it must be scanned again first."
+        )
+        raise TransitionError(message, submission=record.id, fix="run it again")
 
 
 async def _require_publishable(approved: Submission) -> None:
