@@ -461,6 +461,37 @@ async def test_bytes_that_a_reviewer_rejected_or_took_down_stay_with_reviewers(e
         await APPROVE(env, MAX, about(again))
 
 
+async def refuses(record: Submission, by: Principal = MAX) -> bool:
+    with pytest.raises(NotPermitted, match="reviewer"):
+        await APPROVE(require_env(), by, about(record))
+    return True
+
+
+async def test_bytes_that_a_reviewer_took_down_stay_with_reviewers_at_another_place(env):
+    done = await approve(await submit())
+    async with waiting_repository(env) as elsewhere:
+        assert elsewhere.digest == done.digest and elsewhere.decision is not None
+        assert elsewhere.decision.own_review
+        await take_down(SKILL, by="admin:ada", reason="bad")
+        assert await refuses(elsewhere)
+        env.clock.advance(1)
+        await restore(SKILL, by="admin:ada", reason="it was fine")
+        assert (await approve(elsewhere)).state is State.PUBLISHED
+
+
+async def test_bytes_that_a_reviewer_asked_about_stay_with_reviewers_after_a_new_run(env):
+    record = await submit()
+    await REQUEST_CHANGE(env, ADA, about(record, "Why?"))
+    again = await rerun(record)
+    assert again.change_request is None and await refuses(again)
+    async with waiting_repository(env) as elsewhere:
+        assert elsewhere.digest == record.digest and await refuses(elsewhere)
+        env.clock.advance(1)
+        await approve(again, by=ADA)
+        looked_again = await submit_again(SubmittedBy("sam", EVERYTHING))
+        assert (await approve(looked_again)).state is State.PUBLISHED
+
+
 async def test_a_team_approval_does_not_bring_back_what_a_reviewer_took_down(env):
     done = await approve(await submit())
     await take_down(SKILL, by="admin:ada", reason="bad")
@@ -468,9 +499,15 @@ async def test_a_team_approval_does_not_bring_back_what_a_reviewer_took_down(env
     assert taken.state is State.NEEDS_REVIEW and await waiting_for(MAX) == []
     with pytest.raises(NotPermitted):
         await APPROVE(env, MAX, about(taken))
-    again = await rerun(taken)
-    assert again.decision is not None and again.decision.own_review
-    ended = await approve(again)
+    assert await refuses(await rerun(taken))
+
+
+async def test_a_take_down_after_a_team_approval_ends_before_it_is_published(env):
+    again = await rerun(await approve(await submit()))
+    await APPROVE(env, MAX, about(again))
+    await take_down(SKILL, by="admin:ada", reason="bad")
+    await run_until_quiet(env)
+    ended = await get_submission(again.id)
     assert ended.state is State.NEEDS_REVIEW and ended.published_version is not None
     assert (await get_skill(SKILL)).current_version is None and await waiting_for(MAX) == []
 

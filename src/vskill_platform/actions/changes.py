@@ -18,6 +18,7 @@ from vskill_platform.domain.submissions.submission import Step, Submission
 from vskill_platform.ledger.kv.entries import Assert, Put
 from vskill_platform.store.people.audit import record_audit
 from vskill_platform.store.people.namespaces import assert_directory
+from vskill_platform.store.verdicts.past_decisions import was_rejected
 from vskill_platform.submission_store import RecordChange, get_submission, update_submission
 
 #: What the public history says beside the reason.
@@ -43,6 +44,8 @@ async def require_decider(actor: Principal, record: Submission, step: Step) -> D
         return Decider(marked, record.audience)
     directory, asserted = await assert_directory()
     refusal = why_not_own(record, directory, actor.name, actor.groups)
+    if refusal is None and record.digest is not None and await was_rejected(record.digest):
+        refusal = "A reviewer of the registry rejected these bytes, took them down or asked about them."
     if refusal is not None:
         raise NotPermitted(refusal, submission=record.id, fix="ask a reviewer of this registry")
     name, reason = f"{MAINTAINER}:{actor.name}", f"{step.reason} {TEAM_MARK}"

@@ -1,5 +1,7 @@
 """What reviewers do with published versions: take them down, with a block if needed, and restore them."""
 
+from functools import partial
+
 import msgspec
 
 from vskill_client.wire.base import VersionNumber
@@ -24,6 +26,7 @@ from vskill_platform.store.recall.blocklist import audience_of_block, block_writ
 from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.recall.withdrawals import alter_skill
 from vskill_platform.store.skills.skills import get_skill
+from vskill_platform.store.verdicts.past_decisions import content_rulings
 from vskill_platform.submission_store import RecordChange, read_submission
 
 
@@ -56,6 +59,7 @@ async def take_down(services: Services, actor: Principal, request: TakeDownSkill
     content again says so, and not that it is verified."""
     published = await find_skill(actor, request.skill)
     target = await reached_target(request.block, published, request.version)
+    said = Step(services.clock.new_id(), services.kv.now(), actor.actor, f"taken down: {request.reason}")
 
     def alter(found: PublishedSkill, now: int) -> PublishedSkill:
         change = skill_changes.StatusChange(
@@ -63,10 +67,12 @@ async def take_down(services: Services, actor: Principal, request: TakeDownSkill
         )
         return skill_changes.take_down(found, change, number=request.version)
 
-    async def block() -> tuple[Operation, ...]:
+    async def more() -> tuple[Operation, ...]:
+        remembered = await _word(published.canonical, request.version, said, approved=False)
         if target is None:
-            return ()
-        return await block_writes(await _entry(target, published, request, actor.actor, services.kv.now()))
+            return remembered
+        entry = await _entry(target, published, request, actor.actor, services.kv.now())
+        return (*remembered, *await block_writes(entry))
 
     changed = await alter_skill(
         published.canonical,
@@ -76,12 +82,23 @@ async def take_down(services: Services, actor: Principal, request: TakeDownSkill
         by=actor.actor,
         reason=request.reason,
         follow=_send_to_review,
-        more=block,
+        more=more,
     )
     if target is not None:
         await reapply_blocklist(judge_again=request_rescan)
         changed = await get_skill(published.canonical)
     return state_of(changed)
+
+
+async def _word(canonical: str, number: str | None, step: Step, *, approved: bool) -> tuple[Operation, ...]:
+    """A reviewer's word about the bytes of these versions: no maintainer passes it over, wherever they are."""
+    skill = await get_skill(canonical)
+    found = None if skill.submission is None else await read_submission(skill.submission)
+    if found is None:
+        return ()
+    refs = (ref for ref in skill.versions if number in (None, ref.number))
+    digests = {ref.digest for ref in refs if not approved or ref.status is VersionStatus.TAKEN_DOWN}
+    return content_rulings(found[0], step, digests, approved=approved)
 
 
 async def _entry(
@@ -113,6 +130,7 @@ def _send_to_review(record: Submission, ref: VersionRef | None, step: Step) -> R
 async def restore(services: Services, actor: Principal, request: RestoreSkill) -> SkillState:
     """It counts as the reviewer's approval of these bytes for the submission that published them."""
     published = await find_skill(actor, request.skill)
+    said = Step(services.clock.new_id(), services.kv.now(), actor.actor, f"restored: {request.reason}")
     found = None if published.submission is None else await read_submission(published.submission)
     if found is not None:
         require_other_eyes(services, actor, found[0])
@@ -143,6 +161,7 @@ async def restore(services: Services, actor: Principal, request: RestoreSkill) -
         reason=request.reason,
         bringing_back=True,
         follow=approve,
+        more=partial(_word, published.canonical, request.version, said, approved=True),
     )
     return state_of(changed)
 

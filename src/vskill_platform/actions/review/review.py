@@ -41,7 +41,12 @@ from vskill_platform.domain.submissions.submission import Approval, RecordedDeci
 from vskill_platform.ledger.kv.entries import Add, Operation
 from vskill_platform.stages.publish import require_publishable
 from vskill_platform.store.recall.blocklist import find_hits, targets_for
-from vskill_platform.store.verdicts.past_decisions import RulingSubject, ruling_writes, subjects_of
+from vskill_platform.store.verdicts.past_decisions import (
+    RulingSubject,
+    content_rulings,
+    ruling_writes,
+    subjects_of,
+)
 from vskill_platform.store.verdicts.policy_figures import count_answered
 from vskill_platform.store.verdicts.rule_figures import count_decided, rules_that_held
 from vskill_platform.submission_store import RecordChange, get_submission
@@ -281,8 +286,10 @@ async def request_change(services: Services, actor: Principal, request: DecideSu
             raise TransitionError(message, submission=record.id)
         # What a reviewer has asked, maintainers may not pass over.
         decision = record.decision and msgspec.structs.replace(record.decision, own_review=False)
-        asked = submission.request_change(record, step)
-        return RecordChange(msgspec.structs.replace(asked, decision=decision))
+        asked = msgspec.structs.replace(submission.request_change(record, step), decision=decision)
+        said = msgspec.structs.replace(step, reason=asked.why)
+        digests = () if record.digest is None else (record.digest,)
+        return RecordChange(asked, content_rulings(record, said, digests, approved=False))
 
     return await show_changed(
         services, actor, request.submission_id, "request change", request.reason, decide

@@ -129,6 +129,14 @@ def ruling_writes(
     return tuple(Put(keys.ruling(kind.value, subject, moment), value) for kind, subject in sorted(kept))
 
 
+def content_rulings(
+    record: Submission, step: Step, digests: Iterable[str], *, approved: bool
+) -> tuple[Put, ...]:
+    """A reviewer's word about these bytes, wherever they are: it says nothing about the rules that held them."""
+    subjects = (RulingSubject(SubjectKind.CONTENT, digest) for digest in digests)
+    return ruling_writes(record, step, subjects, approved=approved)
+
+
 async def find_similar(record: Submission, subjects: Sequence[RulingSubject]) -> tuple[SimilarRuling, ...]:
     """Decisions about what has something in common with it: those with the most telling in common first, then the
     latest. Its own run is left out."""
