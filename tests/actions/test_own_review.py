@@ -533,6 +533,21 @@ async def test_a_live_version_under_review_is_for_reviewers(env):
             await action(env, MAX, about(done))
 
 
+async def test_a_team_approval_does_not_end_the_review_of_a_live_version(env):
+    done = await approve(await submit())
+
+    def doubt(skill: PublishedSkill) -> PublishedSkill:
+        return put_under_review(skill, skill.versions[0].digest, OpenReview("odd", 1), 1)
+
+    await update_skill(SKILL, doubt)
+    ended = await approve(await rerun(done))
+    assert ended.state is State.PUBLISHED
+    (ref,) = (await get_skill(SKILL)).versions
+    assert ref.review is not None and await waiting_for(ADA) == ["tidy"] and await waiting_for(MAX) == []
+    await APPROVE(env, ADA, about(ended))
+    assert (await get_skill(SKILL)).versions[0].review is None
+
+
 async def test_what_others_read_already_is_updated_by_reviewers(env):
     """So that a team approval takes nothing away from the readers of an internal namespace."""
     await approve(await submit(), by=ADA)

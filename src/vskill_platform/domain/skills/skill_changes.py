@@ -89,8 +89,8 @@ def publish_version(
     skill = _brought_back(skill, publication)
     version = publication.version
     if skill.current_digest == version.digest:
-        facts = (version.certification, version.score)
-        same = recertify(skill, version.digest, *facts, version.published_at)
+        facts, is_team = (version.certification, version.score), publication.team_approved
+        same = recertify(skill, version.digest, *facts, version.published_at, keeps_review=is_team)
         same = _published_by(same, version.digest, publication.publisher)
         return _keep_to_team(same, publication), None
     number, notice = number_after(skill.versions, publication.front_matter_version)
@@ -122,13 +122,20 @@ def agree(skill: PublishedSkill, by: str, at: int) -> PublishedSkill:
 
 
 def recertify(
-    skill: PublishedSkill, digest: str, certification: Certification, score: int, at: int
+    skill: PublishedSkill,
+    digest: str,
+    certification: Certification,
+    score: int,
+    at: int,
+    *,
+    keeps_review: bool = False,
 ) -> PublishedSkill:
     """The same content judged again, the same or better: its certification changes in place, and a review of it is
-    over."""
+    over, unless only its own people said so."""
 
     def judged(ref: VersionRef) -> VersionRef:
-        return msgspec.structs.replace(ref, certification=certification, score=score, review=None)
+        review = ref.review if keeps_review else None
+        return msgspec.structs.replace(ref, certification=certification, score=score, review=review)
 
     return _change_content(skill, digest, at, judged)
 
