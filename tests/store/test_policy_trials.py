@@ -11,8 +11,10 @@ from tests.support.compiled_rules import bundled_engine
 from tests.support.envs import ENGINES, open_test_env, run_until_quiet, submit_skill
 from tests.support.manual_clock import ManualClock
 from tests.support.scanners import InlineScanner
+from tests.test_rescan import FAILING
 from vskill_core.content import SkillFile
 from vskill_core.errors import TransitionError
+from vskill_core.findings import StaticReport
 from vskill_platform.actions.verdicts.policy_trials import RESCAN_BY_POLICY, PolicyRescanView, RescanByPolicy
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC_ONLY
@@ -21,10 +23,12 @@ from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.verdicts.dry_run import PolicyDifference, PolicyOutcome, try_policies
 from vskill_platform.domain.verdicts.facts import CapabilityFacts, CardFacts, Facts, JudgeFacts, SkillFacts
 from vskill_platform.domain.verdicts.policy import Preset, load_policy
+from vskill_platform.queue.jobs import JOBS
 from vskill_platform.records import read_record
 from vskill_platform.stages.rescan import MOST_OPEN, PAGE_SKILLS, request_policy_rescans
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.skills.skills import iter_skills
+from vskill_platform.store.verdicts.brake import list_take_downs
 from vskill_platform.store.verdicts.policy import read_policy
 from vskill_platform.store.verdicts.policy_trials import TrialFigures, try_on_stored
 from vskill_platform.store.verdicts.stored_facts import DecidedFacts
@@ -224,6 +228,22 @@ async def test_live_versions_that_a_new_policy_would_not_publish_are_offered_to_
     assert (await rescan_by_policy(env)).asked == 0
     entry = next(one for one in (await list_audit()).items if one.details.get("asked") == "1")
     assert (entry.action, entry.by, entry.reason) == ("policy rescan", "admin:eve", "a new policy")
+
+
+async def test_what_a_rescan_by_the_policy_holds_is_taken_down_though_the_rules_are_through(env):
+    record, ruleset = await submitted(env, "runs", extra=(RUNS,)), env.scanner.ruleset
+    report = StaticReport(ruleset, findings=FAILING)
+    await env.kv.put(keys.scan(str(record.digest), ruleset), msgspec.json.encode(report))
+    await set_by_eve(HOSTS)
+    assert (await rescan_by_policy(env)).asked == 1
+    (job,) = (one for one in JOBS if one.name == "rescans")
+    (skill,) = [one async for one in iter_skills()]
+    assert [one.done for one in await list_take_downs(ruleset)] == [False] and not skill.withdrawn
+    state = await job.run({"asked": ruleset, "finished": ruleset})
+    assert state == {"asked": ruleset, "finished": ruleset}
+    await run_until_quiet(env)
+    (skill,) = [one async for one in iter_skills()]
+    assert [one.done for one in await list_take_downs(ruleset)] == [True] and skill.withdrawn
 
 
 async def test_an_older_version_that_is_live_is_offered_by_its_own_facts(env):

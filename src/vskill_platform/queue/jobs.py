@@ -15,7 +15,12 @@ from vskill_platform.queue.firings import look_at_alerts
 from vskill_platform.queue.job_health import JOB_SPECS, JobSpec
 from vskill_platform.queue.recovery import recover_stuck_submissions, recover_tasks
 from vskill_platform.stages.repo_check import RepoCheckProgress, ask_for_checks
-from vskill_platform.stages.rescan import release_take_downs, request_due_rescans, request_rescan
+from vskill_platform.stages.rescan import (
+    holds_take_downs,
+    release_take_downs,
+    request_due_rescans,
+    request_rescan,
+)
 from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.recall.first_management import finish_preparations
 from vskill_platform.store.review.change_requests import end_unanswered
@@ -146,10 +151,12 @@ async def watch_alerts(state: JobState) -> JobState:
 
 
 async def request_rescans(state: JobState) -> JobState:
-    """Ask for rescans until the current rules have judged every live version, then apply what they held."""
+    """Ask for rescans until the current rules have judged every live version, then apply what is held.
+    Rescans by the policy may hold more after that."""
     finished = _text(state.get("finished"))
     asked = await request_due_rescans(_text(state.get("asked")) or finished)
-    if asked is not None and asked != finished and await release_take_downs():
+    is_due = asked is not None and (asked != finished or await holds_take_downs())
+    if is_due and await release_take_downs():
         finished = asked
     return {"asked": asked, "finished": finished}
 

@@ -162,6 +162,12 @@ async def request_due_rescans(finished: str | None) -> str | None:
     return None if left else ruleset
 
 
+async def holds_take_downs() -> bool:
+    """Whether something that the current rules would take down is held."""
+    ruleset = require_env("scanner").scanner.ruleset
+    return any(not one.done for one in await list_take_downs(ruleset))
+
+
 async def release_take_downs() -> bool:
     """Apply what the current rules would take down, once they have judged every live version; whether nothing is left.
     Versions that wait for the judge are not waited for: what follows for them counts with the rest."""
