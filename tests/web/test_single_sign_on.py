@@ -250,6 +250,8 @@ async def test_an_identity_of_another_account_is_not_linked_and_not_switched_to(
         ("public", {}, {}, 303),
         ("internal", {}, {}, 403),
         ("internal", {"allowed_groups": ("*",)}, {}, 303),
+        ("internal", {"allowed_groups": ("skills *",)}, {}, 403),
+        ("internal", {"allowed_groups": ("skills *",)}, {"groups": ["skills *"]}, 303),
         ("internal", {"allowed_groups": ("staff",)}, {"groups": ["x", "staff"]}, 303),
         ("internal", {"allowed_groups": ("staff",)}, {"groups": "staff"}, 303),
         ("internal", {"allowed_groups": ("staff",)}, {"groups": ["STAFF", 5]}, 403),

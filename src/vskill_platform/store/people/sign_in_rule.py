@@ -52,7 +52,7 @@ class SignInRule(msgspec.Struct, frozen=True):
     @property
     def lets_everybody_in(self) -> bool:
         is_open = not self.named and self.mode is RegistryMode.PUBLIC
-        return is_open or any(one.endswith(" *") for one in self.named)
+        return is_open or any(one.partition(" ")[2] == "*" for one in self.named)
 
     @property
     def lets_nobody_in(self) -> bool:
