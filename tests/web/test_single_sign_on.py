@@ -20,15 +20,15 @@ from vskill_platform.actions.people.access import check_issuers
 from vskill_platform.actions.people.teams import ADD_TO_TEAM, CREATE_TEAM, ChangeTeam, ExplainedTeam
 from vskill_platform.actions.principal import OPERATOR
 from vskill_platform.domain import keys
-from vskill_platform.domain.people.namespace import NamespaceRole, RegistryMode, Visibility
+from vskill_platform.domain.people.namespace import Access, NamespaceRole, RegistryMode, Visibility
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.domain.telling.notification import Topic
 from vskill_platform.settings import load_settings
 from vskill_platform.sign_in.oidc import LOOK_AGAIN_MS, SKEW_S
-from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.accounts import LinkedIdentity, Role
 from vskill_platform.store.people.owners import find_maintainers
 from vskill_platform.store.people.readers import audiences_of_actor
-from vskill_platform.store.people.sign_in_rule import DAY_MS, READ_MS
+from vskill_platform.store.people.sign_in_rule import DAY_MS, READ_MS, standing_in
 from vskill_platform.store.telling.notifications import find_accounts
 from vskill_platform.web.app import create_app
 from vskill_platform.web.browser import SESSION_COOKIE
@@ -372,6 +372,34 @@ async def test_a_session_ends_after_a_day_and_a_token_reads_for_a_week(grouped):
         assert await seen() == (303, 401, 401, 200) and not await reads(grouped)
         await grouped.sign_in(client=client)
         assert await seen() == (200, 200, 201, 200)
+
+
+@pytest.mark.parametrize(
+    ("logins", "let_in_by", "reads_for_ever"),
+    [((), "", False), (("mia",), "", False), (("mia",), "login mia", True), (("*",), "", True)],
+)
+async def test_only_a_github_identity_that_its_rule_admits_now_keeps_an_account(
+    tmp_path, logins, let_in_by, reads_for_ever
+):
+    async with open_house(tmp_path, RegistryMode.INTERNAL, allowed_groups=("staff",)) as house:
+        house.acme.person["groups"] = ["staff"]
+        await house.sign_in()
+        user = await house.user("mia-lee")
+        assert user is not None
+        github = LinkedIdentity("7", "mia", house.env.kv.now(), let_in_by=let_in_by)
+        settings = msgspec.structs.replace(house.env.settings, github_allowed_logins=logins)
+        linked = msgspec.structs.replace(user, github=github)
+        access = Access(mode=RegistryMode.INTERNAL)
+        for by_token, lasts_ms in ((False, DAY_MS), (True, READ_MS)):
+            for age, is_good in ((lasts_ms, True), (lasts_ms + 1, reads_for_ever)):
+                now = github.verified_at + age
+                standing = standing_in(settings, access, linked, now, by_token=by_token)
+                assert (standing is not None) is is_good
+        # Where the issuer's rule names others, only GitHub's admits the account, however fresh the sign-in is.
+        others = msgspec.structs.replace(settings.issuers[0], allowed_groups=("leads",))
+        settings = msgspec.structs.replace(settings, issuers=(others,))
+        standing = standing_in(settings, access, linked, github.verified_at, by_token=True)
+        assert (standing is not None) is reads_for_ever
 
 
 @pytest.mark.parametrize(

@@ -121,8 +121,9 @@ class User(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def needs_claims(self) -> bool:
-        """Whether nothing but an issuer of OpenID Connect says who it is, so that it signs in again and again."""
-        return bool(self.identities) and self.password is None and self.github is None
+        """Whether an issuer of OpenID Connect says who it is, so that it signs in there again and again, unless GitHub
+        admits it."""
+        return bool(self.identities) and self.password is None
 
     @property
     def operates(self) -> bool:

@@ -101,14 +101,16 @@ def standing_in(
     settings: Settings, access: Access, user: User, now: int, *, by_token: bool
 ) -> Standing | None:
     """The same, without a look at the store. Somebody for whom only an issuer speaks must have signed in there lately:
-    within a day for everything, within a week for reading by a token. What a directory says counts until it says
-    otherwise."""
+    within a day for everything, within a week for reading by a token. A password exempts from that, and GitHub where
+    its rule admits the person now. What a directory says counts until it says otherwise."""
     lasts_ms = READ_MS if by_token else DAY_MS
-    age = now - max((one.verified_at for one in user.identities), default=now)
     issuers = {one.issuer: one for one in settings.issuers}
+    admitted = _admitted(settings, access.mode, user)
     is_kept = user.kept_by(issuers.keys() & access.directories)
-    needs_claims = user.needs_claims and not is_kept
-    is_admitted = is_kept or _admits(settings, access.mode, user)
+    needs_claims = user.needs_claims and not is_kept and not any(one.is_github for one in admitted)
+    speaks = user.identities if user.vouched_for else admitted
+    age = now - max((one.verified_at for one in speaks), default=now)
+    is_admitted = is_kept or user.vouched_for or bool(admitted)
     if user.disabled or not is_admitted or (needs_claims and age > lasts_ms):
         return None
     role, groups = user.role, set[str]()
@@ -135,13 +137,12 @@ def _role_by(issuer: Issuer, groups: tuple[str, ...]) -> Role:
     return Role.AUTHOR if set(issuer.reviewer_groups).isdisjoint(groups) else Role.REVIEWER
 
 
-def _admits(settings: Settings, mode: RegistryMode, user: User) -> bool:
-    """Whether the sessions and tokens of an account that is not disabled are valid."""
-    if user.vouched_for:
-        return True
+def _admitted(settings: Settings, mode: RegistryMode, user: User) -> list[LinkedIdentity]:
+    """The identities that the rules of today admit, however long ago they signed in."""
     rules = {one.issuer: issuer_rule(one, mode) for one in settings.issuers}
+    found = []
     for link in user.linked:
         rule = github_rule(settings, mode) if link.is_github else rules.get(link.issuer)
         if rule is not None and (rule.lets_everybody_in or link.let_in_by in rule.named):
-            return True
-    return False
+            found.append(link)
+    return found
