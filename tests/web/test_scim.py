@@ -39,7 +39,7 @@ from vskill_platform.store.people.accounts import Role, User
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.people.device_codes import answer_code, make_code
 from vskill_platform.store.people.readers import audiences_of_actor
-from vskill_platform.store.people.sign_in_rule import READ_MS
+from vskill_platform.store.people.sign_in_rule import READ_MS, standing_of
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio
@@ -189,7 +189,7 @@ async def test_the_account_that_a_directory_made_is_that_of_the_first_sign_in(tm
         assert (await house.sign_in()).status_code == 303
         user = await the_user(house)
         assert [(one.id, one.login) for one in user.identities] == [("00u1", "somebody-else")]
-        assert user.identities[0].in_directory and await house.user("somebody-else") is None
+        assert user.identities[0].directory is not None and await house.user("somebody-else") is None
         # The same address and name, and another subject.
         house.acme.person |= {"sub": "00u2", "email": "mia.lee@acme.example", "email_verified": True}
         assert (await house.sign_in()).status_code == 403
@@ -655,7 +655,33 @@ async def test_without_its_token_the_directory_vouches_for_nobody(grouped):
     assert not await reads(house)
     await house.sign_in()
     assert not await reads(house), "its word counts no more, and the sign-in said nothing"
+
+
+async def test_a_token_that_is_made_again_revives_nothing_that_was_said_before(grouped):
+    house, acme = grouped
+    core = await acme.group("core", "mia-lee")
+    await acme.make(userName="left", externalId="00u2")
+    await acme.set_active("left", False)
+    house.clock.advance(10 * READ_MS)
     acme.token = await make_token(house)
+    assert await reads(house), "a token that replaces one takes nothing back"
+    with active_env(house.env):
+        await REMOVE_SCIM_TOKEN(house.env, OPERATOR, ScimIssuer(issuer="acme", reason=WHY))
+    house.clock.advance(10 * READ_MS)
+    acme.token = await make_token(house)
+    assert not await reads(house)
+    with active_env(house.env):
+        assert await standing_of(await the_user(house)) is None, "nor does it keep the account"
+    assert (await the_user(house, "left")).disabled, "whom it locked stays locked"
+    assert (await acme.ask("GET", f"/Groups/{core}")).json().get("members", []) == []
+    # It sends them again: the same user, and then the same member.
+    assert (await acme.ask("PUT", MIA_AT, MIA)).status_code == 200
+    with active_env(house.env):
+        assert await standing_of(await the_user(house)) is not None
+    assert not await reads(house), "its groups are not said with the user"
+    join = {"op": "add", "path": "members", "value": [{"value": "mia-lee"}]}
+    assert (await acme.patch(f"/Groups/{core}", join)).status_code == 200 and await reads(house)
+    house.clock.advance(10 * READ_MS)
     assert await reads(house)
 
 
@@ -686,4 +712,4 @@ async def test_every_change_is_in_the_audit_and_what_changes_nothing_is_not(grou
 
 def test_an_account_of_an_earlier_release_has_no_directory():
     old = b'{"name":"a","role":"author","created_at":1,"updated_at":1,"identities":[{"id":"1","login":"a","verified_at":1}]}'
-    assert not msgspec.json.decode(old, type=User).identities[0].in_directory
+    assert msgspec.json.decode(old, type=User).identities[0].directory is None

@@ -150,8 +150,9 @@ async def change(services: Services, actor: Principal, request: ChangeAccess) ->
 
 async def make_scim_token(services: Services, actor: Principal, request: ScimIssuer) -> MadeScimToken:
     issuer, secret = _issuer_of(services, request.issuer), SCIM_PREFIX + secrets.token_urlsafe(32)
-    token = msgspec.json.encode(ScimToken(hash_secret(secret), services.kv.now()))
-    await _let_speak(actor, request, issuer, Put(keys.scim(issuer.issuer), token), speaks=True)
+    now = services.kv.now()
+    token = msgspec.json.encode(ScimToken(hash_secret(secret), now))
+    await _let_speak(actor, request, issuer, Put(keys.scim(issuer.issuer), token), since=now)
     address = f"{services.settings.public_url.rstrip('/')}{SCIM}/{issuer.name}"
     return MadeScimToken(issuer.name, address, secret)
 
@@ -160,18 +161,22 @@ async def remove_scim_token(services: Services, actor: Principal, request: ScimI
     issuer = _issuer_of(services, request.issuer)
     if await read_scim_token(issuer.issuer) is None:
         raise NotFound(f"The directory of {issuer.name} has no token.", issuer=issuer.name)
-    await _let_speak(actor, request, issuer, Delete(keys.scim(issuer.issuer)), speaks=False)
+    await _let_speak(actor, request, issuer, Delete(keys.scim(issuer.issuer)), since=None)
     return RemovedScimToken(issuer.name)
 
 
 async def _let_speak(
-    actor: Principal, request: ScimIssuer, issuer: Issuer, write: Operation, *, speaks: bool
+    actor: Principal, request: ScimIssuer, issuer: Issuer, write: Operation, *, since: int | None
 ) -> None:
-    def alter(known: Access) -> Access:
-        others = tuple(one for one in known.directories if one != issuer.issuer)
-        return msgspec.structs.replace(known, directories=(*others, issuer.issuer) if speaks else others)
+    """Let the directory speak since then, or since it began to; None: not any more."""
 
-    verb = f"scim token {'made' if speaks else 'removed'}"
+    def alter(known: Access) -> Access:
+        speaking = {name: began for name, began in known.directories.items() if name != issuer.issuer}
+        if since is not None:
+            speaking[issuer.issuer] = known.directories.get(issuer.issuer, since)
+        return msgspec.structs.replace(known, directories=speaking)
+
+    verb = f"scim token {'removed' if since is None else 'made'}"
     await change_access(alter, AuditNote(verb, issuer.name, actor.actor, request.reason), write)
 
 

@@ -45,6 +45,7 @@ from vskill_platform.store.people.directories import (
     list_sent_groups,
     read_group,
     sent_identity,
+    speaks_since,
 )
 from vskill_platform.store.people.identities import (
     Arrival,
@@ -113,7 +114,7 @@ def _group_resource(group: SentGroup) -> dict[str, Any]:
 async def _get_user(issuer: Issuer, name: str) -> tuple[User, DirectoryEntry]:
     """The account, if the directory has sent it."""
     user, _ = await read_user(name)
-    found = sent_identity(user, issuer.issuer)
+    found = sent_identity(user, issuer.issuer, await speaks_since(issuer.issuer))
     if user is None or found is None:
         raise NotFound(f"There is no user {name[:80]!r}.")
     return user, found[1]
@@ -133,8 +134,9 @@ async def make_user(services: Services, issuer: Issuer, sent: ScimUser) -> str:
         known, _ = split_identities(user, issuer.issuer, subject)
         if known is None or (known.directory is not None and not known.directory.deleted):
             raise _taken("externalId")
-        entry = known.directory or DirectoryEntry(sent, made=known_as is None)
-        entry = msgspec.structs.replace(entry, user=sent, deleted=False)
+        since = await speaks_since(issuer.issuer)
+        entry = known.directory or DirectoryEntry(sent, since, made=known_as is None)
+        entry = msgspec.structs.replace(entry, user=sent, since=since, deleted=False)
         return await _plan(services, user, known, entry)
 
     details = {"userName": sent.user_name, "externalId": subject}
@@ -169,7 +171,7 @@ async def alter_user(services: Services, issuer: Issuer, name: str, alter: Alter
     }
 
     async def decide(user: User) -> UserChange:
-        link, entry = _sent(user, issuer)
+        link, entry = await _sent(user, issuer)
         sent = convert(alter(document_of(entry.user)), ScimUser)
         if sent.external_id != link.id:
             raise refuse("externalId never changes.", "mutability", "make another user", "externalId")
@@ -183,7 +185,7 @@ async def delete_user(services: Services, issuer: Issuer, name: str) -> None:
     await _get_user(issuer, name)
 
     async def decide(user: User) -> UserChange:
-        link, entry = _sent(user, issuer)
+        link, entry = await _sent(user, issuer)
         gone = msgspec.structs.replace(entry.user, user_name=user.name, active=False, display_name=None)
         forgotten = msgspec.structs.replace(entry, user=gone, deleted=True, groups=())
         return await _plan(services, user, link, forgotten)
@@ -226,8 +228,8 @@ async def _plan(services: Services, user: User, link: LinkedIdentity, entry: Dir
     return await keeping_an_admin(user, changed)
 
 
-def _sent(user: User, issuer: Issuer) -> tuple[LinkedIdentity, DirectoryEntry]:
-    found = sent_identity(user, issuer.issuer)
+async def _sent(user: User, issuer: Issuer) -> tuple[LinkedIdentity, DirectoryEntry]:
+    found = sent_identity(user, issuer.issuer, await speaks_since(issuer.issuer))
     if found is None:
         raise NotFound(f"There is no user {user.name!r}.")
     return found
@@ -321,7 +323,7 @@ async def _require_sent(issuer: Issuer, names: set[str]) -> None:
 
 async def _join_or_leave(services: Services, issuer: Issuer, group: str, name: str, *, joins: bool) -> None:
     async def decide(user: User) -> UserChange:
-        link, entry = _sent(user, issuer)
+        link, entry = await _sent(user, issuer)
         others = tuple(one for one in entry.groups or () if one != group)
         groups = (*others, group) if joins else others
         if len(groups) > MOST_GROUPS:

@@ -205,8 +205,8 @@ class Access(msgspec.Struct, frozen=True, omit_defaults=True):
     mode: RegistryMode = RegistryMode.PUBLIC
     submitters: Submitters = Submitters.EVERYBODY
     own_review: OwnReview = OwnReview.ALLOWED
-    #: The issuers whose directories say by SCIM who has left.
-    directories: tuple[str, ...] = ()
+    #: The issuers whose directories say by SCIM who has left, and since when each has had a token.
+    directories: Mapping[str, int] = {}
 
 
 class Directory(msgspec.Struct, frozen=True):

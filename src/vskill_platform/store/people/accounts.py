@@ -6,7 +6,7 @@ account's record says since when sessions are good and which tokens are, so endi
 """
 
 import enum
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 import msgspec
@@ -45,6 +45,8 @@ class DirectoryEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the issuer's directory says about an identity by SCIM."""
 
     user: ScimUser
+    #: Since when the directory had its token as it said this; once it has lost that one, this counts no more.
+    since: int
     #: Its groups; None: the directory has put it into none yet, so those of the last sign-in count.
     groups: tuple[str, ...] | None = None
     #: SCIM made the account.
@@ -76,10 +78,10 @@ class LinkedIdentity(msgspec.Struct, frozen=True, omit_defaults=True):
     def is_github(self) -> bool:
         return "://" not in self.issuer
 
-    @property
-    def in_directory(self) -> bool:
-        """Whether the issuer's directory has sent it."""
-        return self.directory is not None and not self.directory.deleted
+    def said_by(self, directories: Mapping[str, int]) -> DirectoryEntry | None:
+        """What the issuer's directory has said about it since it has its token."""
+        said = self.directory
+        return said if said is not None and directories.get(self.issuer) == said.since else None
 
 
 class User(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -115,9 +117,10 @@ class User(msgspec.Struct, frozen=True, omit_defaults=True):
         """Whether an admin made the account, or gave it a password or a role: its sign-in alone says too little."""
         return not self.linked or self.password is not None or self.role is not Role.AUTHOR
 
-    def kept_by(self, directories: Collection[str]) -> bool:
+    def kept_by(self, directories: Mapping[str, int]) -> bool:
         """Whether a directory says when it ends, so that nothing that it said has an age."""
-        return any(one.in_directory and one.issuer in directories for one in self.identities)
+        entries = (one.said_by(directories) for one in self.identities)
+        return any(one is not None and not one.deleted for one in entries)
 
     @property
     def needs_claims(self) -> bool:

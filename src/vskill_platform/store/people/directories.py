@@ -12,6 +12,7 @@ from vskill_platform.ledger.kv.entries import ABSENT, Put
 from vskill_platform.records import decode, iter_entries, read_record
 from vskill_platform.store.people.accounts import DirectoryEntry, LinkedIdentity, User
 from vskill_platform.store.people.credentials import USED_EVERY_MS, hash_secret
+from vskill_platform.store.people.namespaces import read_access
 from vskill_platform.worker_context import require_env
 
 
@@ -54,18 +55,27 @@ async def is_scim_token(issuer: str, secret: str) -> bool:
     return True
 
 
-def sent_identity(user: User | None, issuer: str) -> tuple[LinkedIdentity, DirectoryEntry] | None:
-    """The identity of an account that an issuer's directory has sent, and what it says."""
+async def speaks_since(issuer: str) -> int:
+    """Since when the issuer's directory has had a token without a break."""
+    return (await read_access())[0].directories.get(issuer, 0)
+
+
+def sent_identity(user: User | None, issuer: str, since: int) -> tuple[LinkedIdentity, DirectoryEntry] | None:
+    """The identity of an account that an issuer's directory has sent, and what it says now: the groups of a time before
+    it had its token are no longer its word."""
     for one in () if user is None else user.identities:
-        if one.issuer == issuer and one.directory is not None and not one.directory.deleted:
-            return one, one.directory
+        entry = one.directory
+        if one.issuer == issuer and entry is not None and not entry.deleted:
+            kept = entry if entry.since == since else msgspec.structs.replace(entry, since=since, groups=None)
+            return one, kept
     return None
 
 
 async def list_sent(issuer: str) -> list[tuple[User, DirectoryEntry]]:
     """The accounts that an issuer's directory has sent, by name, and what it says about each."""
+    since = await speaks_since(issuer)
     users = [decode(entry, User) async for entry in iter_entries(keys.user.prefix)]
-    return [(user, found[1]) for user in users if (found := sent_identity(user, issuer)) is not None]
+    return [(user, found[1]) for user in users if (found := sent_identity(user, issuer, since)) is not None]
 
 
 async def read_group(issuer: str, identifier: str) -> tuple[SentGroup | None, int]:

@@ -106,7 +106,8 @@ def standing_in(
     lasts_ms = READ_MS if by_token else DAY_MS
     issuers = {one.issuer: one for one in settings.issuers}
     admitted = _admitted(settings, access.mode, user)
-    is_kept = user.kept_by(issuers.keys() & access.directories)
+    directories = {name: since for name, since in access.directories.items() if name in issuers}
+    is_kept = user.kept_by(directories)
     needs_claims = user.needs_claims and not is_kept and not any(one.is_github for one in admitted)
     speaks = user.identities if user.vouched_for else admitted
     age = now - max((one.verified_at for one in speaks), default=now)
@@ -115,7 +116,8 @@ def standing_in(
         return None
     role, groups = user.role, set[str]()
     for link in user.identities:
-        issuer, sent = issuers.get(link.issuer), _sent_groups(link, access)
+        issuer, entry = issuers.get(link.issuer), link.said_by(directories)
+        sent = None if entry is None else entry.groups
         said = link.groups if sent is None else sent
         if issuer is None or (sent is None and now - link.verified_at > lasts_ms):
             continue
@@ -123,12 +125,6 @@ def standing_in(
         if sent is not None or now - link.verified_at <= DAY_MS:
             role = max(role, _role_by(issuer, said), key=tuple(Role).index)
     return Standing(user.name, role, frozenset(groups), needs_claims and age > DAY_MS)
-
-
-def _sent_groups(link: LinkedIdentity, access: Access) -> tuple[str, ...] | None:
-    """The groups that the issuer's directory put an identity into; None where it has not said."""
-    is_kept = link.directory is not None and link.issuer in access.directories
-    return link.directory.groups if link.directory is not None and is_kept else None
 
 
 def _role_by(issuer: Issuer, groups: tuple[str, ...]) -> Role:
