@@ -1,6 +1,7 @@
 """Signing in by OpenID Connect, against small issuers on loopback that can be made to lie: whom we believe, which
 account they get, and what a group is worth and for how long. `tests/clients/test_npm_oidc.py` asks a real one."""
 
+import base64
 from typing import Any
 
 import msgspec
@@ -32,6 +33,7 @@ from vskill_platform.store.people.sign_in_rule import DAY_MS, READ_MS, standing_
 from vskill_platform.store.telling.notifications import find_accounts
 from vskill_platform.web.app import create_app
 from vskill_platform.web.browser import SESSION_COOKIE
+from vskill_platform.web.pages.people.signin import OAUTH_COOKIE
 
 pytestmark = pytest.mark.anyio
 
@@ -227,6 +229,27 @@ async def test_somebody_who_is_signed_in_links_an_identity_to_the_account(house)
     async with browser(create_app(house.env)) as client:
         await house.sign_in(client=client)
         assert "<h1>ann</h1>" in (await client.get("/account", headers=HTML)).text
+
+
+@pytest.mark.parametrize("signed", ["", ".", ".00", "by another session"])
+async def test_a_journey_that_somebody_else_put_into_the_browser_links_nothing(house, signed):
+    """A host beside ours can set our cookies: theirs would link their identity to whoever is signed in here."""
+    app = create_app(house.env)
+    async with (
+        signed_in(app, house.env, "ann", Role.AUTHOR) as ann,
+        signed_in(app, house.env, "eve", Role.AUTHOR) as eve,
+    ):
+        query = house.acme.authorize(await leave(eve.client, "acme", "/account"))
+        body, _, mac = eve.client.cookies[OAUTH_COOKIE].strip('"').partition(".")
+        journey = msgspec.json.decode(base64.urlsafe_b64decode(body))
+        assert journey["account"] == "eve"
+        forged = base64.urlsafe_b64encode(msgspec.json.encode(journey | {"account": "ann"})).decode()
+        signed = f".{mac}" if signed == "by another session" else signed
+        ann.client.cookies.set(OAUTH_COOKIE, f"{forged}{signed}")
+        answer = await come_back(ann.client, "acme", query)
+        assert answer.status_code == 401 and "did not begin here" in answer.text
+        user = await house.user("ann")
+        assert user is not None and user.identities == ()
 
 
 async def test_an_identity_of_another_account_is_not_linked_and_not_switched_to(house):

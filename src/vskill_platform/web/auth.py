@@ -244,14 +244,14 @@ def see_other(request: Request, where: str, text: str = "", kind: str = "good") 
         body = (
             base64.urlsafe_b64encode(msgspec.json.encode(Flash(text[:MOST_TEXT], kind))).decode().rstrip("=")
         )
-        set_cookie(request, response, FLASH_COOKIE, f"{body}.{_mac(request, body)}", FLASH_S)
+        set_cookie(request, response, FLASH_COOKIE, f"{body}.{mac_of(request, 'flash', body)}", FLASH_S)
     return response
 
 
 def flash_of(request: Request) -> Flash | None:
     """The message for this page; None without a valid signature."""
     body, _, mac = (cookie_of(request, FLASH_COOKIE) or "").partition(".")
-    if not body or not hmac.compare_digest(mac.encode("utf-8", "replace"), _mac(request, body).encode()):
+    if not body or not fits_mac(request, "flash", body, mac):
         return None
     try:
         padded = body + "=" * (-len(body) % 4)
@@ -267,6 +267,12 @@ def clear_flash(request: Request, response: Response) -> Response:
     return response
 
 
-def _mac(request: Request, body: str) -> str:
+def mac_of(request: Request, kind: str, body: str) -> str:
+    """Signs a cookie of this kind with the secret of the browser's session."""
     secret = browser_of(request).secret
-    return hmac.new(secret, b"flash " + body.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+    return hmac.new(secret, f"{kind} {body}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+
+
+def fits_mac(request: Request, kind: str, body: str, mac: str) -> bool:
+    """Whether this session signed the cookie: others, such as a host beside ours, can set one, too."""
+    return hmac.compare_digest(mac.encode("utf-8", "replace"), mac_of(request, kind, body).encode())

@@ -23,7 +23,7 @@ from vskill_platform.store.people.refusals import note_refusal
 from vskill_platform.store.people.setup import check_setup, make_first_admin
 from vskill_platform.store.people.sign_in_rule import github_rule, read_mode
 from vskill_platform.store.verdicts.policy import plan_policy, read_policy
-from vskill_platform.web.auth import FLASH_COOKIE, form_of, safe_next, see_other, text_of
+from vskill_platform.web.auth import FLASH_COOKIE, fits_mac, form_of, mac_of, safe_next, see_other, text_of
 from vskill_platform.web.browser import SESSION_COOKIE, cookie_of, drop_cookie, set_cookie
 from vskill_platform.web.door.limits import client_of
 from vskill_platform.web.exchange import principal_of, services_of
@@ -221,7 +221,8 @@ async def start_at_provider(request: Request) -> Response:
         return await _sign_in_page(request, wanted, error)
     response = render(request, "signin-away.html", to=to, provider=provider.title, out=False)
     kept = base64.urlsafe_b64encode(msgspec.json.encode(journey)).decode()
-    set_cookie(request, response, OAUTH_COOKIE, kept, OAUTH_S)
+    signed = f"{kept}.{mac_of(request, OAUTH_COOKIE, kept)}"
+    set_cookie(request, response, OAUTH_COOKIE, signed, OAUTH_S)
     return response
 
 
@@ -258,10 +259,13 @@ async def end_at_provider(request: Request) -> Response:
 
 
 def _journey(request: Request) -> Journey | None:
+    """What the browser kept; None if it names an account, and the session of now did not sign it."""
+    body, _, mac = (cookie_of(request, OAUTH_COOKIE) or "").partition(".")
     try:
-        kept = base64.urlsafe_b64decode(cookie_of(request, OAUTH_COOKIE) or "")
-        journey = msgspec.json.decode(kept, type=Journey)
+        journey = msgspec.json.decode(base64.urlsafe_b64decode(body), type=Journey)
     except (ValueError, msgspec.DecodeError):
+        return None
+    if journey.account is not None and not fits_mac(request, OAUTH_COOKIE, body, mac):
         return None
     return msgspec.structs.replace(journey, next=safe_next(journey.next))
 
