@@ -35,6 +35,7 @@ from vskill_platform.actions.principal import OPERATOR
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import NamespaceRole, RegistryMode, Submitters, Visibility
 from vskill_platform.domain.people.token import TokenScope
+from vskill_platform.setting_issuers import MOST_GROUPS
 from vskill_platform.store.people.accounts import Role, User
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.people.device_codes import answer_code, make_code
@@ -463,9 +464,27 @@ async def test_what_an_admin_decides_about_an_account_stays(opened):
         await acme.set_active("mia-lee", False)
         await ENABLE_ACCOUNT(house.env, OPERATOR, mia)
         await acme.group("core", "mia-lee")
+        assert not (await the_user(house)).disabled, "an admin let it in, and a group says nothing about that"
         await acme.set_active("mia-lee", False)
-        assert not (await the_user(house)).disabled, "an admin let it in, and the directory says nothing new"
+        assert (await the_user(house)).disabled, "the directory has said it again"
+        await ENABLE_ACCOUNT(house.env, OPERATOR, mia)
         assert (await acme.ask("DELETE", MIA_AT)).status_code == 204
+        assert (await the_user(house)).disabled
+
+
+async def test_what_the_directory_said_while_an_admin_had_disabled_it_is_not_lost(opened):
+    house, acme = opened
+    await acme.make()
+    mia = ChangeAccount(name="mia-lee", reason=WHY)
+    with active_env(house.env):
+        await DISABLE_ACCOUNT(house.env, OPERATOR, mia)
+        await acme.set_active("mia-lee", False)
+        await ENABLE_ACCOUNT(house.env, OPERATOR, mia)
+        await house.sign_in()
+        assert await standing_of(await the_user(house)) is not None
+        house.clock.advance(READ_MS + 1)
+        assert await standing_of(await the_user(house), by_token=True) is None, "the directory keeps it not"
+        await acme.ask("PUT", MIA_AT, MIA | {"active": False})
         assert (await the_user(house)).disabled
 
 
@@ -519,7 +538,32 @@ async def test_whom_a_directory_promotes_after_the_fact_it_cannot_touch(opened):
     joined = await acme.patch(
         f"/Groups/{core}", {"op": "add", "path": "members", "value": [{"value": "mia-lee"}]}
     )
-    assert joined.status_code == 403 and (await acme.ask("DELETE", MIA_AT)).status_code == 403
+    assert joined.status_code == 200 and (await acme.ask("DELETE", MIA_AT)).status_code == 403
+    assert not (await the_user(house)).disabled
+
+
+async def test_one_who_cannot_join_keeps_nobody_in_a_group(opened):
+    """Nor does an admin with a password, whom no directory locks, keep those who sort behind."""
+    house, acme = opened
+    await house.sign_in()
+    await acme.make()
+    for name in ("ann", "zoe"):
+        await acme.make(userName=name, externalId=name)
+    with active_env(house.env):
+        await make_account(house.env, "eve", Role.ADMIN)
+        await CHANGE_ROLE(house.env, OPERATOR, ChangeAccountRole(name="mia-lee", role=Role.ADMIN, reason=WHY))
+        await RESET_PASSWORD(house.env, OPERATOR, ResetPassword(name="mia-lee", reason=WHY))
+    core = await acme.group("core", "mia-lee", "zoe")
+    ann = await the_user(house, "ann")
+    (link,) = ann.identities
+    assert link.directory is not None
+    entry = msgspec.structs.replace(link.directory, groups=tuple(map(str, range(MOST_GROUPS))))
+    full = msgspec.structs.replace(ann, identities=(msgspec.structs.replace(link, directory=entry),))
+    await house.env.kv.put(keys.user("ann"), msgspec.json.encode(full))
+    others = [{"value": "ann"}]
+    refused = await acme.patch(f"/Groups/{core}", {"op": "replace", "path": "members", "value": others})
+    assert (refused.status_code, refused.json()["scimType"]) == (400, "tooMany")
+    assert (await acme.ask("GET", f"/Groups/{core}")).json()["members"] == []
 
 
 # Groups.
@@ -673,7 +717,7 @@ async def test_a_token_that_is_made_again_revives_nothing_that_was_said_before(g
     with active_env(house.env):
         assert await standing_of(await the_user(house)) is None, "nor does it keep the account"
     assert (await the_user(house, "left")).disabled, "whom it locked stays locked"
-    assert (await acme.ask("GET", f"/Groups/{core}")).json().get("members", []) == []
+    assert (await acme.ask("GET", f"/Groups/{core}")).json()["members"] == []
     # It sends them again: the same user, and then the same member.
     assert (await acme.ask("PUT", MIA_AT, MIA)).status_code == 200
     with active_env(house.env):

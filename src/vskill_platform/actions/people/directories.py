@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from vskill_core.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
+from vskill_core.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn, PlatformError
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.people.accounts import DecideUser, end_access, keeping_an_admin
 from vskill_platform.domain import keys
@@ -207,25 +207,26 @@ async def _change(
 
 
 async def _plan(services: Services, user: User, link: LinkedIdentity, entry: DirectoryEntry) -> UserChange:
-    """The account's record with what the directory says now, and what follows from it. What an admin decided about the
-    account stays, until the directory says something else about it."""
-    before = link.directory
-    if before == entry:
+    """The account's record with what the directory says about the person now, and what follows from it. An account that
+    an admin disabled stays so; one that an admin enabled is locked when the directory says again that it is over."""
+    is_admins = user.disabled and not _is_locked(user)
+    entry = msgspec.structs.replace(entry, locked=not entry.user.active and not is_admins)
+    if link.directory == entry:
         return UserChange(user)
     if user.role is Role.ADMIN and user.password is not None and not entry.made:
         message = f"{user.name} is an admin with a password, whom no directory changes."
         raise NotPermitted(message, account=user.name, fix="change it in the registry")
-    is_admins = user.disabled and not _is_locked(user)
-    state = (entry.user.active, entry.deleted)
-    if before is None or (before.user.active, before.deleted) != state:
-        entry = msgspec.structs.replace(entry, locked=not entry.user.active and not is_admins)
-    now_linked = msgspec.structs.replace(link, directory=entry)
-    links = tuple(now_linked if one == link else one for one in user.identities)
-    changed = msgspec.structs.replace(user, identities=links)
+    changed = _with_entry(user, link, entry)
     changed = msgspec.structs.replace(changed, disabled=is_admins or _is_locked(changed))
     if changed.disabled and not user.disabled:
         changed = end_access(changed, services.kv.now())
     return await keeping_an_admin(user, changed)
+
+
+def _with_entry(user: User, link: LinkedIdentity, entry: DirectoryEntry) -> User:
+    said = msgspec.structs.replace(link, directory=entry)
+    links = tuple(said if one == link else one for one in user.identities)
+    return msgspec.structs.replace(user, identities=links)
 
 
 async def _sent(user: User, issuer: Issuer) -> tuple[LinkedIdentity, DirectoryEntry]:
@@ -281,7 +282,7 @@ async def make_group(services: Services, issuer: Issuer, sent: ScimGroup) -> str
     return identifier
 
 
-async def alter_group(services: Services, issuer: Issuer, identifier: str, alter: Alter) -> SentGroup:
+async def alter_group(_services: Services, issuer: Issuer, identifier: str, alter: Alter) -> SentGroup:
     """Change a group. Each account is a commit of its own: a request that broke off is sent again."""
     group = await _get_group(issuer, identifier)
     before = set(await members_of(issuer, identifier))
@@ -298,8 +299,15 @@ async def alter_group(services: Services, issuer: Issuer, identifier: str, alter
         return None, [] if changed == group else [_put_group(changed, version)]
 
     await commit_audited(AuditNote("scim group changed", group.group, _by(issuer), _WHY), decide)
-    for name in sorted(before ^ after):
-        await _join_or_leave(services, issuer, group.group, name, joins=name in after)
+    refused: PlatformError | None = None
+    # One that is refused keeps nobody else in the group.
+    for name in (*sorted(before - after), *sorted(after - before)):
+        try:
+            await _join_or_leave(issuer, group.group, name, joins=name in after)
+        except (InvalidInput, NotFound) as error:
+            refused = refused or error
+    if refused is not None:
+        raise refused
     return changed
 
 
@@ -321,7 +329,9 @@ async def _require_sent(issuer: Issuer, names: set[str]) -> None:
         raise refuse(f"There is no user {name[:80]!r}.", "invalidValue", "make the user first", "members")
 
 
-async def _join_or_leave(services: Services, issuer: Issuer, group: str, name: str, *, joins: bool) -> None:
+async def _join_or_leave(issuer: Issuer, group: str, name: str, *, joins: bool) -> None:
+    """Groups lock nobody, so those of admins with a password change, too."""
+
     async def decide(user: User) -> UserChange:
         link, entry = await _sent(user, issuer)
         others = tuple(one for one in entry.groups or () if one != group)
@@ -329,6 +339,7 @@ async def _join_or_leave(services: Services, issuer: Issuer, group: str, name: s
         if len(groups) > MOST_GROUPS:
             message = f"{name} is in {MOST_GROUPS} groups, which is the limit."
             raise refuse(message, "tooMany", "send fewer groups", "members")
-        return await _plan(services, user, link, msgspec.structs.replace(entry, groups=groups))
+        changed = msgspec.structs.replace(entry, groups=groups)
+        return UserChange(user if changed == link.directory else _with_entry(user, link, changed))
 
     await _change(issuer, name, decide, f"scim group {'joined' if joins else 'left'}", {"group": group})

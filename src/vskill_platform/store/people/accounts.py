@@ -120,7 +120,7 @@ class User(msgspec.Struct, frozen=True, omit_defaults=True):
     def kept_by(self, directories: Mapping[str, int]) -> bool:
         """Whether a directory says when it ends, so that nothing that it said has an age."""
         entries = (one.said_by(directories) for one in self.identities)
-        return any(one is not None and not one.deleted for one in entries)
+        return any(one is not None and one.user.active and not one.deleted for one in entries)
 
     @property
     def needs_claims(self) -> bool:
