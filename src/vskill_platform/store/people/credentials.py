@@ -72,11 +72,13 @@ async def open_session(user: User, how: str) -> str:
     env = require_env("kv")
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     now = env.kv.now()
+    # A group may give a higher role than its own.
+    idle = IDLE_MS[(await standing_of(user) or user).role]
     # After the last sign-out, even within the same millisecond.
     began = max(now, user.signed_out_at + 1)
-    session = Session(user.name, began, now + IDLE_MS[user.role], how)
+    session = Session(user.name, began, now + idle, how)
     audit = record_audit("signed in", user.name, by=f"user:{user.name}", reason=f"by {how}")
-    put = Put(session_key(token), msgspec.json.encode(session), ttl_ms=IDLE_MS[user.role])
+    put = Put(session_key(token), msgspec.json.encode(session), ttl_ms=idle)
 
     async def write() -> None:
         # A conflict can only mean that the audit entry exists: a try with an unknown outcome was applied.
@@ -101,15 +103,16 @@ async def find_session(token: str) -> tuple[Session, Standing] | None:
     standing = await standing_of(user)
     if standing is None:
         return None
-    await _slide(session_key(token), entry.version, session, user, now)
+    await _slide(session_key(token), entry.version, session, standing.role, now)
     return session, standing
 
 
-async def _slide(key: str, version: int, session: Session, user: User, now: int) -> None:
-    """Extend the session once half of its time is over, so that most requests write nothing; errors are ignored."""
-    idle = IDLE_MS[user.role]
+async def _slide(key: str, version: int, session: Session, role: Role, now: int) -> None:
+    """Extend the session once half of its time is over, so that most requests write nothing, and shorten it where the
+    role has risen; errors are ignored."""
+    idle = IDLE_MS[role]
     expires_at = min(now + idle, session.created_at + LONGEST_MS)
-    if session.expires_at - now > idle // 2 or expires_at <= session.expires_at:
+    if idle // 2 < session.expires_at - now <= idle or expires_at == session.expires_at:
         return
     kept = msgspec.json.encode(msgspec.structs.replace(session, expires_at=expires_at))
     put = Put(key, kept, version, quiet=True, ttl_ms=max(expires_at - now, 1))
