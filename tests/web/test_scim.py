@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from tests.support.acting import create_token
+from tests.support.counting_kv import CountingKV
 from tests.support.envs import active_env
 from tests.support.namespaces import manage
 from tests.support.people import browser, make_account, signed_in
@@ -415,6 +416,27 @@ async def test_strange_bodies_are_refused(opened, body):
         assert answer.status_code in (400, 404), answer.text
     answer = await acme._client.post("/scim/v2/acme/Users", content=b" " * 1_000_001, headers=headers)
     assert answer.status_code == 413
+
+
+async def test_only_a_directory_is_told_what_is_wrong_with_its_request(opened):
+    _, acme = opened
+    acme.token = "vsks_wrong"
+    for method, path in (("POST", "/Users"), ("PATCH", MIA_AT), ("PUT", MIA_AT), ("PATCH", "/Groups/x")):
+        assert (await acme.ask(method, path, {"userName": 5})).status_code == 401, (method, path)
+
+
+async def test_a_page_of_groups_reads_the_accounts_once(opened):
+    house, acme = opened
+    await acme.make()
+    for number in range(3):
+        await acme.group(f"g{number}", *(["mia-lee"] * (number != 1)))
+    kv = CountingKV(house.env.kv)
+    env = msgspec.structs.replace(house.env, kv=kv)
+    async with browser(create_app(env)) as client:
+        answer = await Directory(client, "acme", acme.token).ask("GET", "/Groups")
+    members = [[one["value"] for one in group["members"]] for group in answer.json()["Resources"]]
+    assert sorted(members) == [[], ["mia-lee"], ["mia-lee"]]
+    assert kv.calls["scan"] == 2, "the groups and the accounts, each once"
 
 
 # Leaving.

@@ -5,6 +5,7 @@ in as. So it finds or makes the account of an identity, and never moves an ident
 `web.clients.scim` speaks the protocol.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -259,10 +260,13 @@ async def _get_group(issuer: Issuer, identifier: str) -> SentGroup:
     return group
 
 
-async def members_of(issuer: Issuer, identifier: str) -> list[str]:
-    """The accounts in a group."""
-    group = (await _get_group(issuer, identifier)).group
-    return [user.name for user, entry in await list_sent(issuer.issuer) if group in (entry.groups or ())]
+async def list_members(issuer: Issuer) -> Mapping[str, list[str]]:
+    """The accounts in each group, by its id, read once for all of them."""
+    members: defaultdict[str, list[str]] = defaultdict(list)
+    for user, entry in await list_sent(issuer.issuer):
+        for group in entry.groups or ():
+            members[group].append(user.name)
+    return {_group_id(issuer, group): names for group, names in members.items()}
 
 
 async def make_group(services: Services, issuer: Issuer, sent: ScimGroup) -> str:
@@ -285,7 +289,7 @@ async def make_group(services: Services, issuer: Issuer, sent: ScimGroup) -> str
 async def alter_group(_services: Services, issuer: Issuer, identifier: str, alter: Alter) -> SentGroup:
     """Change a group. Each account is a commit of its own: a request that broke off is sent again."""
     group = await _get_group(issuer, identifier)
-    before = set(await members_of(issuer, identifier))
+    before = set((await list_members(issuer)).get(identifier, ()))
     known = ScimGroup(group.display_name, group.external_id, tuple(map(ScimMember, sorted(before))))
     sent = convert(alter(document_of(known)), ScimGroup)
     if group.external_id not in (None, sent.external_id):

@@ -61,7 +61,8 @@ async def show_all(request: Request) -> Response:
         found = await (directories.list_users if kind == USERS else directories.list_groups)(issuer)
         fits = parse_filter(asked.filter, FILTERS[kind]) if asked.filter else bool
         found = [one for one in found if fits(one)]
-        page = [await _complete(request, issuer, kind, one) for one in found[start - 1 :][:most]]
+        members = await _members(request, issuer, kind)
+        page = [_complete(request, issuer, kind, one, members) for one in found[start - 1 :][:most]]
     else:
         page = found = _about(kind)
     body = {
@@ -103,14 +104,18 @@ async def create(request: Request) -> Response:
 
 async def replace(request: Request) -> Response:
     """What is left out ends, but for who it is and whether the account may be used."""
+    admitted = await _admit_change(request)
     sent = read_document(await body_of(request, Any, MOST_BODY))
     kept = ("active", "externalId")
-    return await _change(request, lambda known: {name: known[name] for name in kept if name in known} | sent)
+    return await _change(
+        request, admitted, lambda known: {name: known[name] for name in kept if name in known} | sent
+    )
 
 
 async def patch(request: Request) -> Response:
+    admitted = await _admit_change(request)
     sent = await body_of(request, Patch, MOST_BODY)
-    return await _change(request, lambda known: apply_patch(known, sent))
+    return await _change(request, admitted, lambda known: apply_patch(known, sent))
 
 
 async def delete(request: Request) -> Response:
@@ -120,8 +125,8 @@ async def delete(request: Request) -> Response:
     return Response(None, 204)
 
 
-async def _change(request: Request, alter: directories.Alter) -> Response:
-    issuer, kind, identifier = await _admit_change(request)
+async def _change(request: Request, admitted: tuple[Issuer, str, str], alter: directories.Alter) -> Response:
+    issuer, kind, identifier = admitted
     change = directories.alter_user if kind == USERS else directories.alter_group
     await change(services_of(request), issuer, identifier, alter)
     return await _answer_one(request, issuer, kind, identifier)
@@ -155,15 +160,24 @@ async def _answer_one(
 ) -> Response:
     read = directories.read_user_sent if kind == USERS else directories.read_group_sent
     found = await read(issuer, identifier)
-    return _answer(await _complete(request, issuer, kind, found), status)
+    members = await _members(request, issuer, kind)
+    return _answer(_complete(request, issuer, kind, found, members), status)
 
 
-async def _complete(request: Request, issuer: Issuer, kind: str, found: dict[str, Any]) -> dict[str, Any]:
+async def _members(request: Request, issuer: Issuer, kind: str) -> Mapping[str, list[str]]:
+    """The accounts in each group, where the answer shows them."""
+    is_shown = kind == GROUPS and _is_wanted(request, "members")
+    return await directories.list_members(issuer) if is_shown else {}
+
+
+def _complete(
+    request: Request, issuer: Issuer, kind: str, found: dict[str, Any], members: Mapping[str, list[str]]
+) -> dict[str, Any]:
     """The resource with its members and where it is, without what the request leaves out."""
     base = f"{public_address(request)}{SCIM}/{issuer.name}"
     created, name = iso_time(found.pop("created")), kind.removesuffix("s")
     if kind == GROUPS and _is_wanted(request, "members"):
-        names = await directories.members_of(issuer, found["id"])
+        names = members.get(found["id"], ())
         found["members"] = [{"value": one, "$ref": f"{base}/{USERS}/{one}"} for one in names]
     shown = {part: value for part, value in found.items() if part == "id" or _is_wanted(request, part)}
     meta = {"resourceType": name, "created": created, "location": f"{base}/{kind}/{found['id']}"}
