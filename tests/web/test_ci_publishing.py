@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from joserfc.jwk import ECKey
 
-from tests.support.ci_jobs import URL, WHY, WORKFLOW, ci_world
+from tests.support.ci_jobs import URL, WHY, WORKFLOW, ci_world, let_in_job
 from tests.support.envs import active_env, run_until_quiet
 from tests.support.git_server import skill_md
 from tests.support.manual_clock import ManualClock
@@ -18,8 +18,11 @@ from tests.support.system_reads import get_submission
 from vskill_core.errors import AttestationInvalid
 from vskill_core.identity import normalise
 from vskill_core.publisher import Publisher, require_publisher
+from vskill_platform.actions.principal import Principal
+from vskill_platform.actions.submissions.submission_lists import page_for
 from vskill_platform.domain.people.namespace import NamespaceRole, RegistryMode, Visibility
 from vskill_platform.domain.people.token import SCOPES_OF
+from vskill_platform.domain.submissions.submission import EntryPoint
 from vskill_platform.sign_in.ci import LONGEST_S
 from vskill_platform.sign_in.oidc import SKEW_S
 from vskill_platform.store.people.accounts import Role
@@ -27,6 +30,7 @@ from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.people.owners import Owner
 from vskill_platform.store.people.publishers import LIFE_MS, PENDING_MS
 from vskill_platform.store.skills.skills import get_skill
+from vskill_platform.store.submissions.submission_lists import HandedIn
 from vskill_platform.web.app import create_app
 
 pytestmark = pytest.mark.anyio
@@ -279,6 +283,24 @@ async def test_a_hidden_namespace_is_published_to_and_stays_hidden(world):
         "state"
     ] == "PUBLISHED"
     assert (await world.client.get(f"/api/v1/submissions/{record.id}")).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("visibility", "told"), [(Visibility.TEAM, (404, 200, 200)), (Visibility.PUBLIC, (200, 200, 200))]
+)
+async def test_what_was_refused_of_a_hidden_repository_is_for_its_readers(world, visibility, told):
+    app = create_app(world.env)
+    with active_env(world.env):
+        await manage(world.env, "acme", visibility, "user:olga", role=NamespaceRole.OWNER)
+        _, job, _ = await let_in_job(URL)
+        refused = HandedIn("refused", repo_url=URL, skill_path="lint", reason="No SKILL.md; add one.")
+        page = await page_for(Principal(ci=job), [refused, refused], EntryPoint.API)
+        stranger = await world.client.get(f"/api/v1{page}")
+        member = await world.client.get(f"/api/v1{page}", headers=world.maintainer)
+        async with signed_in(app, world.env, "eve", Role.REVIEWER) as eve:
+            reviewer = await eve.client.get(f"/api/v1{page}")
+    assert (stranger.status_code, member.status_code, reviewer.status_code) == told
+    assert ("No SKILL.md" in stranger.text) is (told[0] == 200) and "No SKILL.md" in member.text
 
 
 async def test_nobody_takes_the_run_of_a_job_away(world):

@@ -13,9 +13,11 @@ from vskill_platform.actions.action import action
 from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.actions.submissions.submission_views import position_view, submission_card
 from vskill_platform.actions.submissions.submissions import remedies_of
+from vskill_platform.domain.people.namespace import may_read
 from vskill_platform.domain.submissions.states import State, StateCategory, states_in
 from vskill_platform.domain.submissions.submission import EntryPoint, Submission
 from vskill_platform.queue.outlook import look_ahead
+from vskill_platform.store.people.namespaces import belonging_of
 from vskill_platform.store.submissions.statistics import recent_activity, waiting_line
 from vskill_platform.store.submissions.submission_lists import (
     FoundSubmissions,
@@ -166,7 +168,8 @@ PAGES = "/hand-ins"
 
 # Hand-ins. One skill has its submission's page; of several, or where one was refused, the hand-in has a page of its
 # own. A skill is shown to those who may read its submission. What was refused at the door has none: it is shown to its
-# submitter and to reviewers, and where nobody was signed in to whoever knows the address.
+# submitter and to reviewers; of a CI job, to those who may read its repository's namespace; and where nobody was
+# signed in, to whoever knows the address.
 
 
 class HandInRequest(ActionRequest, frozen=True, kw_only=True):
@@ -208,8 +211,14 @@ async def page_for(actor: Principal, skills: Sequence[HandedIn], source: EntryPo
     """The path of the page that follows what was just submitted. Writes a hand-in unless one submission is all."""
     if len(skills) == 1 and skills[0].submission_id is not None:
         return f"/submissions/{skills[0].submission_id}"
-    anonymous = actor.account is None and not actor.operator
-    made = await keep_hand_in(tuple(skills), source=source, submitter=actor.account, anonymous=anonymous)
+    anonymous = actor.account is None and actor.ci is None and not actor.operator
+    made = await keep_hand_in(
+        tuple(skills),
+        source=source,
+        submitter=actor.account,
+        anonymous=anonymous,
+        repository=None if actor.ci is None else actor.ci.repository,
+    )
     return f"{PAGES}/{made.id}"
 
 
@@ -229,10 +238,13 @@ async def show_hand_in(reader: Principal, request: HandInRequest) -> HandInView:
 
 async def _read_skills(found: HandIn, reader: Principal) -> list[tuple[HandedIn, Submission | None]]:
     """Each skill that the reader may know of, with its submission."""
-    records = await read_submissions_of(found, audiences=audiences_of(reader))
+    audiences = audiences_of(reader)
+    records = await read_submissions_of(found, audiences=audiences)
     # A token that is bound to a namespace reads nothing of what its account did elsewhere.
     is_own = reader.account is not None and reader.account == found.submitter and reader.namespace is None
-    knows_all = found.anonymous or reader.is_reviewer or is_own
+    place = found.repository
+    is_of_job = place is not None and may_read((await belonging_of(place)).audience, audiences)
+    knows_all = found.anonymous or reader.is_reviewer or is_own or is_of_job
     return [
         (one, records.get(one.submission_id or ""))
         for one in found.skills

@@ -11,6 +11,7 @@ from collections.abc import Collection
 import msgspec
 
 from vskill_core.errors import InvalidInput, StoreUnavailable
+from vskill_core.identity import Identity
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import Audiences
 from vskill_platform.domain.skills.search import every_term
@@ -146,14 +147,21 @@ class HandIn(msgspec.Struct, frozen=True, omit_defaults=True):
     submitter: str | None = None
     #: Submitted by nobody in particular: then everybody who knows the id may read what was refused.
     anonymous: bool = False
+    #: That of the CI job that submitted it: whoever reads its namespace may read what was refused.
+    repository: Identity | None = None
 
 
 async def keep_hand_in(
-    skills: tuple[HandedIn, ...], *, source: EntryPoint, submitter: str | None, anonymous: bool
+    skills: tuple[HandedIn, ...],
+    *,
+    source: EntryPoint,
+    submitter: str | None,
+    anonymous: bool,
+    repository: Identity | None = None,
 ) -> HandIn:
     """Write a new one."""
     env = require_env("kv")
-    made = HandIn(env.clock.new_id(), env.kv.now(), skills, source, submitter, anonymous)
+    made = HandIn(env.clock.new_id(), env.kv.now(), skills, source, submitter, anonymous, repository)
     await persist(lambda: env.kv.put(keys.hand_in(made.id), msgspec.json.encode(made), ttl_ms=KEPT_MS))
     return made
 
