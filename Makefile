@@ -44,7 +44,7 @@ LOCK_ALONE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --
 LOCK := $(LOCK_ALONE) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup analysers run test test-slow test-clients test-machine test-all test-judge test-long node browser nginx screenshots check format sim fuzz chaos bench coverage snapshots mutants lock build release reference audit measures clean
+.PHONY: help setup analysers run test test-slow test-clients test-machine test-all test-judge test-long node browser nginx screenshots check check-rules check-types format sim fuzz chaos bench coverage snapshots mutants lock build release reference audit measures clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -149,10 +149,16 @@ screenshots: $(READY) browser ## Make the pictures in docs/images anew
 check: $(READY) ## Format, lint, strict types, import layers, documents and hygiene; changes nothing
 	@echo "check: format";  $(BIN)/ruff format --quiet --check $(CODE) || { echo "check: run 'make format'"; exit 1; }
 	@echo "check: lint";    $(BIN)/ruff check --quiet $(CODE)
+	@$(MAKE) --no-print-directory -j2 check-rules check-types
+	@echo "check: all good"
+
+# Beside one another: each takes a core for most of a minute.
+check-rules:
 	@echo "check: layers";  $(BIN)/lint-imports --no-cache > $(VENV)/layers.log 2>&1 || { cat $(VENV)/layers.log; exit 1; }
 	@echo "check: house rules and documents"; $(BIN)/python -m tools
+
+check-types:
 	@echo "check: types";   $(BIN)/mypy --no-error-summary $(CODE)
-	@echo "check: all good"
 
 format: $(READY) ## Format the code and apply the lint's safe fixes
 	@$(BIN)/ruff format $(CODE)

@@ -17,6 +17,7 @@ from vskill_platform.actions.operation.jobs import (
     SHOW_RESCANS,
     ContinueRescans,
 )
+from vskill_platform.domain.people.refusal import AuditOutcome
 from vskill_platform.domain.skills.skill import SkillVersion, VersionStatus
 from vskill_platform.domain.skills.skill_changes import Publication, publish_version
 from vskill_platform.intake.submit import submit_upload
@@ -24,7 +25,7 @@ from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.queue.health import queue_health
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.stages.rescan import request_rescan
-from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.people.audit import AuditFilter, list_audit
 from vskill_platform.store.skills.skills import get_skill, iter_skills, skill_writes
 from vskill_platform.store.verdicts.brake import count_live_skills, list_take_downs
 from vskill_platform.store.verdicts.suppressions import add_suppression
@@ -132,7 +133,7 @@ async def test_a_rule_that_hits_30_of_1000_stops_before_the_first_until_an_admin
     assert state["finished"] == "rules-2"
     assert await taken_down() == {one.skill for one in seen.take_downs}
     assert await count_live_skills() == 970
-    (entry,) = (await list_audit()).items
+    (entry,) = (await list_audit(wanted=AuditFilter(outcome=AuditOutcome.DONE))).items
     assert (entry.action, entry.target, entry.by) == ("rescan continue", "rules-2", "admin:ada")
     assert entry.details == {"skills": "30", "live": "1000"}
     with pytest.raises(TransitionError, match="not stopped"):

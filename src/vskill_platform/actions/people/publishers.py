@@ -9,7 +9,7 @@ import msgspec
 
 from vskill_client.wire.base import Wire, iso_time
 from vskill_client.wire.publishers import CiTokenAnswer, ExchangeIdToken
-from vskill_core.errors import InvalidInput, NotFound, Unsupported
+from vskill_core.errors import InvalidInput, NotFound, NotPermitted
 from vskill_platform.actions.action import Reason, Services, action
 from vskill_platform.actions.people.owners import RepositoryRequest, object_of, repository_of
 from vskill_platform.actions.principal import Principal, Right
@@ -150,7 +150,7 @@ async def exchange(services: Services, request: ExchangeIdToken) -> CiTokenAnswe
     """A token for a job whose forge vouches for it, and whose workflow a maintainer added."""
     if importlib.util.find_spec("joserfc") is None or not services.settings.public_url:
         message = "This registry takes nothing from CI: it has no public address, or lacks the extra `sso`."
-        raise Unsupported(message, fix="ask its operator to set VSKILL_PUBLIC_URL and to install the extra")
+        raise NotPermitted(message, fix="ask its operator to set VSKILL_PUBLIC_URL and to install the extra")
     from vskill_platform.sign_in.ci import prove_job  # noqa: PLC0415 - needs an extra
 
     proved = await prove_job(services.settings, request.id_token)
