@@ -44,7 +44,7 @@ LOCK_ALONE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --
 LOCK := $(LOCK_ALONE) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup analysers run test test-slow test-clients test-machine test-all test-judge test-long node browser nginx screenshots check check-rules check-types format sim fuzz chaos bench coverage snapshots mutants lock build release reference audit measures clean
+.PHONY: help setup analysers run test test-slow test-clients test-machine test-all test-judge test-long node browser nginx screenshots check format sim fuzz chaos bench coverage snapshots mutants lock build release reference audit measures clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

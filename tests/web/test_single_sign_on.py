@@ -441,8 +441,9 @@ async def test_a_role_by_group_counts_for_a_day_and_is_never_stored(grouped, gro
         # With a password, the account has a session that outlives what the issuer said.
         kept = msgspec.structs.replace(user, password="x")
         await grouped.env.kv.put(keys.user("mia-lee"), msgspec.json.encode(kept))
-        grouped.clock.advance(DAY_MS + 1)
-        assert (await client.get("/account", headers=HTML)).status_code == 200
+        for _ in range(3):  # an admin's session ends where it is not used for half a day
+            grouped.clock.advance(DAY_MS // 3 + 1)
+            assert (await client.get("/account", headers=HTML)).status_code == 200
         assert (await client.get(page, headers=HTML)).status_code == 403
 
 
