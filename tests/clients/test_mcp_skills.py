@@ -11,6 +11,7 @@ import pytest
 
 from tests.clients.private import HIDDEN, PrivateRegistry, bearer
 from tests.clients.registry import Registry, add_many, skill_md
+from tests.support.patience import PATIENCE_S
 from vskill_platform.web.clients.mcp_server import PAGE, file_uri, split_uri
 from vskill_scan.reading.manifest import read_front_matter
 
@@ -52,7 +53,7 @@ def ask(registry: Registry, method: str, token: str = "", **params: Any) -> dict
     """One raw request, as a host sends it."""
     headers = {"accept": "application/json, text/event-stream", **(bearer(token) if token else {})}
     body = {"jsonrpc": "2.0", "id": 4, "method": method, "params": params}
-    answer = httpx2.post(f"{registry.url}/mcp", json=body, headers=headers)
+    answer = httpx2.post(f"{registry.url}/mcp", json=body, headers=headers, timeout=PATIENCE_S)
     assert answer.status_code == 200, answer.text
     return dict(answer.json())
 
