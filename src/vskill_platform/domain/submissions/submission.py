@@ -349,12 +349,11 @@ def start_run(
         )
     event = _event(record, State.RECEIVED, step)
     return msgspec.structs.replace(
-        record,
+        _submitted_by(record, submitter, upload),
         state=State.RECEIVED,
         run=record.run + 1,
         updated_at=event.at,
         history=(event,),
-        **_submitted_by(record, submitter, upload),
         claim=None,
         next_attempt_at=step.at,
         attempts=Attempts(),
@@ -374,18 +373,16 @@ def start_run(
     )
 
 
-def _submitted_by(record: Submission, submitter: str | None, upload: str | None) -> dict[str, object]:
-    """Every submitter after one more, the latest first, and whether whoever submitted this is known; None is nobody who
-    signed in. The same upload is its submitter's still."""
+def _submitted_by(record: Submission, submitter: str | None, upload: str | None) -> Submission:
+    """With one more submitter, and whether whoever submitted this is known; None is nobody who signed in. The same
+    upload is its submitter's still."""
     earlier = tuple(name for name in record.submitters if name != submitter)
     names = earlier if submitter is None else (submitter, *earlier)[:MOST_SUBMITTERS]
     is_same = upload is not None and upload == record.upload
     is_unknown = submitter is None and (record.submitter_unknown or not is_same)
-    return {
-        "submitter": next(iter(names), None),
-        "earlier_submitters": names[1:],
-        "submitter_unknown": is_unknown,
-    }
+    return msgspec.structs.replace(
+        record, submitter=next(iter(names), None), earlier_submitters=names[1:], submitter_unknown=is_unknown
+    )
 
 
 def request_rerun(record: Submission, rerun: Rerun) -> Submission:
@@ -401,9 +398,8 @@ def refresh(record: Submission, *, now: int, submitter: str | None, upload: str 
     _require_waiting(record, "refreshed")
     kept = Attempts(started=record.attempts.started, interrupted=record.attempts.interrupted)
     return msgspec.structs.replace(
-        record,
+        _submitted_by(record, submitter, upload),
         upload=upload,
-        **_submitted_by(record, submitter, upload),
         commit=None,
         digest=None,
         cooled_by="",
