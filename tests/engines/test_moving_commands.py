@@ -110,7 +110,7 @@ def test_content_is_moved_to_s3_backed_up_there_and_restored_into_files(run, fil
     bucket = place_of(tmp_path)
     assert "0 copied" not in run("migrate", "--from", files, "--to", bucket, "--verify").output
     moved = json.loads(run("migrate", "--from", files, "--to", bucket, "--json").output)
-    assert moved == {"pieces": moved["pieces"], "copied": 0, "verified": 0, "differ": []}
+    assert moved == {"pieces": moved["pieces"], "copied": 0, "verified": 0, "missing": [], "differ": []}
     shutil.rmtree(tmp_path / "data" / "blobs")
     assert "ok" in run("doctor", "--all-content", blobs=bucket).output
     backed_up = run("backup", tmp_path / "all.tar", "--verify", blobs=bucket)
