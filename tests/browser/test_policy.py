@@ -50,7 +50,7 @@ def look_at(page: Page, axe: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("size", "theme"), [(PHONE, "dark"), (DESK, "light")], ids=["phone-dark", "desk"])
-def test_set_up_waits_a_reviewer_and_a_dry_run(opened, registry, tmp_path, axe, size, theme):
+def test_set_up_waits_a_reviewer_and_a_dry_run(registry, opened, tmp_path, axe, size, theme):
     link = next(line for line in iter(registry.process.stdout) if "/setup?token=" in line).strip()
     page: Page = opened(base_url=registry.address, viewport=size, theme=theme)
     page.goto(link)
@@ -96,7 +96,7 @@ def test_set_up_waits_a_reviewer_and_a_dry_run(opened, registry, tmp_path, axe, 
     tab_to(page, page.get_by_label("Policy", exact=True))
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type("extends: strict")
-    press(page, "Try it on the last")
+    press(page, "Try it")
     trial = page.locator("section", has=page.get_by_role("heading", name="What it would have done"))
     expect(trial.locator("tbody th")).to_contain_text("tidy")
     expect(trial).to_contain_text("Nothing was changed.")
