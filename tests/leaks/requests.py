@@ -35,6 +35,7 @@ PLAIN_PARTS = {
     # A hand-in's id cannot be guessed or computed; `tests/web/test_hand_ins.py` asks with one that exists.
     "hand_in_id": "01handin00000000000000000x",
     "token_id": "01token",
+    "identity": "0123456789abcdef",
     "webhook_id": "01webhook",
     "letter_id": "1",
     "job": "recover",

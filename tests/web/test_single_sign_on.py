@@ -224,7 +224,7 @@ async def test_somebody_who_is_signed_in_links_an_identity_to_the_account(house)
         assert (await come_back(ann.client, "acme", query)).status_code == 303
         ann.client.cookies.delete(SESSION_COOKIE, domain="")
         page = (await ann.client.get("/account", headers=HTML)).text
-        assert "How you sign in" in page and "as mia-lee" in page
+        assert "How you sign in" in page and ">mia-lee</span>" in page
     assert await house.user("mia-lee") is None
     async with browser(create_app(house.env)) as client:
         await house.sign_in(client=client)

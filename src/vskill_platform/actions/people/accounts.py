@@ -27,6 +27,7 @@ from vskill_platform.store.people.accounts import (
     find_admins,
     list_users,
 )
+from vskill_platform.store.people.identities import name_identity
 from vskill_platform.store.people.passwords import check_password, hash_password, new_password
 
 ACCOUNTS = "/api/v1/admin/accounts"
@@ -35,14 +36,18 @@ DecideUser = Callable[[User], Awaitable[UserChange]]
 
 
 class IdentityView(Wire, frozen=True):
-    """Somebody at an issuer of OpenID Connect who signs in as an account."""
+    """Somebody at GitHub or an issuer of OpenID Connect who signs in as an account."""
 
-    #: the issuer's address
+    #: what `unlink` names it by
+    id: str
+    #: the issuer's address, or GitHub's host
     issuer: str
     #: the name that they had there at their last sign-in
     login: str
     #: when that was, or when the issuer's directory made the account
     verified_at: str
+    #: since when it signs in as this account; null: since before the registry kept that
+    linked_at: str | None
 
 
 class ManagedAccount(Wire, frozen=True):
@@ -56,7 +61,7 @@ class ManagedAccount(Wire, frozen=True):
     has_password: bool
     #: of the GitHub account that signs in as this one
     github_login: str | None
-    #: those at other issuers that sign in as this one
+    #: all that sign in as this one
     identities: tuple[IdentityView, ...]
     #: how many tokens it has
     tokens: int
@@ -272,8 +277,13 @@ def account_view(user: User) -> ManagedAccount:
         user,
         has_password=user.password is not None,
         github_login=user.github.login if user.github else None,
+        identities=view_identities(user),
         tokens=len(user.tokens),
     )
+
+
+def view_identities(user: User) -> tuple[IdentityView, ...]:
+    return tuple(IdentityView.of(one, id=name_identity(one)) for one in user.linked)
 
 
 LIST_ACCOUNTS = action(

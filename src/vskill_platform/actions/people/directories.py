@@ -128,7 +128,10 @@ async def make_user(services: Services, issuer: Issuer, sent: ScimUser) -> str:
         raise refuse("externalId is no subject.", "invalidValue", "send printable characters", "externalId")
     await _require_free(issuer, sent.user_name)
     link = LinkedIdentity(subject, login_of(sent.user_name), services.kv.now(), issuer.issuer)
-    known_as = await find_account(link)
+    known_as, _ = await find_account(link)
+    if known_as == "":
+        fix = "link it to an account in the registry, by signing in with it there"
+        raise refuse("This externalId was unlinked from its account.", "invalidValue", fix, "externalId")
     name = known_as or await _make_account(issuer, link)
 
     async def decide(user: User) -> UserChange:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from vskill_client.destination import Caller
-from vskill_platform.actions.people import accounts
+from vskill_platform.actions.people import accounts, identities
 from vskill_platform.cli.action_commands import Given, command_for, table, when
 
 #: What the audit says of an operator who gives no reason.
@@ -44,7 +44,10 @@ _ACCOUNTS = table(
     "name",
     "role",
     ("", lambda account: "locked out" if account.disabled else ""),
-    ("GitHub", "github_login"),
+    (
+        "identities",
+        lambda account: ", ".join(f"{one.login} at {one.issuer} ({one.id})" for one in account.identities),
+    ),
     ("since (UTC)", "created_at"),
 )
 
@@ -69,6 +72,12 @@ COMMANDS = (
         _PASSWORD,
         about="The password is asked for, or generated with --generate.",
         options={"password": _GENERATE},
+        **REASON,
+    ),
+    command_for(
+        identities.UNLINK_IDENTITY_OF,
+        "The identity is unlinked from {name}.",
+        arguments=("name", "identity"),
         **REASON,
     ),
     command_for(

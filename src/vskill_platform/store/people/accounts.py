@@ -73,6 +73,8 @@ class LinkedIdentity(msgspec.Struct, frozen=True, omit_defaults=True):
     groups: tuple[str, ...] = ()
     #: None: only a sign-in says who it is.
     directory: DirectoryEntry | None = None
+    #: Since when it signs in as this account; None: since before that was kept.
+    linked_at: int | None = None
 
     @property
     def is_github(self) -> bool:
@@ -101,6 +103,8 @@ class User(msgspec.Struct, frozen=True, omit_defaults=True):
     github: LinkedIdentity | None = None
     #: Those at issuers of OpenID Connect.
     identities: tuple[LinkedIdentity, ...] = ()
+    #: By the name of a provider, when an identity there was unlinked: its sessions from before are worthless.
+    unlinked: dict[str, int] = {}
 
     @property
     def linked(self) -> tuple[LinkedIdentity, ...]:
@@ -132,6 +136,10 @@ class User(msgspec.Struct, frozen=True, omit_defaults=True):
     def operates(self) -> bool:
         """Admins look after the installation, so they hear of its alerts."""
         return self.role is Role.ADMIN
+
+    def ended_at(self, how: str) -> int:
+        """Sessions that were opened so are worthless if they began by this time."""
+        return max(self.signed_out_at, self.unlinked.get(how, 0))
 
     def __repr__(self) -> str:
         """Without the hash, because records get into messages and logs."""
@@ -251,13 +259,14 @@ async def create_user(
 
 def with_identity(user: User, identity: LinkedIdentity) -> User:
     """The record with this identity, in place of an earlier sign-in of the same one."""
+    same, others = split_identities(user, identity.issuer, identity.id)
+    linked_at = identity.verified_at if same is None else same.linked_at
+    said = same.directory if same is not None and identity.directory is None else identity.directory
+    identity = msgspec.structs.replace(identity, linked_at=linked_at, directory=said)
     if identity.is_github:
-        if user.github is not None and (user.github.issuer, user.github.id) != (identity.issuer, identity.id):
+        if user.github not in (None, same):
             raise NotPermitted(f"Another GitHub account signs in as {user.name} already.", account=user.name)
         return msgspec.structs.replace(user, github=identity)
-    same, others = split_identities(user, identity.issuer, identity.id)
-    if same is not None and identity.directory is None:
-        identity = msgspec.structs.replace(identity, directory=same.directory)
     if len(others) >= MOST_IDENTITIES:
         message = f"{user.name} has {MOST_IDENTITIES} identities, which is the limit."
         raise NotPermitted(message, account=user.name)
@@ -267,9 +276,9 @@ def with_identity(user: User, identity: LinkedIdentity) -> User:
 def split_identities(
     user: User, issuer: str, subject: str
 ) -> tuple[LinkedIdentity | None, tuple[LinkedIdentity, ...]]:
-    """This identity of OpenID Connect, and the others."""
-    others = tuple(one for one in user.identities if (one.issuer, one.id) != (issuer, subject))
-    return next((one for one in user.identities if one not in others), None), others
+    """This identity, and the others of OpenID Connect."""
+    same = next((one for one in user.linked if (one.issuer, one.id) == (issuer, subject)), None)
+    return same, tuple(one for one in user.identities if one != same)
 
 
 async def _assert_free(name: str) -> list[Assert]:

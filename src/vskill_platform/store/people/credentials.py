@@ -43,6 +43,9 @@ class Session(msgspec.Struct, frozen=True):
     #: `password`, `setup`, or the provider's name
     how: str
 
+    def is_good(self, user: User, now: int) -> bool:
+        return self.expires_at > now and self.created_at > user.ended_at(self.how)
+
 
 async def sign_in(name: str, password: str, address: str) -> User:
     """The account of this name and password. Every failure gives the same error at the same cost."""
@@ -75,7 +78,7 @@ async def open_session(user: User, how: str) -> str:
     # A group may give a higher role than its own.
     idle = IDLE_MS[(await standing_of(user) or user).role]
     # After the last sign-out, even within the same millisecond.
-    began = max(now, user.signed_out_at + 1)
+    began = max(now, user.ended_at(how) + 1)
     session = Session(user.name, began, now + idle, how)
     audit = record_audit("signed in", user.name, by=f"user:{user.name}", reason=f"by {how}")
     put = Put(session_key(token), msgspec.json.encode(session), ttl_ms=idle)
@@ -98,7 +101,7 @@ async def find_session(token: str) -> tuple[Session, Standing] | None:
     session = decode(entry, Session)
     user, _ = await read_user(session.account)
     now = env.kv.now()
-    if user is None or session.expires_at <= now or session.created_at <= user.signed_out_at:
+    if user is None or not session.is_good(user, now):
         return None
     standing = await standing_of(user)
     if standing is None:
@@ -248,7 +251,6 @@ def _standing(
         listed = credential.key.removeprefix(keys.token.prefix) in user.tokens
         is_good = listed and decode(shown, Token).is_good(now)
     else:
-        session = decode(shown, Session)
-        is_good = session.expires_at > now and session.created_at > user.signed_out_at
+        is_good = decode(shown, Session).is_good(user, now)
     settings = require_env("kv").settings
     return standing_in(settings, access, user, now, by_token=by_token) if is_good else None

@@ -11,8 +11,8 @@ import msgspec
 
 from vskill_core.identity import GITHUB_HOST, Identity
 from vskill_platform.domain import keys
-from vskill_platform.ledger.kv.entries import ABSENT, Operation, Put
-from vskill_platform.records import decode
+from vskill_platform.ledger.kv.entries import Operation, Put
+from vskill_platform.records import decode, read_record
 from vskill_platform.settings import Settings
 from vskill_platform.store.people.accounts import LinkedIdentity, User, read_user
 from vskill_platform.store.people.identities import Arrival, account_of
@@ -54,11 +54,12 @@ async def account_of_github(
     arrival = Arrival(link, "GitHub", number, f"github-{number}", is_admitted, account)
 
     async def bind(name: str) -> tuple[Operation, ...]:
-        """Bind the login to the identity, unless it is bound already."""
-        key = _login_key(login, link.issuer)
-        if await env.kv.get(key) is not None:
+        """Bind the login to the identity, unless it is bound already; it follows its identity to another account."""
+        known, version = await read_record(_login_key(login, link.issuer), ProvedLogin)
+        if known is not None and (known.id != number or known.account == name):
             return ()
-        return (Put(key, msgspec.json.encode(ProvedLogin(name, number, link.verified_at)), ABSENT),)
+        bound = msgspec.json.encode(ProvedLogin(name, number, link.verified_at))
+        return (Put(_login_key(login, link.issuer), bound, version),)
 
     return await account_of(arrival, bind)
 

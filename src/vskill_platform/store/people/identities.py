@@ -14,7 +14,7 @@ from vskill_core.errors import InvalidInput, NotPermitted
 from vskill_core.identity import GITHUB_HOST
 from vskill_platform.domain import keys
 from vskill_platform.ledger.kv.entries import ABSENT, Operation, Put
-from vskill_platform.records import decode
+from vskill_platform.records import read_record
 from vskill_platform.store.people.accounts import (
     MOST_NAME,
     LinkedIdentity,
@@ -30,7 +30,6 @@ from vskill_platform.store.people.accounts import (
     with_identity,
 )
 from vskill_platform.store.people.namespaces import read_access
-from vskill_platform.worker_context import require_env
 
 MOST_SUBJECT = 255
 
@@ -41,6 +40,7 @@ Beside = Callable[[str], Awaitable[tuple[Operation, ...]]]
 class IdentityAccount(msgspec.Struct, frozen=True):
     """The record at `identity:{hash}` and `github:id:{number}`."""
 
+    #: Empty: it was unlinked, and signs in nowhere until somebody who is signed in links it again.
     account: str
 
 
@@ -63,7 +63,7 @@ class Arrival(msgspec.Struct, frozen=True):
 async def account_of(arrival: Arrival, beside: Beside) -> User:
     """The account of an identity; created at its first sign-in, unless it is linked to one that is signed in."""
     for name in names_for(arrival):
-        account = await find_account(arrival.identity) or arrival.account
+        account = (await _find_bound(arrival))[0] or arrival.account
         await _require_let_in(arrival, account)
         if account is not None:
             return await _renew(arrival, account, beside)
@@ -98,6 +98,11 @@ def login_of(text: str) -> str:
     return "-".join("".join(letters).split())[:MOST_NAME].rstrip("-") or "unnamed"
 
 
+def name_identity(identity: LinkedIdentity) -> str:
+    """As addresses and commands name it."""
+    return hash_identity(identity.issuer, identity.id)[:16]
+
+
 def hash_identity(issuer: str, subject: str) -> str:
     return hashlib.sha256(msgspec.json.encode([issuer, subject])).hexdigest()
 
@@ -112,9 +117,21 @@ def names_for(arrival: Arrival) -> tuple[str, ...]:
     return wanted, f"{wanted[: MOST_NAME - len(arrival.suffix) - 1].rstrip('-')}-{arrival.suffix}"
 
 
-async def find_account(identity: LinkedIdentity) -> str | None:
-    entry = await require_env("kv").kv.get(identity_key(identity))
-    return None if entry is None else decode(entry, IdentityAccount).account
+async def find_account(identity: LinkedIdentity) -> tuple[str | None, int]:
+    """Whose an identity is, empty where it was unlinked, and the version of its record."""
+    found, version = await read_record(identity_key(identity), IdentityAccount)
+    return (None if found is None else found.account), version
+
+
+async def _find_bound(arrival: Arrival) -> tuple[str | None, int]:
+    """The account of an identity. One that was unlinked has none, and neither makes nor joins one by itself."""
+    bound, version = await find_account(arrival.identity)
+    if bound == "" and arrival.account is None:
+        login = arrival.identity.login
+        message = f"{login} at {arrival.title} was unlinked from its account, and signs in nowhere."
+        fix = "sign in another way and link it on the page of your account, or ask an admin"
+        raise NotPermitted(message, login=login, fix=fix)
+    return bound or None, version
 
 
 async def _require_let_in(arrival: Arrival, account: str | None) -> None:
@@ -137,11 +154,11 @@ async def _renew(arrival: Arrival, account: str, beside: Beside) -> User:
         raise NotPermitted(f"The account {account} is disabled; ask an admin.", account=account)
 
     async def renew(known: User) -> UserChange:
-        bound, wanted = await find_account(identity), arrival.account or account
+        (bound, version), wanted = await _find_bound(arrival), arrival.account or account
         if bound not in (None, wanted):
             message = f"{identity.login} at {arrival.title} signs in as another account."
             raise NotPermitted(message, fix="sign out first to use that account")
-        put = () if bound is not None else (put_identity(identity, account),)
+        put = () if bound is not None else (put_identity(identity, account, version),)
         return UserChange(with_identity(known, identity), (*put, *await beside(account)))
 
     return await change_user(
@@ -168,5 +185,5 @@ async def _create(name: str, arrival: Arrival, beside: Beside) -> User:
     )
 
 
-def put_identity(identity: LinkedIdentity, account: str) -> Put:
-    return Put(identity_key(identity), msgspec.json.encode(IdentityAccount(account)), ABSENT)
+def put_identity(identity: LinkedIdentity, account: str, version: int = ABSENT) -> Put:
+    return Put(identity_key(identity), msgspec.json.encode(IdentityAccount(account)), version)

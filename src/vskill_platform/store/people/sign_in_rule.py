@@ -84,6 +84,20 @@ def issuer_rule(issuer: Issuer, mode: RegistryMode) -> SignInRule:
     return SignInRule(issuer.shown, mode, (*groups, *domains), "allowed_groups and allowed_domains")
 
 
+def provider_of(settings: Settings, link: LinkedIdentity) -> str | None:
+    """The name of the provider that an identity signs in at; None where that one is not set up."""
+    if link.is_github:
+        return "github" if settings.github_client_id else None
+    return next((one.name for one in settings.issuers if one.issuer == link.issuer), None)
+
+
+def has_way_in(settings: Settings, access: Access, user: User) -> bool:
+    """Whether somebody can sign in as this account, however long ago that was."""
+    is_let_in = user.vouched_for or user.kept_by(access.directories)
+    links = user.linked if is_let_in else _admitted(settings, access.mode, user)
+    return user.password is not None or any(provider_of(settings, one) for one in links)
+
+
 async def read_mode() -> RegistryMode:
     access, _ = await read_access()
     return access.mode

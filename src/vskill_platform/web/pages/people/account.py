@@ -16,6 +16,7 @@ from vskill_platform.actions.people.account import (
     WHO_AM_I,
     read_own_account,
 )
+from vskill_platform.actions.people.identities import UNLINK_OWN_IDENTITY
 from vskill_platform.actions.people.owners import CHECK, CLAIM, TRANSFER, read_owned
 from vskill_platform.actions.people.tokens import (
     CREATE_OWN_TOKEN,
@@ -74,7 +75,9 @@ async def change_password(request: Request) -> Response:
     return await sign_in_again(request, principal_of(request).name, ACCOUNT)
 
 
-PAGE = page(ACCOUNT, show, action=WHO_AM_I, shows=("owner.list", "token.list"), query=AccountQuery)
+PAGE = page(
+    ACCOUNT, show, action=WHO_AM_I, shows=("owner.list", "token.list", "identity.list"), query=AccountQuery
+)
 
 
 ENDPOINTS = (
@@ -83,6 +86,13 @@ ENDPOINTS = (
     form("/account/tokens/revoke", REVOKE_OWN_TOKEN, "The token is revoked.", at=ACCOUNT),
     form("/account/password", CHANGE_PASSWORD, at=ACCOUNT, view=change_password),
     form("/account/sign-out-all", SIGN_OUT_EVERYWHERE, at=ACCOUNT, to="/signin"),
+    form(
+        "/account/identities/{identity}/unlink",
+        UNLINK_OWN_IDENTITY,
+        "The identity is unlinked; the sessions that began there have ended.",
+        at=ACCOUNT,
+        confirm=True,
+    ),
     form("/account/claim", CLAIM, at=ACCOUNT, shown_by=PAGE),
     form(
         "/account/check",

@@ -10,6 +10,7 @@ from vskill_platform.actions.people.accounts import (
     RESET_PASSWORD,
     SIGN_OUT_ACCOUNT,
 )
+from vskill_platform.actions.people.identities import UNLINK_IDENTITY_OF
 from vskill_platform.actions.people.tokens import LIST_ALL_TOKENS, REVOKE_TOKEN_OF
 from vskill_platform.web.pages.acting import answer_page, form
 
@@ -47,6 +48,13 @@ ENDPOINTS = (
         f"{_ONE}/sign-out",
         SIGN_OUT_ACCOUNT,
         lambda account, _: f"{account.name} is signed out everywhere; its tokens are revoked.",
+        at=LIST,
+        confirm=True,
+    ),
+    form(
+        f"{_ONE}/identities/{{identity}}/unlink",
+        UNLINK_IDENTITY_OF,
+        lambda account, _: f"The identity is unlinked from {account.name}.",
         at=LIST,
         confirm=True,
     ),
