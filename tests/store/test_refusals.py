@@ -6,7 +6,14 @@ import pytest
 from tests.support.envs import active_env, open_test_env
 from tests.support.faults import HookedKV
 from vskill_core.errors import StoreUnavailable
-from vskill_platform.domain.people.refusal import ANONYMOUS, MOST_KEPT, AuditOutcome, RefusalCounts
+from vskill_platform.domain.people.refusal import (
+    ANONYMOUS,
+    MANY,
+    MOST_KEPT,
+    MOST_OF_ACCOUNT,
+    AuditOutcome,
+    RefusalCounts,
+)
 from vskill_platform.store.people.audit import ReadEntry, list_audit
 from vskill_platform.store.people.refusals import MINUTE_MS, MOST_LINES, note_refusal, write_refusals
 from vskill_platform.worker_context import RequestOrigin
@@ -111,6 +118,24 @@ async def test_what_an_account_is_refused_stands_there_at_once_and_repeats_are_c
     assert sorted(one.count for one in await lines()) == [1, 9_999]
     await next_minute(env)
     assert len(await lines()) == 2
+
+
+@pytest.mark.parametrize("kinds", [MOST_OF_ACCOUNT, MOST_OF_ACCOUNT + 1, 10_000])
+async def test_ten_thousand_refusals_of_an_account_cost_few_lines_which_say_what_was_left_out(env, kinds):
+    """As many kinds as an account likes: each of its tokens at each action is one."""
+    for number in range(10_000):
+        await note_refusal(f"action.{number % kinds}", "Only admins may do this.", by="user:ann")
+    await note_refusal("queue.pause", "Only admins may do this.", by="user:bob")
+    at_once = await lines()
+    assert len(at_once) == MOST_OF_ACCOUNT + 1, "another account has lines of its own"
+    await next_minute(env)
+    anns = [one for one in await lines() if one.by == "user:ann"]
+    assert len(anns) <= 2 * MOST_OF_ACCOUNT + 1 and sum(one.count for one in anns) == 10_000
+    beyond = [one for one in anns if one.action == MANY]
+    left_out = sum(number % kinds >= MOST_OF_ACCOUNT for number in range(10_000))
+    assert [one.count for one in beyond] == [left_out] * bool(left_out)
+    await note_refusal("action.9999", "Only admins may do this.", by="user:ann")
+    assert (await lines())[0].action == "action.9999", "the next minute begins anew"
 
 
 @pytest.mark.parametrize("moment", ["before_commit", "after_commit"])

@@ -1,6 +1,7 @@
 """What was refused, counted in the process until it is written into the audit: strangers must not fill the store."""
 
 import enum
+from collections import Counter
 
 import msgspec
 
@@ -11,6 +12,11 @@ ANONYMOUS = "user:anonymous"
 SIGN_INS = ("sign-in", "token")
 #: Kinds of anonymous refusals that a process counts one by one in a minute; what is beyond them is counted together.
 MOST_KEPT = 1_000
+#: Kinds of one account's refusals that a process writes in a minute; what is beyond them is one line with a count.
+MOST_OF_ACCOUNT = 25
+#: What such a line says.
+MANY = "many"
+BEYOND = "more refusals than the audit keeps one by one"
 
 
 class AuditOutcome(enum.StrEnum):
@@ -69,6 +75,8 @@ class RefusalCounts:
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[int, tuple[str, ...]], Counted] = {}
+        #: How many kinds somebody has in a minute.
+        self._lines = Counter[tuple[int, str]]()
         #: Refusals that are written without their kinds.
         self.others = 0
 
@@ -80,12 +88,21 @@ class RefusalCounts:
             known.count += max(count, 1)
         elif refusal.is_anonymous and len(self._kinds) >= MOST_KEPT:
             self.others += count
+        elif not refusal.is_anonymous and self._lines[minute, refusal.by] >= MOST_OF_ACCOUNT:
+            beyond = RefusedAttempt(refusal.by, MANY, "", BEYOND, refusal.at)
+            self._kinds.setdefault((minute, beyond.kind), Counted(beyond)).count += 1
+            return False
         else:
             self._kinds[place] = Counted(refusal, count)
+            self._lines[minute, refusal.by] += 1
         return known is None
 
     def take(self, before: int | None) -> list[Counted]:
         """What was counted, or what was before a minute, the most important first; it is forgotten here."""
         places = [place for place in self._kinds if before is None or place[0] < before]
         taken = [one for place in places if (one := self._kinds.pop(place)).count]
+        kept = {
+            place: count for place, count in self._lines.items() if before is not None and place[0] >= before
+        }
+        self._lines = Counter(kept)
         return sorted(taken, key=lambda one: (one.first.rank, -one.count))

@@ -1,8 +1,9 @@
 """Refusals in the audit: requests that were not permitted, sign-ins that failed, and tokens that are not valid.
 
-What an account is refused is written at once; the same again within the minute is counted. What strangers are refused
-is only counted, and each process writes its counts at the minute's end: one line for each address and kind, and all
-processes together at most `MOST_LINES` in a minute.
+What an account is refused is written at once; the same again within the minute is counted, and so is, in one line, what
+goes beyond `MOST_OF_ACCOUNT` kinds: however much an account tries, a process writes some fifty lines in a minute. What
+strangers are refused is only counted, and each process writes its counts at the minute's end: one line for each address
+and kind, and all processes together at most `MOST_LINES` in a minute.
 """
 
 import asyncio
@@ -10,7 +11,14 @@ from contextlib import suppress
 
 from vskill_core.errors import PlatformError
 from vskill_platform.domain import keys
-from vskill_platform.domain.people.refusal import ANONYMOUS, AuditOutcome, Counted, RefusedAttempt
+from vskill_platform.domain.people.refusal import (
+    ANONYMOUS,
+    BEYOND,
+    MANY,
+    AuditOutcome,
+    Counted,
+    RefusedAttempt,
+)
 from vskill_platform.domain.people.token import ActingToken
 from vskill_platform.ledger.kv.entries import ABSENT, Operation, Put
 from vskill_platform.records import persist, read_count
@@ -96,11 +104,8 @@ async def _plan(taken: list[Counted], others: int, ids: list[str]) -> tuple[list
         others += sum(one.count for one in strangers[shown:])
         strangers = strangers[:shown]
     if others and room:
-        reason = "more refusals than the audit keeps one by one"
-        strangers, others = (
-            [*strangers, Counted(RefusedAttempt(ANONYMOUS, "many", "", reason, now), others)],
-            0,
-        )
+        rest = RefusedAttempt(ANONYMOUS, MANY, "", BEYOND, now)
+        strangers, others = [*strangers, Counted(rest, others)], 0
     operations: list[Operation] = []
     for one, entry_id in zip([*lines, *strangers], ids, strict=False):
         operations += _line(one, entry_id)
