@@ -4,6 +4,7 @@ There are no histories of real skills to measure this on, so the histories here 
 and an update of it.
 """
 
+import json
 from collections.abc import AsyncIterator
 
 import pytest
@@ -22,6 +23,7 @@ from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.domain.verdicts.policy import DEFAULT_POLICY
 from vskill_platform.store.verdicts.capability_signals import DOUBTFUL, Gains, capability_signals
 from vskill_platform.worker_context import Env
+from vskill_scan.plugins.forms import PLUGIN_SCHEMA, SERVERS_SCHEMA
 
 pytestmark = pytest.mark.anyio
 
@@ -82,6 +84,45 @@ async def test_an_update_with_a_shell_and_a_new_host_waits_and_says_which_host_a
     said = "it runs shell commands that use a host (stats.collector-example.dev at run.sh:3)"
     passed = "otherwise it passed the static scan; no judge is configured"
     assert second.why == f"unlike version 1.0.0, {said}; {passed}"
+
+
+def plugin(**servers: object) -> tuple[SkillFile, ...]:
+    manifest = {"$schema": PLUGIN_SCHEMA, "name": "tidy"}
+    declared = {"$schema": SERVERS_SCHEMA, "mcpServers": servers}
+    hooks = servers.pop("hooks", {})
+    given = {"plugin.json": manifest, "mcp.json": declared, "hooks/hooks.json": {"hooks": hooks}}
+    return tuple(
+        SkillFile(path, "100644", json.dumps(data, indent=1).encode()) for path, data in given.items()
+    )
+
+
+PINNED = {"type": "stdio", "command": "npx", "args": ["-y", "@x/a@1.2.3"]}
+
+
+@pytest.mark.parametrize(
+    ("gained_part", "said"),
+    [
+        ({"b": {**PINNED, "args": ["-y", "@x/a@1.2.4"]}}, "starts a program (npx -y @x/a@1.2.4"),
+        (
+            {"b": {"type": "sse", "url": "https://b.example.dev/"}},
+            "talks to a server (https://b.example.dev/",
+        ),
+        ({"hooks": {"Stop": [{"hooks": [{"command": "true"}]}]}}, "runs something by itself (Stop: true at"),
+    ],
+)
+async def test_an_update_that_gains_a_program_a_server_or_a_hook_waits_until_a_person_agrees(
+    env, gained_part, said
+):
+    first = await published(env, extra=plugin(a=PINNED))
+    assert first.state is State.PUBLISHED
+    same = await published(env, "Said anew.", extra=plugin(a=PINNED))
+    assert (same.state, same.published_version) == (State.PUBLISHED, "1.0.1")
+    second = await published(env, extra=plugin(a=PINNED, **gained_part))
+    assert second.state is State.NEEDS_REVIEW
+    assert f"unlike version 1.0.1, it {said}" in second.why
+    await approve(second.id, by="admin:eve", reason="I know these servers")
+    await run_until_quiet(env)
+    assert (await get_submission(second.id)).published_version == "1.0.2"
 
 
 async def test_an_update_with_only_a_link_in_its_text_is_published(env):

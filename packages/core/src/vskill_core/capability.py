@@ -26,6 +26,10 @@ class CapabilityKind(enum.StrEnum):
     SECRET = "secret"  # noqa: S105 - the name of a section, no secret
     INSTALL = "install"
     PERSISTENCE = "persistence"
+    #: of a plugin: a program that a client starts, a server that it talks to, a command that runs at every such event
+    PROGRAM = "program"
+    SERVER = "server"
+    HOOK = "hook"
     UNREAD = "unread"
 
 

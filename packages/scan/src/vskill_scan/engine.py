@@ -19,6 +19,8 @@ from vskill_scan.code.worth_parsing import Signs, Telling
 from vskill_scan.hits import fits, is_excusable, make_finding, polarity_at
 from vskill_scan.limits import DEFAULT_LIMITS, SEARCHED_BYTES, Budget, Exceeded, Limits
 from vskill_scan.model import Fact, Hit, Layer
+from vskill_scan.plugins.card import card_of, command_layers, problem_findings
+from vskill_scan.plugins.parts import Plugin, read_plugin
 from vskill_scan.reading.code_roles import SPOKEN, role_at
 from vskill_scan.reading.decode import TooMuchEncoded, decoded_layers
 from vskill_scan.reading.files import Reading, ReadText
@@ -114,6 +116,8 @@ class _Scan:
         self.reading = Reading(budget, ruleset.known_files)
         self.findings: list[Finding] = []
         self.notes: list[FormNote] = []
+        #: what clients make of the folder where it has a plugin's manifest
+        self._plugin: Plugin | None = None
         self._layers: list[Layer] = []
         #: layer, offset and length of everything that matched, by leaf
         self._spots: dict[int, list[Spot]] = {}
@@ -126,15 +130,21 @@ class _Scan:
         return f"{self.reading.path}: {problem}" if self.reading.path else problem
 
     def structure(self, files: Sequence[SkillFile], check: CheckManifest, known_bad: Collection[str]) -> None:
-        self.findings.extend(structure.findings(files, check, known_bad, self.notes))
+        plugin = self._plugin = read_plugin(files)
+        is_plugin = plugin is not None and plugin.fatal is None
+        self.findings.extend(structure.findings(files, check, known_bad, self.notes, may_lack_it=is_plugin))
+        if plugin is not None:
+            self.findings.extend(problem_findings(plugin.problems))
 
     def read(self, files: Sequence[SkillFile]) -> None:
         """Every text, however deep it lies, becomes layers with everything that matched in them."""
-        for source in self.reading.sources(files):
+        for source in self.reading.sources(files, [*self._plugin.obeyed()] if self._plugin else ()):
             self._budget.check()
             self.findings.extend(source.findings)
             if source.text is not None:
                 self._read_text(source, source.text)
+        for layer in command_layers(self._plugin) if self._plugin else ():
+            self._add(layer)
         signs = Signs(self._layers)
         for layer in self._layers:
             self._read_code(layer, signs.telling(layer))
@@ -271,7 +281,8 @@ class _Scan:
         ]
         documents = [(file.path, "PDF document") for file in files if file.data.startswith(b"%PDF")]
         unread = [*self.reading.unread.items(), *opaque, *documents]
-        return make_card([*found, *unread_capabilities(self._layers, unread)])
+        started = card_of(self._plugin, files) if self._plugin else ()
+        return make_card([*found, *started, *unread_capabilities(self._layers, unread)])
 
     def coverage(self, files: Sequence[SkillFile]) -> Coverage:
         return Coverage(

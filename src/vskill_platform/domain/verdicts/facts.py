@@ -104,6 +104,12 @@ class CardFacts(msgspec.Struct, frozen=True, kw_only=True):
     installs: tuple[CapabilityFacts, ...] = ()
     #: What outlives the session: scheduled jobs, shell profiles, an agent's own settings.
     persistence: tuple[CapabilityFacts, ...] = ()
+    #: Of a plugin: programs that a client starts as its servers.
+    programs: tuple[CapabilityFacts, ...] = ()
+    #: Of a plugin: addresses of servers that a client talks to.
+    servers: tuple[CapabilityFacts, ...] = ()
+    #: Of a plugin: what runs by itself, each with its event, such as `PreToolUse`.
+    hooks: tuple[CapabilityFacts, ...] = ()
     #: Files and parts that the scan could not read.
     unread: tuple[CapabilityFacts, ...] = ()
 
@@ -127,6 +133,9 @@ _SECTIONS = {
     CapabilityKind.SECRET: "secrets",
     CapabilityKind.INSTALL: "installs",
     CapabilityKind.PERSISTENCE: "persistence",
+    CapabilityKind.PROGRAM: "programs",
+    CapabilityKind.SERVER: "servers",
+    CapabilityKind.HOOK: "hooks",
     CapabilityKind.UNREAD: "unread",
 }
 
@@ -186,7 +195,8 @@ class AnalyserFacts(msgspec.Struct, frozen=True, kw_only=True):
 class SignalFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the registry noticed that no scan can see: a sentence each, empty where there is nothing to doubt."""
 
-    #: Unlike the live version it reads a secret, uses a host in a shell command, or outlives the session.
+    #: Unlike the live version it reads a secret, uses a host in a shell command, outlives the session, or as a plugin
+    #: starts a program, talks to a server or runs something by itself.
     new_capability: str = ""
     #: It is another owner's skill with something added.
     copy: str = ""

@@ -23,6 +23,9 @@ DOUBTFUL = {
     CapabilityKind.SECRET: "reads a secret",
     CapabilityKind.HOST: "runs shell commands that use a host",
     CapabilityKind.PERSISTENCE: "changes what outlives the session",
+    CapabilityKind.PROGRAM: "starts a program",
+    CapabilityKind.SERVER: "talks to a server",
+    CapabilityKind.HOOK: "runs something by itself",
 }
 
 

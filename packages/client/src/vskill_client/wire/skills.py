@@ -170,7 +170,7 @@ class SkillState(Wire, frozen=True):
 class CapabilityView(Wire, frozen=True):
     """One thing that a version can do, as far as our rules found it."""
 
-    #: host, command, file, secret, install, persistence or unread
+    #: host, command, file, secret, install, persistence, program, server, hook or unread
     kind: str
     #: the host, program, path, package, or what it is in words
     value: str

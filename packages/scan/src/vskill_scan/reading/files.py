@@ -25,7 +25,7 @@ class ReadText(msgspec.Struct, frozen=True):
     path: str
     text: str | None = None
     findings: tuple[Finding, ...] = ()
-    #: SKILL.md names it, so the agent will look at it
+    #: SKILL.md or a part of a plugin names it, so the agent will look at it
     referenced: bool = False
 
 
@@ -37,7 +37,9 @@ class Reading:
         self._budget = budget
         self._known_files = known_files
         self._limits = budget.limits
-        self._skill_md = b""
+        self._obeyed: Collection[str] = ()
+        #: by folder, the SKILL.md that sends the agent to files in it
+        self._leading: dict[str, bytes] = {}
         self._unpacked = 0
         #: the file that is being read
         self.path = ""
@@ -46,8 +48,12 @@ class Reading:
         self.files_scanned = 0
         self.bytes_scanned = 0
 
-    def sources(self, files: Sequence[SkillFile]) -> Iterator[ReadText]:
-        self._skill_md = next((file.data for file in files if file.path == SKILL_FILE), b"")
+    def sources(self, files: Sequence[SkillFile], obeyed: Collection[str] = ()) -> Iterator[ReadText]:
+        """`obeyed` are the files of a plugin that an agent follows or a client starts."""
+        self._obeyed = frozenset((SKILL_FILE, *obeyed))
+        self._leading = {
+            file.path.removesuffix(SKILL_FILE): file.data for file in files if file.path in self._obeyed
+        }
         for file in files:
             self.path = file.path
             if self.bytes_scanned + self._unpacked + len(file.data) > self._limits.skill_bytes:
@@ -86,9 +92,17 @@ class Reading:
 
     def _text(self, path: str, data: bytes, depth: int) -> ReadText:
         self._count(len(data), depth)
-        referenced = path.encode("utf-8", "replace") in self._skill_md
+        referenced = path in self._obeyed or self._is_named(path)
         text = decode_text(data, named_text=is_named_text(path, data))
         return ReadText(path, text, referenced=referenced)
+
+    def _is_named(self, path: str) -> bool:
+        """Whether the SKILL.md of a folder around a file names it."""
+        folders = [path[: at + 1] for at, sign in enumerate(path) if sign == "/"]
+        for folder in ("", *folders):
+            if path[len(folder) :].encode("utf-8", "replace") in self._leading.get(folder, b""):
+                return True
+        return False
 
     def _count(self, size: int, depth: int) -> None:
         if depth:

@@ -126,7 +126,7 @@ FILE_ENDING = frozenset(
 NAMESPACES = frozenset(
     words("www.w3.org schemas.openxmlformats.org schemas.microsoft.com json-schema.org purl.org xmlns.com schema.org "
           "ns.adobe.com schemas.android.com docs.oasis-open.org www.apple.com/dtds openid.net www.opengis.net "
-          "sodipodi.sourceforge.net www.inkscape.org json.schemastore.org")
+          "sodipodi.sourceforge.net www.inkscape.org json.schemastore.org agent-plugins.org")
 )  # fmt: skip
 LOOPBACK = frozenset(words("localhost 127.0.0.1 0.0.0.0 [::1] host.docker.internal"))
 CONNECT = re2.compile(

@@ -26,6 +26,9 @@ _FOUND = {
     CapabilityKind.INSTALL: Lack.INSTALLS,
     CapabilityKind.FILE: Lack.FILES,
     CapabilityKind.PERSISTENCE: Lack.FILES,
+    CapabilityKind.PROGRAM: Lack.SCRIPTS,
+    CapabilityKind.SERVER: Lack.NETWORK,
+    CapabilityKind.HOOK: Lack.SCRIPTS,
 }
 
 

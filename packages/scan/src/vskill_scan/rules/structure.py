@@ -148,6 +148,40 @@ COMPILED = Rule(
 )
 
 
+BAD_PLUGIN = Rule(
+    "ST-008",
+    Severity.LOW,
+    FindingCategory.STRUCTURE,
+    FindingKind.CAPABILITY,
+    why="Clients refuse a plugin whose manifest they cannot read, and nobody reads a card of so many parts.",
+    remedy="Correct the manifest.",
+)
+MANIFESTS_DISAGREE = Rule(
+    "ST-009",
+    Severity.MEDIUM,
+    FindingCategory.STRUCTURE,
+    FindingKind.MISMATCH,
+    why="Where two manifests differ, each client takes the plugin for something else.",
+    remedy="Write the same into both manifests.",
+)
+PART_SKIPPED = Rule(
+    "ST-010",
+    Severity.LOW,
+    FindingCategory.STRUCTURE,
+    FindingKind.CAPABILITY,
+    why="Clients skip parts of a plugin, and ignore fields, that do not fit the form.",
+    remedy="Correct the part, or leave it out.",
+)
+SECRET_SHIPPED = Rule(
+    "ST-011",
+    Severity.MEDIUM,
+    FindingCategory.STRUCTURE,
+    FindingKind.MISMATCH,
+    why="What a plugin sends or sets is read by everybody who can read the plugin.",
+    remedy="Take the value from the user's environment, and replace it where it is valid.",
+)
+
+
 def _listed_by_operator(rule_id: str, what: str) -> Rule:
     return Rule(
         rule_id,
@@ -172,6 +206,10 @@ RULES = (
     LARGE_FILE,
     OPAQUE,
     COMPILED,
+    BAD_PLUGIN,
+    MANIFESTS_DISAGREE,
+    PART_SKIPPED,
+    SECRET_SHIPPED,
     KNOWN_BAD,
     LISTED_ADDRESS,
     LISTED_FILE,
@@ -183,12 +221,15 @@ def findings(
     check_manifest: CheckManifest,
     known_bad: Collection[str],
     notes: list[FormNote],
+    *,
+    may_lack_it: bool = False,
 ) -> Iterator[Finding]:
     """Looks at the whole skill at once; `check_manifest` raises InvalidManifest for a SKILL.md that is refused. What
     its author should correct goes to `notes`."""
     if known_bad and (digest := digest_of_files(files)) in known_bad:
         yield KNOWN_BAD.found(excerpt=digest)
-    yield from _skill_file(files, check_manifest, notes)
+    if not may_lack_it or any(file.path == SKILL_FILE for file in files):
+        yield from _skill_file(files, check_manifest, notes)
     for file in files:
         yield from _file_findings(file)
     yield from _compiled_files({file.path for file in files})

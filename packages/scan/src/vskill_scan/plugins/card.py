@@ -1,0 +1,128 @@
+"""What a plugin starts, talks to and runs by itself, as entries of its card and as commands for the rules to read."""
+
+import hashlib
+import shlex
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from urllib.parse import urlsplit
+
+import msgspec
+
+from vskill_core.capability import LONGEST_VALUE, CapabilityKind, SkillCapability
+from vskill_core.content import SkillFile
+from vskill_core.findings import Finding
+from vskill_scan.model import CodeBlock, Layer, Piece, TextRole
+from vskill_scan.plugins.forms import Invalid, Server
+from vskill_scan.plugins.parts import Part, Plugin, PluginProblem, ProblemKind
+from vskill_scan.plugins.programs import Origin, StartedProgram, program_of
+from vskill_scan.plugins.secrets import without_secrets
+from vskill_scan.results.card_names import host_name
+from vskill_scan.results.command_lines import command_lines
+from vskill_scan.rules import structure
+
+#: Of a value that is longer, so much is shown, and then what tells it from another.
+SHOWN = 120
+#: Of one hook, whose programs are named; all of its commands are read by the rules.
+MOST_COMMANDS = 500
+
+_RULES = {
+    ProblemKind.FATAL: structure.BAD_PLUGIN,
+    ProblemKind.DISAGREE: structure.MANIFESTS_DISAGREE,
+    ProblemKind.SKIPPED: structure.PART_SKIPPED,
+    ProblemKind.SECRET: structure.SECRET_SHIPPED,
+}
+
+
+def problem_findings(problems: Sequence[PluginProblem]) -> Iterator[Finding]:
+    for one in problems:
+        rule = _RULES[one.kind]
+        yield rule.found(one.file, line=one.line, excerpt=one.sentence[:LONGEST_VALUE], remedy=one.told)
+
+
+def command_layers(plugin: Plugin) -> Iterator[Layer]:
+    """Its commands as a shell would be given them, each at the line on which it is declared."""
+    for part in plugin.parts:
+        for command in _commands(part):
+            text = command.encode("utf-8", "replace")
+            piece, block = Piece(0, len(text), TextRole.COMMAND, 0), CodeBlock(0, len(text), "bash")
+            roles = frozenset({TextRole.COMMAND})
+            yield Layer(part.file, text, [piece], [block], [], text, origin=part.line or 1, roles=roles)
+
+
+def _commands(part: Part) -> Iterator[str]:
+    server = part.server
+    if server is not None and server.command:
+        yield " ".join([server.command, *map(shlex.quote, server.args)])
+    if server is not None and server.headers_helper:
+        yield server.headers_helper
+    if part.command:
+        yield part.command
+
+
+def card_of(plugin: Plugin, files: Sequence[SkillFile]) -> Iterator[SkillCapability]:
+    """Its programs, servers and hooks, and the code of them that is fetched when they start, which no scan reads."""
+    paths = frozenset(file.path for file in files)
+    for part in plugin.parts:
+        server = part.server
+        if part.event:
+            yield _entry(CapabilityKind.HOOK, f"{part.event}: {part.command}", part, part.command)
+        if server is not None and server.url:
+            yield _entry(CapabilityKind.SERVER, server.url, part, server)
+            if host := host_name(_host(server.url)):
+                yield SkillCapability(CapabilityKind.HOST, host, part.file, part.line)
+        for words in _started(part):
+            try:
+                program = program_of(words, paths)
+            except Invalid as error:
+                why = f"the program of {part.path}: it {error.sentence}"
+                yield _entry(CapabilityKind.UNREAD, why, part)
+                continue
+            if server is not None:
+                told = f"{' '.join(words)} ({program.origin.value})"
+                yield _entry(CapabilityKind.PROGRAM, told, part, server)
+            if program.origin in (Origin.FETCHED, Origin.PINNED):
+                yield _entry(CapabilityKind.UNREAD, _unread(program, part), part)
+
+
+def _unread(program: StartedProgram, part: Part) -> str:
+    newest = "" if program.origin is Origin.PINNED else ", as it is then"
+    return f"the code of {program.what}, which {part.path} fetches when it starts{newest}"
+
+
+def _started(part: Part) -> Iterator[Sequence[str]]:
+    """The words of each program that a part starts."""
+    server = part.server
+    if server is not None and server.command:
+        yield (server.command, *server.args)
+    shells = (part.command, server.headers_helper if server else "")
+    for text in filter(None, shells):
+        lines = command_lines(text.encode("utf-8", "replace"))
+        yield from (line.words for line in islice(lines, MOST_COMMANDS))
+
+
+def _entry(kind: CapabilityKind, told: str, part: Part, whole: object = None) -> SkillCapability:
+    """An entry whose value changes with all that it stands for, also with what it does not show."""
+    shown = without_secrets(" ".join(told.split()))
+    shown = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in shown)
+    is_hidden = len(shown) > SHOWN or shown != told or (isinstance(whole, Server) and bool(_more(whole)))
+    if whole is not None and is_hidden:
+        mark = hashlib.sha256(msgspec.json.encode(whole)).hexdigest()[:8]
+        shown = f"{shown[:SHOWN]} [{_names(whole)}{mark}]"
+    return SkillCapability(kind, shown[:LONGEST_VALUE], part.file, part.line)
+
+
+def _more(server: Server) -> list[str]:
+    """Names of what it is given beside its arguments; never the values."""
+    return [*server.env, *server.headers, *(["cwd"] if server.cwd else [])]
+
+
+def _names(whole: object) -> str:
+    names = ", ".join(_more(whole))[:20] if isinstance(whole, Server) else ""
+    return f"{names}; " if names else ""
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
