@@ -90,6 +90,10 @@ class CiClaims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     event: Plain = ""
     #: How the events begin in which somebody else's commit may run.
     foreign_events: tuple[Plain, ...] = ()
+    #: Where the job comes from, where that may differ from what began the run. Not every token has it.
+    source: Plain = ""
+    #: Events and sources of jobs that are in another file than the token names.
+    foreign_files: tuple[Plain, ...] = ()
     #: The run's address, with names of claims in braces.
     run: Plain = ""
 
@@ -132,10 +136,16 @@ _GITLAB_CLAIMS = CiClaims(
     environment="environment",
     event="pipeline_source",
     foreign_events=("merge_request", "external_pull_request"),
+    source="job_source",
+    foreign_files=(
+        # A child pipeline: of any file, also one that a job wrote, and of a parent that a merge request may have begun.
+        "parent_pipeline",
+        *("scan_execution_policy", "pipeline_execution_policy", "security_orchestration_policy"),
+    ),
     run="https://{host}/{repository}/-/jobs/{job_id}",
 )
 _CLAIMS = {"github": _GITHUB_CLAIMS, "gitlab": _GITLAB_CLAIMS}
-#: Those that need no file. A publisher that a maintainer adds is what lets a job in.
+#: Those that need no file, unless VSKILL_CI_FORGES leaves them out. A publisher that a maintainer adds lets a job in.
 CI_ISSUERS = (
     CiIssuer(
         name="github",
@@ -151,13 +161,15 @@ class ReadIssuers(msgspec.Struct, frozen=True):
     """What VSKILL_SIGN_IN_FILE says, and what stands without it."""
 
     issuers: tuple[Issuer, ...] = ()
-    ci_issuers: tuple[CiIssuer, ...] = CI_ISSUERS
+    ci_issuers: tuple[CiIssuer, ...] = ()
 
 
-def read_issuers(path: str) -> ReadIssuers:
-    """The issuers of VSKILL_SIGN_IN_FILE; InvalidSettings says which section is wrong."""
+def read_issuers(path: str, forges: tuple[str, ...] = ()) -> ReadIssuers:
+    """The issuers of VSKILL_SIGN_IN_FILE, and those of these forges; InvalidSettings says which section is wrong. A
+    forge that is left out keeps its name: publishers of its jobs must not become those of another issuer."""
+    trusted = tuple(one for one in CI_ISSUERS if one.name in forges)
     if not path:
-        return ReadIssuers()
+        return ReadIssuers(ci_issuers=trusted)
     if importlib.util.find_spec("joserfc") is None:
         raise _refuse("it needs what is not installed", "install the extra `sso`")
     found, of_ci, section = [], list(CI_ISSUERS), "the file"
@@ -177,14 +189,16 @@ def read_issuers(path: str) -> ReadIssuers:
     for one in found:
         if one.subject_claim in REUSED_CLAIMS:
             raise _refuse(f"{one.name}: subject_claim {one.subject_claim} may be somebody else's later")
-    return ReadIssuers(tuple(found), tuple(of_ci))
+    return ReadIssuers(tuple(found), (*trusted, *of_ci[len(CI_ISSUERS) :]))
 
 
 def _convert_ci(name: str, *, like: str = "", claims: object = None, **entry: object) -> CiIssuer:
     """A section: `like` names the forge whose claims it has, but for those that `claims` names."""
     known = msgspec.to_builtins(_CLAIMS[like]) if like in _CLAIMS else {}
     named = claims if isinstance(claims, dict) else {}
-    return msgspec.convert({**entry, "name": name, "claims": {**known, **named}}, CiIssuer)
+    # What one of them has not is left out, as in a file.
+    merged = {claim: meant for claim, meant in {**known, **named}.items() if meant}
+    return msgspec.convert({**entry, "name": name, "claims": merged}, CiIssuer)
 
 
 def _refuse(problem: str, fix: str = "see docs/how-to/single-sign-on.md") -> InvalidSettings:

@@ -154,6 +154,8 @@ class Settings(FixedLimits, frozen=True, kw_only=True):
     github_allowed_organisations: tuple[values.GitHubGroup, ...] = ()
     #: File (TOML) with the issuers of OpenID Connect for signing in, and more for CI jobs; needs the `sso` extra.
     sign_in_file: values.FilePath = ""
+    #: Forges whose CI jobs maintainers may let in without a section of VSKILL_SIGN_IN_FILE; empty: none.
+    ci_forges: tuple[Literal["github", "gitlab"], ...] = ("github", "gitlab")
     #: Mail server that sends decisions: `smtp://HOST:PORT` or `smtps://USER:PASSWORD@HOST`.
     smtp_url: values.MailServer = ""
     #: Sender address of mail; required with VSKILL_SMTP_URL.
@@ -276,7 +278,7 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
     values = {known[name]: _parse(name, text, kinds[known[name]]) for name, text in given.items()}
     settings = Settings(**values)
     check_settings(settings)
-    found = read_issuers(settings.sign_in_file)
+    found = read_issuers(settings.sign_in_file, settings.ci_forges)
     return msgspec.structs.replace(settings, issuers=found.issuers, ci_issuers=found.ci_issuers)
 
 

@@ -4,6 +4,7 @@ fetched from a git server."""
 
 from typing import Any
 
+import msgspec
 import pytest
 from joserfc.jwk import ECKey
 
@@ -13,9 +14,9 @@ from tests.support.git_server import skill_md
 from tests.support.manual_clock import ManualClock
 from tests.support.namespaces import manage, set_mode
 from tests.support.owners import set_owners
-from tests.support.people import make_account, signed_in, token_of
+from tests.support.people import browser, make_account, signed_in, token_of
 from tests.support.system_reads import get_submission
-from vskill_core.errors import AttestationInvalid
+from vskill_core.errors import AttestationInvalid, InvalidSettings
 from vskill_core.identity import normalise
 from vskill_core.publisher import Publisher, require_publisher
 from vskill_platform.actions.principal import Principal
@@ -23,6 +24,8 @@ from vskill_platform.actions.submissions.submission_lists import page_for
 from vskill_platform.domain.people.namespace import NamespaceRole, RegistryMode, Visibility
 from vskill_platform.domain.people.token import SCOPES_OF
 from vskill_platform.domain.submissions.submission import EntryPoint
+from vskill_platform.setting_issuers import CI_ISSUERS
+from vskill_platform.settings import load_settings
 from vskill_platform.sign_in.ci import LONGEST_S
 from vskill_platform.sign_in.oidc import SKEW_S
 from vskill_platform.store.people.accounts import Role
@@ -117,6 +120,20 @@ async def test_gitlab_says_it_in_other_claims(world):
     }
     foreign = await world.exchange(world.gitlab.sign({**claims, "pipeline_source": "merge_request_event"}))
     assert "the event merge_request_event runs what others propose" in foreign.json()["detail"]
+    # A child pipeline's parent may be that of a merge request, and its file any, also one that a job wrote.
+    for lie in (
+        {"pipeline_source": "parent_pipeline"},
+        {"job_source": "parent_pipeline"},
+        {"job_source": "pipeline_execution_policy"},
+        {"pipeline_source": "security_orchestration_policy", "ci_config_ref_uri": None},
+    ):
+        answer = await world.exchange(world.gitlab.sign({**claims, **lie}))
+        said_why = (
+            f"a job of {next(iter(lie.values()))} runs another file than the one that its token names, "
+        )
+        assert answer.status_code == 403 and said_why in answer.json()["detail"], answer.text
+        assert ".gitlab-ci.yml@refs/heads/main" in answer.json()["detail"] or None in lie.values()
+    claims["job_source"] = "push"
     elsewhere = {**claims, "ci_config_ref_uri": "gitlab.com/evil/ci//.gitlab-ci.yml@refs/heads/main"}
     assert (
         "is not in group/sub/skills" in (await world.exchange(world.gitlab.sign(elsewhere))).json()["detail"]
@@ -411,6 +428,45 @@ async def test_a_policy_lets_only_ci_publish(tmp_path):
         assert by_hand.published is None and "publish it from CI" in by_hand.decision.reason
         from_ci = await settled(world, await world.submit(await world.job()))
         assert from_ci.published is not None
+
+
+@pytest.mark.parametrize(
+    ("forges", "names"),
+    [(None, ["github", "gitlab"]), ("gitlab", ["gitlab"]), ("", []), ("gitlab,github", ["github", "gitlab"])],
+)
+def test_the_operator_says_whose_jobs_may_be_let_in(tmp_path, forges, names):
+    file = tmp_path / "sign-in.toml"
+    file.write_text('[ci.forge]\nissuer = "https://git.example"\nhost = "git.example"\nlike = "gitlab"\n')
+    told = {} if forges is None else {"VSKILL_CI_FORGES": forges}
+    assert [one.name for one in load_settings(told).ci_issuers] == names
+    told |= {"VSKILL_SIGN_IN_FILE": str(file), "VSKILL_PUBLIC_URL": "https://here.example"}
+    found = load_settings(told).ci_issuers
+    assert [one.name for one in found] == [*names, "forge"]
+    assert found[-1].claims == CI_ISSUERS[1].claims, "as `like` says"
+
+
+def test_a_forge_that_is_left_out_is_no_name_for_another_issuer(tmp_path):
+    """Publishers that were added for its jobs would let in those of the other one."""
+    file = tmp_path / "sign-in.toml"
+    file.write_text('[ci.github]\nissuer = "https://git.example"\nhost = "git.example"\nlike = "gitlab"\n')
+    told = {"VSKILL_SIGN_IN_FILE": str(file), "VSKILL_PUBLIC_URL": "https://here.example"}
+    with pytest.raises(InvalidSettings, match="github and gitlab are known already"):
+        load_settings({**told, "VSKILL_CI_FORGES": ""})
+    with pytest.raises(InvalidSettings, match="VSKILL_CI_FORGES"):
+        load_settings({"VSKILL_CI_FORGES": "bitbucket"})
+
+
+async def test_without_its_forge_a_job_is_refused_and_no_publisher_is_added(world):
+    await world.add()
+    env = msgspec.structs.replace(
+        world.env, settings=msgspec.structs.replace(world.env.settings, ci_issuers=())
+    )
+    async with browser(create_app(env)) as client:
+        refused = await client.post("/api/v1/publishers/exchange", json={"idToken": world.token()})
+        assert refused.status_code == 403 and "this registry knows no CI issuer" in refused.json()["detail"]
+        sent = {"repoUrl": URL, "issuer": "github", "workflow": "other.yml", "reason": WHY}
+        added = await client.post("/api/v1/publishers", json=sent, headers=world.maintainer)
+        assert added.status_code == 400, added.text
 
 
 def test_a_publisher_is_named_by_its_repository_and_its_workflow():

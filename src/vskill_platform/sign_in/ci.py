@@ -15,7 +15,7 @@ from joserfc.errors import JoseError
 from vskill_core.errors import InvalidInput, NotPermitted
 from vskill_core.identity import has_control_characters, normalise
 from vskill_core.publisher import Publisher
-from vskill_platform.setting_issuers import CiIssuer
+from vskill_platform.setting_issuers import CiClaims, CiIssuer
 from vskill_platform.settings import Settings
 from vskill_platform.sign_in.oidc import SKEW_S, TrustedIssuer
 from vskill_platform.store.people.publishers import ProvedJob
@@ -98,6 +98,7 @@ def _read_publisher(issuer: CiIssuer, claims: dict[str, Any]) -> Publisher:
     event = _text(claims, meant.event) if meant.event else ""
     if event.startswith(meant.foreign_events):
         raise _refuse(f"the event {event} runs what others propose", "publish from a branch or a tag")
+    _require_named_file(meant, event, claims)
     if not ref.startswith(REFS):
         raise _refuse(f"{ref} is neither a branch nor a tag", "publish from a branch or a tag")
     if len(commit) not in (40, 64) or not set(commit) <= set("0123456789abcdef"):
@@ -117,6 +118,16 @@ def _read_publisher(issuer: CiIssuer, claims: dict[str, Any]) -> Publisher:
         environment=environment if isinstance(environment, str) else "",
         run=meant.run.format_map(defaultdict(str, {**claims, **known}))[:MOST_CLAIM],
     )
+
+
+def _require_named_file(meant: CiClaims, event: str, claims: dict[str, Any]) -> None:
+    """A job of a child pipeline or of a policy has the token of the top-level file, and runs another one."""
+    source = _text(claims, meant.source) if claims.get(meant.source) is not None else event
+    for one in (event, source):
+        if one in meant.foreign_files:
+            named = ", ".join(str(claims.get(claim))[:MOST_CLAIM] for claim in meant.workflow)
+            problem = f"a job of {one} runs another file than the one that its token names, {named}"
+            raise _refuse(problem, "publish in a job of that file itself")
 
 
 def _workflow_file(workflow: str, before: str, repository: str) -> str:
