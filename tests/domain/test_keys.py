@@ -72,6 +72,8 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.device("h"), "device:h"),
         (keys.scim("i"), "scim:i"),
         (keys.scim_group("g"), "scim_group:g"),
+        (keys.scim_user("https://a", "f"), "scim_user:https%3A//a:f"),
+        (keys.scim_member("g", "ann"), "scim_member:g:ann"),
         (keys.user("ann"), "user:ann"),
         (keys.github("id", "583231"), "github:id:583231"),
         (keys.identity("f" * 64), "identity:" + "f" * 64),

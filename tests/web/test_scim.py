@@ -1,6 +1,7 @@
 """SCIM 2.0 as the directories of companies speak it: which account a person gets, in which dialects it is changed, what
 ends at once when somebody leaves, and what no directory may touch. `test_scim_tester.py` runs a checker of others."""
 
+from collections.abc import Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -36,6 +37,8 @@ from vskill_platform.actions.principal import OPERATOR
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import NamespaceRole, RegistryMode, Submitters, Visibility
 from vskill_platform.domain.people.token import TokenScope
+from vskill_platform.ledger.kv.contract import KV
+from vskill_platform.ledger.kv.entries import Entry, EntryPage, Settled
 from vskill_platform.setting_issuers import MOST_GROUPS
 from vskill_platform.store.people.accounts import Role, User
 from vskill_platform.store.people.audit import list_audit
@@ -52,7 +55,13 @@ USER = "urn:ietf:params:scim:schemas:core:2.0:User"
 #: Where her account is.
 USERS = "/Users"
 MIA_AT = f"{USERS}/mia-lee"
-MIA = {"schemas": [USER], "userName": "mia.lee@acme.example", "externalId": "00u1", "active": True}
+FOUND_BY = {"userName": "mia.lee@ACME.example", "externalId": "00u1", "id": "mia-lee"}
+MIA: dict[str, Any] = {
+    "schemas": [USER],
+    "userName": "mia.lee@acme.example",
+    "externalId": "00u1",
+    "active": True,
+}
 
 
 class Directory:
@@ -304,14 +313,16 @@ async def test_lists_come_in_pages(opened):
     _, acme = opened
     for number in range(5):
         await acme.make(userName=f"p{number}", externalId=f"e{number}")
+    everybody = [one["id"] for one in (await acme.ask("GET", "/Users")).json()["Resources"]]
+    assert sorted(everybody) == ["p0", "p1", "p2", "p3", "p4"]
     for start, count, expected in (
-        ("1", "2", ["p0", "p1"]),
-        ("5", "100", ["p4"]),
-        ("0", "1", ["p0"]),
+        ("1", "2", everybody[:2]),
+        ("5", "100", everybody[4:]),
+        ("0", "1", everybody[:1]),
         ("9", "2", []),
         ("1", "0", []),
         ("1", "-3", []),
-        ("1", "99999999", ["p0", "p1", "p2", "p3", "p4"]),
+        ("1", "99999999", everybody),
     ):
         found = (await acme.ask("GET", "/Users", params={"startIndex": start, "count": count})).json()
         assert [one["id"] for one in found["Resources"]] == expected
@@ -425,18 +436,93 @@ async def test_only_a_directory_is_told_what_is_wrong_with_its_request(opened):
         assert (await acme.ask(method, path, {"userName": 5})).status_code == 401, (method, path)
 
 
-async def test_a_page_of_groups_reads_the_accounts_once(opened):
+class ReadKV(CountingKV):
+    """It counts the accounts that are read, too."""
+
+    def __init__(self, inner: KV) -> None:
+        super().__init__(inner)
+        self.accounts = 0
+
+    def count(self, keys_read: Iterable[str]) -> None:
+        self.accounts += sum(one.startswith(keys.user.prefix) for one in keys_read)
+
+    async def get(self, key: str) -> Entry | None:
+        self.count([key])
+        return await super().get(key)
+
+    async def get_many(self, wanted: Iterable[str]) -> Settled:
+        asked = list(wanted)
+        self.count(asked)
+        return await super().get_many(asked)
+
+    async def scan(self, prefix: str, **options: Any) -> EntryPage:
+        found = await super().scan(prefix, **options)
+        self.count(one.key for one in found.items)
+        return found
+
+
+async def test_what_a_request_reads_does_not_grow_with_the_accounts(opened):
+    """Whatever a directory asks: a person found, made, renamed or put into a group, a page of a list, a group."""
     house, acme = opened
     await acme.make()
-    for number in range(3):
-        await acme.group(f"g{number}", *(["mia-lee"] * (number != 1)))
-    kv = CountingKV(house.env.kv)
-    env = msgspec.structs.replace(house.env, kv=kv)
-    async with browser(create_app(env)) as client:
-        answer = await Directory(client, "acme", acme.token).ask("GET", "/Groups")
-    members = [[one["value"] for one in group["members"]] for group in answer.json()["Resources"]]
-    assert sorted(members) == [[], ["mia-lee"], ["mia-lee"]]
-    assert kv.calls["scan"] == 2, "the groups and the accounts, each once"
+    group = await acme.group("team", "mia-lee")
+    counted: list[dict[str, tuple[int, int]]] = []
+    for before, after in ((0, 5), (5, 60)):
+        for number in range(before, after):
+            await make_account(house.env, f"bystander-{number}", Role.AUTHOR)
+            await acme.make(userName=f"p{number}", externalId=f"e{number}")
+        counted.append({})
+        renamed = {"op": "replace", "path": "userName", "value": f"mia{after}"}
+        member = {"op": "add", "path": "members", "value": [{"value": "p1"}]}
+        gone = {"op": "remove", "path": 'members[value eq "p1"]'}
+        for method, path, sent in (
+            ("GET", MIA_AT, None),
+            *(("GET", f'/Users?filter={name} eq "{value}"', None) for name, value in FOUND_BY.items()),
+            ("GET", "/Users?startIndex=2&count=3", None),
+            ("POST", "/Users", MIA | {"userName": f"new{after}", "externalId": f"new{after}"}),
+            ("PATCH", MIA_AT, {"Operations": [renamed]}),
+            ("PATCH", MIA_AT, {"Operations": [{**renamed, "value": MIA["userName"]}]}),
+            ("GET", "/Groups", None),
+            ("PATCH", f"/Groups/{group}", {"Operations": [member]}),
+            ("PATCH", f"/Groups/{group}", {"Operations": [gone]}),
+        ):
+            kv = ReadKV(house.env.kv)
+            env = msgspec.structs.replace(house.env, kv=kv)
+            async with browser(create_app(env)) as client:
+                answer = await Directory(client, "acme", acme.token).ask(method, path, sent)
+            assert answer.status_code in (200, 201), answer.text
+            assert method != "GET" or answer.json().get("totalResults", 1) >= 1, path
+            counted[-1][f"{method} {path} {len(counted[-1])}"] = (kv.accounts, kv.total)
+    few, many = counted
+    assert few == many
+    assert max(accounts for accounts, _ in many.values()) <= 6
+
+
+async def test_what_finds_accounts_follows_every_change(opened):
+    house, acme = opened
+
+    async def found(name: str) -> list[str]:
+        asked = {"filter": f'userName eq "{name}"'}
+        return [one["id"] for one in (await acme.ask("GET", "/Users", params=asked)).json()["Resources"]]
+
+    await acme.make()
+    await acme.make(userName="p", externalId="e")
+    group = await acme.group("team", "mia-lee", "p")
+    renamed = {"op": "replace", "path": "userName", "value": "Mia.King@acme.example"}
+    assert (await acme.patch(MIA_AT, renamed)).status_code == 200
+    assert (await found(MIA["userName"]), await found("mia.king@ACME.example")) == ([], ["mia-lee"])
+    assert (await acme.patch(f"{USERS}/p", {**renamed, "value": "MIA.KING@acme.example"})).status_code == 409
+    assert (await acme.patch(f"{USERS}/p", {**renamed, "value": MIA["userName"]})).status_code == 200
+    assert await found(MIA["userName"]) == ["p"]
+    assert (await acme.ask("DELETE", MIA_AT)).status_code == 204
+    assert await found("mia.king@acme.example") == []
+    members = (await acme.ask("GET", f"/Groups/{group}")).json()["members"]
+    assert [one["value"] for one in members] == ["p"]
+    assert (await acme.ask("GET", "/Users")).json()["totalResults"] == 1
+    stored = (await house.env.kv.list("scim_user:")).items, (await house.env.kv.list("scim_member:")).items
+    assert [len(one) for one in stored] == [1, 1], "nothing of her is left behind"
+    await acme.make(userName="mia.king@acme.example")
+    assert await found("mia.king@acme.example") == ["mia-lee"]
 
 
 # Leaving.

@@ -220,10 +220,13 @@ async def test_whom_a_directory_keeps_only_an_admin_unlinks(house):
     async with browser(create_app(house.env)) as client:
         acme = Directory(client, "acme", await make_token(house))
         await acme.make()
+        await acme.group("core", "mia-lee")
         with pytest.raises(NotPermitted, match="directory keeps"):
             await unlink(house, house.acme)
         await unlink(house, house.acme, by="the operator")
         assert (await acme.ask("GET", MIA_AT)).status_code == 404
+        for prefix in ("scim_user:", "scim_member:"):
+            assert (await house.env.kv.list(prefix)).items == ()
         answer = await acme.ask("POST", "/Users", {"userName": "m", "externalId": "00u1", "active": True})
         assert answer.status_code == 400 and "unlinked" in answer.text
     assert await accounts(house) == ["mia-lee"]

@@ -165,6 +165,10 @@ identity = _kind("identity:", "hash")
 scim = _kind("scim:", "issuer")
 #: a group that a directory has sent; the hash is of issuer and group
 scim_group = _kind("scim_group:", "hash")
+#: the account that a directory's user name means; the hash is of the name, whose case does not count
+scim_user = _kind("scim_user:", "issuer", "hash")
+#: an account that a directory put into a group; the account says whether it still is
+scim_member = _kind("scim_member:", "group", "account")
 #: how often somebody tried to sign in lately, or had a code mailed to an address
 attempts = _kind("attempts:", "hash")
 audit = _kind("audit:", "id")

@@ -5,7 +5,6 @@ in as. So it finds or makes the account of an identity, and never moves an ident
 `web.clients.scim` speaks the protocol.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -17,6 +16,7 @@ from vskill_platform.actions.action import Services
 from vskill_platform.actions.people.accounts import DecideUser, end_access, keeping_an_admin
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.scim import (
+    Filter,
     ScimGroup,
     ScimMember,
     ScimUser,
@@ -41,15 +41,22 @@ from vskill_platform.store.people.accounts import (
 from vskill_platform.store.people.audit import AuditNote, commit_audited
 from vskill_platform.store.people.directories import (
     SentGroup,
+    find_by_name,
+    forget_sent,
+    group_id,
     is_scim_token,
-    list_sent,
+    list_member_names,
     list_sent_groups,
+    list_sent_names,
+    name_key,
     read_group,
+    read_sent,
     sent_identity,
     speaks_since,
 )
 from vskill_platform.store.people.identities import (
     Arrival,
+    IdentityAccount,
     find_account,
     hash_identity,
     is_subject,
@@ -83,12 +90,39 @@ def _by(issuer: Issuer) -> str:
 # Reading. A resource is its attributes, and when it was created.
 
 
-async def list_users(issuer: Issuer) -> list[dict[str, Any]]:
-    return [_user_resource(issuer, *one) for one in await list_sent(issuer.issuer)]
+async def list_users(
+    issuer: Issuer, wanted: Filter | None, start: int, most: int
+) -> tuple[int, list[dict[str, Any]]]:
+    """How many there are, and those on a page."""
+    if wanted is None:
+        total, names = await list_sent_names(issuer.issuer, start, most)
+    else:
+        total, names = -1, await _find_by(issuer, wanted)
+    sent = (await read_sent(issuer.issuer, names)).values()
+    found = [_user_resource(issuer, *one) for one in sent]
+    if wanted is None:
+        return total, found
+    fitting = [one for one in found if wanted.fits(one)]
+    return len(fitting), fitting[start : start + most]
 
 
-async def list_groups(issuer: Issuer) -> list[dict[str, Any]]:
-    return [_group_resource(one) for one in await list_sent_groups(issuer.issuer)]
+async def _find_by(issuer: Issuer, wanted: Filter) -> list[str]:
+    """The account that could fit."""
+    found: str | None = wanted.value
+    if wanted.attribute == "userName":
+        found, _ = await find_by_name(issuer.issuer, wanted.value)
+    elif wanted.attribute == "externalId":
+        found, _ = await find_account(LinkedIdentity(wanted.value, "", 0, issuer.issuer))
+    return [found] if found else []
+
+
+async def list_groups(
+    issuer: Issuer, wanted: Filter | None, start: int, most: int
+) -> tuple[int, list[dict[str, Any]]]:
+    """How many there are, and those on a page."""
+    groups = [_group_resource(one) for one in await list_sent_groups(issuer.issuer)]
+    fitting = [one for one in groups if wanted is None or wanted.fits(one)]
+    return len(fitting), fitting[start : start + most]
 
 
 async def read_user_sent(issuer: Issuer, name: str) -> dict[str, Any]:
@@ -100,7 +134,7 @@ async def read_group_sent(issuer: Issuer, identifier: str) -> dict[str, Any]:
 
 
 def _user_resource(issuer: Issuer, user: User, entry: DirectoryEntry) -> dict[str, Any]:
-    groups = [{"value": _group_id(issuer, one)} for one in entry.groups or ()]
+    groups = [{"value": group_id(issuer.issuer, one)} for one in entry.groups or ()]
     return {"id": user.name, **document_of(entry.user), "groups": groups, "created": user.created_at}
 
 
@@ -141,7 +175,7 @@ async def make_user(services: Services, issuer: Issuer, sent: ScimUser) -> str:
         since = await speaks_since(issuer.issuer)
         entry = known.directory or DirectoryEntry(sent, since, made=known_as is None)
         entry = msgspec.structs.replace(entry, user=sent, since=since, deleted=False)
-        return await _plan(services, user, known, entry)
+        return await _plan(services, issuer, user, known, entry)
 
     details = {"userName": sent.user_name, "externalId": subject}
     await _change(issuer, name, decide, "scim user created", details)
@@ -179,7 +213,7 @@ async def alter_user(services: Services, issuer: Issuer, name: str, alter: Alter
         sent = convert(alter(document_of(entry.user)), ScimUser)
         if sent.external_id != link.id:
             raise refuse("externalId never changes.", "mutability", "make another user", "externalId")
-        return await _plan(services, user, link, msgspec.structs.replace(entry, user=sent))
+        return await _plan(services, issuer, user, link, msgspec.structs.replace(entry, user=sent))
 
     await _change(issuer, name, decide, "scim user changed", details)
 
@@ -192,15 +226,14 @@ async def delete_user(services: Services, issuer: Issuer, name: str) -> None:
         link, entry = await _sent(user, issuer)
         gone = msgspec.structs.replace(entry.user, user_name=user.name, active=False, display_name=None)
         forgotten = msgspec.structs.replace(entry, user=gone, deleted=True, groups=())
-        return await _plan(services, user, link, forgotten)
+        return await _plan(services, issuer, user, link, forgotten)
 
     await _change(issuer, name, decide, "scim user deleted", {})
 
 
 async def _require_free(issuer: Issuer, user_name: str) -> None:
     """Directories compare user names without case."""
-    names = (entry.user.user_name.casefold() for _, entry in await list_sent(issuer.issuer))
-    if user_name.casefold() in names:
+    if (await find_by_name(issuer.issuer, user_name))[0] is not None:
         raise _taken("userName")
 
 
@@ -210,7 +243,9 @@ async def _change(
     await change_user(name, decide, action=verb, by=_by(issuer), reason=_WHY, details=details)
 
 
-async def _plan(services: Services, user: User, link: LinkedIdentity, entry: DirectoryEntry) -> UserChange:
+async def _plan(
+    services: Services, issuer: Issuer, user: User, link: LinkedIdentity, entry: DirectoryEntry
+) -> UserChange:
     """The account's record with what the directory says about the person now, and what follows from it. An account that
     an admin disabled stays so; one that an admin enabled is locked when the directory says again that it is over."""
     is_admins = user.disabled and not _is_locked(user)
@@ -224,7 +259,24 @@ async def _plan(services: Services, user: User, link: LinkedIdentity, entry: Dir
     changed = msgspec.structs.replace(changed, disabled=is_admins or _is_locked(changed))
     if changed.disabled and not user.disabled:
         changed = end_access(changed, services.kv.now())
-    return await keeping_an_admin(user, changed)
+    change = await keeping_an_admin(user, changed)
+    found_by = await _plan_name(issuer, user.name, link, entry)
+    return UserChange(change.record, (*change.operations, *found_by))
+
+
+async def _plan_name(
+    issuer: Issuer, account: str, link: LinkedIdentity, entry: DirectoryEntry
+) -> list[Operation]:
+    """Find the account by the name that the directory has for it now."""
+    if entry.deleted:
+        return forget_sent(account, link)
+    known, version = await find_by_name(issuer.issuer, entry.user.user_name)
+    if known not in (None, account):
+        raise _taken("userName")
+    key, said = name_key(issuer.issuer, entry.user.user_name), link.directory
+    put = Put(key, msgspec.json.encode(IdentityAccount(account)), version)
+    before = key if said is None or said.deleted else name_key(issuer.issuer, said.user.user_name)
+    return [] if known and key == before else [put, *([Delete(before)] if before != key else [])]
 
 
 def _with_entry(user: User, link: LinkedIdentity, entry: DirectoryEntry) -> User:
@@ -252,10 +304,6 @@ def _taken(attribute: str) -> InvalidInput:
 # the claims of a sign-in hold at Entra and at Okta.
 
 
-def _group_id(issuer: Issuer, group: str) -> str:
-    return hash_identity(issuer.issuer, group)
-
-
 async def _get_group(issuer: Issuer, identifier: str) -> SentGroup:
     group, _ = await read_group(issuer.issuer, identifier)
     if group is None:
@@ -263,18 +311,19 @@ async def _get_group(issuer: Issuer, identifier: str) -> SentGroup:
     return group
 
 
-async def list_members(issuer: Issuer) -> Mapping[str, list[str]]:
-    """The accounts in each group, by its id, read once for all of them."""
-    members: defaultdict[str, list[str]] = defaultdict(list)
-    for user, entry in await list_sent(issuer.issuer):
-        for group in entry.groups or ():
-            members[group].append(user.name)
-    return {_group_id(issuer, group): names for group, names in members.items()}
+async def list_members(issuer: Issuer, identifier: str) -> list[str]:
+    """The accounts in a group."""
+    sent = await read_sent(issuer.issuer, await list_member_names(identifier))
+    groups = {
+        name: [group_id(issuer.issuer, one) for one in entry.groups or ()]
+        for name, (_, entry) in sent.items()
+    }
+    return [name for name, among in groups.items() if identifier in among]
 
 
 async def make_group(services: Services, issuer: Issuer, sent: ScimGroup) -> str:
     value = sent.external_id or sent.display_name
-    identifier = _group_id(issuer, value)
+    identifier = group_id(issuer.issuer, value)
     made = SentGroup(identifier, issuer.issuer, value, sent.display_name, sent.external_id, services.kv.now())
     await _require_sent(issuer, {one.value for one in sent.members})
 
@@ -292,7 +341,7 @@ async def make_group(services: Services, issuer: Issuer, sent: ScimGroup) -> str
 async def alter_group(_services: Services, issuer: Issuer, identifier: str, alter: Alter) -> SentGroup:
     """Change a group. Each account is a commit of its own: a request that broke off is sent again."""
     group = await _get_group(issuer, identifier)
-    before = set((await list_members(issuer)).get(identifier, ()))
+    before = set(await list_members(issuer, identifier))
     known = ScimGroup(group.display_name, group.external_id, tuple(map(ScimMember, sorted(before))))
     sent = convert(alter(document_of(known)), ScimGroup)
     if group.external_id not in (None, sent.external_id):
@@ -332,7 +381,7 @@ def _put_group(group: SentGroup, version: int) -> Put:
 
 
 async def _require_sent(issuer: Issuer, names: set[str]) -> None:
-    for name in names - {user.name for user, _ in await list_sent(issuer.issuer)}:
+    for name in names - (await read_sent(issuer.issuer, names)).keys():
         raise refuse(f"There is no user {name[:80]!r}.", "invalidValue", "make the user first", "members")
 
 
@@ -347,6 +396,9 @@ async def _join_or_leave(issuer: Issuer, group: str, name: str, *, joins: bool) 
             message = f"{name} is in {MOST_GROUPS} groups, which is the limit."
             raise refuse(message, "tooMany", "send fewer groups", "members")
         changed = msgspec.structs.replace(entry, groups=groups)
-        return UserChange(user if changed == link.directory else _with_entry(user, link, changed))
+        if changed == link.directory:
+            return UserChange(user)
+        key = keys.scim_member(group_id(issuer.issuer, group), name)
+        return UserChange(_with_entry(user, link, changed), (Put(key, b"{}") if joins else Delete(key),))
 
     await _change(issuer, name, decide, f"scim group {'joined' if joins else 'left'}", {"group": group})

@@ -30,6 +30,7 @@ from vskill_platform.store.people.accounts import (
     get_user,
     split_identities,
 )
+from vskill_platform.store.people.directories import forget_sent
 from vskill_platform.store.people.identities import find_account, name_identity, put_identity
 from vskill_platform.store.people.namespaces import read_access
 from vskill_platform.store.people.sign_in_rule import has_way_in, provider_of
@@ -94,7 +95,7 @@ async def _unlink(services: Services, actor: Principal, name: str, wanted: str, 
         if not has_way_in(services.settings, access, left):
             left = end_access(left, now)
         _, version = await find_account(link)
-        return UserChange(left, (put_identity(link, "", version),))
+        return UserChange(left, (put_identity(link, "", version), *forget_sent(name, link)))
 
     return await change_user(
         name, decide, action="identity unlinked", by=actor.actor, reason=reason, details=details

@@ -5,7 +5,7 @@ What a client sends is foreign input. Directories send names, addresses and much
 attributes are accepted, and not kept.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -78,17 +78,25 @@ def refuse(problem: str, scim_type: str, fix: str, field: str = "body") -> Inval
     return InvalidInput(problem, field=field, fix=fix, scim_type=scim_type)
 
 
-def parse_filter(text: str, attributes: Iterable[str]) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether a resource fits `ATTRIBUTE eq "VALUE"`. Names are compared without case."""
+class Filter(msgspec.Struct, frozen=True):
+    """`ATTRIBUTE eq "VALUE"`. Names are compared without case."""
+
+    attribute: str
+    value: str
+
+    def fits(self, resource: Mapping[str, Any]) -> bool:
+        if self.attribute in ("id", "externalId"):
+            return resource.get(self.attribute) == self.value
+        return str(resource.get(self.attribute, "")).casefold() == self.value.casefold()
+
+
+def parse_filter(text: str, attributes: Iterable[str]) -> Filter:
     found = _FILTER.fullmatch(text) if len(text) <= _MOST_TEXT else None
     name = "" if found is None else _SPELLED.get(found[1].lower(), "")
     if found is None or name not in attributes:
         fix = " or ".join(f'{one} eq "..."' for one in attributes)
         raise refuse(f"The filter {text[:80]!r} is not supported.", "invalidFilter", f"use {fix}", "filter")
-    value = _unquote(found[2])
-    if name in ("id", "externalId"):
-        return lambda resource: resource.get(name) == value
-    return lambda resource: str(resource.get(name, "")).casefold() == value.casefold()
+    return Filter(name, _unquote(found[2]))
 
 
 def read_document(sent: Any) -> dict[str, Any]:

@@ -58,16 +58,16 @@ async def show_all(request: Request) -> Response:
         return _answer(_ABOUT[kind])
     start, most = max(asked.start_index, 1), min(max(asked.count, 0), MOST_LISTED)
     if kind in FILTERS:
-        found = await (directories.list_users if kind == USERS else directories.list_groups)(issuer)
-        fits = parse_filter(asked.filter, FILTERS[kind]) if asked.filter else bool
-        found = [one for one in found if fits(one)]
-        members = await _members(request, issuer, kind)
-        page = [_complete(request, issuer, kind, one, members) for one in found[start - 1 :][:most]]
+        wanted = parse_filter(asked.filter, FILTERS[kind]) if asked.filter else None
+        find = directories.list_users if kind == USERS else directories.list_groups
+        total, found = await find(issuer, wanted, start - 1, most)
+        page = [await _complete(request, issuer, kind, one) for one in found]
     else:
-        page = found = _about(kind)
+        page = _about(kind)
+        total = len(page)
     body = {
         "schemas": ["urn:ietf:params:scim:api:messages:2.0:ListResponse"],
-        "totalResults": len(found),
+        "totalResults": total,
         "startIndex": start,
         "itemsPerPage": len(page),
         "Resources": page,
@@ -160,24 +160,15 @@ async def _answer_one(
 ) -> Response:
     read = directories.read_user_sent if kind == USERS else directories.read_group_sent
     found = await read(issuer, identifier)
-    members = await _members(request, issuer, kind)
-    return _answer(_complete(request, issuer, kind, found, members), status)
+    return _answer(await _complete(request, issuer, kind, found), status)
 
 
-async def _members(request: Request, issuer: Issuer, kind: str) -> Mapping[str, list[str]]:
-    """The accounts in each group, where the answer shows them."""
-    is_shown = kind == GROUPS and _is_wanted(request, "members")
-    return await directories.list_members(issuer) if is_shown else {}
-
-
-def _complete(
-    request: Request, issuer: Issuer, kind: str, found: dict[str, Any], members: Mapping[str, list[str]]
-) -> dict[str, Any]:
+async def _complete(request: Request, issuer: Issuer, kind: str, found: dict[str, Any]) -> dict[str, Any]:
     """The resource with its members and where it is, without what the request leaves out."""
     base = f"{public_address(request)}{SCIM}/{issuer.name}"
     created, name = iso_time(found.pop("created")), kind.removesuffix("s")
     if kind == GROUPS and _is_wanted(request, "members"):
-        names = members.get(found["id"], ())
+        names = await directories.list_members(issuer, found["id"])
         found["members"] = [{"value": one, "$ref": f"{base}/{USERS}/{one}"} for one in names]
     shown = {part: value for part, value in found.items() if part == "id" or _is_wanted(request, part)}
     meta = {"resourceType": name, "created": created, "location": f"{base}/{kind}/{found['id']}"}
