@@ -42,6 +42,7 @@ from vskill_platform.sources.command import find_git
 from vskill_platform.sources.examples import example_rewrites, known_bad_digests
 from vskill_platform.sources.git import FetchSettings, GitSource
 from vskill_platform.sources.router import SourceRouter, UploadSource
+from vskill_platform.store.skills.follows import branch_of
 from vskill_platform.store.verdicts.scans import CachedJudge
 from vskill_platform.tiers.contract import Scanner
 from vskill_platform.tiers.judge import HttpJudge, JudgeAddress, make_client
@@ -244,7 +245,7 @@ async def _open_sources(settings: Settings, blobs: Blobs, stack: AsyncExitStack)
         program = await asyncio.to_thread(find_git)
     except Unsupported as error:
         return SourceRouter(UploadSource(blobs), None, error.message)
-    return _closing(stack, SourceRouter(UploadSource(blobs), GitSource(program, hosts, fetch)))
+    return _closing(stack, SourceRouter(UploadSource(blobs), GitSource(program, hosts, fetch, branch_of)))
 
 
 async def open_judges(

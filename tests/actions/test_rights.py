@@ -109,6 +109,11 @@ MATRIX = {
         OWNER, "own", {"repo_url": REPO, "issuer": "github", "workflow": "publish.yml", **WHY}
     ),
     "publisher.remove": Row(OWNER, "own", {"repo_url": REPO, "publisher_id": "{publisher}", **WHY}),
+    # Followed repositories.
+    "follow.list": Row(OWNER, "read", {"namespace": "acme"}),
+    "follow.show": Row(OWNER, "read", {"repo_url": REPO}),
+    "follow.add": Row(OWNER, "own", {"repo_url": REPO, **WHY}),
+    "follow.remove": Row(OWNER, "own", {"repo_url": REPO, **WHY}),
     # Namespaces.
     "namespace.list": Row(ACCOUNTS, "read"),
     "namespace.show": Row(MEMBER, "read", NAMESPACE),

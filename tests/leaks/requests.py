@@ -127,6 +127,8 @@ PLAIN: dict[str, Any] = {
     "issuer": "github",
     "workflow": "publish.yml",
     "ref": None,
+    "branch": "main",
+    "folders": "skills/*",
     "environment": None,
     "number": None,
     "error": None,

@@ -60,6 +60,8 @@ UNSAID = {
 #: Operations whose texts mean something that only the registry knows: a refusal names the field.
 MEANT = frozenset(
     {
+        "GET /api/v1/follows",
+        "GET /api/v1/follows/show",
         "GET /api/v1/publishers",
         "GET /api/v1/reports",
         "GET /api/v1/review",
@@ -79,6 +81,8 @@ MEANT = frozenset(
         "POST /api/v1/owners/transfer",
         "POST /api/v1/policy/rescan",
         "POST /api/v1/policy/try",
+        "POST /api/v1/follows",
+        "POST /api/v1/follows/remove",
         "POST /api/v1/publishers",
         "POST /api/v1/publishers/exchange",
         "POST /api/v1/publishers/{publisher_id}/remove",

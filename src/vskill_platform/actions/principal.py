@@ -309,7 +309,7 @@ class Viewer(msgspec.Struct, frozen=True):
         """An actor of the history as this viewer may know it."""
         kind, _, name = actor.partition(":")
         is_own = kind in ("user", MAINTAINER) and name == self.account
-        if not name or self.reviewer or kind == "ci" or is_own:
+        if not name or self.reviewer or kind in ("ci", "follow") or is_own:
             return actor
         return _KINDS.get(kind, kind)
 

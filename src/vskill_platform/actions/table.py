@@ -21,6 +21,7 @@ from vskill_platform.actions.review import appeals, bulk, reports, review, revie
 from vskill_platform.actions.skills import (
     catalogue,
     collections,
+    follows,
     installs,
     repositories,
     skill_names,
@@ -58,6 +59,7 @@ _MODULES = (
     versions,
     installs,
     repositories,
+    follows,
     review,
     review_queue,
     policy,

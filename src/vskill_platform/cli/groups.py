@@ -45,6 +45,7 @@ _WINGS = {
     },
     "skills": {
         "collection": "Curate collections of verified skills; each has an address for Claude Code.",
+        "follow": "Follow repositories, so that their skills are submitted as they come and change.",
         "repo": "See whether the repositories of published skills are still there.",
         "skill": "Look at published skills, withdraw versions and bring them back.",
     },

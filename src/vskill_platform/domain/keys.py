@@ -121,6 +121,8 @@ usage = _kind("usage:", "namespace", "what")
 owner_proof = _kind("owner_proof:", "repository", "account")
 #: `BlockTarget.key` builds it
 block = _kind("block:", "kind", "value")
+#: a repository whose skills are taken in as they come and change
+follow = _kind("follow:", "namespace", "repository")
 repohealth = _kind("repohealth:", "repository")
 job = _kind("job:", "name")
 #: when a worker process was last there

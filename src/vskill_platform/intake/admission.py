@@ -39,6 +39,8 @@ class SubmittedBy(msgspec.Struct, frozen=True):
     groups: frozenset[str] = frozenset()
     #: The CI job that it is; its repository is all that it may submit.
     ci: CiJob | None = None
+    #: The followed repository that it comes from, as `host/owner/repo`: a maintainer had it followed.
+    follow: str = ""
 
     @property
     def commit(self) -> str | None:
@@ -84,6 +86,8 @@ async def is_closed(place: Identity, by: SubmittedBy) -> bool:
 async def _require_submitter(place: Identity, by: SubmittedBy) -> None:
     """Raise if they may not submit to this namespace at all."""
     name = namespace_of(place)
+    if by.follow:
+        return
     if by.ci is not None:
         if not by.ci.is_of(place):
             raise NotPermitted(f"The token of a CI job only submits {by.ci.repository.url}.")

@@ -97,6 +97,8 @@ class Request(msgspec.Struct, frozen=True):
         """How history and audit name who submits."""
         if self.publisher is not None:
             return self.publisher.actor
+        if self.by.follow:
+            return f"follow:{self.by.follow}"
         return f"user:{self.by.account}" if self.by.account else "system"
 
     @property

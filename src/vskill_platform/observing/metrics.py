@@ -191,6 +191,9 @@ class Metrics:
     policy_rule_failures = _counter(
         "Rules of the policy that could not be evaluated, and so asked for a reviewer."
     )
+    followed_folders = _counter(
+        "Folders of followed repositories, by what a check found: new, changed, gone, refused.", "what"
+    )
     recovered = _counter("Submissions for which recovery sent a message.")
     job_runs = _counter("Runs of scheduled jobs, by job and outcome.", "job", "outcome")
     job_last_success = _gauge(

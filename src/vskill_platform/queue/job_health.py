@@ -72,7 +72,7 @@ JOB_SPECS = (
     ),
     JobSpec(
         "repositories",
-        "queues a daily check of the repositories of live skills",
+        "queues a daily check of followed repositories and those of live skills",
         10_000,
         60_000,
         "new commits and vanished repositories are not noticed",

@@ -164,8 +164,13 @@ async def request_rescans(state: JobState) -> JobState:
 async def look_after(state: JobState) -> JobState:
     """Ask for the checks of repositories that are due, a few at a time."""
     outstanding = tuple((_text(state.get("outstanding")) or "").split())
-    progress = await ask_for_checks(RepoCheckProgress(_text(state.get("after")), outstanding))
-    return {"after": progress.after, "outstanding": " ".join(progress.outstanding)}
+    follows_after = _text(state.get("follows_after"))
+    progress = await ask_for_checks(RepoCheckProgress(_text(state.get("after")), outstanding, follows_after))
+    return {
+        "after": progress.after,
+        "outstanding": " ".join(progress.outstanding),
+        "follows_after": progress.follows_after,
+    }
 
 
 async def follow(state: JobState) -> JobState:

@@ -42,9 +42,11 @@ class Place(msgspec.Struct, frozen=True):
 
     #: Where it is now: differs from the request if the host says that the repository has moved.
     identity: Identity
-    #: Where the SKILL.md was seen: the head of the default branch, or the commit that was asked for.
+    #: Where the SKILL.md was seen: the repository's head, or the commit that was asked for.
     commit: str
     skill_md: bytes = b""
+    #: Tells two states of the folder apart; only a survey says it.
+    files: str = ""
 
 
 class Survey(msgspec.Struct, frozen=True):
@@ -76,7 +78,7 @@ class RepositoryHead(msgspec.Struct, frozen=True):
 
     #: Where it is now: another place than was asked for if the host says that it has moved.
     identity: Identity
-    #: The head of the default branch.
+    #: The head of the branch that it is followed at, or else of the default branch.
     commit: str
     #: The default branch's name, where the host tells it.
     branch: str | None = None

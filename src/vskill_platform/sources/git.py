@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.cache import CacheLimits, SnapshotCache
 from vskill_platform.sources.command import CommandLimits, Git, make_repository
 from vskill_platform.sources.contract import Fetched, FilesAtHead, Place, RepositoryHead, Survey
-from vskill_platform.sources.remote import CommitGone, Remote
+from vskill_platform.sources.remote import CommitGone, Remote, no_branch
 from vskill_platform.sources.snapshots import Snapshot
 
 #: A folder untouched for this long belongs to a process that died.
@@ -58,10 +58,23 @@ class _GitAnswer(msgspec.Struct, frozen=True):
     error: PlatformError | None = None
 
 
-class GitSource:
-    """Fetches from git hosts."""
+async def default_branch(_identity: Identity) -> str:
+    """The host's choice."""
+    return ""
 
-    def __init__(self, program: str, hosts: Hosts, settings: FetchSettings) -> None:
+
+class GitSource:
+    """Fetches from git hosts. A repository's head is that of the branch that `branch_of` names; empty is the default
+    branch."""
+
+    def __init__(
+        self,
+        program: str,
+        hosts: Hosts,
+        settings: FetchSettings,
+        branch_of: Callable[[Identity], Awaitable[str]] = default_branch,
+    ) -> None:
+        self._branch_of = branch_of
         self._git = Git(program)
         self._settings = settings
         limits = CommandLimits(seconds=settings.seconds, disk_bytes=settings.disk_bytes)
@@ -91,9 +104,14 @@ class GitSource:
             folders, odd, truncated = await snapshot.skill_folders(identity.path)
             if not folders and not odd:
                 raise await snapshot.no_skill(identity.path)
-            texts = await snapshot.skill_texts(folders)
+            texts, digests = await snapshot.skill_texts(folders), await snapshot.folder_digests(folders)
             places = tuple(
-                Place(msgspec.structs.replace(found, path=path), snapshot.commit, texts.get(path, b""))
+                Place(
+                    msgspec.structs.replace(found, path=path),
+                    snapshot.commit,
+                    texts.get(path, b""),
+                    digests[path],
+                )
                 for path in folders
             )
             return Survey(found, places, truncated, tuple(odd))
@@ -101,7 +119,8 @@ class GitSource:
     async def head(self, identity: Identity) -> RepositoryHead:
         """What the host says now; nothing is fetched."""
         async with self._slot(identity.host):
-            return await self._remote.head(identity, await self._folders.asking())
+            branch = await self._branch_of(identity)
+            return await self._remote.head(identity, await self._folders.asking(), branch)
 
     async def look(self, identity: Identity, paths: Collection[str]) -> FilesAtHead:
         async with self._snapshot(identity, None) as (snapshot, found):
@@ -169,7 +188,8 @@ class GitSource:
     async def _bring(self, identity: Identity, commit: str | None) -> RepositoryHead:
         """Fetch an unknown repository in one request; for a known one, ask for its head first."""
         if commit is None and self._cache.knows(identity.repo_key):
-            head = await self._remote.head(identity, await self._folders.asking())
+            branch = await self._branch_of(identity)
+            head = await self._remote.head(identity, await self._folders.asking(), branch)
             if self._has(identity, head.commit):
                 return head
         try:
@@ -188,8 +208,9 @@ class GitSource:
 
     async def _fetched_into(self, folder: Path, identity: Identity, commit: str | None) -> RepositoryHead:
         snapshot: Snapshot | None = None
+        branch = await self._branch_of(identity)
         try:
-            head = await self._remote.fetch(identity, folder, commit)
+            head = await self._remote.fetch(identity, folder, commit, branch)
             snapshot = Snapshot(self._git, folder, head, self._settings.content, self._settings.seconds)
             await snapshot.load()
         except CommitGone:
@@ -198,7 +219,7 @@ class GitSource:
                 message = (
                     "The repository is empty: its default branch has no commit, so there is no SKILL.md."
                 )
-                raise NoSkillFound(message) from None
+                raise (no_branch(branch) if branch else NoSkillFound(message)) from None
             raise
         except BaseException:
             await _remove(folder)

@@ -4,7 +4,9 @@ A line is a mode, a kind, an id, a tab and the raw bytes of the path. Lists are 
 chosen as bytes, and only the chosen ones become entries.
 """
 
+import hashlib
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import msgspec
 
@@ -59,6 +61,28 @@ def folders_with_skill(lines: Sequence[bytes], below: str) -> set[str]:
     paths = (path_of(line) for line in lines if line.endswith((b"\t" + ending, b"/" + ending)))
     folders = (path[: -len(SKILL_FILE)].rstrip("/") for path in paths)
     return {folder for folder in folders if not below or f"{folder}/".startswith(f"{below}/")}
+
+
+def digests_below(lines: Sequence[bytes], folders: Collection[str]) -> dict[str, str]:
+    """Of each folder, a digest of every line in or below it. Each line is walked once, name by name, only as far as
+    there are such folders."""
+    found = {folder: hashlib.sha256() for folder in folders}
+    tree: dict[str, Any] = {}
+    for folder in filter(None, found):
+        here = tree
+        for name in folder.split("/"):
+            here = here.setdefault(name, {})
+    for line in lines:
+        digest, here, place = hashlib.sha256(line).digest(), tree, ""
+        if "" in found:
+            found[""].update(digest)
+        for name in path_of(line).split("/")[:-1]:
+            if name not in here:
+                break
+            here, place = here[name], f"{place}/{name}" if place else name
+            if place in found:
+                found[place].update(digest)
+    return {folder: digest.hexdigest() for folder, digest in found.items()}
 
 
 def skill_file_in(folder: str) -> str:

@@ -45,7 +45,8 @@ T = TypeVar("T")
 #: Where a fetched commit is kept in its repository.
 REF = "refs/vskill/fetched"
 #: How a host names its default branch.
-_BRANCH = "ref: refs/heads/"
+_BRANCHES = "refs/heads/"
+_BRANCH = f"ref: {_BRANCHES}"
 _INFO_REFS = "/info/refs"
 _MOST_HEAD_BYTES = 16 * 1024
 _SHOWN = 200
@@ -68,29 +69,33 @@ class Remote:
         self._limits = limits
         self._largest_file = largest_file
 
-    async def head(self, identity: Identity, folder: Path) -> RepositoryHead:
-        """The commit that the default branch is at. `folder` is an empty repository to ask from."""
-        branch: str | None = None
+    async def head(self, identity: Identity, folder: Path, wanted: str = "") -> RepositoryHead:
+        """The commit that a branch is at, or else the default branch. `folder` is an empty repository to ask from."""
+        branch: str | None = wanted or None
+        asked = f"{_BRANCHES}{wanted}" if wanted else "HEAD"
 
         async def ask(route: Route) -> str:
             nonlocal branch
             done = await self._call(
-                route, folder, "ls-remote", "--symref", "--end-of-options", route.url, "HEAD"
+                route, folder, "ls-remote", "--symref", "--end-of-options", route.url, asked
             )
             for line in done.out.decode("utf-8", "replace").splitlines():
                 told, _, name = line.partition("\t")
                 if name == "HEAD" and told.startswith(_BRANCH):
                     branch = told.removeprefix(_BRANCH)
-                elif name == "HEAD" and is_commit(told):
+                elif name == asked and is_commit(told):
                     return told
-            raise _empty()
+            raise no_branch(wanted) if wanted else _empty()
 
         head = await self._redirected_once(identity, ask)
         return msgspec.structs.replace(head, branch=branch)
 
-    async def fetch(self, identity: Identity, folder: Path, commit: str | None) -> RepositoryHead:
-        """Bring one commit, or the head of the default branch, into an empty folder; CommitGone if it is gone."""
-        wanted = "HEAD" if commit is None else commit
+    async def fetch(
+        self, identity: Identity, folder: Path, commit: str | None, branch: str = ""
+    ) -> RepositoryHead:
+        """Bring one commit, or the head of a branch, into an empty folder; CommitGone if it is gone."""
+        head = f"{_BRANCHES}{branch}" if branch else "HEAD"
+        wanted = head if commit is None else commit
 
         async def bring(route: Route) -> str:
             await self._call(
@@ -291,6 +296,11 @@ def _passing(route: Route, lines: list[str]) -> SourceUnavailable:
     said = next((line for line in reversed(lines) if line.startswith(("fatal:", "error:"))), "no answer")
     shown = "".join(char if char.isprintable() else " " for char in said)[:_SHOWN]
     return SourceUnavailable(f"{route.host} cannot be reached at the moment: {shown}", host=route.host)
+
+
+def no_branch(branch: str) -> NoSkillFound:
+    """The error for a followed branch that the repository does not have."""
+    return NoSkillFound(f"The repository has no branch {branch!r}.")
 
 
 def _empty() -> NoSkillFound:

@@ -29,6 +29,7 @@ from vskill_platform.sources.listing import (
     TreeEntry,
     can_be_named,
     check_entry,
+    digests_below,
     entry_of,
     folders_with_skill,
     lines_below,
@@ -140,6 +141,11 @@ class Snapshot:
         entries = [entry for entry in map(entry_of, found) if entry.mode in MODES]
         blobs = await self._small_blobs(entries)
         return {wanted[entry.path]: blobs[entry.id] for entry in entries if entry.id in blobs}
+
+    async def folder_digests(self, folders: Sequence[str]) -> dict[str, str]:
+        """Of each folder, what tells two states of it apart."""
+        lines = self._lines if self._lines is not None else (await self._list(self.commit))[0]
+        return await _choose(digests_below, lines, folders)
 
     async def texts(self, paths: Collection[str]) -> dict[str, bytes | None]:
         """Those of these files that exist; None for one that is no plain file or too large."""

@@ -2,9 +2,11 @@
 what it found to `store.repo_health`.
 
 A check asks the host for the head and fetches only where that has moved. A head that is not the commit of a
-published skill starts a new run of it; what is live stays live until that run publishes.
+published skill starts a new run of it; what is live stays live until that run publishes. Of a followed repository
+`follow` takes in the folders. Its checks are spread over the day by its name, so that thousands do not come at once.
 """
 
+import hashlib
 from collections.abc import AsyncIterator, Iterable
 
 import msgspec
@@ -30,6 +32,7 @@ from vskill_platform.domain.submissions.submission import Step, Submission
 from vskill_platform.ledger.kv.collections import SKILLS
 from vskill_platform.records import Skips, iter_entries, read_entries
 from vskill_platform.sources.contract import Watchable
+from vskill_platform.stages.follow import take_in
 from vskill_platform.store.people.namespaces import require_as_open
 from vskill_platform.store.repo_health import (
     Observation,
@@ -40,6 +43,7 @@ from vskill_platform.store.repo_health import (
     read_health,
     renew_health,
 )
+from vskill_platform.store.skills.follows import Follow, read_follow
 from vskill_platform.store.tasks import TaskEnd, ask_for
 from vskill_platform.submission_store import RecordChange, next_run, update_submission
 from vskill_platform.worker_context import require_env
@@ -52,6 +56,7 @@ MOST_OUTSTANDING = 10
 SKILLS_AT_ONCE = 500
 #: A check that failed for a reason of its own is not asked for again before this.
 AFTER_FAILURE_MS = 24 * 3_600_000
+_DAY_MS = 24 * 3_600_000
 
 #: Nothing that says anything about the repository itself.
 _NOT_REACHED = (SourceUnavailable, Unsupported, InvalidInput)
@@ -66,6 +71,8 @@ class RepoCheckProgress(msgspec.Struct, frozen=True):
 
     after: str | None = None
     outstanding: tuple[str, ...] = ()
+    #: The same among followed repositories.
+    follows_after: str | None = None
 
 
 class _Published(msgspec.Struct, frozen=True):
@@ -76,7 +83,7 @@ class _Published(msgspec.Struct, frozen=True):
 
 
 async def ask_for_checks(progress: RepoCheckProgress, at_once: int = SKILLS_AT_ONCE) -> RepoCheckProgress:
-    """Ask for the checks that are due among the next skills, as many as there is room for.
+    """Ask for the checks that are due among the next skills and followed repositories, as many as there is room for.
 
     Where there are more due than room, the next look begins at the same place, so none is passed over.
     """
@@ -84,18 +91,26 @@ async def ask_for_checks(progress: RepoCheckProgress, at_once: int = SKILLS_AT_O
     outstanding = await _still_active(progress.outstanding)
     room = MOST_OUTSTANDING - len(outstanding)
     if room <= 0:
-        return RepoCheckProgress(progress.after, outstanding)
+        return msgspec.structs.replace(progress, outstanding=outstanding)
     skips = Skips("ask_for_checks")
     page = await env.kv.scan(SKILLS.prefix, after=progress.after, limit=at_once, exclude=SKILLS.exclude)
-    skips.failed(page.failed)
-    due = await _due(_repositories(skips.decode_all(page.items, _Published)), skips)
+    followed = await env.kv.scan(keys.follow.prefix, after=progress.follows_after, limit=at_once)
+    skips.failed({**page.failed, **followed.failed})
+    follows = {one.identity.repo_key: one for one in skips.decode_all(followed.items, Follow)}
+    published = _repositories(skips.decode_all(page.items, _Published))
+    due = await _due({**{one.repo_key: one for one in published}, **_places(follows)}, follows, skips)
     wanted = [one for one in due if one.repo_key not in outstanding]
     for identity in wanted[:room]:
         await ask_for_check(identity)
     skips.report(env)
     asked = tuple(one.repo_key for one in wanted[:room])
-    after = progress.after if len(wanted) > room else page.after
-    return RepoCheckProgress(after, (*outstanding, *asked))
+    if len(wanted) > room:
+        return msgspec.structs.replace(progress, outstanding=(*outstanding, *asked))
+    return RepoCheckProgress(page.after, (*outstanding, *asked), followed.after)
+
+
+def _places(follows: dict[str, Follow]) -> dict[str, Identity]:
+    return {repo: follow.identity for repo, follow in follows.items()}
 
 
 async def ask_for_check(identity: Identity) -> Task:
@@ -124,21 +139,32 @@ async def _still_active(repos: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(repo for repo in repos if task_key(REPO_CHECK, repo) not in over)
 
 
-async def _due(repositories: list[Identity], skips: Skips) -> list[Identity]:
+async def _due(places: dict[str, Identity], follows: dict[str, Follow], skips: Skips) -> list[Identity]:
     """Never checked, or not for long enough. What cannot be read is left for the next pass, and said."""
-    env = require_env("kv")
+    env, repositories = require_env("kv"), list(places.values())
     health = await env.kv.get_many(keys.repohealth(one.repo_key) for one in repositories)
     skips.failed(health.failed)
     due: list[Identity] = []
     for identity in repositories:
         key = keys.repohealth(identity.repo_key)
         known = skips.decode(health.found[key], RepoHealth) if key in health.found else None
-        if key in health.missing or (known is not None and known.due_at() <= env.kv.now()):
+        due_at = _due_at(known, follows.get(identity.repo_key)) if known is not None else None
+        if key in health.missing or (due_at is not None and due_at <= env.kv.now()):
             due.append(identity)
     tasks = await env.kv.get_many(task_key(REPO_CHECK, one.repo_key) for one in due)
     skips.failed(tasks.failed)
     failed = {key for key, entry in tasks.found.items() if _failed_lately(skips.decode(entry, Task))}
     return [one for one in due if task_key(REPO_CHECK, one.repo_key) not in {*failed, *tasks.failed}]
+
+
+def _due_at(known: RepoHealth, follow: Follow | None) -> int:
+    """When a repository is to be checked again: a followed one at its own moment of the day, and when folders that
+    wait go on."""
+    if follow is None:
+        return known.due_at()
+    moment = int(hashlib.sha256(known.repo.encode()).hexdigest()[:8], 16) % _DAY_MS
+    in_turn = known.checked_at + ((moment - known.checked_at) % _DAY_MS or _DAY_MS)
+    return min(known.due_at(), in_turn, follow.state.go_on_at or in_turn)
 
 
 def _failed_lately(task: Task | None) -> bool:
@@ -155,11 +181,13 @@ async def check_repository(task: Task) -> TaskEnd:
     identity = Identity(subject["host"], subject["owner"], subject["repo"])
     known, version = await read_health(identity)
     runs = await read_runs(identity)
+    follow, _ = await read_follow(identity)
     seen = await _observe(identity, known)
+    taken = frozenset[str]() if follow is None else await take_in(follow, seen)
     health = renew_health(known, identity, seen, require_env("kv").kv.now())
     started = 0
     if seen.status is Reach.REACHABLE and seen.facts.commit is not None:
-        started = await start_runs(identity, seen.facts.commit, runs)
+        started = await start_runs(identity, seen.facts.commit, runs, but=taken)
     return TaskEnd(_outcome(health, started), (health_write(health, identity, version),))
 
 
@@ -233,15 +261,17 @@ async def read_runs(identity: Identity) -> dict[str, int]:
     return {record.id: record.run for record in records}
 
 
-async def start_runs(identity: Identity, commit: str, runs: dict[str, int]) -> int:
+async def start_runs(
+    identity: Identity, commit: str, runs: dict[str, int], *, but: frozenset[str] = frozenset()
+) -> int:
     """A new run of every published submission of this repository that has not seen the commit and is still in the run
-    that it was in before the commit was looked up; how many."""
+    that it was in before the commit was looked up, except in the folders `but`; how many."""
     env = require_env("kv")
     skips = Skips("start_runs")
     started = 0
     async for published in _published_of(identity, skips):
         run = runs.get(published.submission or "")
-        if run is None:
+        if run is None or published.identity.path in but:
             continue
         try:
             started += await _start_run(published, commit, run)

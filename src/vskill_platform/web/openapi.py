@@ -28,6 +28,7 @@ TAGS = {
     "revocations": "Versions that were withdrawn, for those who have them.",
     "external scans": "Reports of other analysers.",
     "owners": "What owners do: claim repositories, hand them over, withdraw versions, delete skills.",
+    "follows": "Followed repositories, whose skills are submitted as they come and change.",
     "publishers": "CI workflows that publish a repository without a stored secret.",
     "namespaces": "Who belongs to a namespace or a team, who may read, and quotas.",
     "repositories": "Whether the repositories of published skills are still there.",

@@ -46,7 +46,8 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True):
     #: Never before the event before it.
     at: int
     to: State
-    #: `system`, `worker:<id>`, `admin:<name>`, `user:<name>` or `ci:<repository>`.
+    #: `system`, `worker:<id>`, `admin:<name>`, `user:<name>`, `ci:<repository>` or
+    #: `follow:<repository>`.
     actor: str
     #: Never empty.
     reason: str

@@ -15,7 +15,7 @@ from vskill_platform.web.pages.people import (
 )
 from vskill_platform.web.pages.recall import admin_blocklist, revocations
 from vskill_platform.web.pages.review import admin_review, policy
-from vskill_platform.web.pages.skills import admin_skills, skill, skill_files, skills
+from vskill_platform.web.pages.skills import admin_skills, follows, skill, skill_files, skills
 from vskill_platform.web.pages.submissions import queue, submissions, submit
 from vskill_platform.web.pages.telling import notifications
 from vskill_platform.web.routing import Endpoint
@@ -40,6 +40,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *publishers.ENDPOINTS,
     *notifications.ENDPOINTS,
     *namespaces.ENDPOINTS,
+    *follows.ENDPOINTS,
     *admin.ENDPOINTS,
     *admin_review.ENDPOINTS,
     *policy.ENDPOINTS,

@@ -1,0 +1,190 @@
+"""Taking in the folders of a followed repository, as part of its check: a new folder is submitted, a changed one gets
+another run, and one that has gone is marked. Nothing is taken down.
+
+Folders are submitted as the namespace and by nobody in particular, so no maintainer decides about them as about
+somebody else's work. What was not taken in is tried again by the next check.
+"""
+
+from collections.abc import Collection
+
+import msgspec
+
+from vskill_core.errors import NoSkillFound, PlatformError, StoreUnavailable, Unsupported
+from vskill_platform.domain.people.namespace import PUBLIC, namespace_audiences, namespace_of
+from vskill_platform.domain.skills.skill import VersionStatus
+from vskill_platform.domain.submissions.submission import EntryPoint
+from vskill_platform.intake.admission import SubmittedBy
+from vskill_platform.intake.discover import AT_ONCE
+from vskill_platform.intake.submit import IntakeOutcome, Request, declared_name, submit
+from vskill_platform.machine.slots import some_at_a_time
+from vskill_platform.sources.contract import Place, Repositories, Survey
+from vskill_platform.store.repo_health import Observation, Reach
+from vskill_platform.store.skills.follows import (
+    HOUR_MS,
+    MOST_FOLDERS,
+    MOST_NAMED,
+    RUNS_PER_HOUR,
+    Follow,
+    FollowState,
+    Untaken,
+    keep_state,
+)
+from vskill_platform.store.skills.skills import place_of
+from vskill_platform.worker_context import require_env
+
+
+class Taking(msgspec.Struct, frozen=True):
+    """What one look at a repository's folders is about to do."""
+
+    #: By path.
+    present: dict[str, Place]
+    #: New or changed, and within the limits.
+    chosen: tuple[Place, ...]
+    #: Whether some are left for the next hour.
+    is_over: bool
+    untaken: tuple[Untaken, ...]
+    #: Paths that were there before.
+    missing: frozenset[str]
+
+
+async def take_in(follow: Follow, seen: Observation) -> frozenset[str]:
+    """Bring a followed repository up to date with what its check found. The paths that were looked at: nothing else
+    has to start their runs."""
+    commit, state = seen.facts.commit, follow.state
+    problem = seen.detail if commit is None or seen.status is not Reach.REACHABLE else ""
+    if seen.status is Reach.REACHABLE and seen.facts.moved_to:
+        problem = f"The repository moved to {seen.facts.moved_to}. Follow it there."
+    if problem:
+        is_empty = seen.status is Reach.REACHABLE and commit is None
+        await _keep_problem(follow, problem, all_gone=is_empty)
+        return frozenset()
+    if commit == state.commit and not state.untaken:
+        await keep_state(follow, _looked)
+        return frozenset(state.taken)
+    try:
+        survey = await _repositories().survey(follow.identity, commit)
+    except StoreUnavailable:
+        raise
+    except PlatformError as error:
+        await _keep_problem(follow, error.message, all_gone=isinstance(error, NoSkillFound))
+        return frozenset()
+    taking = _choose(follow, survey)
+    results = await some_at_a_time(lambda place: _take(follow, place), taking.chosen, AT_ONCE)
+    refused = tuple(one for one in results if one is not None)
+    await keep_state(follow, lambda known: _renew(known, taking, refused, commit or ""))
+    return frozenset(taking.present)
+
+
+def _repositories() -> Repositories:
+    sources = require_env("sources").sources
+    if not isinstance(sources, Repositories):
+        raise Unsupported("The configured source cannot look into repositories.")
+    return sources
+
+
+async def _keep_problem(follow: Follow, problem: str, *, all_gone: bool) -> None:
+    now = require_env("kv").kv.now()
+
+    def change(known: FollowState) -> FollowState:
+        gone = _gone(known, {*known.taken, *known.gone}, now) if all_gone else known.gone
+        taken = {} if all_gone else known.taken
+        return msgspec.structs.replace(
+            known, commit="", checked_at=now, problem=problem, gone=gone, taken=taken, go_on_at=0
+        )
+
+    await keep_state(follow, change)
+
+
+def _looked(known: FollowState) -> FollowState:
+    now = require_env("kv").kv.now()
+    return msgspec.structs.replace(known, checked_at=now, problem="")
+
+
+def _gone(known: FollowState, missing: Collection[str], now: int) -> dict[str, int]:
+    """Since when which folders are missing, those that went last first."""
+    since = {path: known.gone.get(path, now) for path in sorted(missing)}
+    return dict(sorted(since.items(), key=lambda one: -one[1])[:MOST_NAMED])
+
+
+def _choose(follow: Follow, survey: Survey) -> Taking:
+    """Which folders to take in now."""
+    now, state = require_env("kv").kv.now(), follow.state
+    found = {one.identity.path: one for one in survey.places if follow.wants(one.identity.path)}
+    ordered = sorted(found, key=lambda path: (path not in state.taken, path))
+    present = {path: found[path] for path in sorted(ordered[:MOST_FOLDERS])}
+    wanted = [place for path, place in present.items() if state.taken.get(path) != place.files]
+    room = RUNS_PER_HOUR - (state.runs if now < state.hour_began + HOUR_MS else 0)
+    over = f"A followed repository has at most {MOST_FOLDERS} skills, and this is one more."
+    odd = "No address can hold the folder's name."
+    later = f"A followed repository starts {RUNS_PER_HOUR} runs an hour; this one waits for the next."
+    untaken = [
+        *(Untaken(path, over) for path in ordered[MOST_FOLDERS:]),
+        *(Untaken(path, odd) for path in survey.skipped),
+        *(Untaken(place.identity.path, later) for place in wanted[room:]),
+    ]
+    if survey.truncated:
+        untaken.append(
+            Untaken("", "The repository has more skills than are listed, so some may be missing here.")
+        )
+    missing = () if survey.truncated else {*state.taken, *state.gone}.difference(found)
+    return Taking(present, tuple(wanted[:room]), len(wanted) > room, tuple(untaken), frozenset(missing))
+
+
+async def _take(follow: Follow, place: Place) -> Untaken | None:
+    """Submit one folder; what is returned was refused."""
+    try:
+        reason = await _held_back(place) or await _submit(follow, place)
+    except StoreUnavailable:
+        raise
+    except PlatformError as error:
+        reason = error.in_words
+    return Untaken(place.identity.path, reason) if reason else None
+
+
+async def _held_back(place: Place) -> str:
+    """What was taken down is not brought back by a change at its source: that is a reviewer's to do."""
+    skill = (await place_of(place.identity)).skill
+    if skill is None:
+        return ""
+    last = skill.versions[-1].status if skill.versions else None
+    is_down = skill.withdrawn or last is VersionStatus.TAKEN_DOWN
+    return "It was taken down or deleted here, so somebody has to restore it first." if is_down else ""
+
+
+async def _submit(follow: Follow, place: Place) -> str:
+    namespace = namespace_of(follow.identity)
+    by = SubmittedBy(
+        audiences=namespace_audiences(namespace) | {PUBLIC},
+        namespace=namespace,
+        follow=follow.identity.repo_key,
+    )
+    name = declared_name(place)
+    done = await submit(Request(place.identity, EntryPoint.CRAWLER, by, declared_name=name, place=place))
+    return f"It is blocked: {done.reason}" if done.outcome is IntakeOutcome.BLOCKED else ""
+
+
+def _renew(known: FollowState, taking: Taking, refused: tuple[Untaken, ...], commit: str) -> FollowState:
+    """The state after a look."""
+    now, refused_paths = require_env("kv").kv.now(), {one.path for one in refused}
+    done = [one for one in taking.chosen if one.identity.path not in refused_paths]
+    taken = {path: files for path, files in known.taken.items() if path not in taking.missing}
+    new = sum(one.identity.path not in taken for one in done)
+    gone = _gone(known, taking.missing, now)
+    counts = {"new": new, "changed": len(done) - new, "gone": len(gone.keys() - known.gone.keys())}
+    told = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    taken |= {one.identity.path: one.files for one in done}
+    is_same_hour = now < known.hour_began + HOUR_MS
+    began = known.hour_began if is_same_hour else now
+    for what, count in {**counts, "refused": len(refused)}.items():
+        require_env("metrics").metrics.followed_folders.labels(what).inc(count)
+    return FollowState(
+        commit=commit,
+        checked_at=now,
+        found=f"{told or 'nothing new'} at {commit[:12]}",
+        taken=taken,
+        gone=gone,
+        untaken=(*taking.untaken, *refused)[:MOST_NAMED],
+        go_on_at=began + HOUR_MS if taking.is_over else 0,
+        hour_began=began,
+        runs=len(done) + (known.runs if is_same_hour else 0),
+    )
