@@ -109,8 +109,8 @@ def _goals(found: dict[tuple[str, int], list[Crowd]], crowds: tuple[int, ...]) -
 def _measure(store: Path, way: str, clients: int, count: int, seconds: float) -> Crowd:
     with start_server("bench.door_server", str(store), way) as (port, pid):
         paths = _paths(count)
-        Workshop.run(_crowd(port, 2, paths, 0.5))
-        found = Workshop.run(_crowd(port, clients, paths, seconds))
+        Workshop.run(crowd(port, 2, paths, 0.5))
+        found = Workshop.run(crowd(port, clients, paths, seconds))
         return msgspec.structs.replace(found, memory_mb=resident_bytes(pid) / _MB)
 
 
@@ -195,7 +195,7 @@ class Tally:
         return 0
 
 
-async def _crowd(port: int, clients: int, paths: tuple[str, ...], seconds: float) -> Crowd:
+async def crowd(port: int, clients: int, paths: tuple[str, ...], seconds: float) -> Crowd:
     loop, tally = asyncio.get_running_loop(), Tally()
     transports = []
     for number in range(clients):

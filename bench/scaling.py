@@ -30,7 +30,7 @@ from bench.workshop import Workshop
 from tests.processes.workers import REAL_WORKER, WorkerProcess, Workers, workers_on
 from tests.support import nats, postgres
 from tests.support.envs import active_env
-from tests.support.worker_process import worker_of
+from tests.support.role_processes import worker_of
 from vskill_core.content import SkillFile
 from vskill_platform.bootstrap import env_for
 from vskill_platform.cli.process import run_async

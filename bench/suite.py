@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from bench import door, path, queue, reads, scaling, scanner, search
+from bench import door, path, queue, reads, scaling, scanner, search, webs
 from bench.machine import Machine, describe
 from bench.results import Report
 from bench.scale import Scale
@@ -19,6 +19,7 @@ BENCHES: dict[str, Bench] = {
     "queue": queue.run,
     "scale": scaling.run,
     "door": door.run,
+    "webs": webs.run,
     "reads": reads.run,
     "search": search.run,
     "scanner": scanner.run,

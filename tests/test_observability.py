@@ -128,6 +128,10 @@ def test_what_the_process_beside_counted_is_added_up():
     beside.transitions.labels("PUBLISHED").inc()
     beside.batch_in_flight.set(3)
     own.connections_open.set(5)
+    beside.connections_open.set(2)
+    # Of what is no amount, the later or worse is shown.
+    own.judge_circuit_open.labels("first").set(1)
+    beside.judge_circuit_open.labels("first").set(1)
     # What the store and the disk say, whoever asks them, is the answer of the one that was asked.
     own.queue_violations.set(0)
     beside.queue_violations.set(7)
@@ -140,7 +144,8 @@ def test_what_the_process_beside_counted_is_added_up():
         'vskill_stage_duration_seconds_bucket{le="0.25",state="RECEIVED"} 2.0',
         'vskill_stage_duration_seconds_count{state="RECEIVED"} 2.0',
         "vskill_batches_in_flight 3.0",
-        "vskill_connections_open 5.0",
+        "vskill_connections_open 7.0",
+        'vskill_judge_circuit_open{judge="first"} 1.0',
         "vskill_queue_violations 0.0",
     ):
         assert line in shown

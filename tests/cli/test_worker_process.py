@@ -16,10 +16,10 @@ from tests.chaos.disk import children_of
 from tests.cli.role_processes import announced, started, stop, submit, wait_for
 from tests.support.lifetimes import running
 from tests.support.patience import PATIENCE_S
-from tests.support.worker_process import worker_of
+from tests.support.role_processes import worker_of
 from vskill_platform import __version__
+from vskill_platform.cli.operation.role_process import WORKER_CHILD
 from vskill_platform.cli.operation.worker_child import NICENESS
-from vskill_platform.cli.operation.worker_process import CHILD
 
 pytestmark = pytest.mark.slow
 
@@ -174,7 +174,7 @@ def test_one_that_does_not_stop_is_killed(environment):
         os.kill(worker, signal.SIGSTOP)
         code, errors = stop(process)
         assert code == 0, errors
-        assert "worker process killed" in errors
+        assert "child process killed" in errors
         assert not is_alive(worker)
 
 
@@ -197,12 +197,12 @@ def test_what_no_other_process_can_see_is_worked_on_in_the_same(environment, kep
 def test_one_that_cannot_start_says_so_in_one_line(environment, setting, version, said):
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        command = [sys.executable, "-m", CHILD, str(theirs.fileno()), version]
+        command = [sys.executable, "-m", WORKER_CHILD, str(theirs.fileno()), version]
         options = {"pass_fds": (theirs.fileno(),), "stderr": subprocess.PIPE, "text": True}
         given = {**environment, "VSKILL_LOG_FORMAT": "json", **setting}
         with running(command, env=given, **options) as process:
             _, errors = process.communicate(timeout=PATIENCE_S)
     (line,) = errors.splitlines()
     assert process.returncode == 1
-    assert json.loads(line)["event"] == "worker process not started"
+    assert json.loads(line)["event"] == "child process not started"
     assert said in line

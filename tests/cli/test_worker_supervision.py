@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.support.patience import PATIENCE_S
-from vskill_platform.cli.operation.worker_process import Patience, WorkerProcess
+from vskill_platform.cli.operation.role_process import Patience, RoleProcess
 from vskill_platform.machine.child_processes import start_own
 from vskill_platform.settings import Settings
 
@@ -41,7 +41,7 @@ ODD = partial(start_own, "tests.cli.odd_worker")
 
 @asynccontextmanager
 async def supervised(said, start=ODD, patience=PATIENT):
-    stop, worker = asyncio.Event(), WorkerProcess(Settings(shutdown_grace_ms=1), said, start, patience)
+    stop, worker = asyncio.Event(), RoleProcess(Settings(shutdown_grace_ms=1), said, start, patience)
     running = asyncio.create_task(worker.run(stop))
     try:
         yield worker
@@ -60,7 +60,7 @@ async def until_said(said, event: str, times: int) -> list[dict]:
 async def test_one_that_fails_at_its_start_is_started_again_ever_more_seldom(said, monkeypatch):
     monkeypatch.setenv("ODD", "ends")
     async with supervised(said) as worker:
-        ends = await until_said(said, "worker process ended", 4)
+        ends = await until_said(said, "child process ended", 4)
         assert list(await worker.counts()) == []
     assert {line["ending"] for line in ends} == {"exit code 3"}
     pauses = [line["starts_again_in_s"] for line in ends]
@@ -70,7 +70,7 @@ async def test_one_that_fails_at_its_start_is_started_again_ever_more_seldom(sai
 async def test_a_signal_without_a_name_is_told_by_its_number(said, monkeypatch):
     monkeypatch.setenv("ODD", "signal")
     async with supervised(said):
-        (first, *_) = await until_said(said, "worker process ended", 1)
+        (first, *_) = await until_said(said, "child process ended", 1)
     assert first["ending"] == "signal 35"
 
 
@@ -79,7 +79,7 @@ async def test_one_that_cannot_be_started_is_tried_again(said):
         raise OSError("no process is left")
 
     async with supervised(said, refuse):
-        found = await until_said(said, "worker process ended", 2)
+        found = await until_said(said, "child process ended", 2)
     assert {line["ending"] for line in found} == {"not started: no process is left"}
 
 
@@ -89,7 +89,7 @@ async def test_one_that_does_not_answer_is_killed_and_started_again(said, monkey
     monkeypatch.setenv("ODD", kind)
     async with supervised(said, patience=IMPATIENT) as worker:
         assert list(await worker.counts()) == []
-        await until_said(said, "worker process killed", 1)
-        ends = await until_said(said, "worker process ended", 1)
-        await until_said(said, "worker process started", 2)
+        await until_said(said, "child process killed", 1)
+        ends = await until_said(said, "child process ended", 1)
+        await until_said(said, "child process started", 2)
     assert ends[0]["ending"] == "SIGKILL"

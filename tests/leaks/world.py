@@ -173,7 +173,7 @@ async def open_leak_world(
         '  - {name: seen, when: "true", then: note, say: "{skill.name} in {skill.languages} of {owner.name}, '
         '{owner.live_skills} live since {owner.days} days, {analysers.map(one, one.name)}"}\n',
     }
-    clock = ManualClock()
+    clock = parts.pop("clock", None) or ManualClock()
     async with open_shelf(folder, engine, clock=clock, **settings | parts) as shelf:
         probe = Probe(shelf.env.kv, shelf.env.blobs)
         sources = HostedRepositories(probe)

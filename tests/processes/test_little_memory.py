@@ -20,7 +20,7 @@ from tests.support.envs import open_test_env, skill_files
 from tests.support.git_server import git_server, skill_md
 from tests.support.patience import PATIENCE_S
 from tests.support.people import make_account, token_of
-from tests.support.worker_process import worker_of
+from tests.support.role_processes import worker_of
 from vskill_core.identity import normalise, submission_id, upload_identity
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission

@@ -133,6 +133,18 @@ def stop_on_signals() -> Iterator[asyncio.Event]:
             loop.remove_signal_handler(number)
 
 
+@contextmanager
+def replace_on_hangup() -> Iterator[asyncio.Event]:
+    """An event that SIGHUP sets: processes are to be replaced by new ones."""
+    again = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, again.set)
+    try:
+        yield again
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)
+
+
 async def ending_all(role: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
     """A role that ends, for whatever reason, ends the process: half a server is worse than a restart."""
     try:

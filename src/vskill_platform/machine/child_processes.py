@@ -2,7 +2,7 @@
 within limits, and ends with its group.
 
 `start_program` starts other people's programs: git (`sources.command`) and the analysers (`external_scan.sandbox`).
-`start_own` starts modules of ours: the scanner (`tiers.pool`), the worker (`cli.operation.worker_process`) and what
+`start_own` starts modules of ours: the scanner (`tiers.pool`), roles of `serve` (`cli.operation.role_process`) and what
 colours code (`web.drawing.highlight`); `child_side` is their half. Callers limit the time, by `TimeLimit`. Not covered:
 processes that left the group, or outlived a program that ended well.
 """
@@ -185,18 +185,22 @@ async def start_program(
 
 
 async def start_own(
-    module: str, *arguments: str, line_bytes: int = CHUNK, quiet: bool = False
+    module: str,
+    *arguments: str,
+    line_bytes: int = CHUNK,
+    quiet: bool = False,
+    inherits: Sequence[int] = (),
 ) -> RunningProcess:
-    """Start a module of ours with a socket, whose descriptor is its first argument. It imports nothing from the working
-    folder. It has its own group, so that Ctrl-C reaches only us, but shares our session, within which priorities
-    count."""
+    """Start a module of ours with a socket, whose descriptor is its first argument, and with descriptors that it
+    `inherits` under their numbers. It imports nothing from the working folder. It has its own group, so that Ctrl-C
+    reaches only us, but shares our session, within which priorities count."""
     ours, theirs = socket.socketpair()
     return await _start(
         (sys.executable, "-P", "-m", module, str(theirs.fileno()), *arguments),
         (ours,),
         (theirs,),
         line_bytes,
-        pass_fds=(theirs.fileno(),),
+        pass_fds=(theirs.fileno(), *inherits),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL if quiet else None,

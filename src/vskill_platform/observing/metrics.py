@@ -1,5 +1,6 @@
 """The metrics of a process, in a registry of their own."""
 
+import enum
 import itertools
 import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,6 +29,13 @@ STAGE_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 1
 
 M = TypeVar("M", Counter, Histogram)
 D = TypeVar("D")
+
+
+class Merge(enum.Enum):
+    """How processes that answer as one show a gauge that each has."""
+
+    ADD = enum.auto()
+    GREATEST = enum.auto()
 
 
 class Labelled(Generic[M]):
@@ -73,14 +81,16 @@ class Count(msgspec.Struct, frozen=True, array_like=True):
 
 
 def add_counts(*several: Iterable[Count]) -> tuple[Count, ...]:
-    """Merge counts: counters are added, of gauges the greater one wins."""
+    """Merge counts: counters are added, and gauges of what each process has some of; of other gauges the greater one
+    wins."""
     found: dict[tuple[str, tuple[tuple[str, str], ...]], Count] = {}
     for count in itertools.chain.from_iterable(several):
         key = count.name, count.labels
         if (other := found.get(key)) is None:
             found[key] = count
         else:
-            value = max(other.value, count.value) if count.is_gauge else other.value + count.value
+            greater = count.is_gauge and count.family not in _ADDED_GAUGES
+            value = max(other.value, count.value) if greater else other.value + count.value
             found[key] = msgspec.structs.replace(count, value=value)
     return tuple(found.values())
 
@@ -129,14 +139,15 @@ class DeclaredMetric(Generic[D]):
         sentence: str,
         *labels: str,
         name: str = "",
-        of_process: bool = False,
+        of_process: Merge | None = None,
         busy: bool = False,
         **options: Any,
     ) -> None:
         self.kind = make.__name__.lower()
         self.sentence = sentence
         self.labels = labels
-        #: A gauge of one process; the others describe the store or the disk, whichever process is asked.
+        #: How a gauge of one process is merged with those of others; one without it describes the store or the disk,
+        #: whichever process is asked.
         self.of_process = of_process
         self._make = make
         self._own_name = name
@@ -169,7 +180,9 @@ def _busy_counter(sentence: str, label: str) -> DeclaredMetric[Labelled[Counter]
     return DeclaredMetric(Counter, sentence, label, busy=True)
 
 
-def _gauge(sentence: str, *labels: str, name: str = "", of_process: bool = False) -> DeclaredMetric[Gauge]:
+def _gauge(
+    sentence: str, *labels: str, name: str = "", of_process: Merge | None = None
+) -> DeclaredMetric[Gauge]:
     return DeclaredMetric(Gauge, sentence, *labels, name=name, of_process=of_process)
 
 
@@ -230,7 +243,7 @@ class Metrics:
         "Submissions by state, counted at each scrape; absent while the store cannot be read.", "state"
     )
     batch_in_flight = _gauge(
-        "Batches that this worker process is handling.", name="batches_in_flight", of_process=True
+        "Batches that this worker process is handling.", name="batches_in_flight", of_process=Merge.ADD
     )
     scans = _busy_counter("Static scans that submissions needed: scanned or cached.", "outcome")
     judge_calls = _counter(
@@ -247,12 +260,12 @@ class Metrics:
         "Unix time of a judge's last valid answer to this process; absent before the first.",
         "judge",
         name="judge_last_success_timestamp_seconds",
-        of_process=True,
+        of_process=Merge.GREATEST,
     )
     judge_circuit_open = _gauge(
         "1 while this process does not ask a judge (first or second) after repeated failures.",
         "judge",
-        of_process=True,
+        of_process=Merge.GREATEST,
     )
     oldest_waiting = _gauge(
         "Seconds that the oldest waiting submission has been due; 0 if none waits, NaN if unknown.",
@@ -281,8 +294,8 @@ class Metrics:
         buckets=STAGE_BUCKETS,
         busy=True,
     )
-    streams_open = _gauge("Event streams that are open in this process.")
-    streams_dropped = _counter("Event streams that this process ended because the client read too slowly.")
+    streams_open = _gauge("Event streams that are open.", of_process=Merge.ADD)
+    streams_dropped = _counter("Event streams that were ended because the client read too slowly.")
     disk_free = _gauge(
         "Bytes free at each scrape where this process keeps data, records or content.",
         "kept",
@@ -293,9 +306,9 @@ class Metrics:
         "kept",
         name="disk_size_bytes",
     )
-    connections_open = _gauge("Client connections that are open in this process.")
-    requests_running = _gauge("Requests that this process is handling.")
-    requests_waiting = _gauge("Requests that wait for their turn.")
+    connections_open = _gauge("Client connections that are open.", of_process=Merge.ADD)
+    requests_running = _gauge("Requests that are being handled.", of_process=Merge.ADD)
+    requests_waiting = _gauge("Requests that wait for their turn.", of_process=Merge.ADD)
     refused = _busy_counter(
         "Connections and requests that the web server refused or gave up, by the code of the reason.",
         "reason",
@@ -371,3 +384,4 @@ DECLARED: tuple[DeclaredMetric[Any], ...] = tuple(
     one for one in vars(Metrics).values() if isinstance(one, DeclaredMetric)
 )
 _OF_PROCESS = frozenset(metric.family for metric in DECLARED if metric.of_process)
+_ADDED_GAUGES = frozenset(metric.family for metric in DECLARED if metric.of_process is Merge.ADD)

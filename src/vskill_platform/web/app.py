@@ -72,7 +72,8 @@ def create_app(
     stop: asyncio.Event | None = None,
     *,
     works: bool = False,
+    processes: int = 1,
 ) -> ASGIApp:
     """The application over one environment. Close the hub before stopping it, so that no stream blocks that. It reports
     not ready once `stop` is set, and if its process `works` the queue, while no worker can."""
-    return RequestContext(Application(env, endpoints, hub, stop, works=works), env)
+    return RequestContext(Application(env, endpoints, hub, stop, works=works, processes=processes), env)

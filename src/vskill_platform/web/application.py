@@ -39,10 +39,11 @@ class Application:
         stop: asyncio.Event | None,
         *,
         works: bool,
+        processes: int,
     ) -> None:
         self.endpoints = tuple(endpoints)
         self.state = State()
-        self.state.limiter = Limiter(env.settings)
+        self.state.limiter = Limiter(env.settings, processes)
         self.state.live = hub or Hub(env)
         self.state.readiness = ReadinessProbe(works=works)
         #: Set when the process is asked to stop.

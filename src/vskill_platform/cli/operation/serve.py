@@ -13,8 +13,15 @@ import click
 import msgspec
 
 from vskill_client.output import plain
-from vskill_core.errors import PlatformError
-from vskill_platform.cli.process import check_shared, ending_all, is_shared, run_async, stop_on_signals
+from vskill_core.errors import InvalidInput, PlatformError
+from vskill_platform.cli.process import (
+    check_shared,
+    ending_all,
+    is_shared,
+    replace_on_hangup,
+    run_async,
+    stop_on_signals,
+)
 from vskill_platform.setting_values import shown_location
 from vskill_platform.settings import Settings, keep_temporary_files_in, process_settings
 
@@ -23,12 +30,15 @@ if TYPE_CHECKING:
 
 #: Of what goes to a file or a pipe: wider than any line, so that nothing is folded.
 PIPE_WIDTH = 100_000
+#: Each takes some 70 MB.
+MOST_WEB_PROCESSES = 64
 
 
 class Roles(msgspec.Struct, frozen=True):
     """What a command runs."""
 
-    web: bool = False
+    #: How many web processes; one is this process itself.
+    web: int = 0
     work: bool = False
     schedule: bool = False
     #: submit the bundled examples where the store is empty
@@ -40,16 +50,25 @@ class Roles(msgspec.Struct, frozen=True):
 @click.option(
     "--port", type=click.IntRange(0, 65535), help="The port, instead of VSKILL_PORT; 0 takes a free one."
 )
+@click.option(
+    "--web",
+    type=click.IntRange(1, MOST_WEB_PROCESSES),
+    default=1,
+    metavar="N",
+    help="Answer by N web processes at one port; SIGHUP replaces them one after another.",
+)
 @click.option("--web-only", is_flag=True, help="Run only the web server.")
 @click.option("--no-workers", is_flag=True, help="Do not process the queue.")
 @click.option("--demo", is_flag=True, help="Submit the bundled examples if the store is empty.")
-def serve(*, host: str | None, port: int | None, web_only: bool, no_workers: bool, demo: bool) -> None:
+def serve(
+    *, host: str | None, port: int | None, web: int, web_only: bool, no_workers: bool, demo: bool
+) -> None:
     """Run web server, workers and schedule; Ctrl-C stops them.
 
     Workers and schedule run in a process of their own, which is started again when it ends. It has a lower priority
     so that pages do not wait for the work.
     """
-    roles = Roles(web=True, work=not (web_only or no_workers), schedule=not web_only, demo=demo)
+    roles = Roles(web=web, work=not (web_only or no_workers), schedule=not web_only, demo=demo)
     _run_roles(roles, host, port)
 
 
@@ -76,6 +95,11 @@ def _run_roles(roles: Roles, host: str | None = None, port: int | None = None) -
     )
     if not (roles.web and roles.work):
         check_shared(settings)
+    if roles.web > 1 and not is_shared(settings):
+        fix = "leave out --web, or keep records and content (VSKILL_STORE, VSKILL_BLOBS) outside of memory"
+        raise InvalidInput(
+            "Several web processes cannot see what one of them keeps in memory.", field="--web", fix=fix
+        )
     if settings.store != "memory:":
         keep_temporary_files_in(Path(settings.data_dir) / "tmp")
     run_async(_until_stopped(settings, roles))
@@ -93,12 +117,13 @@ async def _until_stopped(settings: Settings, roles: Roles) -> None:
         place = _listens_at(settings, roles)
         listener = stack.enter_context(closing(bind(place))) if place is not None else None
         stop = stack.enter_context(stop_on_signals())
+        again = stack.enter_context(replace_on_hangup()) if roles.web > 1 else asyncio.Event()
         async with env_for(settings) as env:
             report_start(env)
             await _note_release(env)
             await _announce(env, roles, listener)
             async with asyncio.TaskGroup() as group:
-                for name, role in _running(env, roles, listener, stop):
+                for name, role in _running(env, roles, listener, stop, again):
                     group.create_task(ending_all(role, stop), name=name)
                 if roles.demo:
                     group.create_task(_with_examples(env, stop), name="demo")
@@ -127,9 +152,10 @@ def _listens_at(settings: Settings, roles: Roles) -> Settings | None:
 
 
 def _running(
-    env: "Env", roles: Roles, listener: socket.socket | None, stop: asyncio.Event
+    env: "Env", roles: Roles, listener: socket.socket | None, stop: asyncio.Event, again: asyncio.Event
 ) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
-    from vskill_platform.cli.operation.worker_process import WorkerProcess
+    from vskill_platform.cli.operation.role_process import RoleProcess
+    from vskill_platform.cli.operation.web_processes import WebProcesses
     from vskill_platform.queue.consumer import run_consumer
     from vskill_platform.queue.schedule import run_schedule
     from vskill_platform.store.people.refusals import run_refusals
@@ -138,13 +164,15 @@ def _running(
     from vskill_platform.web.door.server import serve as serve_web
     from vskill_platform.web.streams.follower import Hub
 
-    works = roles.work
+    works, beside = roles.work, None
     if roles.web and roles.work and is_shared(env.settings):
-        beside = WorkerProcess(env.settings, env.log)
+        beside = RoleProcess(env.settings, env.log)
         env.metrics.read_beside = beside.counts
         yield "worker process", beside.run(stop)
-        roles = Roles(web=True)
-    if roles.web and listener is not None:
+        roles = Roles(web=roles.web)
+    if roles.web > 1 and listener is not None:
+        yield "web processes", WebProcesses(env, listener, roles.web, beside).run(stop, again)
+    elif roles.web and listener is not None:
         hub = Hub(env)
         app = create_app(env, hub=hub, stop=stop, works=works)
         yield (

@@ -1,5 +1,5 @@
-"""Counts recent sign-in attempts, and codes mailed to an address, in the store, so that all processes share the counts
-and a restart keeps them.
+"""Counts recent sign-in attempts, codes mailed to an address, and requests that write, in the store, so that all
+processes share the counts and a restart keeps them.
 
 An attempt is counted before the password is checked. A missing name is counted like any other: neither the answer nor
 its time reveals which names exist.
@@ -13,7 +13,7 @@ import msgspec
 from vskill_core.errors import RateLimited
 from vskill_platform.domain import keys
 from vskill_platform.domain.telling.notification import MOST_PROOFS_TO_ADDRESS, PROOF_MS
-from vskill_platform.ledger.kv.entries import ABSENT, Delete, Put
+from vskill_platform.ledger.kv.entries import ABSENT, Delete, Entry, Put
 from vskill_platform.records import decode, persist, read_entries
 from vskill_platform.worker_context import require_env
 
@@ -27,6 +27,31 @@ class CountedAttempts(msgspec.Struct, frozen=True):
 
     count: int
     until: int
+
+
+class Window(msgspec.Struct, frozen=True):
+    """Where a client stands after a request."""
+
+    allowed: bool
+    #: Requests that are still allowed.
+    left: int
+    ends_in_ms: int
+
+
+async def count_request(kind: str, client: str, most: int, window_ms: int) -> Window:
+    """Count one request of this kind, unless there were too many: a refused one does not count."""
+    key = _key("request", kind, client)
+
+    async def write() -> Window:
+        kv = require_env("kv").kv
+        entry, now = await kv.get(key), kv.now()
+        known = _counted(entry, now, window_ms)
+        if known.count >= most:
+            return Window(allowed=False, left=0, ends_in_ms=known.until - now)
+        await kv.commit([_one_more(key, entry, known, now)])
+        return Window(allowed=True, left=most - known.count - 1, ends_in_ms=known.until - now)
+
+    return await persist(write)
 
 
 async def count_attempt(name: str, address: str) -> None:
@@ -71,16 +96,24 @@ async def _count(subjects: dict[str, int], window_ms: int, refusal: Callable[[in
     writes = []
     for key, most in subjects.items():
         entry = counted_before.get(key)
-        known = decode(entry, CountedAttempts) if entry else None
-        if known is None or not now < known.until <= now + window_ms:
-            known = CountedAttempts(0, now + window_ms)
+        known = _counted(entry, now, window_ms)
         if known.count >= most:
             wait_ms = known.until - now
             raise RateLimited(refusal(wait_ms), retry_after_s=max(1, wait_ms // 1000))
-        counted = msgspec.json.encode(CountedAttempts(known.count + 1, known.until))
-        version = entry.version if entry else ABSENT
-        writes.append(Put(key, counted, version, quiet=True, ttl_ms=max(known.until - now, 1)))
+        writes.append(_one_more(key, entry, known, now))
     return writes
+
+
+def _counted(entry: Entry | None, now: int, window_ms: int) -> CountedAttempts:
+    """What was counted in the window that has not ended; a clock that was wrong makes no longer one."""
+    known = decode(entry, CountedAttempts) if entry else None
+    return known if known and now < known.until <= now + window_ms else CountedAttempts(0, now + window_ms)
+
+
+def _one_more(key: str, entry: Entry | None, known: CountedAttempts, now: int) -> Put:
+    counted = msgspec.json.encode(CountedAttempts(known.count + 1, known.until))
+    version = entry.version if entry else ABSENT
+    return Put(key, counted, version, quiet=True, ttl_ms=max(known.until - now, 1))
 
 
 def _key(*subject: str) -> str:

@@ -24,7 +24,7 @@ from vskill_platform.observing.metrics import Metrics
 from vskill_platform.settings import Settings
 from vskill_platform.sources.git import FetchSettings
 from vskill_platform.web.door.limits import address_behind, is_within, networks_of, share_of
-from vskill_platform.web.door.refusals import BUSY, FULL, TOO_MANY_FROM_ADDRESS, Refusal
+from vskill_platform.web.door.refusals import BUSY, FULL, TOO_MANY_FROM_ADDRESS, Refusal, refuse_at_once
 
 _log = structlog.get_logger(__name__)
 
@@ -56,6 +56,8 @@ _STANDING_QUEUE_S = 1.0
 _PART_WHILE_STANDING = 0.25
 #: Refusals are logged at most this often.
 _SAY_EVERY_S = 30.0
+#: How long a connection stays open between two requests.
+IDLE_S = 15.0
 
 
 class DoorLimits(msgspec.Struct, frozen=True):
@@ -74,7 +76,7 @@ class DoorLimits(msgspec.Struct, frozen=True):
     #: Time that a client has to send a request's body; every 16 KB add a second.
     body_s: float = 20.0
     #: How long a connection stays open between two requests.
-    idle_s: float = 15.0
+    idle_s: float = IDLE_S
 
 
 def raise_descriptor_limit() -> int:
@@ -233,6 +235,8 @@ class FrontDoor:
         uploads = max(1, limits.requests // _REQUESTS_PER_UPLOAD)
         self.uploads = RequestSlots(uploads, each, wait_s * _UPLOAD_PATIENCE, now)
         self._inside: set[Visitor] = set()
+        self.empty = asyncio.Event()
+        self.empty.set()
         #: Connections without a whole request, the longest waiting first.
         self._resting: dict[Visitor, None] = {}
         self._by_address: Counter[str] = Counter()
@@ -254,6 +258,7 @@ class FrontDoor:
 
     def enter(self, connection: Visitor) -> None:
         self._inside.add(connection)
+        self.empty.clear()
         self._by_address[connection.address] += 1
         self._metrics.connections_open.set(len(self._inside))
 
@@ -262,6 +267,8 @@ class FrontDoor:
         if connection not in self._inside:
             return
         self._inside.discard(connection)
+        if not self._inside:
+            self.empty.set()
         self._resting.pop(connection, None)
         self._by_address[connection.address] -= 1
         if not self._by_address[connection.address]:
@@ -335,12 +342,16 @@ class Entrance:
         listener.setblocking(False)
         self._open()
 
-    def close(self) -> None:
-        """Stop accepting."""
+    def stop_accepting(self) -> None:
+        """Leave the listener to the processes that share it; the time limits of those inside go on."""
         if not self._closed:
             self._closed = True
             self._loop.remove_reader(self._listener)
-            self._watching.cancel()
+
+    def close(self) -> None:
+        """Stop accepting."""
+        self.stop_accepting()
+        self._watching.cancel()
 
     async def wait_closed(self) -> None:
         await asyncio.wait({self._watching, *self._joining})
@@ -369,7 +380,7 @@ class Entrance:
         refusal = self._door.admit(peer)
         if refusal is not None and self._door.lingering >= MOST_LINGERING:
             self._door.count_refusal(refusal)
-            _refuse_at_once(client, refusal)
+            refuse_at_once(client, refusal)
             return
         connection = self._make(peer, refusal)
         task = self._loop.create_task(self._join(connection, client))
@@ -382,14 +393,3 @@ class Entrance:
         except OSError:  # it has gone meanwhile
             client.close()
             connection.leave_door()
-
-
-def _refuse_at_once(client: socket.socket, refusal: Refusal) -> None:
-    """Send the reason and close at once: too many are being refused to wait for each."""
-    try:
-        client.send(refusal.answer)
-        client.shutdown(socket.SHUT_WR)
-    except OSError:  # it has gone already
-        pass
-    finally:
-        client.close()

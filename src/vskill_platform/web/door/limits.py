@@ -1,4 +1,8 @@
-"""Rate limits for expensive requests, per client and counted in this process by the `limits` package.
+"""Rate limits for expensive requests, per client.
+
+Requests that write are counted in the store, so all processes together allow no more than one would. Requests that read
+must go on where the store cannot be written, so each process counts them by itself (by the `limits` package), and of
+several that answer as one each allows its part.
 
 A client is its account if it has one, otherwise the address of its connection, or the one that a trusted proxy gives;
 of an IPv6 address, only the prefix that a provider gives to one customer. Administrators are not counted.
@@ -17,6 +21,7 @@ from vskill_core.errors import RateLimited
 from vskill_platform.actions.action import Allowance
 from vskill_platform.actions.principal import is_unlimited
 from vskill_platform.settings import Settings
+from vskill_platform.store.people.attempts import Window, count_request
 from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.worker_context import require_env
 
@@ -45,13 +50,16 @@ QUOTAS: dict[Allowance, Quota] = {
     Allowance.LOGINS: Quota(600, 600),
 }
 HOUR_S = 3600
+#: Installs only raise a counter, which is not worth a second write for each.
+COUNTED_HERE = frozenset({Allowance.INSTALLS, Allowance.UPDATES})
 
 
 class Limiter:
-    """The counts of one process."""
+    """What one of so many processes that answer as one allows."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, processes: int) -> None:
         self._mode = settings.rate_limits
+        self._processes = processes
         self._proxies = networks_of(settings)
         self._limiter = FixedWindowRateLimiter(MemoryStorage())
 
@@ -68,23 +76,30 @@ class Limiter:
         if principal.ci is not None:
             # Jobs of many repositories share the addresses of a forge.
             amount, client = quota.account, principal.actor
-        item = limits.RateLimitItemPerHour(amount)
-        allowed = await self._limiter.hit(item, allowance.value, client)
-        state = await self._limiter.get_window_stats(item, allowance.value, client)
-        # Never more than the window, whatever the clocks say.
-        left_s = state.reset_time - require_env("clock").clock.now() / 1000
-        wait_s = max(1, min(HOUR_S, math.ceil(left_s)))
+        if allowance in COUNTED_HERE:
+            amount = math.ceil(amount / self._processes)
+            window = await self._count_here(amount, allowance, client)
+        else:
+            window = await count_request(allowance.value, client, amount, HOUR_S * 1000)
+        wait_s = max(1, min(HOUR_S, math.ceil(window.ends_in_ms / 1000)))
         # As the HTTP working group's draft on rate limits writes them.
         request.scope["rate_limit"] = {
             "ratelimit-policy": f'"{allowance.value}";q={amount};w={HOUR_S}',
-            "ratelimit": f'"{allowance.value}";r={max(0, state.remaining)};t={wait_s}',
+            "ratelimit": f'"{allowance.value}";r={window.left};t={wait_s}',
         }
-        if not allowed:
+        if not window.allowed:
             raise RateLimited(
                 f"Only {amount} requests of this kind are allowed per hour; try again in {wait_s} s.",
                 limit=amount,
                 retry_after_s=wait_s,
             )
+
+    async def _count_here(self, amount: int, allowance: Allowance, client: str) -> Window:
+        item = limits.RateLimitItemPerHour(amount)
+        allowed = await self._limiter.hit(item, allowance.value, client)
+        state = await self._limiter.get_window_stats(item, allowance.value, client)
+        ends_in_ms = round(state.reset_time * 1000) - require_env("clock").clock.now()
+        return Window(allowed, max(0, state.remaining), ends_in_ms)
 
 
 async def take(request: Request, allowance: Allowance) -> None:

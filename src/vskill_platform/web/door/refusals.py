@@ -1,6 +1,7 @@
 """The front door's answers to refused clients: complete responses, made once, so that a refusal costs next to nothing.
 They look like every other problem document."""
 
+import socket
 from http import HTTPStatus
 
 import msgspec
@@ -107,3 +108,14 @@ SLOW_READER = _refusal(
     HTTPStatus.REQUEST_TIMEOUT,
     "The client did not read the answer.",
 )
+
+
+def refuse_at_once(client: socket.socket, refusal: Refusal) -> None:
+    """Send the reason and close at once: too many are being refused to wait for each."""
+    try:
+        client.send(refusal.answer)
+        client.shutdown(socket.SHUT_WR)
+    except OSError:  # it has gone already
+        pass
+    finally:
+        client.close()

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import socket
 from collections.abc import Callable, Iterator
+from typing import Literal
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -73,25 +74,43 @@ async def serve(
     *,
     metrics: Metrics,
     limits: DoorLimits | None = None,
+    leave: asyncio.Event | None = None,
 ) -> None:
     """Answer until `stop` is set and the drain is over, then let running requests finish within the grace. `at_stop`
-    ends those that would never finish by themselves: event streams."""
+    ends those that would never finish by themselves: event streams. `leave` ends a process where others share its
+    listener."""
     limits = limits or door_limits(settings, raise_descriptor_limit())
     server = _Server(server_config(app, settings), FrontDoor(settings, limits, metrics))
     serving = asyncio.create_task(server.serve([listener]))
     stopping = asyncio.create_task(stop.wait())
+    leaving = asyncio.create_task((leave or asyncio.Event()).wait())
     try:
-        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({serving, stopping, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if at_stop is not None:
             # Without `at_stop` this is the metrics port, which needs no drain.
-            if not serving.done():
-                await _drain(server, settings.drain_ms / 1000)
-            at_stop()
+            if leaving.done():
+                at_stop()
+                await _leave(server, stopping, limits.idle_s + settings.shutdown_grace_ms / 1000)
+            else:
+                if not serving.done():
+                    await _drain(server, settings.drain_ms / 1000)
+                at_stop()
         server.should_exit = True
         await serving
     finally:
         stopping.cancel()
+        leaving.cancel()
         listener.close()
+
+
+async def _leave(server: "_Server", stopping: asyncio.Task[Literal[True]], seconds: float) -> None:
+    """Accept no more, and let every connection end by itself: after its next answer, or when it has been idle for as
+    long as any may. So no client sends a request to a connection that we just close."""
+    server.stop_accepting()
+    _close_after_answers(server)
+    emptied = asyncio.create_task(server.door.empty.wait())
+    await asyncio.wait({emptied, stopping}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    emptied.cancel()
 
 
 async def _drain(server: uvicorn.Server, seconds: float) -> None:
@@ -99,10 +118,15 @@ async def _drain(server: uvicorn.Server, seconds: float) -> None:
     closes its connection, so that none is in use when the process ends."""
     if seconds <= 0:
         return
+    _close_after_answers(server)
+    await asyncio.sleep(seconds)
+
+
+def _close_after_answers(server: uvicorn.Server) -> None:
+    """Each answer from now on closes its connection."""
     closing = (b"connection", b"close")
     server.config.encoded_headers.append(closing)
     server.server_state.default_headers = [*server.server_state.default_headers, closing]
-    await asyncio.sleep(seconds)
 
 
 class _Server(uvicorn.Server):
@@ -111,16 +135,22 @@ class _Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, door: FrontDoor) -> None:
         super().__init__(config)
-        self._door = door
+        self.door = door
+        self._entrances: list[Entrance] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        door = self._door
+        door = self.door
 
         def make(peer: str, refusal: Refusal | None) -> ClientConnection:
             return ClientConnection(self.config, self.server_state, self.lifespan.state, door, peer, refusal)
 
-        self.servers = [Entrance(listener, door, make) for listener in sockets or ()]  # type: ignore[misc]  # closes alike
+        self._entrances = [Entrance(listener, door, make) for listener in sockets or ()]
+        self.servers = [*self._entrances]  # type: ignore[list-item]  # closes alike
         self.started = True
+
+    def stop_accepting(self) -> None:
+        for entrance in self._entrances:
+            entrance.stop_accepting()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
