@@ -41,7 +41,7 @@ The run fails unless
 long until queue health was read and empty; "caught up" is how long until everything that had been accepted by then had ended,
 while other faults went on. Each is the worst of all times.
 
-## Many machines: PostgreSQL and NATS
+## Many machines: PostgreSQL, NATS and S3
 
 {engines}
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.chaos.proxy import Proxy
 from tests.chaos.skewed import SHIFT
 from tests.processes.workers import SLOW_WORKER, WorkerProcess, Workers
+from tests.support.compiled_rules import keep_compiled_rules
 from tests.support.patience import PATIENCE_S
 
 WEBS = 2
@@ -41,8 +42,11 @@ class Web:
 class Crew:
     """Who works, and where."""
 
-    def __init__(self, processes: Workers, folder: Path, chance: random.Random) -> None:
+    def __init__(
+        self, processes: Workers, folder: Path, chance: random.Random, *, shares_folder: bool
+    ) -> None:
         self._processes = processes
+        self._shares_folder = shares_folder
         # Python 3.11 keeps a module's compiled form also where the full disk took only its beginning, and every later
         # start from that checkout would end with it.
         processes.variables["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -78,14 +82,22 @@ class Crew:
             await web.way.stop()
 
     async def _start_web(self, web: Web) -> None:
-        self.serving[web] = await self._processes.start(web.command)
+        self.serving[web] = await self._processes.start(web.command, **await self._home())
 
     async def _start_worker(self) -> None:
         clock = self._folder / f"clock-{next(self._numbers)}"
         clock.write_bytes(SHIFT.pack(0))
-        worker = await self._processes.start((SKEWED, str(clock), *SLOW_WORKER))
+        worker = await self._processes.start((SKEWED, str(clock), *SLOW_WORKER), **await self._home())
         self.clocks[worker] = clock
         self.working.append(worker)
+
+    async def _home(self) -> dict[str, str]:
+        """A folder that no other process has, nor the one that took the place of this."""
+        if self._shares_folder:
+            return {}
+        home = self._folder / f"home-{next(self._numbers)}"
+        await asyncio.to_thread(keep_compiled_rules, home)
+        return {"VSKILL_DATA_DIR": str(home)}
 
     # What can happen to them.
 
@@ -144,8 +156,10 @@ def unforeseen(log: str) -> list[str]:
 
 
 @asynccontextmanager
-async def crew_on(processes: Workers, folder: Path, chance: random.Random) -> AsyncIterator[Crew]:
-    crew = Crew(processes, folder, chance)
+async def crew_on(
+    processes: Workers, folder: Path, chance: random.Random, *, shares_folder: bool = True
+) -> AsyncIterator[Crew]:
+    crew = Crew(processes, folder, chance, shares_folder=shares_folder)
     try:
         async with asyncio.timeout(PATIENCE_S):
             await crew.start()

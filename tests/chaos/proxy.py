@@ -67,19 +67,27 @@ class Proxy:
             return
         for source, sink in ((reader, back), (there, writer)):
             self._writers.add(sink)
-            task = asyncio.ensure_future(self._forward(source, sink))
+            task = asyncio.ensure_future(self._forward(source, sink, is_answer=source is there))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _forward(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    async def _forward(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, is_answer: bool
+    ) -> None:
         with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: the half was closed meanwhile
             while data := await source.read(65_536):
                 await self._open.wait()
-                sink.write(data)
-                await sink.drain()
+                if not await self._pass_on(data, sink, is_answer=is_answer):
+                    break
                 if self.stalls_after and self.stalls_after in data:
                     self.stall()
         while self.lingering:  # noqa: ASYNC110 - a test's switch
             await asyncio.sleep(0.01)
         self._writers.discard(sink)
         sink.close()
+
+    async def _pass_on(self, data: bytes, sink: asyncio.StreamWriter, *, is_answer: bool) -> bool:
+        """Whether the connection goes on."""
+        sink.write(data)
+        await sink.drain()
+        return True

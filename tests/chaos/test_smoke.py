@@ -15,10 +15,10 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 async def test_B8_E9_through_every_fault_nothing_is_lost_and_nothing_is_published_twice(tmp_path: Path):
     account = await play(engines, tmp_path, Plan(0, seed=7, down_s=0.5))
-    assert len(account.faults) == 20
+    assert len(account.faults) == 29
     assert sum(account.states.values()) == account.accepted > 0
     # Each kind of trouble was met, and was told apart.
-    assert account.refused.keys() >= {"store_unavailable", "store_full", "blob_unavailable"}
+    assert account.refused.keys() >= {"store_unavailable", "store_full", "blob_unavailable", "blob_full"}
     assert account.quiet_after_s < QUIET_WITHIN_S
     assert f"| submissions accepted | {account.accepted} |" in page(account, account, 1)
 

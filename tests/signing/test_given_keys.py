@@ -8,6 +8,7 @@ import pytest
 import structlog
 
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
+from tests.support.signing import as_value
 from vskill_client.wire.base import NoParameters
 from vskill_core.errors import InvalidSettings, StoreCorrupt, StoreUnavailable, Unsupported
 from vskill_core.signing_keys import SigningKey
@@ -20,10 +21,6 @@ from vskill_platform.store.recall.attestations import public_keys
 from vskill_platform.worker_context import require_env
 
 pytestmark = pytest.mark.anyio
-
-
-def as_value(key: SigningKey) -> str:
-    return "".join(key.to_pem().decode().splitlines()[1:-1])
 
 
 @pytest.fixture
