@@ -198,6 +198,7 @@ def test_200_servers_and_hooks_are_refused_and_do_not_fill_the_card():
     many = {f"s{number}": {"type": "stdio", "command": "srv"} for number in range(200)}
     files = folder(**servers(**many))
     assert len(plugin_of(files).parts) == MOST_SERVERS
+    assert BARE.scan(files).status is ScanStatus.INCOMPLETE
     assert "declares 200 servers" in fatal_of(files).sentence
     groups = [{"hooks": [{"command": "true"}] * 201}]
     files = folder(**{"hooks/hooks.json": {"hooks": {"Stop": groups}}})
@@ -209,7 +210,7 @@ def test_of_a_flood_of_fields_and_paths_the_first_are_said():
     fields = {f"f{number}": 1 for number in range(10_000)}
     assert len(said(folder({**MANIFEST, **fields}))) == MOST_FIELDS
     many = {"name": "a", "skills": [f"./s{number}" for number in range(10_000)]}
-    assert "names 10000 paths" in fatal_of([file(OLDER, many)]).sentence
+    assert "declares 10000 paths" in fatal_of([file(OLDER, many)]).sentence
     groups = {"hooks": {"Stop": [1] * 10_000}}
     assert len(said(folder(**{"hooks/hooks.json": groups}))) == MOST_PROBLEMS
 
@@ -234,12 +235,71 @@ def test_of_a_flood_of_fields_and_paths_the_first_are_said():
         ({"type": "sse", "url": "https://a.dev", "headers": {"A": "1", "a": "2"}}, "a header twice"),
     ],
 )
-def test_a_server_that_clients_skip_is_skipped_and_said(server, words):
+def test_what_clients_of_the_standard_skip_is_said(server, words):
     files = folder(**servers(odd=server, good={"type": "sse", "url": "http://127.0.0.1:1/"}))
-    assert [part.path for part in plugin_of(files).parts] == ["servers/good"]
     (sentence,) = said(files)
     assert words in sentence
     assert "'odd'" in sentence
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        {"type": "stdio", "command": "npx", "args": ["x"], "timeout": 1},
+        {"type": "http", "url": "https://a.example.dev"},
+        {"command": "../x"},
+    ],
+)
+def test_what_a_less_strict_client_would_start_is_on_the_card_all_the_same(server):
+    report = BARE.scan(folder(**servers(odd=server)))
+    kinds = {one.kind for one in report.capabilities or ()}
+    assert kinds & {CapabilityKind.PROGRAM, CapabilityKind.SERVER}
+    assert report.status is ScanStatus.COMPLETE
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        {"mcp.json": '{"mcpServers": {}, "mcpServers": {}}'},
+        {"mcp.json": '// ours\n{"mcpServers": {}}'},
+        {"mcp.json": "\ufeff{}"},
+        {"hooks/hooks.json": {"hooks": {"Stop": [{"command": ["rm", "x"]}]}}},
+        {".mcp.json": {"a": {"command": ["npx", "x"]}}},
+        {OLDER: {"name": "a", "version": 1, "hooks": hooks("true")}},
+        {"plugin.json": {"name": "a", "hooks": 1}},
+    ],
+)
+def test_what_a_client_might_start_and_was_not_read_is_never_called_clean(contents):
+    files = folder(**contents) if "plugin.json" not in contents else folder(contents["plugin.json"])
+    report = BARE.scan(files)
+    assert report.status is ScanStatus.INCOMPLETE
+    assert "a client may start what was not read" in report.problem
+
+
+@pytest.mark.parametrize(
+    ("contents", "value"),
+    [
+        (
+            {"hooks.json": {"version": 1, "hooks": {"sessionStart": [{"bash": "./a.sh"}]}}},
+            "sessionStart: ./a.sh",
+        ),
+        ({"hooks/hooks.json": {"hooks": {"stop": [{"command": "./b.sh"}]}}}, "stop: ./b.sh"),
+        (
+            {"both.json": {"hooks": {"Stop": [{"command": "c"}]}, "mcpServers": {"a": {"command": "d"}}}},
+            "Stop: c",
+        ),
+    ],
+)
+def test_hooks_are_read_in_the_forms_of_other_clients_and_wherever_a_manifest_names_them(contents, value):
+    manifest = {**MANIFEST, "hooks": "./both.json", "mcpServers": "./both.json"}
+    report = BARE.scan(folder(manifest, **contents))
+    assert [one for one, _ in entries(report, CapabilityKind.HOOK)] == [value]
+    assert len(entries(report, CapabilityKind.PROGRAM)) == ("both.json" in contents)
+
+
+def test_programs_of_a_language_server_are_on_the_card():
+    found = BARE.scan(folder(**{".lsp.json": {"go": {"command": "gopls", "args": ["serve"]}}}))
+    assert entries(found, CapabilityKind.PROGRAM) == [("gopls serve (on the user's machine)", ".lsp.json:2")]
 
 
 def test_parts_that_leave_the_folder_or_lie_too_deep_are_said():
@@ -421,4 +481,4 @@ def test_no_settings_whatever_break_the_scan(fields, servers, hooks):
         }
     )
     report = BARE.scan(files)
-    assert report.status is ScanStatus.COMPLETE, report.problem
+    assert report.status in (ScanStatus.COMPLETE, ScanStatus.INCOMPLETE), report.problem

@@ -135,6 +135,9 @@ class _Scan:
         self.findings.extend(structure.findings(files, check, known_bad, self.notes, may_lack_it=is_plugin))
         if plugin is not None:
             self.findings.extend(problem_findings(plugin.problems))
+            for one in plugin.problems:
+                if one.unread:
+                    self.reading.problem(one.file, f"a client may start what was not read: {one.sentence}")
 
     def read(self, files: Sequence[SkillFile]) -> None:
         """Every text, however deep it lies, becomes layers with everything that matched in them."""

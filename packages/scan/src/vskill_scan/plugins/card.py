@@ -70,18 +70,21 @@ def card_of(plugin: Plugin, files: Sequence[SkillFile]) -> Iterator[SkillCapabil
             yield _entry(CapabilityKind.SERVER, server.url, part, server)
             if host := host_name(_host(server.url)):
                 yield SkillCapability(CapabilityKind.HOST, host, part.file, part.line)
+        origins: list[str] = []
         for words in _started(part):
             try:
                 program = program_of(words, paths)
             except Invalid as error:
-                why = f"the program of {part.path}: it {error.sentence}"
-                yield _entry(CapabilityKind.UNREAD, why, part)
+                origins.append("not in the plugin")
+                yield _entry(CapabilityKind.UNREAD, f"the program of {part.path}: it {error.sentence}", part)
                 continue
-            if server is not None:
-                told = f"{' '.join(words)} ({program.origin.value})"
-                yield _entry(CapabilityKind.PROGRAM, told, part, server)
+            origins.append(program.origin.value)
             if program.origin in (Origin.FETCHED, Origin.PINNED):
                 yield _entry(CapabilityKind.UNREAD, _unread(program, part), part)
+        if server is not None and origins:
+            # One entry a server, so that no number of commands hides one behind the count of the rest.
+            line = " ".join([server.command, *server.args]) if server.command else server.headers_helper
+            yield _entry(CapabilityKind.PROGRAM, f"{line} ({origins[0]})", part, server)
 
 
 def _unread(program: StartedProgram, part: Part) -> str:

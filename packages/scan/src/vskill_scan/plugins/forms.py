@@ -48,6 +48,7 @@ class OlderManifest(msgspec.Struct, frozen=True):
     agents: str | Texts = ()
     hooks: Given = ()
     mcp_servers: Given = msgspec.field(name="mcpServers", default=())
+    lsp_servers: Given = msgspec.field(name="lspServers", default=())
 
 
 class LocalServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="stdio"):
@@ -85,17 +86,23 @@ class Server(msgspec.Struct, frozen=True):
 
 
 class Handler(msgspec.Struct, frozen=True):
-    """What one hook does: a command, or a text that a model is asked."""
+    """What one hook does: a command, by some clients one for each shell, a text that a model is asked, or a request."""
 
-    type: str = "command"
     command: str = ""
+    bash: str = ""
+    powershell: str = ""
     prompt: str = ""
+    url: str = ""
+
+    @property
+    def does(self) -> str:
+        return "\n".join(filter(None, (self.command, self.bash, self.powershell, self.prompt, self.url)))
 
 
-class HookGroup(msgspec.Struct, frozen=True):
-    """What happens at one event, for what its matcher names."""
+class HookGroup(Handler, frozen=True):
+    """What happens at one event, for what its matcher names; by some clients a handler itself."""
 
-    hooks: tuple[Handler, ...]
+    hooks: tuple[Handler, ...] = ()
     matcher: str = ""
 
 

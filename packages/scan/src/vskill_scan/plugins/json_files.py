@@ -18,11 +18,11 @@ LONGEST_JSON = 256 * 1024
 
 
 class BadJson(Exception):
-    """A file that is not read, and what to do about it."""
+    """A file that is not read, and what to do about it. `may_count`: a client that is less strict would read it."""
 
-    def __init__(self, sentence: str, fix: str, line: int = 1) -> None:
+    def __init__(self, sentence: str, fix: str, line: int = 1, *, may_count: bool = True) -> None:
         super().__init__(sentence)
-        self.sentence, self.fix, self.line = sentence, fix, line
+        self.sentence, self.fix, self.line, self.may_count = sentence, fix, line, may_count
 
 
 class JsonObject(msgspec.Struct, frozen=True):
@@ -52,8 +52,9 @@ def read_object(file: SkillFile) -> JsonObject:
             f"{file.path} has {len(file.data)} bytes, and at most {LONGEST_JSON} are read",
             "keep only what a client needs in it",
         )
+    text = file.data.decode("utf-8", "replace")
     try:
-        text = file.data.decode("utf-8")
+        file.data.decode("utf-8")
         data = json.loads(text, object_pairs_hook=_without_twins, parse_constant=_refuse_constant)
         json.dumps(data, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
@@ -62,13 +63,17 @@ def read_object(file: SkillFile) -> JsonObject:
     except UnicodeEncodeError:
         raise BadJson(f"{file.path} holds half a character", "write each escape of two parts whole") from None
     except json.JSONDecodeError as error:
-        raise BadJson(f"{file.path} is not JSON: {error.msg}", "correct it there", error.lineno) from None
+        # Some clients skip a mark before the text, or comments in it.
+        may_count = text.startswith("\ufeff") or "//" in text or "/*" in text
+        sentence = f"{file.path} is not JSON: {error.msg}"
+        raise BadJson(sentence, "correct it there", error.lineno, may_count=may_count) from None
     except RecursionError:
         raise BadJson(f"{file.path} is nested too deeply", "make it flatter") from None
     except ValueError:
         raise BadJson(f"{file.path} holds a number that is too long", "write a shorter one") from None
     if not isinstance(data, dict):
-        raise BadJson(f"{file.path} holds no JSON object", "put its fields between '{' and '}'")
+        fix = "put its fields between '{' and '}'"
+        raise BadJson(f"{file.path} holds no JSON object", fix, may_count=False)
     return JsonObject(file.path, text, data)
 
 

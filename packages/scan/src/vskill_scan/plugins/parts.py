@@ -33,11 +33,14 @@ from vskill_scan.plugins.json_files import BadJson, JsonObject, read_object
 from vskill_scan.plugins.secrets import holds_secret
 from vskill_scan.reading.manifest import read_manifest
 
-#: More than this of one kind is refused: nobody reads a card with more.
-MOST_SERVERS, MOST_HOOKS, MOST_PATHS = 64, 200, 100
+#: More than this of one kind is not read: nobody reads a card with more, and its last entry only counts the rest.
+MOST_SERVERS, MOST_HOOKS, MOST_PATHS = 50, 50, 100
 #: Problems that are said, and fields of one object among them.
 MOST_PROBLEMS, MOST_FIELDS = 100, 20
-SERVERS, OLDER_SERVERS, HOOKS = "mcp.json", ".mcp.json", "hooks/hooks.json"
+#: Fields by which a manifest of the older form names parts.
+_NAMING = frozenset(("skills", "commands", "agents", "hooks", "mcpServers", "lspServers"))
+STANDARD_SERVERS = "mcp.json"
+SERVERS, HOOKS = (STANDARD_SERVERS, ".mcp.json", ".lsp.json"), ("hooks/hooks.json", "hooks.json")
 
 
 class PartKind(enum.StrEnum):
@@ -89,6 +92,8 @@ class PluginProblem(msgspec.Struct, frozen=True):
     line: int
     sentence: str
     fix: str
+    #: a client might start something that was not read because of it
+    unread: bool = False
 
     @property
     def told(self) -> str:
@@ -139,7 +144,7 @@ class _PartReader:
     def __init__(self, files: Sequence[SkillFile]) -> None:
         self._files = {file.path: file for file in files}
         self._plugin = Plugin()
-        self._said: set[str] = set()
+        self._said: set[tuple[PartKind, str]] = set()
 
     def read(self) -> Plugin:
         plugin = self._plugin
@@ -153,26 +158,39 @@ class _PartReader:
         self._skills()
         for folder, kind in (("commands/", PartKind.COMMAND), ("agents/", PartKind.AGENT)):
             self._texts(kind, [path for path in self._files if path.startswith(folder)])
-        for path in (SERVERS, OLDER_SERVERS):
+        for path in SERVERS:
             self._servers_in(path)
-        self._hooks_in(HOOKS)
-        if older:
-            self._named_by(older)
+        for path in HOOKS:
+            self._hooks_in(path)
+        for path in (STANDARD, OLDER):
+            self._named_by(path)
         self._client_folders()
         return plugin
 
-    def _problem(self, kind: ProblemKind, file: str, line: int, sentence: str, fix: str) -> None:
-        if kind is ProblemKind.FATAL or len(self._plugin.problems) < MOST_PROBLEMS:
-            self._plugin.problems.append(PluginProblem(kind, file, line, sentence, fix))
+    def _problem(
+        self, kind: ProblemKind, file: str, line: int, sentence: str, fix: str, *, unread: bool = False
+    ) -> None:
+        said = self._plugin.problems
+        counts = kind is ProblemKind.FATAL or (unread and not any(one.unread for one in said))
+        if counts or len(said) < MOST_PROBLEMS:
+            said.append(PluginProblem(kind, file, line, sentence, fix, unread))
 
-    def _skip(self, file: str, line: int, error: Invalid, what: str) -> None:
-        self._problem(ProblemKind.SKIPPED, file, line, f"{what} {error.sentence}", error.fix)
+    def _too_many(self, file: str, count: int, what: str, most: int) -> None:
+        sentence = f"it declares {count} {what}, and at most {most} of a plugin are read"
+        self._problem(ProblemKind.FATAL, file, 1, sentence, "split it into several plugins", unread=True)
+
+    def _room(self, kind: PartKind, most: int) -> int:
+        return most - sum(part.kind is kind for part in self._plugin.parts)
+
+    def _skip(self, file: str, line: int, error: Invalid, what: str, *, unread: bool = False) -> None:
+        sentence = f"{what} {error.sentence}"
+        self._problem(ProblemKind.SKIPPED, file, line, sentence, error.fix, unread=unread)
 
     def _object(self, path: str, kind: ProblemKind) -> JsonObject | None:
         try:
             return read_object(self._files[path])
         except BadJson as error:
-            self._problem(kind, path, error.line, error.sentence, error.fix)
+            self._problem(kind, path, error.line, error.sentence, error.fix, unread=error.may_count)
             return None
 
     # The manifests.
@@ -188,7 +206,8 @@ class _PartReader:
                 check_texts(data)
             return convert(data, form)
         except Invalid as error:
-            self._problem(ProblemKind.FATAL, path, 1, f"the manifest {error.sentence}", error.fix)
+            sentence, is_older = f"the manifest {error.sentence}", form is OlderManifest
+            self._problem(ProblemKind.FATAL, path, 1, sentence, error.fix, unread=is_older)
             return None
 
     def _check_closed(self, document: JsonObject) -> None:
@@ -206,34 +225,46 @@ class _PartReader:
                 fix = f"write the same {field} into both"
                 self._problem(ProblemKind.DISAGREE, OLDER, 1, sentence, fix)
 
-    def _named_by(self, older: OlderManifest) -> None:
-        """What the older manifest adds to the fixed places."""
-        document = read_object(self._files[OLDER])
-        for path in self._paths(older.skills):
-            self._skills(f"{path}/" if path != "." else "")
+    def _named_by(self, path: str) -> None:
+        """What a manifest adds to the fixed places. By the standard none does, and some clients read it there too."""
+        try:
+            document = read_object(self._files[path])
+        except (KeyError, BadJson):
+            return
+        try:
+            older = convert({"name": "-", **document.data}, OlderManifest)
+        except Invalid as error:
+            if path == STANDARD and not _NAMING.isdisjoint(document.data):
+                self._skip(path, 1, error, "it", unread=True)
+            return
+        self._texts_named_by(older)
+        for key, declared in (("mcpServers", older.mcp_servers), ("lspServers", older.lsp_servers)):
+            if isinstance(declared, dict):
+                self._servers(document, declared, key, standard=False)
+                continue
+            for named in self._paths(declared):
+                self._servers_in(named)
+        if isinstance(older.hooks, dict):
+            self._hooks(document, older.hooks.get("hooks", older.hooks), "hooks")
+            return
+        for named in self._paths(older.hooks):
+            self._hooks_in(named)
+
+    def _texts_named_by(self, older: OlderManifest) -> None:
+        for named in self._paths(older.skills):
+            self._skills(f"{named}/" if named != "." else "")
         commands = older.commands
         if isinstance(commands, dict):
             commands = tuple(str(one.get("source", "")) for one in commands.values() if isinstance(one, dict))
         for given, kind in ((commands, PartKind.COMMAND), (older.agents, PartKind.AGENT)):
-            for path in self._paths(given):
-                self._texts(kind, [one for one in self._files if one == path or one.startswith(f"{path}/")])
-        if isinstance(older.mcp_servers, dict):
-            self._servers(document, older.mcp_servers, "mcpServers", standard=False)
-        else:
-            for path in self._paths(older.mcp_servers):
-                self._servers_in(path)
-        if isinstance(older.hooks, dict):
-            self._hooks(document, older.hooks.get("hooks", older.hooks), "hooks")
-        else:
-            for path in self._paths(older.hooks):
-                self._hooks_in(path)
+            for named in self._paths(given):
+                self._texts(kind, [one for one in self._files if one == named or one.startswith(f"{named}/")])
 
     def _paths(self, given: str | Sequence[str]) -> Iterator[str]:
         """The files and folders that a field of the older manifest names."""
         named = [given] if isinstance(given, str) else given
         if len(named) > MOST_PATHS:
-            sentence = f"a field names {len(named)} paths, and at most {MOST_PATHS} are read"
-            self._problem(ProblemKind.FATAL, OLDER, 1, sentence, "name folders instead of files")
+            self._too_many(OLDER, len(named), "paths", MOST_PATHS)
         for written in named[:MOST_PATHS]:
             try:
                 path = inside(written if written.startswith((".", "$")) else f"./{written}")
@@ -248,7 +279,11 @@ class _PartReader:
     def _skills(self, folder: str = "skills/") -> None:
         for path, file in self._files.items():
             name = path.removeprefix(folder).removesuffix("/SKILL.md")
-            if not path.startswith(folder) or f"{folder}{name}/SKILL.md" != path or self._known(path):
+            if (
+                not path.startswith(folder)
+                or f"{folder}{name}/SKILL.md" != path
+                or self._known(PartKind.SKILL, path)
+            ):
                 continue
             if "/" in name:
                 fix = f"move its folder to {folder}"
@@ -266,13 +301,13 @@ class _PartReader:
 
     def _texts(self, kind: PartKind, paths: Sequence[str]) -> None:
         for path in paths:
-            if path.lower().endswith(".md") and not self._known(path):
+            if path.lower().endswith(".md") and not self._known(kind, path):
                 self._plugin.parts.append(Part(kind, path[: -len(".md")], path, 1))
 
-    def _known(self, path: str) -> bool:
-        """Whether it was read already: a manifest may name what lies in its fixed place."""
-        known = path in self._said
-        self._said.add(path)
+    def _known(self, kind: PartKind, path: str) -> bool:
+        """Whether it was read as that already: a manifest may name what lies in its fixed place."""
+        known = (kind, path) in self._said
+        self._said.add((kind, path))
         return known
 
     def _client_folders(self) -> None:
@@ -285,11 +320,11 @@ class _PartReader:
     # What starts by itself.
 
     def _servers_in(self, path: str) -> None:
-        if path not in self._files or self._known(path):
+        if path not in self._files or self._known(PartKind.SERVER, path):
             return
         if (document := self._object(path, ProblemKind.SKIPPED)) is None:
             return
-        standard, data = path == SERVERS and STANDARD in self._files, document.data
+        standard, data = path == STANDARD_SERVERS and STANDARD in self._files, document.data
         servers = data.get("mcpServers") if standard else data.get("mcpServers", data)
         strange = standard and (data.get("$schema") != SERVERS_SCHEMA or len(data) > 2)
         if strange or not isinstance(servers, dict):
@@ -303,16 +338,14 @@ class _PartReader:
             self._servers(document, servers, "mcpServers", standard=standard and not strange)
 
     def _servers(self, document: JsonObject, servers: dict[str, Any], key: str, *, standard: bool) -> None:
-        if len(servers) > MOST_SERVERS:
-            sentence = f"it declares {len(servers)} servers, and at most {MOST_SERVERS} are read"
-            self._problem(ProblemKind.FATAL, document.path, 1, sentence, "split it into several plugins")
-        names = [*servers][:MOST_SERVERS]
+        room = self._room(PartKind.SERVER, MOST_SERVERS)
+        if len(servers) > room:
+            self._too_many(document.path, len(servers), "servers", MOST_SERVERS)
+        names = [*servers][:room]
         for name, line in zip(names, document.lines_of(names, key), strict=True):
             said = name[:60]
-            try:
-                server = read_server(servers[name], standard=standard)
-            except Invalid as error:
-                self._skip(document.path, line, error, f"the server {said!a}")
+            server = self._server(document.path, line, said, servers[name], standard=standard)
+            if server is None:
                 continue
             part = Part(PartKind.SERVER, f"servers/{said}", document.path, line, server=server)
             self._plugin.parts.append(part)
@@ -323,8 +356,23 @@ class _PartReader:
                         fix = "take it from the user's environment, and replace it where it is valid"
                         self._problem(ProblemKind.SECRET, document.path, line, sentence, fix)
 
+    def _server(self, file: str, line: int, said: str, given: Any, *, standard: bool) -> Server | None:
+        """What a strict client skips counts where a less strict one would start it."""
+        try:
+            return read_server(given, standard=standard)
+        except Invalid as error:
+            taken = self._read_leniently(given)
+            self._skip(file, line, error, f"the server {said!a}", unread=taken is None)
+            return taken
+
+    def _read_leniently(self, given: Any) -> Server | None:
+        try:
+            return read_server(given, standard=False)
+        except Invalid:
+            return None
+
     def _hooks_in(self, path: str) -> None:
-        if path not in self._files or self._known(path):
+        if path not in self._files or self._known(PartKind.HOOK, path):
             return
         if (document := self._object(path, ProblemKind.SKIPPED)) is not None:
             self._hooks(document, document.data.get("hooks", document.data), "hooks")
@@ -332,20 +380,18 @@ class _PartReader:
     def _hooks(self, document: JsonObject, events: Any, key: str) -> None:
         found: list[tuple[str, str]] = []
         for event, given in events.items() if isinstance(events, dict) else ():
-            if not isinstance(given, list):
-                continue
-            for group in given:
+            for group in given if isinstance(given, list) else ():
                 try:
                     read: HookGroup = convert(group, HookGroup)
                 except Invalid as error:
-                    self._skip(document.path, 1, error, f"a hook of {event[:60]!a}")
+                    self._skip(document.path, 1, error, f"a hook of {event[:60]!a}", unread=True)
                     continue
                 when = f"{event} {read.matcher}".strip()
-                found += [(when, one.command or one.prompt) for one in read.hooks]
-        if len(found) > MOST_HOOKS:
-            sentence = f"it declares {len(found)} hooks, and at most {MOST_HOOKS} are read"
-            self._problem(ProblemKind.FATAL, document.path, 1, sentence, "leave some out")
-        found = found[:MOST_HOOKS]
+                found += [(when, one.does) for one in read.hooks or (read,) if one.does]
+        room = self._room(PartKind.HOOK, MOST_HOOKS)
+        if len(found) > room:
+            self._too_many(document.path, len(found), "hooks", MOST_HOOKS)
+        found = found[:room]
         lines = document.lines_of([command for _, command in found], key)
         first = 1 + sum(part.kind is PartKind.HOOK for part in self._plugin.parts)
         for number, ((when, command), line) in enumerate(zip(found, lines, strict=True), first):
