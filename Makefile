@@ -12,6 +12,8 @@ ANALYSERS := $(VENV)/analysers
 ANALYSERS_READY := $(VENV)/.analysers-ready
 TOOLS := $(VENV)/tools
 TOOLS_READY := $(VENV)/.tools-ready
+CANAILLE := $(VENV)/canaille
+CANAILLE_READY := $(VENV)/.canaille-ready
 # The small model that `make test-judge` asks, and llama.cpp, which serves it.
 MODEL := $(VENV)/judge
 MODEL_READY := $(VENV)/.judge-ready
@@ -86,6 +88,14 @@ $(TOOLS_READY): requirements-tools.lock | $(READY)
 		--no-deps --require-hashes -r requirements-tools.lock
 	@touch $@
 
+# An identity provider of others with SCIM, apart from the product as the analysers are.
+$(CANAILLE_READY): requirements-canaille.lock | $(READY)
+	@echo "setup: installing Canaille into $(CANAILLE) (once)"
+	@$(BIN)/python -m venv --clear --without-pip $(CANAILLE)
+	@$(BIN)/python -m pip --python $(CANAILLE)/bin/python install --quiet --no-input --disable-pip-version-check \
+		--no-deps --require-hashes -r requirements-canaille.lock
+	@touch $@
+
 run: $(READY) ## Start the whole product on embedded defaults, with example skills at first; Ctrl-C stops it
 	@$(if $(wildcard $(ANALYSERS_READY)),VSKILL_BANDIT_COMMAND="$${VSKILL_BANDIT_COMMAND:-$(ANALYSERS)/bin/bandit}" \
 		VSKILL_SEMGREP_COMMAND="$${VSKILL_SEMGREP_COMMAND:-$(ANALYSERS)/bin/semgrep}") exec $(BIN)/vskill-platform serve --demo $(ARGS)
@@ -102,7 +112,7 @@ HOLDING = $(if $(NAMES_PATH),,$$(grep -rlE "$(1)" tests --include="test_*.py"))
 TIMED = $(BIN)/python -m pytest -m "machine" $(call HOLDING,mark\.machine|stopwatch)
 
 # A process that has driven the browser has an event loop that never ends, in which no other test can have its own.
-test-clients: node browser ## Run the published npm clients and a Chromium against us
+test-clients: node browser $(CANAILLE_READY) ## Run the published npm clients, Canaille and a Chromium against us
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "node" $(call HOLDING,mark\.node) $(ARGS)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "browser" $(call HOLDING,mark\.browser) $(ARGS)
 
@@ -201,8 +211,9 @@ lock: $(READY) ## Write the lock files anew (UPGRADE=1 takes the newest versions
 	@$(LOCK) --all-extras --group bench --constraint requirements-dev.lock --output-file requirements-bench.lock
 	@$(LOCK_ALONE) --group analysers --output-file requirements-analysers.lock
 	@$(LOCK_ALONE) --group tools --output-file requirements-tools.lock
+	@$(LOCK_ALONE) --group canaille --output-file requirements-canaille.lock
 	@$(LOCK_ALONE) --no-deps --group judge --output-file requirements-judge.lock
-	@echo "lock: requirements.lock, requirements-dev.lock, requirements-bench.lock, requirements-analysers.lock, requirements-tools.lock, requirements-judge.lock"
+	@echo "lock: requirements.lock, requirements-dev.lock, requirements-bench.lock, requirements-analysers.lock, requirements-tools.lock, requirements-canaille.lock, requirements-judge.lock"
 
 build: $(TOOLS_READY) ## Make everything of a release in dist/: wheels, source archive, image context, notes, checksums
 	@sh tools/release.sh build

@@ -29,7 +29,14 @@ def direct_requirements(*groups: str) -> list[Requirement]:
 
 
 @pytest.mark.parametrize(
-    "lock", [*LOCKS, "requirements-analysers.lock", "requirements-tools.lock", "requirements-judge.lock"]
+    "lock",
+    [
+        *LOCKS,
+        "requirements-analysers.lock",
+        "requirements-tools.lock",
+        "requirements-canaille.lock",
+        "requirements-judge.lock",
+    ],
 )
 def test_a_lock_file_holds_no_address_no_path_and_no_comment(lock):
     text = Path(ROOT, lock).read_text("utf-8")
