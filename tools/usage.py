@@ -57,6 +57,7 @@ EXEMPT: Mapping[str, str] = {
     "ListQuery.dir": _ACCEPTED,
     "CallbackQuery.error_description": "GitHub sends it beside the error; its words are not shown",
     "CallbackQuery.error_uri": "GitHub sends it beside the error; its address is not shown",
+    "Settings.ci_forges": "read with the settings, into `ci_issuers`",
     "Settings.sign_in_file": "read with the settings, into `issuers`",
     "Example.expect": "the example says what it shows; the test of the examples holds it to that",
     "LockFile.lock_version": "a file of another form is refused when it is decoded",

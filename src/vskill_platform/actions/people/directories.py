@@ -5,7 +5,7 @@ in as. So it finds or makes the account of an identity, and never moves an ident
 `web.clients.scim` speaks the protocol.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -16,7 +16,7 @@ from vskill_platform.actions.action import Services
 from vskill_platform.actions.people.accounts import DecideUser, end_access, keeping_an_admin
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.scim import (
-    Filter,
+    ScimFilter,
     ScimGroup,
     ScimMember,
     ScimUser,
@@ -68,6 +68,8 @@ from vskill_platform.store.people.refusals import note_refusal
 
 #: From a resource's attributes to what they become.
 Alter = Callable[[dict[str, Any]], dict[str, Any]]
+#: How many resources there are, and those on a page.
+Listed = tuple[int, list[dict[str, Any]]]
 
 _WHY = "said by the directory"
 
@@ -90,23 +92,20 @@ def _by(issuer: Issuer) -> str:
 # Reading. A resource is its attributes, and when it was created.
 
 
-async def list_users(
-    issuer: Issuer, wanted: Filter | None, start: int, most: int
-) -> tuple[int, list[dict[str, Any]]]:
-    """How many there are, and those on a page."""
+async def list_users(issuer: Issuer, wanted: ScimFilter | None, start: int, most: int) -> Listed:
     if wanted is None:
         total, names = await list_sent_names(issuer.issuer, start, most)
-    else:
-        total, names = -1, await _find_by(issuer, wanted)
-    sent = (await read_sent(issuer.issuer, names)).values()
-    found = [_user_resource(issuer, *one) for one in sent]
-    if wanted is None:
-        return total, found
+        return total, await _read_resources(issuer, names)
+    found = await _read_resources(issuer, await _find_by(issuer, wanted))
     fitting = [one for one in found if wanted.fits(one)]
     return len(fitting), fitting[start : start + most]
 
 
-async def _find_by(issuer: Issuer, wanted: Filter) -> list[str]:
+async def _read_resources(issuer: Issuer, names: Iterable[str]) -> list[dict[str, Any]]:
+    return [_user_resource(issuer, *one) for one in (await read_sent(issuer.issuer, names)).values()]
+
+
+async def _find_by(issuer: Issuer, wanted: ScimFilter) -> list[str]:
     """The account that could fit."""
     found: str | None = wanted.value
     if wanted.attribute == "userName":
@@ -116,10 +115,7 @@ async def _find_by(issuer: Issuer, wanted: Filter) -> list[str]:
     return [found] if found else []
 
 
-async def list_groups(
-    issuer: Issuer, wanted: Filter | None, start: int, most: int
-) -> tuple[int, list[dict[str, Any]]]:
-    """How many there are, and those on a page."""
+async def list_groups(issuer: Issuer, wanted: ScimFilter | None, start: int, most: int) -> Listed:
     groups = [_group_resource(one) for one in await list_sent_groups(issuer.issuer)]
     fitting = [one for one in groups if wanted is None or wanted.fits(one)]
     return len(fitting), fitting[start : start + most]

@@ -78,7 +78,7 @@ def refuse(problem: str, scim_type: str, fix: str, field: str = "body") -> Inval
     return InvalidInput(problem, field=field, fix=fix, scim_type=scim_type)
 
 
-class Filter(msgspec.Struct, frozen=True):
+class ScimFilter(msgspec.Struct, frozen=True):
     """`ATTRIBUTE eq "VALUE"`. Names are compared without case."""
 
     attribute: str
@@ -90,13 +90,13 @@ class Filter(msgspec.Struct, frozen=True):
         return str(resource.get(self.attribute, "")).casefold() == self.value.casefold()
 
 
-def parse_filter(text: str, attributes: Iterable[str]) -> Filter:
+def parse_filter(text: str, attributes: Iterable[str]) -> ScimFilter:
     found = _FILTER.fullmatch(text) if len(text) <= _MOST_TEXT else None
     name = "" if found is None else _SPELLED.get(found[1].lower(), "")
     if found is None or name not in attributes:
         fix = " or ".join(f'{one} eq "..."' for one in attributes)
         raise refuse(f"The filter {text[:80]!r} is not supported.", "invalidFilter", f"use {fix}", "filter")
-    return Filter(name, _unquote(found[2]))
+    return ScimFilter(name, _unquote(found[2]))
 
 
 def read_document(sent: Any) -> dict[str, Any]:
