@@ -189,6 +189,14 @@ async def test_others_identities_are_not_found(house):
     assert len((await mia(house)).identities) == 2
 
 
+async def test_a_token_of_one_namespace_unlinks_nothing(house):
+    bound = msgspec.structs.replace(principal_for("user:mia-lee"), namespace="canary")
+    asked = UnlinkOwnIdentity(identity=await id_at(house, house.acme))
+    with active_env(house.env), pytest.raises(NotPermitted, match="bound to the namespace canary"):
+        await UNLINK_OWN_IDENTITY(house.env, bound, asked)
+    assert len((await mia(house)).identities) == 2
+
+
 async def test_the_page_and_the_api_show_and_unlink(house):
     async with browser(create_app(house.env)) as client:
         await house.sign_in(house.other, client=client)

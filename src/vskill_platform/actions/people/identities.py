@@ -69,6 +69,9 @@ async def list_own(actor: Principal, _request: NoParameters) -> OwnIdentities:
 
 
 async def unlink_own(services: Services, actor: Principal, request: UnlinkOwnIdentity) -> OwnIdentities:
+    if actor.namespace is not None:
+        message = f"This token is bound to the namespace {actor.namespace}."
+        raise NotPermitted(message, fix="send a token that is not bound to a namespace")
     return _own(await _unlink(services, actor, own_name(actor), request.identity, "asked for it"))
 
 
