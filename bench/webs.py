@@ -66,7 +66,7 @@ def _asked(count: int) -> dict[str, tuple[str, ...]]:
     return {
         "`/`": ("/",),
         "`/skills`": ("/skills",),
-        "a skill's page": tuple(f"/{name}" for name in names),
+        "a skill's page": tuple(f"/skills/{name}" for name in names),
         "search": (f"/api/v1/skills/search?q={word}",),
         "archive": tuple(f"/api/v1/skills/{name}/archive" for name in names),
     }

@@ -12,7 +12,16 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from tools import client_matrix, commands_page, declared_schema, routes_page, rules_page, states_page, tables
+from tools import (
+    client_matrix,
+    commands_page,
+    declared_schema,
+    monitoring,
+    routes_page,
+    rules_page,
+    states_page,
+    tables,
+)
 from tools.files import ROOT, texts
 from tools.problem import Problem
 
@@ -41,6 +50,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
 #: Files that are generated as a whole.
 FILES: Mapping[str, Callable[[], str]] = {
     states_page.PICTURE: states_page.picture,
+    monitoring.RULES: monitoring.rules,
+    monitoring.DASHBOARD: monitoring.dashboard,
     declared_schema.SQLITE: declared_schema.sqlite,
     declared_schema.POSTGRES: declared_schema.postgres,
 }

@@ -2,6 +2,8 @@
 more rights than it uses."""
 
 import configparser
+import hashlib
+import json
 import re
 import subprocess
 from itertools import takewhile
@@ -12,12 +14,22 @@ import pytest
 import yaml
 
 from tests.clients.tls import write_certificate
+from tests.support import s3
 from tests.support.nats import program
+from tools import monitoring
 from tools.blocks import blocks
+from tools.files import ROOT
 from tools.nginx import MISSING, find_nginx
+from vskill_core.errors import BlobUnavailable
 from vskill_platform.bootstrap import NATS, POSTGRES
 from vskill_platform.cli import cli
+from vskill_platform.ledger.blobs.s3 import S3Blobs
+from vskill_platform.ledger.clock import SystemClock
+from vskill_platform.observing.metrics import Metrics
+from vskill_platform.queue.alerts import AlertCode
 from vskill_platform.settings import PREFIX, load_settings
+
+pytestmark = pytest.mark.anyio
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
@@ -30,7 +42,8 @@ PAGE = DEPLOY.parent / "docs" / "how-to" / "self-host.md"
 def compose():
     """With what the operator must set, of which the file itself says what it is."""
     text = (DEPLOY / "compose.yaml").read_text()
-    for name, value in (("POSTGRES_PASSWORD", "hush"), ("VSKILL_PUBLIC_URL", PUBLIC_URL)):
+    given = {"POSTGRES_PASSWORD": "hush", "S3_PASSWORD": s3.SECRET, "VSKILL_PUBLIC_URL": PUBLIC_URL}
+    for name, value in given.items():
         text = re.sub(rf"\$\{{{name}:\?[^}}]+\}}", value, text)
     return yaml.safe_load(text)
 
@@ -51,6 +64,7 @@ def check_settings(environment: dict[str, str]) -> None:
     if "VSKILL_STORE" in ours:
         assert settings.public_url == PUBLIC_URL
         assert settings.store.partition(":")[0] in POSTGRES
+    if "VSKILL_BROKER" in ours:
         assert settings.broker.partition(":")[0] in NATS
 
 
@@ -70,9 +84,29 @@ def test_the_compose_file_has_two_web_processes_two_workers_and_their_servers(co
         "worker": 2,
         "schedule": 1,
     }
-    assert {"postgres", "nats"} <= services.keys()
-    mounted = {name.partition(":")[0] for one in services.values() for name in one["volumes"]}
+    assert {"postgres", "nats", "s3"} <= services.keys()
+    mounted = {name.partition(":")[0] for one in services.values() for name in one.get("volumes", ())}
     assert {name for name in mounted if not name.startswith(".")} == compose["volumes"].keys()
+    # Roles share servers, and no folder.
+    assert all("volumes" not in services[role] for role in ROLES)
+
+
+async def test_the_s3_server_of_the_compose_file_takes_content_from_its_roles_and_from_nobody_else(
+    compose, tmp_path, monkeypatch
+):
+    """Its own command and variables, on ports and in a folder of this test; the bucket is not made before."""
+    service, settings = compose["services"]["s3"], compose["services"]["web"]["environment"]
+    with s3.running(service["command"], service["environment"], tmp_path) as port:
+        for name in ("AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(name, settings[name])
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+        blobs = await S3Blobs.open(settings["VSKILL_BLOBS"], SystemClock(), Metrics())
+        address = hashlib.sha256(b"content").hexdigest()
+        await blobs.put(address, b"content")
+        assert await blobs.get(address) == b"content"
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "guessed")
+        with pytest.raises(BlobUnavailable, match="was refused"):
+            await S3Blobs.open(settings["VSKILL_BLOBS"], SystemClock(), Metrics())
 
 
 def test_images_are_named_without_a_registrys_host(compose):
@@ -80,7 +114,9 @@ def test_images_are_named_without_a_registrys_host(compose):
     bases = [line.split()[1] for line in lines if line.startswith("FROM ")]
     images = [one["image"] for one in compose["services"].values()]
     for image in [*bases, *images]:
-        assert "/" not in image, image
+        # A host has a dot or a port; without one, the first part is a name on the engine's own registry.
+        first, _, rest = image.rpartition("/")[0].partition("/")
+        assert not rest and "." not in first and ":" not in first, image
 
 
 def test_the_image_runs_as_an_ordinary_user_with_settings_that_exist_and_says_whether_it_is_up():
@@ -164,3 +200,16 @@ def test_the_images_drivers_are_those_that_the_tests_ran_with():
 def block(lines: list[str], package: str) -> list[str]:
     (start,) = [number for number, line in enumerate(lines) if line.startswith(f"{package}==")]
     return [lines[start], *takewhile(lambda line: line.startswith(" "), lines[start + 1 :])]
+
+
+def test_rules_and_dashboard_ask_for_metrics_that_are_exposed_and_for_all_alerts():
+    """Prometheus and Grafana were not at hand; the names are what a registry says."""
+    ends = {"counter": "_total", "histogram": "_bucket"}
+    exposed = {one.name + ends.get(one.type, "") for one in Metrics().registry.collect()}
+    (group,) = yaml.safe_load((ROOT / monitoring.RULES).read_text())["groups"]
+    dashboard = json.loads((ROOT / monitoring.DASHBOARD).read_text())
+    shown = [one["expr"] for panel in dashboard["panels"] for one in panel["targets"]]
+    asked = [one["expr"] for one in group["rules"]]
+    assert {name for text in (*asked, *shown) for name in re.findall(r"vskill_\w+", text)} == exposed
+    assert {one["alert"] for one in group["rules"]} >= {f"vskill_{code.value}" for code in AlertCode}
+    assert len(shown) == len(exposed) and all(text.count("(") == text.count(")") for text in (*asked, *shown))

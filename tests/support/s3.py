@@ -14,6 +14,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -32,6 +33,8 @@ _IDENTITIES = {
     ]
 }
 _PARTS = ("master", "volume", "filer", "s3")
+#: Services of it that nobody here uses.
+_NO_TABLES = {"s3.port.iceberg": 0, "s3.port.lance": 0}
 
 
 class Server:
@@ -82,8 +85,7 @@ class Server:
             "s3.config": self.folder / "identities.json",
             "s3.autoCreateBucket": "false",
             "s3.localSocket": self.folder / "s3.sock",
-            "s3.port.iceberg": 0,
-            "s3.port.lance": 0,
+            **_NO_TABLES,
             **self._ports,
         }
         command = [
@@ -136,6 +138,37 @@ class Server:
         address = f"http://127.0.0.1:{self._ports['filer.port']}/buckets/{path}"
         with urllib.request.urlopen(urllib.request.Request(address, data, method=method), timeout=5):
             pass
+
+
+@contextlib.contextmanager
+def running(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> Iterator[int]:
+    """A server by somebody's own command line and variables, on ports and in a folder of ours: its port."""
+    ports = {name: _free_port() for part in _PARTS for name in (f"{part}.port", f"{part}.port.grpc")}
+    ours = {**ports, "dir": folder, "ip": "127.0.0.1", "s3.localSocket": folder / "s3.sock", **_NO_TABLES}
+    options = [*command[1:], *(f"-{name}={value}" for name, value in ours.items())]
+    with (folder / "s3.log").open("wb") as log:
+        process = lifetimes.start(
+            [program(), command[0], *options], env={**os.environ, **variables}, stdout=log, stderr=log
+        )
+    deadline = time.monotonic() + PATIENCE_S
+    try:
+        while not _answers(ports["s3.port"]) or not _answers(ports["volume.port"]):
+            assert process.poll() is None and time.monotonic() < deadline, (folder / "s3.log").read_text()[
+                -2000:
+            ]
+            time.sleep(0.05)
+        yield ports["s3.port"]
+    finally:
+        lifetimes.end(process)
+        for port in ports.values():
+            for left in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
+                left.unlink(missing_ok=True)
+
+
+def _answers(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
 
 
 def variables_for(port: int) -> dict[str, str]:

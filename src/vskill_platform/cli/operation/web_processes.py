@@ -59,8 +59,8 @@ class WebProcesses:
             replacing = group.create_task(self._replace_whenever(again, group))
             await stop.wait()
             replacing.cancel()
-            for process_stop, _ in self._running.values():
-                process_stop.set()
+            for process, (process_stop, _) in self._running.items():
+                process.stop_now(process_stop)
 
     def _add(self, group: asyncio.TaskGroup) -> RoleProcess:
         env, stop = self._env, asyncio.Event()
