@@ -213,3 +213,29 @@ def test_rules_and_dashboard_ask_for_metrics_that_are_exposed_and_for_all_alerts
     assert {name for text in (*asked, *shown) for name in re.findall(r"vskill_\w+", text)} == exposed
     assert {one["alert"] for one in group["rules"]} >= {f"vskill_{code.value}" for code in AlertCode}
     assert len(shown) == len(exposed) and all(text.count("(") == text.count(")") for text in (*asked, *shown))
+
+
+KUBERNETES = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("file", KUBERNETES, ids=lambda file: file.name)
+def test_each_manifest_runs_a_command_with_settings_that_exist_and_has_no_more_rights_than_it_needs(file):
+    """No cluster is here, and the schemas of Kubernetes are 22 MB: `kubernetes-validate` was run by hand (1.37)."""
+    documents = list(yaml.safe_load_all(file.read_text()))
+    if file.stem == "settings":
+        check_settings({"VSKILL_STORE": "postgresql://vskill@postgres/vskill", **documents[0]["data"]})
+        return
+    pod = documents[0]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    check_command(container["args"])
+    assert pod["securityContext"]["runAsNonRoot"] and container["securityContext"]["readOnlyRootFilesystem"]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert pod["terminationGracePeriodSeconds"] * 1_000 > load_settings({}).shutdown_grace_ms + 5_000
+    named = {one["configMapRef"]["name"] for one in container["envFrom"] if "configMapRef" in one}
+    assert named == {
+        yaml.safe_load((DEPLOY / "kubernetes" / "settings.yaml").read_text())["metadata"]["name"]
+    }
+    # Only folders of the pod itself, and the key, which its group alone may read.
+    kinds = {kind for volume in pod["volumes"] for kind in volume.keys() - {"name"}}
+    (key,) = (volume["secret"] for volume in pod["volumes"] if "secret" in volume)
+    assert kinds == {"emptyDir", "secret"} and key["defaultMode"] == 0o440
