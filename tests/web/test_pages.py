@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from urllib.parse import urlencode
 
 import msgspec
 import pytest
@@ -172,6 +173,43 @@ async def test_a_list_is_narrowed_by_what_a_skill_does_without_one_choice_after_
     } <= set(narrowed.links)
     kept = {one["name"]: one["value"] for one in narrowed.all("input") if one.get("type") == "hidden"}
     assert kept["without"] == "network,scripts"
+
+
+@pytest.mark.parametrize(
+    ("query", "address"),
+    [
+        ("slides no network", "/skills?q=slides&without=network"),
+        ("skill that makes slides  without Internet", "/skills?q=skill+that+makes+slides&without=network"),
+        ("slides that needs no network access and no secrets", "/skills?q=slides&without=network,secrets"),
+        ("offline slides", "/skills?q=slides&without=network"),
+        ("no scripts, no install step", "/skills?without=scripts,installs"),
+        # The long s is an s to whoever ignores case.
+        ("WITHOUT ANY \u017fCRIPTS", "/skills?without=scripts"),
+    ],
+)
+async def test_a_search_that_says_a_filter_in_words_offers_the_filter(memory_site, query, address):
+    await memory_site.publish("md-slides")
+    await memory_site.publish("network-scanner", SCRIPT)
+    page = await memory_site.page(f"/skills?{urlencode({'q': query})}")
+    assert address in page.links and "Did you mean" in page.text
+    narrowed = await memory_site.page(address)
+    assert [link.rpartition("/")[2] for link in _cards(narrowed)] == ["md-slides"]
+    assert "Did you mean" not in narrowed.text
+
+
+@pytest.mark.parametrize(
+    "query", ["network scanner", "scripts", "without doubt", "noscript", "piano internet"]
+)
+async def test_a_search_that_names_what_a_skill_works_on_offers_no_filter(memory_site, query):
+    await memory_site.publish("network-scanner", SCRIPT)
+    page = await memory_site.page(f"/skills?{urlencode({'q': query})}")
+    assert not any("without=" in link and "#" not in link for link in page.links)
+
+
+async def test_an_offered_filter_keeps_those_that_are_chosen(memory_site):
+    await memory_site.publish("md-slides")
+    page = await memory_site.page("/skills?q=slides+without+secrets&without=network&licence=MIT")
+    assert "/skills?q=slides&licence=MIT&without=network,secrets" in page.links
 
 
 async def test_a_card_shows_the_facts_that_differ_and_no_badge_that_all_have(site):

@@ -9,6 +9,7 @@ from typing import Annotated
 from urllib.parse import urlencode
 
 import msgspec
+import re2
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -53,6 +54,19 @@ FACETS: dict[str, tuple[str, Callable[[str], str]]] = {
     "certification": ("Certification", str.capitalize),
     "trust": ("Trust", str),
 }
+
+#: What people search for in words though a filter finds it.
+_WISHED = {
+    "network": Lack.NETWORK,
+    "internet": Lack.NETWORK,
+    "secret": Lack.SECRETS,
+    "install": Lack.INSTALLS,
+    "script": Lack.SCRIPTS,
+}
+_WISH = re2.compile(
+    r"(?i)(?:\b(?:and|that|which|has|needs?|uses?|touches) )*"
+    rf"\b(?:(?:no|without)(?: any)? ({'|'.join(_WISHED)})\w*(?: (?:access|found|steps?)\b)?|offline\b)"
+)
 
 
 class SkillsQuery(Asked, frozen=True):
@@ -108,6 +122,26 @@ def _chosen_values(name: str, value: str) -> list[str]:
     return (value.split(",") if name == "without" else [value]) if value else []
 
 
+class OfferedFilters(msgspec.Struct, frozen=True):
+    """The filters that a search asks for in words."""
+
+    names: str
+    #: The other words of the search.
+    words: str
+    address: str
+
+
+def _offer_filters(asked: SkillsQuery) -> OfferedFilters | None:
+    text = " ".join(asked.q.replace(",", " ").split())
+    wished = dict.fromkeys(_WISHED[(found[1] or "network").casefold()] for found in _WISH.finditer(text))
+    if not wished:
+        return None
+    words = " ".join(_WISH.sub(" ", text).split())
+    without = ",".join(dict.fromkeys((*_chosen_values("without", asked.without), *wished)))
+    names = " and ".join(f"“{one.words.capitalize()}”" for one in wished)
+    return OfferedFilters(names, words, asked.address(q=words, without=without))
+
+
 class DroppedFilter(msgspec.Struct, frozen=True):
     """A filter that leaves nothing, with what is found without it."""
 
@@ -139,6 +173,7 @@ async def skills(request: Request) -> Response:
         "results": results,
         # Each with the address that does without it.
         "chosen": [(_name_choice(*one), asked.toggle(*one).address()) for one in asked.chosen],
+        "offered": _offer_filters(asked),
         "dropped": await _find_dropped(request, asked) if not results.items else (),
         "sorts": SORTS,
         "groups": [(name, title, _choices(asked, name, counts)) for name, (title, _) in FACETS.items()],
