@@ -48,6 +48,8 @@ async def test_the_page_marks_differences_and_leads_to_both(shelf):
     page = Page(answer.text)
     assert answer.status_code == 200 and {f"/skills/{A}", f"/skills/{B}"} <= set(page.links)
     assert page.has_class("compare__differs") and "Network (differs)" in page.text
+    # Names do not say what each is for.
+    assert "A small skill called quiet." in page.text and "A small skill called online." in page.text
     assert "Only online" in page.text and "api.example.dev" in page.text
 
 
@@ -68,3 +70,16 @@ async def test_both_names_are_needed_and_the_missing_one_is_named(shelf, query):
 async def test_a_skills_page_leads_to_the_comparison_with_related_ones(shelf):
     answer = await shelf.client.get(f"/skills/{A}", headers={"accept": "text/html"})
     assert f"/compare?a={A}&b={B}" in Page(answer.text).links
+
+
+async def test_a_skills_page_leads_to_the_comparison_with_one_of_the_readers_choice(shelf):
+    answer = await shelf.client.get(f"/skills/{A}", headers={"accept": "text/html"})
+    assert f"/compare?a={A}" in Page(answer.text).links
+    page = Page((await shelf.client.get("/compare", params={"a": A})).text)
+    assert [one["name"] for one in page.all("input") if "autofocus" in one] == ["b"]
+    chosen = Page((await shelf.client.get("/compare", params={"a": A, "b": "online"})).text)
+    assert "Only online" in chosen.text and not any("autofocus" in one for one in chosen.all("input"))
+
+
+async def test_the_palette_finds_the_comparison(shelf):
+    assert "/compare" in Page((await shelf.client.get("/palette", params={"q": "compare"})).text).links

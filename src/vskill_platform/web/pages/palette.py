@@ -32,6 +32,7 @@ class PaletteQuery(Asked, frozen=True):
 PAGES = (
     SitePlace("/", "Home", "search, popular and new skills"),
     SitePlace("/skills", "All skills", "list, filter, sort"),
+    SitePlace("/compare", "Compare two skills", "side by side, differences"),
     SitePlace("/submit", "Submit a skill", "repository, upload, archive"),
     SitePlace("/queue", "Queue", "submissions, health, waiting"),
     SitePlace("/revocations", "Recalls", "blocked, withdrawn, revoked"),
