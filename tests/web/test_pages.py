@@ -381,6 +381,14 @@ async def test_a_skill_page_names_related_skills_that_can_be_installed(site):
     assert f"/skills/{canonical}" not in links[links.index(f"/skills/{same_owner}") :]
 
 
+async def test_skills_that_fit_no_category_are_not_related(memory_site):
+    canonical = await memory_site.publish("one")
+    other = await memory_site.publish("two", namespace="ben")
+    page = await memory_site.page(f"/skills/{canonical}")
+    assert "/skills?category=other" in page.links
+    assert "Also about" not in page.text and f"/skills/{other}" not in page.links
+
+
 async def test_installs_are_drawn_by_week_with_the_same_numbers_as_a_table(memory_site):
     canonical = await memory_site.publish("csv-cleaner")
     assert "Installs a week" not in (await memory_site.page(f"/skills/{canonical}")).text

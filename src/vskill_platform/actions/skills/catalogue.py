@@ -22,6 +22,7 @@ from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.actions.skills.skill_names import current_blocklist, leave_out_blocked
 from vskill_platform.actions.skills.skill_views import card
 from vskill_platform.domain.skills.catalogue import Facets, Filter, SkillHits, SkillPage, Sort
+from vskill_platform.domain.skills.listing import OTHER
 from vskill_platform.domain.skills.skill import Certification, PublishedSkill, PublishedSkillSummary
 from vskill_platform.store.skills import catalogue
 from vskill_platform.submission_store import enumerate_published_skills, iter_published_skills
@@ -152,14 +153,15 @@ async def list_related(
 ) -> tuple[tuple[PublishedSkill, ...], tuple[PublishedSkill, ...]]:
     """Other skills of the same owner, and skills of others on the same topic, the most installed first; more than are
     shown. Only what the reader may read, also what was blocked a moment ago: whoever shows them leaves that out."""
-    by_owner = Filter(owner=skill.owner)
-    by_topic = Filter(category=skill.listing.category) if skill.listing else by_owner
-    found = [
-        (await list_catalogue(reader, wanted, sort=Sort.INSTALLS, limit=most)).items
-        for wanted, most in ((by_owner, 2 * limit + 1), (by_topic, 4 * limit))
-    ]
-    own = tuple(one for one in found[0] if one.canonical != skill.canonical)
-    return own, tuple(one for one in found[1] if one.owner != skill.owner)
+    topic = skill.listing.category if skill.listing else OTHER
+    by_owner = await list_catalogue(
+        reader, Filter(owner=skill.owner), sort=Sort.INSTALLS, limit=2 * limit + 1
+    )
+    own = tuple(one for one in by_owner.items if one.canonical != skill.canonical)
+    if topic == OTHER:
+        return own, ()
+    by_topic = await list_catalogue(reader, Filter(category=topic), sort=Sort.INSTALLS, limit=4 * limit)
+    return own, tuple(one for one in by_topic.items if one.owner != skill.owner)
 
 
 async def search_catalogue(
