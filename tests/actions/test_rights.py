@@ -113,6 +113,8 @@ MATRIX = {
     "follow.list": Row(OWNER, "read", {"namespace": "acme"}),
     "follow.show": Row(OWNER, "read", {"repo_url": REPO}),
     "follow.add": Row(OWNER, "own", {"repo_url": REPO, **WHY}),
+    "follow.webhook": Row(OWNER, "read", {"repo_url": REPO}),
+    "follow.make-webhook": Row(OWNER, "own", {"repo_url": REPO, **WHY}),
     "follow.remove": Row(OWNER, "own", {"repo_url": REPO, **WHY}),
     # Namespaces.
     "namespace.list": Row(ACCOUNTS, "read"),

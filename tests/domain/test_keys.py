@@ -67,6 +67,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.device("c"), "device:c"),
         (keys.ci_token("h"), "ci_token:h"),
         (keys.ci_proof("h"), "ci_proof:h"),
+        (keys.push_hook("01hook"), "push_hook:01hook"),
         (keys.follow("acme", "github.com/acme/tools"), "follow:acme:github.com/acme/tools"),
         (keys.publishers("github.com/acme/tools"), "publishers:github.com/acme/tools"),
         (keys.session("h"), "session:h"),

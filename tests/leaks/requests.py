@@ -40,6 +40,7 @@ PLAIN_PARTS = {
     "letter_id": "1",
     "job": "recover",
     "publisher_id": "01publisher",
+    "hook_id": "01hook",
     "ruleset": "rules-2",
     "account": "zoe",
     "member": "user:zoe",

@@ -71,6 +71,7 @@ OPEN_WRITES = {
     ("POST", "/setup"): "the one-time token lets in",
     ("POST", "/api/cli/device/code"): "makes a code, which somebody must type; counted by address",
     ("POST", "/api/cli/device/token"): "the machine's secret lets in",
+    ("POST", "/api/v1/follows/pushes/{hook_id}"): "the forge's signature lets in",
     ("POST", "/api/v1/publishers/exchange"): "the word of the job's forge lets in; counted by address",
 }
 #: What reviewers may use of the admin area; the rest is for admins.

@@ -418,6 +418,8 @@ OPEN = {
     # A machine without a browser asks to be signed in.
     "POST /api/cli/device/code",
     "POST /api/cli/device/token",
+    # A forge tells of a push by a signed delivery.
+    "POST /api/v1/follows/pushes/{hook_id}",
     # So does a CI job, by its forge's word.
     "POST /api/v1/publishers/exchange",
     "POST /signin/{provider}",

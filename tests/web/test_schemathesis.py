@@ -62,6 +62,7 @@ MEANT = frozenset(
     {
         "GET /api/v1/follows",
         "GET /api/v1/follows/show",
+        "GET /api/v1/follows/webhook",
         "GET /api/v1/publishers",
         "GET /api/v1/reports",
         "GET /api/v1/review",
@@ -82,7 +83,9 @@ MEANT = frozenset(
         "POST /api/v1/policy/rescan",
         "POST /api/v1/policy/try",
         "POST /api/v1/follows",
+        "POST /api/v1/follows/pushes/{hook_id}",
         "POST /api/v1/follows/remove",
+        "POST /api/v1/follows/webhook",
         "POST /api/v1/publishers",
         "POST /api/v1/publishers/exchange",
         "POST /api/v1/publishers/{publisher_id}/remove",

@@ -50,6 +50,7 @@ NEEDS_NONE = {
     "POST /clawhub/api/cli/telemetry/install": "does nothing",
     "POST /api/v1/external-scans/{digest}/{provider}": "the signature lets in",
     "POST /api/v1/auth/github/exchange-for-vsk-token": "GitHub's word lets in",
+    "POST /api/v1/follows/pushes/{hook_id}": "the forge's signature lets in",
     "POST /api/v1/publishers/exchange": "the word of the job's forge lets in",
     "POST /signin": "the password lets in",
     "POST /signin/{provider}": "leads to the provider",

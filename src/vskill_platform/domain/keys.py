@@ -121,6 +121,8 @@ usage = _kind("usage:", "namespace", "what")
 owner_proof = _kind("owner_proof:", "repository", "account")
 #: `BlockTarget.key` builds it
 block = _kind("block:", "kind", "value")
+#: how a forge tells of pushes to a followed repository
+push_hook = _kind("push_hook:", "id")
 #: a repository whose skills are taken in as they come and change
 follow = _kind("follow:", "namespace", "repository")
 repohealth = _kind("repohealth:", "repository")

@@ -207,6 +207,11 @@ class Metrics:
     followed_folders = _counter(
         "Folders of followed repositories, by what a check found: new, changed, gone, refused.", "what"
     )
+    push_deliveries = _counter(
+        "Deliveries of push webhooks, by forge and outcome: checked, ignored, repeated, refused, unsigned.",
+        "forge",
+        "outcome",
+    )
     recovered = _counter("Submissions for which recovery sent a message.")
     job_runs = _counter("Runs of scheduled jobs, by job and outcome.", "job", "outcome")
     job_last_success = _gauge(

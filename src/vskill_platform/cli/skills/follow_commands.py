@@ -3,7 +3,7 @@
 from typing import Any
 
 from vskill_client.output import show_text_time
-from vskill_platform.actions.skills import follows
+from vskill_platform.actions.skills import follows, push_hooks
 from vskill_platform.cli.action_commands import command_for, details, each, table
 
 _BY_ADDRESS: dict[str, Any] = {"arguments": ("repo_url",), "metavars": {"repo_url": "URL"}}
@@ -44,6 +44,22 @@ COMMANDS = (
     command_for(follows.SHOW_FOLLOW, *_FOLLOW, **_BY_ADDRESS),
     command_for(
         follows.FOLLOW, "{repo_url} is followed; 'follow show' says what its check finds.", **_BY_ADDRESS
+    ),
+    command_for(
+        push_hooks.SHOW_PUSH_HOOK,
+        table(
+            "Pushes are taken at {address}",
+            "deliveries",
+            ("received (UTC)", "received_at"),
+            *("forge", "outcome", "reason", "id"),
+        ),
+        **_BY_ADDRESS,
+    ),
+    command_for(
+        push_hooks.MAKE_PUSH_HOOK,
+        "Let the forge send pushes to {address}",
+        "Its secret, shown only once: {secret}",
+        **_BY_ADDRESS,
     ),
     command_for(follows.UNFOLLOW, "It is followed no longer; its skills stay.", **_BY_ADDRESS),
 )

@@ -65,6 +65,8 @@ class Follow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: Who followed it, and when.
     by: str
     created_at: int = 0
+    #: The id of its push webhook; empty where it has none.
+    hook: str = ""
     state: FollowState = FollowState()
 
     @property
@@ -88,12 +90,17 @@ async def read_follow(identity: Identity) -> tuple[Follow | None, int]:
     return await read_record(_key(identity), Follow)
 
 
-async def get_follow(identity: Identity) -> Follow:
-    """The record, or NotFound."""
-    follow, _ = await read_follow(identity)
+async def follow_to_change(identity: Identity) -> tuple[Follow, int]:
+    """The record and its version, or NotFound."""
+    follow, version = await read_follow(identity)
     if follow is None:
         raise NotFound(f"{identity.url} is not followed.", repo=identity.repo_key)
-    return follow
+    return follow, version
+
+
+async def get_follow(identity: Identity) -> Follow:
+    """The record, or NotFound."""
+    return (await follow_to_change(identity))[0]
 
 
 async def branch_of(identity: Identity) -> str:
@@ -138,7 +145,8 @@ async def remove_follow(identity: Identity, *, by: str, reason: str) -> None:
 
     async def remove() -> tuple[None, list[Operation]]:
         follow = await get_follow(identity)
-        return None, [Delete(follow.key)]
+        hook = [Delete(keys.push_hook(follow.hook))] if follow.hook else []
+        return None, [Delete(follow.key), *hook]
 
     await commit_audited(AuditNote("repository unfollowed", identity.url, by, reason), remove)
 

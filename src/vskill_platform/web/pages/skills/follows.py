@@ -17,6 +17,7 @@ from vskill_platform.actions.skills.follows import (
     ListFollows,
     ShowFollow,
 )
+from vskill_platform.actions.skills.push_hooks import MAKE_PUSH_HOOK, SHOW_PUSH_HOOK, ShowPushHook
 from vskill_platform.domain.people.namespace import MOST_NAMESPACE, namespace_of
 from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.pages.acting import form, private_page
@@ -37,15 +38,20 @@ async def show(request: Request) -> Response:
     if asked.namespace and not asked.repo_url:
         listed = await LIST_FOLLOWS(services, reader, ListFollows(namespace=asked.namespace))
         return private_page(request, "namespace_follows.html", found=listed)
-    found, namespace = None, ""
-    if asked.repo_url:
-        found = await SHOW_FOLLOW(services, reader, ShowFollow(repo_url=asked.repo_url))
+    made = request.scope.get("made")
+    found, hook, namespace, wanted = None, None, "", made.repo_url if made else asked.repo_url
+    if wanted:
+        found = await SHOW_FOLLOW(services, reader, ShowFollow(repo_url=wanted))
+        hook = await SHOW_PUSH_HOOK(services, reader, ShowPushHook(repo_url=wanted))
         namespace = namespace_of(repository_of(found.repo_url))
-    return private_page(request, "follow.html", found=found, namespace=namespace)
+    return private_page(request, "follow.html", found=found, hook=hook, namespace=namespace)
 
 
+_PAGE = page(PAGE, show, action=SHOW_FOLLOW, shows=("follow.list", "follow.webhook"), query=FollowQuery)
 ENDPOINTS = (
-    page(PAGE, show, action=SHOW_FOLLOW, shows=("follow.list",), query=FollowQuery),
+    _PAGE,
+    # The secret is shown once, by the answer to the form.
+    form(f"{PAGE}/webhook", MAKE_PUSH_HOOK, at=PAGE, shown_by=_PAGE),
     form(f"{PAGE}/add", FOLLOW, "The repository is followed; it is being checked.", at=PAGE),
     form(f"{PAGE}/remove", UNFOLLOW, "It is followed no longer; its skills stay.", at=PAGE, confirm=True),
 )
