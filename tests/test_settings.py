@@ -193,6 +193,7 @@ def test_a_secret_is_in_no_representation_and_in_no_error():
         "external_scan_secrets",
         "github_client_secret",
         "metrics_token",
+        "sealing_key",
         "second_judge_api_key",
         "signing_key",
         "smtp_url",

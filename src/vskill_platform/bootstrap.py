@@ -37,6 +37,7 @@ from vskill_platform.observing.telemetry import open_tracing
 from vskill_platform.setting_values import check_location, shown_location
 from vskill_platform.settings import Settings, check_settings, describe_unmet, keys_folder, variable
 from vskill_platform.signing.key_ring import FileKeys, GivenKeys, KeyRing, MemoryKeys
+from vskill_platform.signing.sealing import SealingRing
 from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.command import find_git
 from vskill_platform.sources.examples import example_rewrites, known_bad_digests
@@ -91,6 +92,7 @@ async def open_env(settings: Settings, stack: AsyncExitStack, *, clock: Clock = 
         worker_id=worker_id,
         tracing=await open_tracing(settings, worker_id, stack),
         signing=await open_keys(settings),
+        sealing=await open_sealing(settings),
         policy_text=await asyncio.to_thread(_chosen_policy, settings),
     )
 
@@ -276,6 +278,15 @@ async def open_keys(settings: Settings) -> KeyRing:
         await given.current()
         return given
     return await FileKeys.open(keys_folder(settings))
+
+
+async def open_sealing(settings: Settings) -> SealingRing | None:
+    """The keys that seal credentials; none is made, because one that is lost with its disk opens nothing any more."""
+    if not settings.sealing_key:
+        return None
+    ring = SealingRing(settings.sealing_key)
+    await ring.keys()
+    return ring
 
 
 async def open_scanner(settings: Settings, stack: AsyncExitStack) -> Scanner:

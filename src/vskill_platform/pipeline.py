@@ -33,6 +33,7 @@ from vskill_platform.ledger.kv.entries import Operation
 from vskill_platform.stages.publish import Content, TakenDown, VerifiedContent, publish, read_stored
 from vskill_platform.store.claims import HeldClaim, Passed
 from vskill_platform.store.people.namespaces import require_as_open
+from vskill_platform.store.people.source_credentials import sources_for
 from vskill_platform.store.recall.blocklist import (
     BlockedContent,
     assert_blocklist,
@@ -156,7 +157,8 @@ async def _fetch(claim: HeldClaim) -> Content:
     if claim.record.cooled_by:
         return await read_stored(claim.record)
     try:
-        fetched = await require_env("sources").sources.fetch(claim.record)
+        place, private = claim.record.identity, claim.record.with_credential
+        fetched = await (await sources_for(place, with_credential=private)).fetch(claim.record)
     except ContentDamaged as found:
         await note_damage_in_passing(found)
         raise

@@ -116,6 +116,8 @@ class Settings(FixedLimits, frozen=True, kw_only=True):
     indicators_file: values.FilePath = ""
     #: Private key that signs: a file's path from / on, read again when it is replaced, or the key itself.
     signing_key: values.Secret = ""
+    #: Key that seals credentials for private repositories: a file's path from / on, or the key; further keys only open.
+    sealing_key: values.Secret = ""
     #: Name of the registry in its attestations and of its marketplace; set it before anybody connects a client.
     registry_name: values.Name = "vskill-platform"
     #: Whether reviewers may decide about what they submitted themselves: `off` marks it, `on` forbids it.

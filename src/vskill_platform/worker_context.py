@@ -28,6 +28,7 @@ from vskill_platform.observing.metrics import Metrics
 from vskill_platform.observing.telemetry import NoTracing, Tracing
 from vskill_platform.settings import Settings
 from vskill_platform.signing.key_ring import KeyRing
+from vskill_platform.signing.sealing import SealingRing
 from vskill_platform.sources.contract import Sources
 from vskill_platform.tiers.contract import Judge, Scanner
 from vskill_scan.memory.memory import Memory, packaged_memory
@@ -108,6 +109,8 @@ class Env(msgspec.Struct, frozen=True):
     second_judge: Judge | None = None
     #: The registry's keys; None only where nothing is signed, as in the simulator.
     signing: KeyRing | None = None
+    #: The keys that seal credentials; None where the operator gave none.
+    sealing: SealingRing | None = None
     #: The policy where the store holds none.
     policy_text: str = DEFAULT_POLICY
     #: The memory where the store names none; read once.

@@ -130,6 +130,11 @@ MATRIX = {
     "namespace.make-public": Row(REVIEWER, "review", {**NAMESPACE, **WHY}),
     "namespace.set-reviewers": Row(NAMESPACE_OWNER, "own", {**NAMESPACE, "to": "registry", **WHY}),
     "namespace.set-quotas": Row(ADMIN, "admin", {**NAMESPACE, "skills": 10, **WHY}),
+    "credential.list": Row(MEMBER, "read", NAMESPACE),
+    "credential.add-token": Row(
+        NAMESPACE_OWNER, "own", {**NAMESPACE, "repo_url": REPO, "token": "secret", **WHY}
+    ),
+    "credential.remove": Row(NAMESPACE_OWNER, "own", {**NAMESPACE, "credential_id": "01none", **WHY}),
     "skill.narrow": Row(OWNER, "own", {"skill": "{skill}", "to": "team", **WHY}),
     "skill.widen": Row(REVIEWER, "review", {"skill": "{skill}", **WHY}),
     "team.list": Row(ACCOUNTS, "read"),

@@ -41,6 +41,7 @@ PLAIN_PARTS = {
     "job": "recover",
     "publisher_id": "01publisher",
     "hook_id": "01hook",
+    "credential_id": "01credential",
     "ruleset": "rules-2",
     "account": "zoe",
     "member": "user:zoe",

@@ -2,7 +2,8 @@
 build with git's own plumbing.
 
 `GitServer` can be told to misbehave: to hang, to answer with an error, to redirect, to drip. It can also run as a
-process of its own (`python -m tests.support.git_server FOLDER`), which prints its port.
+process of its own (`python -m tests.support.git_server FOLDER`), which prints its port. It asks for a password where
+`private` says so.
 """
 
 import os
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -124,6 +125,12 @@ class GitServer:
         self.requests: list[str] = []
         #: By the beginning of a path: an HTTP status, `hang`, `drip`, or the address to redirect to.
         self.faults: dict[str, int | str] = {}
+        #: By the beginning of a path: the header `Authorization` that it asks for.
+        self.private: dict[str, str] = {}
+        #: Every such header that arrived, with the path.
+        self.authorized: list[tuple[str, str]] = []
+        #: Called while a request with such a header waits for its answer.
+        self.on_authorized: Callable[[], None] = lambda: None
         self._released = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
@@ -202,6 +209,17 @@ def _handler(server: GitServer) -> type[BaseHTTPRequestHandler]:  # noqa: C901 -
 
         def _serve(self, body: bytes) -> None:
             server.requests.append(self.path)
+            shown = self.headers.get("Authorization", "")
+            if shown:
+                server.authorized.append((self.path, shown))
+                server.on_authorized()
+            wanted = next(
+                (one for start, one in server.private.items() if self.path.startswith(start)), shown
+            )
+            if shown != wanted:
+                fields = {"WWW-Authenticate": 'Basic realm="git"', "Content-Length": "0"}
+                self._answer(401, fields, b"")
+                return
             fault = next(
                 (fault for start, fault in server.faults.items() if self.path.startswith(start)), None
             )

@@ -52,6 +52,7 @@ _TAGS = {
     "audit": "operations",
     "block": "blocklist",
     "blocklist": "blocklist",
+    "credential": "namespaces",
     "content": "operations",
     "dead-letter": "queue",
     "hand-in": "submissions",

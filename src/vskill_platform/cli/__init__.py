@@ -31,7 +31,7 @@ SERVER = "On the server's machine"
 SECTIONS = {
     "For everybody": (
         *("search", "install", "lock", "verify", "submit", "publish", "status"),
-        *("submission", "skill", "owner", "publisher", "namespace", "follow"),
+        *("submission", "skill", "owner", "publisher", "namespace", "follow", "credential"),
         *("login", "logout", "whoami", "account", "notification", "watch"),
         *("connect", "git-credential", "scan", "completion"),
     ),

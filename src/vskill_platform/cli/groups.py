@@ -33,6 +33,7 @@ _WINGS = {
         "access": "Say whom the registry lets in, and who may submit.",
         "account": "Manage your own account: its password, tokens and sessions.",
         "admin": "Manage accounts: authors, reviewers, admins.",
+        "credential": "Let the registry fetch a namespace's private repositories.",
         "namespace": "Manage namespaces: their members, who may read them, and their quotas.\n\n"
         "A namespace is the first part of a skill's full name, such as `acme` or `upload~mia`.\n\n"
         "On this machine, `--as ACCOUNT` before `namespace` says who acts.",

@@ -158,6 +158,8 @@ ci_token = _kind("ci_token:", "hash")
 ci_proof = _kind("ci_proof:", "hash")
 #: the CI workflows that may submit a repository
 publishers = _kind("publishers:", "repository")
+#: what opens the private repositories of a namespace, sealed
+credentials = _kind("credentials:", "namespace")
 #: a machine that asks to be signed in
 device = _kind("device:", "code")
 user = _kind("user:", "name")

@@ -53,11 +53,13 @@ NOBODY = SubmittedBy()
 Look = Callable[[Identity], Awaitable[object]]
 
 
-async def refuse_closed(place: Identity, look: Look | None) -> NoReturn:
+async def refuse_closed(place: Identity, look: Look | None, by: SubmittedBy | None = None) -> NoReturn:
     """Answer as for a missing repository, after the same work: ask the host for a repository that it does not have, so
-    that the response time reveals nothing."""
+    that the response time reveals nothing. `by` is who would be asked about a credential."""
     absent = f"{place.repo}-{hashlib.sha256(place.repo_key.encode()).hexdigest()[:16]}"
     try:
+        if look is not None and by is not None:
+            await may_use_credential(place, by)
         if look is not None:
             await look(msgspec.structs.replace(place, repo=absent))
     except SourceUnavailable as error:
@@ -65,6 +67,13 @@ async def refuse_closed(place: Identity, look: Look | None) -> NoReturn:
     except (NoSkillFound, LimitExceeded):
         pass  # the result does not matter
     raise no_repository(place.host)
+
+
+async def may_use_credential(place: Identity, by: SubmittedBy) -> bool:
+    """Whether they act for the namespace of a place that they may submit: then its credential is used for them."""
+    if by.ci is not None or by.follow:
+        return by.follow == place.repo_key or (by.ci is not None and by.ci.is_of(place))
+    return by.operator if by.account is None else await _is_author(by.account, place, by.groups)
 
 
 async def require_open(asked: Identity, found: Identity, by: SubmittedBy) -> None:

@@ -12,10 +12,18 @@ from vskill_core.errors import InvalidManifest, PlatformError, Unsupported
 from vskill_core.identity import normalise
 from vskill_core.naming import slug_of
 from vskill_platform.domain.submissions.submission import EntryPoint
-from vskill_platform.intake.admission import NOBODY, SubmittedBy, is_closed, refuse_closed, require_open
+from vskill_platform.intake.admission import (
+    NOBODY,
+    SubmittedBy,
+    is_closed,
+    may_use_credential,
+    refuse_closed,
+    require_open,
+)
 from vskill_platform.intake.submit import Request, Submitted, submit, submit_repository
 from vskill_platform.machine.slots import some_at_a_time
-from vskill_platform.sources.contract import Place, Repositories
+from vskill_platform.sources.contract import Place, Repositories, Sources
+from vskill_platform.store.people.source_credentials import sources_for
 from vskill_platform.worker_context import require_env
 from vskill_scan.reading.manifest import read_manifest
 
@@ -77,10 +85,10 @@ class RepositorySubmitted(msgspec.Struct, frozen=True):
 async def discover(repo_url: str, skill_path: str = "", *, by: SubmittedBy = NOBODY) -> Discovery:
     """Every folder at or below the path, in the default branch, that has a SKILL.md; NoSkillFound if none has."""
     asked = normalise(repo_url, skill_path)
-    look = _repositories().survey
     if await is_closed(asked, by):
-        await refuse_closed(asked, look)
-    survey = await look(asked, by.commit)
+        await refuse_closed(asked, _repositories(require_env("sources").sources).survey, by)
+    sources = await sources_for(asked, with_credential=await may_use_credential(asked, by))
+    survey = await _repositories(sources).survey(asked, by.commit)
     await require_open(asked, survey.identity, by)
     return Discovery(tuple(map(_describe_place, survey.places)), survey.truncated, survey.skipped)
 
@@ -129,8 +137,7 @@ async def _settle(repo_url: str, skill_path: str, submitting: Awaitable[Submitte
         return SettledPlace(repo_url, skill_path, error=error)
 
 
-def _repositories() -> Repositories:
-    sources = require_env("sources").sources
+def _repositories(sources: Sources) -> Repositories:
     if not isinstance(sources, Repositories):
         raise Unsupported("The configured source cannot look into repositories.")
     return sources

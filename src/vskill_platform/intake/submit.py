@@ -24,12 +24,20 @@ from vskill_platform.domain.people.refusal import ANONYMOUS
 from vskill_platform.domain.submissions import attempts, submission
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import EntryPoint, Rerun, Step, Submission
-from vskill_platform.intake.admission import NOBODY, SubmittedBy, is_closed, refuse_closed, require_open
+from vskill_platform.intake.admission import (
+    NOBODY,
+    SubmittedBy,
+    is_closed,
+    may_use_credential,
+    refuse_closed,
+    require_open,
+)
 from vskill_platform.intake.moves import settled_place
 from vskill_platform.ledger.kv.entries import Operation, Put
-from vskill_platform.sources.contract import Place, Repositories
+from vskill_platform.sources.contract import Place, Repositories, Sources
 from vskill_platform.store.people.audit import record_audit
 from vskill_platform.store.people.namespaces import belonging_of
+from vskill_platform.store.people.source_credentials import find_credential, sources_for
 from vskill_platform.store.recall.blocklist import why_blocked
 from vskill_platform.store.skills.quotas import admit_submission
 from vskill_platform.store.skills.skills import place_of
@@ -82,6 +90,8 @@ class Request(msgspec.Struct, frozen=True):
     declared_name: str | None = None
     #: Where a SKILL.md was seen at this place; None: not looked at yet.
     place: Place | None = None
+    #: Its namespace has a credential for it, and whoever submits it acts for the namespace.
+    with_credential: bool = False
 
     @property
     def commit(self) -> str | None:
@@ -169,14 +179,14 @@ async def _refusal(request: Request) -> Submitted | None:
     closed = await is_closed(request.identity, request.by)
     reason = await _why_blocked(request)
     if closed:
-        repositories = _repositories_for(request) if request.place is None else None
-        await refuse_closed(request.identity, repositories.inspect if repositories else None)
+        sources = require_env("sources").sources
+        repositories = _repositories_in(sources, request) if request.place is None else None
+        await refuse_closed(request.identity, repositories.inspect if repositories else None, request.by)
     return None if reason is None else await _refuse_blocked(submission_id(request.identity), reason)
 
 
-def _repositories_for(request: Request) -> Repositories | None:
+def _repositories_in(sources: Sources, request: Request) -> Repositories | None:
     """The source that can inspect its place before the run; None for an upload."""
-    sources = require_env("sources").sources
     is_upload = request.upload is not None or request.identity.is_upload
     return sources if isinstance(sources, Repositories) and not is_upload else None
 
@@ -184,7 +194,8 @@ def _repositories_for(request: Request) -> Repositories | None:
 async def _admit(request: Request) -> Request:
     """Require that a repository's place holds a SKILL.md (A17). The record notes the commit where it was seen, so that
     the run verifies that one. If the source cannot inspect, the run checks."""
-    repositories = _repositories_for(request)
+    may_use = request.upload is None and await may_use_credential(request.identity, request.by)
+    repositories = _repositories_in(await sources_for(request.identity, with_credential=may_use), request)
     if repositories is None:
         return request
     place = request.place or await repositories.inspect(request.identity, request.by.commit)
@@ -193,7 +204,10 @@ async def _admit(request: Request) -> Request:
     name = request.declared_name or declared_name(place)
     if identity.key == request.identity.key:
         identity = request.identity
-    return msgspec.structs.replace(request, identity=identity, declared_name=name, place=place)
+    has_credential = may_use and await find_credential(identity) is not None
+    return msgspec.structs.replace(
+        request, identity=identity, declared_name=name, place=place, with_credential=has_credential
+    )
 
 
 def declared_name(place: Place) -> str | None:
@@ -252,7 +266,11 @@ async def _count(namespace: Namespace, number: str, request: Request) -> tuple[O
 
 def _at_commit(record: Submission, request: Request) -> Submission:
     return msgspec.structs.replace(
-        record, commit=request.commit, declared_name=request.declared_name, publisher=request.publisher
+        record,
+        commit=request.commit,
+        declared_name=request.declared_name,
+        publisher=request.publisher,
+        with_credential=record.with_credential or request.with_credential,
     )
 
 
@@ -303,7 +321,9 @@ def _renew(
     ):
         return IntakeOutcome.DUPLICATE, None
     rerun = Rerun(now, request.by.account, request.upload, publisher=request.publisher)
-    return IntakeOutcome.DUPLICATE, RecordChange(submission.request_rerun(record, rerun))
+    again = submission.request_rerun(record, rerun)
+    private = record.with_credential or request.with_credential
+    return IntakeOutcome.DUPLICATE, RecordChange(msgspec.structs.replace(again, with_credential=private))
 
 
 def _is_displaced(publisher: Publisher | None, request: Request) -> bool:
@@ -369,6 +389,6 @@ def _expects(record: Submission, request: Request) -> bool:
     if request.upload is not None:
         expected = record.rerun_requested.upload if record.rerun_requested else record.upload
         return request.upload == expected
-    if not _is_vouched(record.publisher, request):
+    if not _is_vouched(record.publisher, request) or (request.with_credential and not record.with_credential):
         return False
     return record.rerun_requested is None and request.commit is not None and request.commit == record.commit

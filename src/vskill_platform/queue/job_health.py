@@ -141,6 +141,13 @@ JOB_SPECS = (
         "content of refused uploads stays on the disk",
     ),
     JobSpec(
+        "credentials",
+        "seals credentials with the newest key, and finds those that cannot be opened",
+        3_600_000,
+        60_000,
+        "credentials stay sealed with an old key, and nobody notices that a key is missing",
+    ),
+    JobSpec(
         "sweep",
         "removes expired caches and changes older than seven days",
         60_000,

@@ -21,6 +21,7 @@ from vskill_platform.stages.rescan import (
     request_due_rescans,
     request_rescan,
 )
+from vskill_platform.store.people.source_credentials import seal_again
 from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.recall.first_management import finish_preparations
 from vskill_platform.store.review.change_requests import end_unanswered
@@ -231,6 +232,7 @@ _RUNS: dict[str, RunJob] = {
     "answers": _begin_anew(end_unanswered),
     "scrub": scrub,
     "collector": _begin_anew(collector.collect),
+    "credentials": _begin_anew(seal_again),
     "sweep": _begin_anew(sweep),
 }
 

@@ -9,7 +9,6 @@ a secret manager gives the key to each; the record store has the public keys of 
 import asyncio
 import contextlib
 import os
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -17,12 +16,11 @@ from typing import Protocol, TypeVar
 from vskill_core.errors import InvalidSettings, StoreCorrupt, StoreUnavailable, Unsupported
 from vskill_core.signing_keys import PUBLIC_SUFFIX, PublicKey, SigningKey, read_public_folder
 from vskill_platform.machine.durable_files import force_folder, write_file
+from vskill_platform.signing.given_secret import GivenSecret, Stamp, read_secret_file, stamp_of
 
 T = TypeVar("T")
 
 PRIVATE_NAME = "signing.key"
-#: Bytes; a private key of Ed25519 as PEM has 119.
-_LONGEST_KEY = 4096
 
 
 class KeyRing(Protocol):
@@ -61,7 +59,7 @@ class FileKeys:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._loaded: tuple[tuple[int, int, int], SigningKey] | None = None
+        self._loaded: tuple[Stamp, SigningKey] | None = None
 
     @classmethod
     async def open(cls, folder: Path) -> "FileKeys":
@@ -111,13 +109,14 @@ class FileKeys:
         force_folder(self._folder)
 
     def _current(self) -> SigningKey:
-        stamp = _stamp(self._private)
+        stamp = stamp_of(self._private)
         if self._loaded is None or self._loaded[0] != stamp:
             self._loaded = (stamp, self._read_private())
         return self._loaded[1]
 
     def _read_private(self) -> SigningKey:
-        return _read_key(self._private, 0o077, f"chmod 600 {self._private}")
+        pem = read_secret_file(self._private, "signing key", 0o077, f"chmod 600 {self._private}")
+        return _parse_key(self._private, pem)
 
     def _rotate(self) -> SigningKey:
         """Write both public keys before the new private key replaces the old one."""
@@ -140,15 +139,15 @@ class FileKeys:
 
 
 class GivenKeys:
-    """A ring with a key that somebody else keeps: a file that is read anew when it was replaced, or the key itself. It
-    writes nothing."""
+    """A ring with a key that somebody else keeps. It writes nothing."""
 
     def __init__(self, given: str) -> None:
-        self._given = given
-        self._loaded: tuple[tuple[int, int, int], SigningKey] | None = None
+        self._given = GivenSecret(
+            "VSKILL_SIGNING_KEY", "signing key", given, from_file=_parse_key, from_text=_decode_key
+        )
 
     async def current(self) -> SigningKey:
-        return await asyncio.to_thread(self._current)
+        return await asyncio.to_thread(self._given.read)
 
     async def public_keys(self) -> tuple[PublicKey, ...]:
         return ((await self.current()).public,)
@@ -157,31 +156,8 @@ class GivenKeys:
         fix = "replace the file, or the variable's value and then restart one process after another"
         raise Unsupported(f"The signing key is given by VSKILL_SIGNING_KEY: {fix}.", fix=fix)
 
-    def _current(self) -> SigningKey:
-        path = Path(self._given)
-        try:
-            stamp = _stamp(path) if path.is_absolute() else (0, 0, 0)
-            if self._loaded is None or self._loaded[0] != stamp:
-                fix = f"give it to this process's group at most, as chmod o= {path} does"
-                key = _read_key(path, 0o007, fix) if path.is_absolute() else _decode_key(self._given)
-                self._loaded = stamp, key
-        except OSError as error:
-            message = f"VSKILL_SIGNING_KEY names {path}, which cannot be read: {error.strerror or error}."
-            raise StoreUnavailable(message, file=str(path)) from error
-        return self._loaded[1]
 
-
-def _stamp(path: Path) -> tuple[int, int, int]:
-    """Another one when the file was replaced."""
-    found = path.stat()
-    return found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def _read_key(path: Path, forbidden: int, fix: str) -> SigningKey:
-    with path.open("rb") as file:
-        if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & forbidden:
-            raise InvalidSettings(f"The signing key {path} can be read by others: {fix}.", fix=fix)
-        pem = file.read(_LONGEST_KEY)
+def _parse_key(path: Path, pem: bytes) -> SigningKey:
     try:
         return SigningKey.from_pem(pem)
     except ValueError:

@@ -15,6 +15,7 @@ import msgspec
 
 from vskill_core.errors import InvalidInput, InvalidSettings, SourceUnavailable
 from vskill_core.identity import Identity
+from vskill_platform.sources.credential import GitCredential
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 #: From a name and a port to the addresses of that name, as text; raises OSError.
@@ -45,6 +46,8 @@ class Route(msgspec.Struct, frozen=True):
     pin: str = ""
     #: The operator's own mirror; its redirects are not followed.
     mirror: bool = False
+    #: What its host gets if it asks who we are.
+    credential: GitCredential | None = None
 
 
 class Hosts:
@@ -62,12 +65,17 @@ class Hosts:
         self._rewrites = tuple(sorted(map(parse_rewrite, rewrites), key=lambda pair: -len(pair[0])))
         self._resolve = resolve or resolve_name
 
-    async def route(self, identity: Identity, url: str | None = None) -> Route:
-        """The route to a repository; `url` is its address if a redirect gave another spelling."""
+    async def route(
+        self, identity: Identity, url: str | None = None, *, credential: GitCredential | None = None
+    ) -> Route:
+        """The route to a repository; `url` is its address if a redirect gave another spelling. A mirror, or what the
+        credential is not for, is asked without it."""
         mirrored = self._mirror_url(identity)
         if mirrored is not None:
             return Route(mirrored, identity.host, urlsplit(mirrored).scheme, mirror=True)
         self._check_allowed(identity.host)
+        if credential is not None and not credential.covers(identity):
+            credential = None
         protocol = self._private.get(identity.host, "https")
         name, _, port = identity.host.partition(":")
         number = int(port) if port else (443 if protocol == "https" else 80)
@@ -77,7 +85,7 @@ class Hosts:
         if url is None:
             suffix = ".git" if identity.host in _GIT_SUFFIX_HOSTS else ""
             url = f"{protocol}://{identity.url.partition('://')[2]}{suffix}"
-        return Route(url, identity.host, protocol, pin)
+        return Route(url, identity.host, protocol, pin, credential=credential)
 
     def _mirror_url(self, identity: Identity) -> str | None:
         """The mirror's URL by prefix, compared without case, as hosts and most owners are."""

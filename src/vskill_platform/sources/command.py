@@ -1,8 +1,9 @@
 """The git command, with everything switched off that a hostile repository could use.
 
 Each call has an environment of its own: no system or user configuration, no hooks, prompts, credential helpers or
-proxies, no protocol but the one of its route. Its processes form a group that is killed when the call is cancelled,
-takes too long or writes too much. Foreign text never becomes an option.
+proxies, no protocol but the one of its route; a credential is in files of its own (`sources.credential`). Its processes
+form a group that is killed when the call is cancelled, takes too long or writes too much. Foreign text never becomes an
+option.
 """
 
 import asyncio
@@ -25,6 +26,7 @@ from vskill_platform.machine.child_processes import EndedProgram, RunningProcess
 from vskill_platform.machine.child_side import limit_resource
 from vskill_platform.machine.shortages import MACHINE, has_memory_for, lack
 from vskill_platform.sources.addresses import Route
+from vskill_platform.sources.credential import SecretFiles, secret_files
 
 #: Address space of one process: a pack cannot ask for more.
 MOST_MEMORY = 2 * 1024**3
@@ -136,7 +138,11 @@ class Git:
         self, *arguments: str, folder: Path, limits: CommandLimits, route: Route | None = None
     ) -> EndedProgram:
         """Run one call. Raises TimedOut or LimitExceeded after killing it, Shortage if the system killed it."""
-        async with self._process(arguments, folder, limits, route) as process:
+        credential, url = (route.credential, route.url) if route else (None, "")
+        async with (
+            secret_files(credential, url, folder) as secrets,
+            self._process(arguments, folder, limits, route, secrets) as process,
+        ):
             try:
                 async with TimeLimit(limits.seconds), _watch_size(folder, limits, route):
                     done = await process.read_to_end(limits.out_bytes)
@@ -150,7 +156,7 @@ class Git:
     async def objects(self, folder: Path, limits: CommandLimits) -> AsyncIterator[ObjectReader]:
         """A reader of objects by id, for as long as the body runs."""
         arguments = ("cat-file", "--batch-command", "--buffer")
-        async with self._process(arguments, folder, limits, None) as process:
+        async with self._process(arguments, folder, limits, None, SecretFiles()) as process:
             try:
                 async with TimeLimit(limits.seconds):
                     try:
@@ -163,14 +169,19 @@ class Git:
 
     @asynccontextmanager
     async def _process(
-        self, arguments: Sequence[str], folder: Path, limits: CommandLimits, route: Route | None
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        limits: CommandLimits,
+        route: Route | None,
+        secrets: SecretFiles,
     ) -> AsyncIterator[RunningProcess]:
         """A started call. However the body ends, the call is over afterwards; if it failed, its group is killed."""
         try:
             process = await start_program(
                 (self._program, *arguments),
                 folder=folder,
-                environment=_environment(self._program, folder, route),
+                environment=_environment(self._program, folder, route, secrets),
                 talks=arguments[:1] == ("cat-file",),
             )
         except OSError as error:
@@ -238,8 +249,8 @@ def size_of(folder: Path) -> int:
     return total
 
 
-def _environment(program: str, folder: Path, route: Route | None) -> dict[str, str]:
-    config = dict(CONFIG)
+def _environment(program: str, folder: Path, route: Route | None, secrets: SecretFiles) -> dict[str, str]:
+    config = {**CONFIG, **secrets.config}
     if route is not None:
         config[f"protocol.{route.protocol}.allow"] = "always"
         if route.protocol == "file":

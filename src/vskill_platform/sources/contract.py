@@ -13,6 +13,7 @@ from vskill_core.content import SkillFile
 from vskill_core.errors import SourceGone
 from vskill_core.identity import Identity
 from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.sources.credential import GitCredential
 
 
 def no_repository(host: str) -> SourceGone:
@@ -35,6 +36,14 @@ class Sources(Protocol):
     LimitExceeded if a retry would not help."""
 
     async def fetch(self, submission: Submission) -> Fetched: ...
+
+
+@runtime_checkable
+class OpensPrivate(Protocol):
+    """What a source offers that can fetch with a credential."""
+
+    def using(self, credential: GitCredential) -> Sources:
+        """The same source with this credential, for the repositories that it is for."""
 
 
 class Place(msgspec.Struct, frozen=True):

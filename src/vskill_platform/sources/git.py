@@ -6,6 +6,7 @@ for a request under way, and share the result, or the failure, of the next one.
 """
 
 import asyncio
+import copy
 import shutil
 import tempfile
 import time
@@ -26,6 +27,7 @@ from vskill_platform.sources.addresses import Hosts
 from vskill_platform.sources.cache import CacheLimits, SnapshotCache
 from vskill_platform.sources.command import CommandLimits, Git, make_repository
 from vskill_platform.sources.contract import Fetched, FilesAtHead, Place, RepositoryHead, Survey
+from vskill_platform.sources.credential import GitCredential
 from vskill_platform.sources.remote import CommitGone, Remote, no_branch
 from vskill_platform.sources.snapshots import Snapshot
 
@@ -84,6 +86,19 @@ class GitSource:
         self._slots = HostSlots(settings.at_once * 3 // 2 + 1, settings.at_once, settings.patience_s)
         self._turns = Turns()
         self._answers: OrderedDict[str, _GitAnswer] = OrderedDict()
+        self._credential: GitCredential | None = None
+
+    def using(self, credential: GitCredential) -> "GitSource":
+        """The same source with a credential. What was fetched with one is for nobody without it."""
+        bound = copy.copy(self)
+        bound._credential = credential  # noqa: SLF001 - a copy of itself
+        return bound
+
+    def _key(self, identity: Identity) -> str:
+        """What answers and snapshots of a repository are kept under."""
+        credential = self._credential
+        is_used = credential is not None and credential.covers(identity)
+        return f"{identity.repo_key} {credential.id}" if credential and is_used else identity.repo_key
 
     async def fetch(self, submission: Submission) -> Fetched:
         """The files at the place, at the commit that intake saw, or else at the head; what a CI job submitted only at
@@ -120,7 +135,7 @@ class GitSource:
         """What the host says now; nothing is fetched."""
         async with self._slot(identity.host):
             branch = await self._branch_of(identity)
-            return await self._remote.head(identity, await self._folders.asking(), branch)
+            return await self._remote.head(identity, await self._folders.asking(), branch, self._credential)
 
     async def look(self, identity: Identity, paths: Collection[str]) -> FilesAtHead:
         async with self._snapshot(identity, None) as (snapshot, found):
@@ -141,21 +156,21 @@ class GitSource:
         head: RepositoryHead | None = None
         if commit is None or not self._has(identity, commit):
             head = await self._obtain_in_time(identity, commit)
-        key = (identity.repo_key, head.commit if head is not None else commit or "")
+        key = (self._key(identity), head.commit if head is not None else commit or "")
         async with self._cache.reading(key) as snapshot:
             found = head.identity if head is not None else snapshot.identity
             # The shared answer may be from a caller that asked for another folder of the repository.
             yield snapshot, msgspec.structs.replace(found, path=identity.path)
 
     def _has(self, identity: Identity, commit: str) -> bool:
-        return (identity.repo_key, commit) in self._cache
+        return (self._key(identity), commit) in self._cache
 
     async def _obtain_in_time(self, identity: Identity, commit: str | None) -> RepositoryHead | None:
         """One timeout for waiting and all requests, below the submission's budget: if the budget ended them, it would
         count as the content's failure."""
         arrived = time.monotonic()
         try:
-            async with TimeLimit(2 * self._settings.seconds), self._turns.turn(identity.repo_key):
+            async with TimeLimit(2 * self._settings.seconds), self._turns.turn(self._key(identity)):
                 return await self._obtain(identity, commit, arrived)
         except TimeoutError:
             message = f"{identity.host} did not deliver the repository in time."
@@ -165,7 +180,7 @@ class GitSource:
         """In turn: use what was fetched while waiting, or fetch; None if the commit itself is cached by now."""
         if commit is not None and self._has(identity, commit):
             return None
-        answer = self._answers.get(identity.repo_key)
+        answer = self._answers.get(self._key(identity))
         if answer is not None and answer.asked_at >= arrived:
             if answer.error is not None:
                 raise answer.error
@@ -179,17 +194,17 @@ class GitSource:
             async with self._slot(identity.host):
                 head = await self._bring(identity, commit)
         except PlatformError as error:
-            self._remember(identity.repo_key, _GitAnswer(asked_at, error=error))
+            self._remember(self._key(identity), _GitAnswer(asked_at, error=error))
             raise
         if commit is None:
-            self._remember(identity.repo_key, _GitAnswer(asked_at, head))
+            self._remember(self._key(identity), _GitAnswer(asked_at, head))
         return head
 
     async def _bring(self, identity: Identity, commit: str | None) -> RepositoryHead:
         """Fetch an unknown repository in one request; for a known one, ask for its head first."""
-        if commit is None and self._cache.knows(identity.repo_key):
+        if commit is None and self._cache.knows(self._key(identity)):
             branch = await self._branch_of(identity)
-            head = await self._remote.head(identity, await self._folders.asking(), branch)
+            head = await self._remote.head(identity, await self._folders.asking(), branch, self._credential)
             if self._has(identity, head.commit):
                 return head
         try:
@@ -210,7 +225,7 @@ class GitSource:
         snapshot: Snapshot | None = None
         branch = await self._branch_of(identity)
         try:
-            head = await self._remote.fetch(identity, folder, commit, branch)
+            head = await self._remote.fetch(identity, folder, commit, branch, self._credential)
             snapshot = Snapshot(self._git, folder, head, self._settings.content, self._settings.seconds)
             await snapshot.load()
         except CommitGone:
@@ -224,7 +239,7 @@ class GitSource:
         except BaseException:
             await _remove(folder)
             raise
-        await self._cache.add((identity.repo_key, head.commit), snapshot)
+        await self._cache.add((self._key(identity), head.commit), snapshot)
         return head
 
     @asynccontextmanager

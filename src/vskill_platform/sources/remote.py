@@ -39,6 +39,7 @@ from vskill_platform.sources.command import (
     write_config,
 )
 from vskill_platform.sources.contract import RepositoryHead, no_repository
+from vskill_platform.sources.credential import GitCredential
 
 T = TypeVar("T")
 
@@ -69,7 +70,9 @@ class Remote:
         self._limits = limits
         self._largest_file = largest_file
 
-    async def head(self, identity: Identity, folder: Path, wanted: str = "") -> RepositoryHead:
+    async def head(
+        self, identity: Identity, folder: Path, wanted: str = "", credential: GitCredential | None = None
+    ) -> RepositoryHead:
         """The commit that a branch is at, or else the default branch. `folder` is an empty repository to ask from."""
         branch: str | None = wanted or None
         asked = f"{_BRANCHES}{wanted}" if wanted else "HEAD"
@@ -87,11 +90,16 @@ class Remote:
                     return told
             raise no_branch(wanted) if wanted else _empty()
 
-        head = await self._redirected_once(identity, ask)
+        head = await self._redirected_once(identity, ask, credential)
         return msgspec.structs.replace(head, branch=branch)
 
     async def fetch(
-        self, identity: Identity, folder: Path, commit: str | None, branch: str = ""
+        self,
+        identity: Identity,
+        folder: Path,
+        commit: str | None,
+        branch: str = "",
+        credential: GitCredential | None = None,
     ) -> RepositoryHead:
         """Bring one commit, or the head of a branch, into an empty folder; CommitGone if it is gone."""
         head = f"{_BRANCHES}{branch}" if branch else "HEAD"
@@ -116,7 +124,7 @@ class Remote:
             )
             return await asyncio.to_thread(_settle, folder)
 
-        return await self._redirected_once(identity, bring)
+        return await self._redirected_once(identity, bring, credential)
 
     async def _call(self, route: Route, folder: Path, *arguments: str) -> EndedProgram:
         try:
@@ -133,9 +141,9 @@ class Remote:
         raise _failure(route, done.err)
 
     async def _redirected_once(
-        self, identity: Identity, work: Callable[[Route], Awaitable[str]]
+        self, identity: Identity, work: Callable[[Route], Awaitable[str]], credential: GitCredential | None
     ) -> RepositoryHead:
-        route = await self._hosts.route(identity)
+        route = await self._hosts.route(identity, credential=credential)
         try:
             return RepositoryHead(identity, await work(route))
         except _Redirected:
@@ -146,7 +154,8 @@ class Remote:
             raise SourceGone(f"{route.host} redirects more than once; give the last address.") from None
 
     async def _follow(self, identity: Identity, route: Route) -> tuple[Identity, Route]:
-        """The redirect's target, checked by the same rules as a submitted URL."""
+        """The redirect's target, checked by the same rules as a submitted URL. It gets the credential only if that is
+        for the target, too."""
         if route.mirror:
             raise SourceGone(f"The mirror of {route.host} redirects, which a mirror must not.")
         target = await self._location(route)
@@ -163,7 +172,7 @@ class Remote:
         if moved.repo_key == identity.repo_key:
             moved = identity
         url = f"{route.protocol}://{moved.host}{urlsplit(base).path}"
-        return moved, await self._hosts.route(moved, url)
+        return moved, await self._hosts.route(moved, url, credential=route.credential)
 
     async def _location(self, route: Route) -> str:
         """The target of the redirect, read from the pinned address without following it."""
@@ -214,6 +223,8 @@ async def _response_head(route: Route, netloc: str, url: str) -> str:
         parts = urlsplit(url)
         agent = CONFIG["http.userAgent"]
         request = f"GET {parts.path}?{parts.query} HTTP/1.1\r\nHost: {netloc}\r\nUser-Agent: {agent}\r\n"
+        if route.credential is not None:
+            request += f"Authorization: {route.credential.basic}\r\n"
         writer.write(f"{request}Accept: */*\r\nConnection: close\r\n\r\n".encode("ascii"))
         return (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     finally:
@@ -276,7 +287,10 @@ def _failure(route: Route, err: bytes) -> Exception:
 def _lasting(route: Route, own: str) -> PlatformError | None:
     """Errors that a retry would not change, and shortages of this machine."""
     if any(words in own for words in _GONE):
-        return no_repository(route.host)
+        if route.credential is None:
+            return no_repository(route.host)
+        message = f"{route.host} shows no repository at that address, also with the namespace's credential."
+        return SourceGone(message, host=route.host)
     if any(words in own for words in _NOT_GIT):
         return SourceGone(f"{route.host} does not answer as a git host at that address.", host=route.host)
     for words, lacking in _SHORT.items():

@@ -8,6 +8,7 @@ from vskill_platform.domain.operation.damage import verified_files
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.blobs.contract import Blobs
 from vskill_platform.sources.contract import Fetched, FilesAtHead, Place, RepositoryHead, Survey
+from vskill_platform.sources.credential import GitCredential
 from vskill_platform.sources.git import GitSource
 
 _NO_GIT = "The git command is not installed here, so repositories cannot be fetched"
@@ -39,6 +40,10 @@ class SourceRouter:
     @property
     def has_git(self) -> bool:
         return self._git is not None
+
+    def using(self, credential: GitCredential) -> "SourceRouter":
+        git = None if self._git is None else self._git.using(credential)
+        return SourceRouter(self._uploads, git, self.problem)
 
     async def fetch(self, submission: Submission) -> Fetched:
         if submission.identity.is_upload:

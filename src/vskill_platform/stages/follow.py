@@ -18,6 +18,7 @@ from vskill_platform.intake.discover import AT_ONCE
 from vskill_platform.intake.submit import IntakeOutcome, Request, declared_name, submit
 from vskill_platform.machine.slots import some_at_a_time
 from vskill_platform.sources.contract import Place, Repositories, Survey
+from vskill_platform.store.people.source_credentials import sources_for
 from vskill_platform.store.repo_health import Observation, Reach
 from vskill_platform.store.skills.follows import (
     HOUR_MS,
@@ -62,7 +63,7 @@ async def take_in(follow: Follow, seen: Observation) -> frozenset[str]:
         await keep_state(follow, _looked)
         return frozenset(state.taken)
     try:
-        survey = await _repositories().survey(follow.identity, commit)
+        survey = await (await _repositories(follow)).survey(follow.identity, commit)
     except StoreUnavailable:
         raise
     except PlatformError as error:
@@ -75,8 +76,8 @@ async def take_in(follow: Follow, seen: Observation) -> frozenset[str]:
     return frozenset(taking.present)
 
 
-def _repositories() -> Repositories:
-    sources = require_env("sources").sources
+async def _repositories(follow: Follow) -> Repositories:
+    sources = await sources_for(follow.identity, with_credential=True)
     if not isinstance(sources, Repositories):
         raise Unsupported("The configured source cannot look into repositories.")
     return sources

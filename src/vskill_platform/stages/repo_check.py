@@ -34,6 +34,7 @@ from vskill_platform.records import Skips, iter_entries, read_entries
 from vskill_platform.sources.contract import Watchable
 from vskill_platform.stages.follow import take_in
 from vskill_platform.store.people.namespaces import require_as_open
+from vskill_platform.store.people.source_credentials import sources_for
 from vskill_platform.store.repo_health import (
     Observation,
     Reach,
@@ -182,7 +183,8 @@ async def check_repository(task: Task) -> TaskEnd:
     known, version = await read_health(identity)
     runs = await read_runs(identity)
     follow, _ = await read_follow(identity)
-    seen = await _observe(identity, known)
+    private = any(record.with_credential for record in runs.values())
+    seen = await _observe(identity, known, with_credential=private or follow is not None)
     taken = frozenset[str]() if follow is None else await take_in(follow, seen)
     health = renew_health(known, identity, seen, require_env("kv").kv.now())
     started = 0
@@ -191,11 +193,11 @@ async def check_repository(task: Task) -> TaskEnd:
     return TaskEnd(_outcome(health, started), (health_write(health, identity, version),))
 
 
-async def _observe(identity: Identity, known: RepoHealth | None) -> Observation:
-    sources = require_env("sources").sources
-    if not isinstance(sources, Watchable):
-        return Observation(Reach.UNAVAILABLE, "The configured source cannot look into repositories.")
+async def _observe(identity: Identity, known: RepoHealth | None, *, with_credential: bool) -> Observation:
     try:
+        sources = await sources_for(identity, with_credential=with_credential)
+        if not isinstance(sources, Watchable):
+            return Observation(Reach.UNAVAILABLE, "The configured source cannot look into repositories.")
         head = await sources.head(identity)
         await require_as_open(identity, head.identity)
     except SourceGone as error:
@@ -245,9 +247,9 @@ def _outcome(health: RepoHealth, started: int) -> str:
 # New commits.
 
 
-async def read_runs(identity: Identity) -> dict[str, int]:
-    """Which run each published submission of this repository is in. Read this before looking at the repository: what
-    has been handed in since then may be newer than the commit that the look finds."""
+async def read_runs(identity: Identity) -> dict[str, Submission]:
+    """Each published submission of this repository, in the run that it is in. Read this before looking at the
+    repository: what has been handed in since then may be newer than the commit that the look finds."""
     env = require_env("kv")
     skips = Skips("read_runs")
     named = [one.submission async for one in _published_of(identity, skips) if one.submission is not None]
@@ -258,11 +260,11 @@ async def read_runs(identity: Identity) -> dict[str, int]:
             skips.add("malformed", key)
     records = skips.decode_all(stored.values(), Submission)
     skips.report(env)
-    return {record.id: record.run for record in records}
+    return {record.id: record for record in records}
 
 
 async def start_runs(
-    identity: Identity, commit: str, runs: dict[str, int], *, but: frozenset[str] = frozenset()
+    identity: Identity, commit: str, runs: dict[str, Submission], *, but: frozenset[str] = frozenset()
 ) -> int:
     """A new run of every published submission of this repository that has not seen the commit and is still in the run
     that it was in before the commit was looked up, except in the folders `but`; how many."""
@@ -274,7 +276,7 @@ async def start_runs(
         if run is None or published.identity.path in but:
             continue
         try:
-            started += await _start_run(published, commit, run)
+            started += await _start_run(published, commit, run.run)
         except (NotFound, RecordMalformed):
             skips.add("malformed", keys.sub(published.submission or published.canonical))
     skips.report(env)

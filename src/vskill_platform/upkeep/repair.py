@@ -23,6 +23,7 @@ from vskill_platform.domain.skills.skill import SkillVersion
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.kv.entries import Delete
 from vskill_platform.records import decode
+from vskill_platform.store.people.source_credentials import sources_for
 from vskill_platform.store.stored_content import mending_writes, read_damage, verify_content
 from vskill_platform.store.tasks import TaskEnd
 from vskill_platform.worker_context import require_env
@@ -99,7 +100,8 @@ async def _place(key: str) -> Submission | None:
 
 async def _bring(digest: str, place: Submission) -> None:
     env = require_env("sources")
-    files = (await env.sources.fetch(place)).files
+    sources = await sources_for(place.identity, with_credential=place.with_credential)
+    files = (await sources.fetch(place)).files
     if digest_of_files(files) != digest:
         raise _NotThere(f"{place.repo_url} has other files at {place.commit or 'its head'} now")
     await env.blobs.put(digest, pack(files), replace=True)

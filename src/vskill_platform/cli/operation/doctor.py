@@ -108,6 +108,7 @@ async def _look(env: "Env", content_within_s: float | None) -> AsyncIterator[Che
     yield await asyncio.to_thread(_disks, env.settings)
     yield _check_registry_name(env.settings)
     yield await _check_key(env)
+    yield await _check_sealing(env)
     skew = abs(env.kv.now() - env.clock.now())
     detail = f"the store's clock is {skew} ms from this machine's"
     yield Check("clocks", ok=skew <= MAX_SKEW_MS, detail=detail)
@@ -174,6 +175,30 @@ async def _check_key(env: "Env") -> Check:
         f"; workers sign with {', '.join(others)}: they have not been given this key yet" if others else ""
     )
     return Check("signing key", ok=True, detail=f"{own}, from {where}{differ}", warning=bool(others))
+
+
+async def _check_sealing(env: "Env") -> Check:
+    """Which key seals credentials here, and which credentials this process cannot open."""
+    from vskill_platform.actions.people.credentials import look_at_sealing
+    from vskill_platform.worker_context import run_with_worker_env
+
+    name = "sealing key"
+    try:
+        key_id, found = await run_with_worker_env(env, look_at_sealing)
+    except PlatformError as error:
+        return Check(name, ok=False, detail=error.message)
+    own = f"{key_id} seals" if key_id else "none is set, so no credential can be added"
+    closed = [f"{one.credential.address} of {one.namespace}: {one.problem}" for one in found if one.problem]
+    if closed:
+        detail = f"{own}; {len(closed)} of {len(found)} credentials cannot be opened: {' '.join(closed[:MOST_PIECES])}"
+        return Check(name, ok=False, detail=detail)
+    outdated = sum(one.outdated for one in found)
+    waits = (
+        f", {outdated} of them sealed with an older key until the job `credentials` has run"
+        if outdated
+        else ""
+    )
+    return Check(name, ok=True, detail=f"{own}; {len(found)} credentials{waits}", warning=outdated > 0)
 
 
 async def _check_content(env: "Env", within_s: float | None) -> Check:

@@ -192,6 +192,8 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
     audience: str = PUBLIC
     #: The CI job that submitted this run, which verifies exactly that job's commit.
     publisher: Publisher | None = None
+    #: Somebody who may act for its namespace submitted it: it is fetched with the namespace's credential.
+    with_credential: bool = False
 
     @property
     def submitters(self) -> tuple[str, ...]:

@@ -9,6 +9,11 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from vskill_client.wire.base import Asked, NoParameters
+from vskill_platform.actions.people.credentials import (
+    ADD_TOKEN,
+    LIST_CREDENTIALS,
+    REMOVE_CREDENTIAL,
+)
 from vskill_platform.actions.people.namespace_policy import (
     CHANGE_VISIBILITY,
     MAKE_PUBLIC,
@@ -37,6 +42,7 @@ from vskill_platform.web.routing import page, query_of
 
 LIST = "/namespaces"
 _ONE = f"{LIST}/{{name}}"
+_CREDENTIALS = f"{_ONE}/credentials"
 _SKILL = "/skills/{owner}/{repo}/{slug}"
 #: What each visibility and role means, as pages say it.
 VISIBILITIES = {
@@ -116,6 +122,13 @@ async def visibility(request: Request) -> Response:
     )
 
 
+async def credentials(request: Request) -> Response:
+    reader, asked = principal_of(request), NamespaceRequest(name=request.path_params["name"])
+    found = await LIST_CREDENTIALS(services_of(request), reader, asked)
+    is_owner = await may(reader, Right.OWNER, ActionObject(namespace=found.name))
+    return private_page(request, "namespace_credentials.html", found=found, is_owner=is_owner)
+
+
 def _show(request: Request, template: str, **context: object) -> Response:
     return private_page(request, template, visibilities=VISIBILITIES, **context)
 
@@ -133,6 +146,9 @@ ENDPOINTS = (
         lambda now, asked: f"{asked.member} is now {asked.role.value} of {now.name}.",
         at=_ONE,
     ),
+    page(_CREDENTIALS, credentials, action=LIST_CREDENTIALS),
+    form(f"{_CREDENTIALS}/token", ADD_TOKEN, "The token is added.", at=_CREDENTIALS),
+    form(f"{_CREDENTIALS}/remove", REMOVE_CREDENTIAL, "The credential is removed.", at=_CREDENTIALS),
     form(
         f"{_ONE}/hand-over",
         HAND_OVER,
