@@ -27,7 +27,7 @@ from tests.support.private_git import (
 from tests.support.receiver import receiver
 from tests.support.system_reads import get_submission
 from vskill_core.errors import ContentDamaged, InvalidSettings, SourceUnavailable, StoreUnavailable
-from vskill_core.identity import normalise
+from vskill_core.identity import normalise, submission_id
 from vskill_platform.cli.operation.doctor import _check_sealing
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import Visibility
@@ -342,3 +342,18 @@ async def test_a_replaced_key_file_is_read_without_a_restart(tmp_path):
 )
 def test_an_address_is_of_an_owner_or_a_repository(text, namespace, address):
     assert read_address(text, namespace) == address
+
+
+async def test_a_followed_repository_is_taken_in_by_the_credential(world):
+    """As the namespace, by nobody in particular; what it submits is fetched by the credential, too."""
+    await world.add_token()
+    sent = {"namespace": world.namespace, "repoUrl": world.url, "reason": WHY}
+    followed = await world.post("follows", "olga", sent)
+    assert followed.status_code == 201, followed.text
+    with active_env(world.env):
+        await ask_for_check(normalise(world.url))
+        await run_until_quiet(world.env)
+        for folder in ("lint", "format"):
+            record = await get_submission(submission_id(normalise(world.url, folder)))
+            assert record.published is not None and record.with_credential, record.history
+    assert {shown for _, shown in world.git.authorized} == {basic(CANARY)}
