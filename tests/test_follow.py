@@ -3,17 +3,23 @@ that moved, was emptied or rewritten."""
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tests.support.acting import take_down
-from tests.support.envs import open_test_env, run_until_quiet
+from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.git_server import git, git_server, skill_md
 from tests.support.namespaces import manage
-from vskill_core.identity import normalise, submission_id
+from vskill_core.errors import NotPermitted
+from vskill_core.identity import Identity, normalise, submission_id
 from vskill_platform.domain import keys
-from vskill_platform.domain.people.namespace import Namespace, Quotas, Visibility
+from vskill_platform.domain.people.namespace import PUBLIC, Namespace, Quotas, Visibility
 from vskill_platform.domain.review.own_review import why_reserved
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.intake.submit import submit_repository
+from vskill_platform.domain.submissions.submission import EntryPoint
+from vskill_platform.intake.admission import SubmittedBy
+from vskill_platform.intake.submit import Request, submit, submit_repository
+from vskill_platform.sources.contract import Survey
+from vskill_platform.sources.router import SourceRouter
 from vskill_platform.stages.repo_check import (
     REPO_CHECK,
     RepoCheckProgress,
@@ -24,7 +30,7 @@ from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.people.namespaces import NamespaceChange, change_namespace, read_directory
 from vskill_platform.store.repo_health import Reach, RepoHealth
 from vskill_platform.store.skills import follows
-from vskill_platform.store.skills.follows import Follow, get_follow, put_follow
+from vskill_platform.store.skills.follows import Follow, get_follow, grant_runs, put_follow, remove_follow
 from vskill_platform.submission_store import read_submission
 
 pytestmark = pytest.mark.anyio
@@ -149,6 +155,29 @@ async def test_a_repository_that_says_where_it_moved_is_to_be_followed_there(tmp
         assert found.state.taken == {}
 
 
+class SurveysElsewhere(SourceRouter):
+    """A host that redirects the fetch of the files, and nothing before it."""
+
+    async def survey(self, identity: Identity, commit: str | None = None) -> Survey:
+        found = await super().survey(identity, commit)
+        at = replace(found.identity, owner="victim", repo="theirs")
+        places = (replace(one, identity=replace(at, path=one.identity.path)) for one in found.places)
+        return replace(found, identity=at, places=tuple(places))
+
+
+async def test_what_only_the_fetch_was_redirected_to_is_not_submitted(env, server):
+    server.repo("acme/skills", tree(a="x"))
+    sources = env.sources
+    env = replace(env, sources=SurveysElsewhere(sources._uploads, sources._git))
+    with active_env(env):
+        found = await follow(env)
+    assert "moved to https://github.com/victim/theirs" in found.state.problem and found.state.taken == {}
+    elsewhere = normalise("https://github.com/victim/theirs", "skills/a")
+    by = SubmittedBy(audiences=frozenset({PUBLIC}), follow=REPO.repo_key)
+    with pytest.raises(NotPermitted, match="does not submit"):
+        await submit(Request(elsewhere, EntryPoint.CRAWLER, by))
+
+
 async def test_an_emptied_repository_loses_no_skill_here(env, server):
     repo = server.repo("acme/skills", tree(a="x"))
     await follow(env)
@@ -208,11 +237,11 @@ async def set_quota(quotas: Quotas) -> None:
 
 
 async def test_what_exceeds_the_runs_of_an_hour_waits_for_the_next(env, server):
-    repo = server.repo(
-        "acme/skills", tree(**{f"s{number:03}": "x" for number in range(follows.RUNS_PER_HOUR + 3)})
-    )
+    repo = server.repo("acme/skills", tree(**{f"s{number:03}": "x" for number in range(5)}))
+    # Other repositories of the namespace used up the rest.
+    await grant_runs("acme", follows.RUNS_PER_HOUR - 2)
     found = await follow(env)
-    assert (len(found.state.taken), len(found.state.untaken)) == (follows.RUNS_PER_HOUR, 3)
+    assert (len(found.state.taken), len(found.state.untaken)) == (2, 3)
     assert found.state.untaken[0].reason.endswith("waits for the next.")
     assert (await ask_for_checks(RepoCheckProgress())).outstanding == ()
     env.clock.advance(follows.HOUR_MS)
@@ -220,6 +249,14 @@ async def test_what_exceeds_the_runs_of_an_hour_waits_for_the_next(env, server):
     await run_until_quiet(env)
     found = await get_follow(REPO)
     assert (found.state.found, found.state.untaken) == (f"3 new at {repo.head()[:12]}", ())
+
+
+async def test_following_anew_gives_no_more_runs(env, server):
+    server.repo("acme/skills", tree(a="x", b="x"))
+    await grant_runs("acme", follows.RUNS_PER_HOUR - 1)
+    assert list((await follow(env)).state.taken) == ["skills/a"]
+    await remove_follow(REPO, by="user:olga", reason="a test")
+    assert (await follow(env)).state.taken == {}
 
 
 async def test_a_repository_with_more_skills_than_may_be_followed_says_which_are_left_out(env, server):

@@ -14,7 +14,7 @@ from tests.support.single_sign_on import HTML, House, come_back, leave, open_hou
 from tests.web.test_scim import MIA_AT, Directory, make_token
 from tests.web.test_single_sign_on import reads
 from vskill_client.wire.base import NoParameters
-from vskill_core.errors import NotFound, NotPermitted
+from vskill_core.errors import NotFound, NotPermitted, NotSignedIn
 from vskill_core.identity import Identity
 from vskill_platform.actions.people.identities import (
     LIST_OWN_IDENTITIES,
@@ -238,6 +238,27 @@ async def test_whom_a_directory_keeps_only_an_admin_unlinks(house):
         answer = await acme.ask("POST", "/Users", {"userName": "m", "externalId": "00u1", "active": True})
         assert answer.status_code == 400 and "unlinked" in answer.text
     assert await accounts(house) == ["mia-lee"]
+
+
+async def test_a_directory_with_a_new_token_keeps_those_whom_it_has_not_named_since(house):
+    async with browser(create_app(house.env)) as client:
+        acme = Directory(client, "acme", await make_token(house))
+        await acme.make()
+        house.clock.advance(1)
+        await make_token(house)
+        with pytest.raises(NotPermitted, match="directory keeps"):
+            await unlink(house, house.acme)
+
+
+async def test_a_sign_in_that_ends_after_the_unlinking_opens_no_session(house):
+    verified = await mia(house)
+    house.clock.advance(1)
+    await unlink(house, house.acme)
+    house.clock.advance(1)
+    with active_env(house.env):
+        with pytest.raises(NotSignedIn, match="signed out while"):
+            await open_session(verified, "acme")
+        assert await open_session(verified, "other")
 
 
 async def test_what_github_proved_follows_the_identity_to_another_account(house):

@@ -95,8 +95,10 @@ async def is_closed(place: Identity, by: SubmittedBy) -> bool:
 async def _require_submitter(place: Identity, by: SubmittedBy) -> None:
     """Raise if they may not submit to this namespace at all."""
     name = namespace_of(place)
+    if by.follow == place.repo_key:
+        return  # a maintainer had it followed
     if by.follow:
-        return
+        raise NotPermitted(f"Following {by.follow} does not submit {place.url}.")
     if by.ci is not None:
         if not by.ci.is_of(place):
             raise NotPermitted(f"The token of a CI job only submits {by.ci.repository.url}.")

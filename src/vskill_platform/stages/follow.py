@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from vskill_core.errors import NoSkillFound, PlatformError, StoreUnavailable, Unsupported
+from vskill_core.errors import NoSkillFound, PlatformError, RateLimited, StoreUnavailable, Unsupported
 from vskill_platform.domain.people.namespace import PUBLIC, namespace_audiences, namespace_of
 from vskill_platform.domain.skills.skill import VersionStatus
 from vskill_platform.domain.submissions.submission import EntryPoint
@@ -21,15 +21,16 @@ from vskill_platform.sources.contract import Place, Repositories, Survey
 from vskill_platform.store.people.source_credentials import sources_for
 from vskill_platform.store.repo_health import Observation, Reach
 from vskill_platform.store.skills.follows import (
-    HOUR_MS,
     MOST_FOLDERS,
     MOST_NAMED,
     RUNS_PER_HOUR,
     Follow,
     FollowState,
     Untaken,
+    grant_runs,
     keep_state,
 )
+from vskill_platform.store.skills.quotas import HOUR_MS
 from vskill_platform.store.skills.skills import place_of
 from vskill_platform.worker_context import require_env
 
@@ -41,8 +42,8 @@ class Taking(msgspec.Struct, frozen=True):
     present: dict[str, Place]
     #: New or changed, and within the limits.
     chosen: tuple[Place, ...]
-    #: Whether some are left for the next hour.
-    is_over: bool
+    #: When those go on that are left for the next hour; 0: none.
+    go_on_at: int
     untaken: tuple[Untaken, ...]
     #: Paths that were there before.
     missing: frozenset[str]
@@ -69,7 +70,13 @@ async def take_in(follow: Follow, seen: Observation) -> frozenset[str]:
     except PlatformError as error:
         await _keep_problem(follow, error.message, all_gone=isinstance(error, NoSkillFound))
         return frozenset()
-    taking = _choose(follow, survey)
+    if survey.identity.repo_key != follow.identity.repo_key:
+        # Only the fetch was redirected: what lies there is somebody else's to submit.
+        await _keep_problem(
+            follow, f"The repository moved to {survey.identity.url}. Follow it there.", all_gone=False
+        )
+        return frozenset()
+    taking = await _choose(follow, survey)
     results = await some_at_a_time(lambda place: _take(follow, place), taking.chosen, AT_ONCE)
     refused = tuple(one for one in results if one is not None)
     await keep_state(follow, lambda known: _renew(known, taking, refused, commit or ""))
@@ -107,17 +114,17 @@ def _gone(known: FollowState, missing: Collection[str], now: int) -> dict[str, i
     return dict(sorted(since.items(), key=lambda one: -one[1])[:MOST_NAMED])
 
 
-def _choose(follow: Follow, survey: Survey) -> Taking:
+async def _choose(follow: Follow, survey: Survey) -> Taking:
     """Which folders to take in now."""
-    now, state = require_env("kv").kv.now(), follow.state
+    state, namespace = follow.state, namespace_of(follow.identity)
     found = {one.identity.path: one for one in survey.places if follow.wants(one.identity.path)}
     ordered = sorted(found, key=lambda path: (path not in state.taken, path))
     present = {path: found[path] for path in sorted(ordered[:MOST_FOLDERS])}
     wanted = [place for path, place in present.items() if state.taken.get(path) != place.files]
-    room = RUNS_PER_HOUR - (state.runs if now < state.hour_began + HOUR_MS else 0)
+    room, next_hour = await grant_runs(namespace, len(wanted)) if wanted else (0, 0)
     over = f"A followed repository has at most {MOST_FOLDERS} skills, and this is one more."
     odd = "No address can hold the folder's name."
-    later = f"A followed repository starts {RUNS_PER_HOUR} runs an hour; this one waits for the next."
+    later = f"What {namespace} follows starts {RUNS_PER_HOUR} runs an hour; this one waits for the next."
     untaken = [
         *(Untaken(path, over) for path in ordered[MOST_FOLDERS:]),
         *(Untaken(path, odd) for path in survey.skipped),
@@ -128,18 +135,20 @@ def _choose(follow: Follow, survey: Survey) -> Taking:
             Untaken("", "The repository has more skills than are listed, so some may be missing here.")
         )
     missing = () if survey.truncated else {*state.taken, *state.gone}.difference(found)
-    return Taking(present, tuple(wanted[:room]), len(wanted) > room, tuple(untaken), frozenset(missing))
+    go_on_at = next_hour if len(wanted) > room else 0
+    return Taking(present, tuple(wanted[:room]), go_on_at, tuple(untaken), frozenset(missing))
 
 
 async def _take(follow: Follow, place: Place) -> Untaken | None:
     """Submit one folder; what is returned was refused."""
+    waits = False
     try:
         reason = await _held_back(place) or await _submit(follow, place)
     except StoreUnavailable:
         raise
     except PlatformError as error:
-        reason = error.in_words
-    return Untaken(place.identity.path, reason) if reason else None
+        reason, waits = error.in_words, isinstance(error, RateLimited)
+    return Untaken(place.identity.path, reason, waits) if reason else None
 
 
 async def _held_back(place: Place) -> str:
@@ -174,8 +183,7 @@ def _renew(known: FollowState, taking: Taking, refused: tuple[Untaken, ...], com
     counts = {"new": new, "changed": len(done) - new, "gone": len(gone.keys() - known.gone.keys())}
     told = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     taken |= {one.identity.path: one.files for one in done}
-    is_same_hour = now < known.hour_began + HOUR_MS
-    began = known.hour_began if is_same_hour else now
+    waits = now + HOUR_MS if any(one.waits for one in refused) else 0
     for what, count in {**counts, "refused": len(refused)}.items():
         require_env("metrics").metrics.followed_folders.labels(what).inc(count)
     return FollowState(
@@ -185,7 +193,5 @@ def _renew(known: FollowState, taking: Taking, refused: tuple[Untaken, ...], com
         taken=taken,
         gone=gone,
         untaken=(*taking.untaken, *refused)[:MOST_NAMED],
-        go_on_at=began + HOUR_MS if taking.is_over else 0,
-        hour_began=began,
-        runs=len(done) + (known.runs if is_same_hour else 0),
+        go_on_at=taking.go_on_at or waits,
     )

@@ -124,7 +124,8 @@ def _without(services: Services, user: User, link: LinkedIdentity, now: int) -> 
 
 
 def _require_own(services: Services, access: Access, left: User, link: LinkedIdentity) -> None:
-    said = link.said_by(access.directories)
+    # A directory whose token was made anew keeps those too whom it has not spoken of since.
+    said = link.directory if link.issuer in access.directories else None
     if said is not None and not said.deleted:
         message = f"Your organisation's directory keeps {link.login}; only an admin unlinks it."
         raise NotPermitted(message, identity=name_identity(link), fix="ask an admin of the registry")

@@ -7,7 +7,7 @@ import msgspec
 
 from vskill_client.wire.base import ActionRequest, Wire, iso_time, maybe_time
 from vskill_core.errors import InvalidInput, NotFound
-from vskill_platform.actions.action import NamespaceName, Reason, action
+from vskill_platform.actions.action import Allowance, NamespaceName, Reason, action
 from vskill_platform.actions.people.namespaces import written
 from vskill_platform.actions.people.owners import RepositoryRequest, object_of, repository_of
 from vskill_platform.actions.principal import ActionObject, Principal, Right
@@ -174,6 +174,7 @@ FOLLOW = action(
     right=Right.MAINTAINER,
     acts_on=object_of,
     status=201,
+    allowance=Allowance.SUBMISSIONS,
     summary="Follow a repository, or change what is followed of it",
     about="It is checked at once, and every day. Each check submits new folders with a SKILL.md, and changed ones "
     "again, as the namespace. Folders that are "

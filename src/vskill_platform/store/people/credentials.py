@@ -16,7 +16,7 @@ from vskill_core.errors import Conflict, NotFound, NotSignedIn, RateLimited, Sto
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import Access
 from vskill_platform.domain.people.token import Token
-from vskill_platform.ledger.kv.entries import Delete, Entry, Put
+from vskill_platform.ledger.kv.entries import Assert, Delete, Entry, Put
 from vskill_platform.records import decode, decode_readable, iter_entries, persist, read_entries
 from vskill_platform.store.people.accounts import Role, User, get_user, read_user, renew_hash
 from vskill_platform.store.people.attempts import count_attempt, forget_attempts
@@ -84,9 +84,15 @@ async def open_session(user: User, how: str) -> str:
     put = Put(session_key(token), msgspec.json.encode(session), ttl_ms=idle)
 
     async def write() -> None:
-        # A conflict can only mean that the audit entry exists: a try with an unknown outcome was applied.
-        with suppress(Conflict):
-            await env.kv.commit([put, *audit])
+        known, version = await read_user(user.name)
+        if known is None or known.disabled or known.ended_at(how) != user.ended_at(how):
+            raise NotSignedIn("This account was signed out while you signed in; sign in again.")
+        try:
+            await env.kv.commit([Assert(keys.user(user.name), version), put, *audit])
+        except Conflict:
+            # A try with an unknown outcome may have been applied.
+            if await env.kv.get(put.key) is None:
+                raise
 
     await persist(write)
     return token

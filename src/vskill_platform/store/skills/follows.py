@@ -13,15 +13,15 @@ from vskill_platform.domain.people.namespace import namespace_of
 from vskill_platform.ledger.kv.entries import Delete, Operation, Put
 from vskill_platform.records import decode_readable, iter_entries, persist, read_record
 from vskill_platform.store.people.audit import AuditNote, commit_audited
+from vskill_platform.store.skills.quotas import HOUR_MS, SubmissionHour
 from vskill_platform.worker_context import require_env
 
 #: Repositories that one namespace follows.
 MOST_FOLLOWS = 500
 #: Folders of one repository that are taken in.
 MOST_FOLDERS = 500
-#: Runs that one repository starts in an hour.
-RUNS_PER_HOUR = 200
-HOUR_MS = 3_600_000
+#: Runs that all repositories of one namespace start in an hour.
+RUNS_PER_HOUR = 400
 #: How many refused folders, and folders that have gone, are kept for the page.
 MOST_NAMED = 100
 
@@ -31,6 +31,8 @@ class Untaken(msgspec.Struct, frozen=True):
 
     path: str
     reason: str
+    #: Only until the next hour.
+    waits: bool = False
 
 
 class FollowState(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -50,8 +52,6 @@ class FollowState(msgspec.Struct, frozen=True, omit_defaults=True):
     untaken: tuple[Untaken, ...] = ()
     #: When those go on that wait because an hour's runs are used up; 0 where none does.
     go_on_at: int = 0
-    hour_began: int = 0
-    runs: int = 0
 
 
 class Follow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -149,6 +149,27 @@ async def remove_follow(identity: Identity, *, by: str, reason: str) -> None:
         return None, [Delete(follow.key), *hook]
 
     await commit_audited(AuditNote("repository unfollowed", identity.url, by, reason), remove)
+
+
+async def grant_runs(namespace: str, wanted: int) -> tuple[int, int]:
+    """How many runs its followed repositories may start now, which are counted, and when the next hour begins. What was
+    counted outlives the follow."""
+    key, now = keys.usage(namespace, "followed"), require_env("kv").kv.now()
+
+    async def count() -> tuple[int, int]:
+        known, version = await read_record(key, SubmissionHour)
+        # An hour that begins in the future is from before the store's clock went back.
+        hour = (
+            known
+            if known is not None and known.began <= now < known.began + HOUR_MS
+            else SubmissionHour(now, 0)
+        )
+        granted = max(0, min(wanted, RUNS_PER_HOUR - hour.count))
+        counted = SubmissionHour(hour.began, hour.count + granted)
+        await require_env("kv").kv.commit([Put(key, msgspec.json.encode(counted), version)])
+        return granted, hour.began + HOUR_MS
+
+    return await persist(count)
 
 
 async def keep_state(looked_at: Follow, change: Callable[[FollowState], FollowState]) -> None:

@@ -1,4 +1,4 @@
-"""What a namespace uses of its quotas, at `usage:{namespace}:{skills, bytes or submissions}`.
+"""What a namespace uses of its quotas, at `usage:{namespace}:{skills, bytes, submissions or followed}`.
 
 Skills and bytes are counted in managed namespaces: a skill in the commit that gives it the namespace's audience, each
 further version in the commit that publishes it. Submissions are counted by the hour, where there is a quota of them.
@@ -32,7 +32,7 @@ class NamespaceUsage(msgspec.Struct, frozen=True):
 
 
 class SubmissionHour(msgspec.Struct, frozen=True):
-    """The record at `usage:{namespace}:submissions`: the hour that began with the first submission in it."""
+    """The record at `usage:{namespace}:{submissions or followed}`: the hour that began with the first in it."""
 
     began: int
     count: int
