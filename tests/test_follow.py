@@ -31,6 +31,7 @@ from vskill_platform.store.people.namespaces import NamespaceChange, change_name
 from vskill_platform.store.repo_health import Reach, RepoHealth
 from vskill_platform.store.skills import follows
 from vskill_platform.store.skills.follows import Follow, get_follow, grant_runs, put_follow, remove_follow
+from vskill_platform.store.skills.quotas import HOUR_MS
 from vskill_platform.submission_store import read_submission
 
 pytestmark = pytest.mark.anyio
@@ -244,7 +245,7 @@ async def test_what_exceeds_the_runs_of_an_hour_waits_for_the_next(env, server):
     assert (len(found.state.taken), len(found.state.untaken)) == (2, 3)
     assert found.state.untaken[0].reason.endswith("waits for the next.")
     assert (await ask_for_checks(RepoCheckProgress())).outstanding == ()
-    env.clock.advance(follows.HOUR_MS)
+    env.clock.advance(HOUR_MS)
     assert (await ask_for_checks(RepoCheckProgress())).outstanding == (REPO.repo_key,)
     await run_until_quiet(env)
     found = await get_follow(REPO)
