@@ -72,6 +72,7 @@ MEANT = frozenset(
         "POST /api/v1/blocklist/entries/lift",
         "POST /api/v1/collections",
         "POST /api/v1/memory",
+        "POST /api/v1/namespaces/{name}/credentials/token",
         "POST /api/v1/namespaces/{name}/hand-over",
         "POST /api/v1/namespaces/{name}/members",
         "POST /api/v1/namespaces/{name}/members/remove",
