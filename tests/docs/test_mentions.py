@@ -22,6 +22,7 @@ from vskill_platform.domain.skills.plugin_form import GENERATED
 from vskill_platform.observing.metrics import DECLARED
 from vskill_platform.settings import CHOSEN, variable
 from vskill_platform.web.app import ENDPOINTS
+from vskill_scan.plugins.parts import HOOKS
 
 #: What is written by hand: in what is generated, examples of skills and all addresses are no mentions.
 PAGES = {path: without_parts(text) for path, text in texts() if blocks.is_page(path)}
@@ -110,7 +111,7 @@ def test_a_file_or_folder_that_a_page_mentions_exists(path):
     """Of the project: what has a folder in front of it, or stands at the root of a place."""
     named = {one for one in spans(PAGES[path]) if _PATH.match(one) and not one.startswith("build/")}
     named -= {PROOF_FILE}  # it stands in the repositories of owners
-    named -= set(GENERATED)  # they stand in the repositories of plugins
+    named -= {*GENERATED, *HOOKS}  # they stand in the repositories of plugins
     assert {one for one in named if not any((place / one).exists() for place in PLACES)} == set()
 
 
