@@ -137,7 +137,11 @@ def require_env(binding: str = "env") -> Env:
     """The environment, or one clear error that names the binding that was asked for."""
     env = worker_env_storage.get()
     if env is None:
-        raise NoEnvironment(binding=binding)
+        message = (
+            f"No worker environment is active, so {binding!r} is not available here. "
+            "It is available inside a queue batch, a scheduled job or a web request."
+        )
+        raise NoEnvironment(message, binding=binding)
     return env
 
 

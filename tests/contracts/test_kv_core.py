@@ -122,7 +122,7 @@ async def test_D4_put_if_absent_writes_once_and_then_conflicts(kv: KV):
     await kv.put("k", b"first", if_version=ABSENT)
     with pytest.raises(Conflict) as caught:
         await kv.put("k", b"second", if_version=ABSENT)
-    assert caught.value.key == "k"
+    assert caught.value.text("key") == "k"
     assert await value_of(kv, "k") == b"first"
 
 
@@ -132,7 +132,7 @@ async def test_D3_a_write_that_names_an_old_version_loses(kv: KV):
     assert new > old
     with pytest.raises(Conflict) as caught:
         await kv.put("k", b"late", if_version=old)
-    assert caught.value.key == "k"
+    assert caught.value.text("key") == "k"
     assert await kv.get("k") == Entry("k", b"2", new)
 
 
@@ -177,7 +177,7 @@ async def test_a_delete_that_names_an_old_version_loses(kv: KV):
     new = await kv.put("k", b"2")
     with pytest.raises(Conflict) as caught:
         await kv.delete("k", if_version=old)
-    assert caught.value.key == "k"
+    assert caught.value.text("key") == "k"
     await kv.delete("k", if_version=new)
     assert await kv.get("k") is None
 
@@ -273,7 +273,7 @@ async def test_D14_one_condition_that_fails_writes_nothing_wherever_it_stands(at
     operations.insert(place, failing)
     with pytest.raises(Conflict) as caught:
         await atomic_kv.commit(operations)
-    assert caught.value.key == failing.key
+    assert caught.value.text("key") == failing.key
     assert await keys_of(atomic_kv) == ["guard", "old"]
     assert await value_of(atomic_kv, "old") == b"1"
     assert await value_of(atomic_kv, "guard") == b"1"
@@ -424,7 +424,7 @@ async def test_adding_to_what_is_no_counter_is_refused_and_writes_nothing(atomic
     await atomic_kv.put("n", b"{}")
     with pytest.raises(RecordMalformed) as caught:
         await atomic_kv.commit([Put("a", b"1"), Add("n")])
-    assert caught.value.key == "n"
+    assert caught.value.text("key") == "n"
     assert await atomic_kv.get("a") is None
     assert await value_of(atomic_kv, "n") == b"{}"
 

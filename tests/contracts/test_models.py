@@ -272,7 +272,7 @@ class Life:
         try:
             version = await self.kv.commit(made)
         except PlatformError as error:
-            return type(error), error.key if isinstance(error, Conflict) else None
+            return type(error), error.text("key") if isinstance(error, Conflict) else None
         assert not self.commits or version > max(self.commits)
         self.commits[version] = len(self.commits)
         for one in made:

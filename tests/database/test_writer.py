@@ -111,7 +111,7 @@ async def test_one_callers_conflict_never_fails_anothers_write(database, kv):
     for n, outcome in enumerate(outcomes):
         if n % 3 == 0:
             assert isinstance(outcome, Conflict)
-            assert outcome.key == f"new:{n}"
+            assert outcome.text("key") == f"new:{n}"
         else:
             assert (await kv.get(f"new:{n}")).version == outcome
     assert len((await kv.list("new:")).items) == 20

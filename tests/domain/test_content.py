@@ -403,11 +403,11 @@ def test_every_beginning_of_a_bundle_is_cut_and_every_flipped_byte_is_changed() 
 def kind_of(data: bytes | None, digest: str) -> str:
     with pytest.raises(ContentDamaged) as caught:
         verified_files(data, digest)
-    assert (caught.value.digest, caught.value.status) == (digest, 503)
-    said = f"The stored files of {digest} are {caught.value.kind}; they are not handed out until they are repaired."
+    assert (caught.value.text("digest"), caught.value.status) == (digest, 503)
+    said = f"The stored files of {digest} are {caught.value.text('kind')}; they are not handed out until they are repaired."
     assert caught.value.message == said
     assert caught.value.details["host"] == "the repair of its stored files"
-    return caught.value.kind
+    return caught.value.text("kind")
 
 
 def test_the_bundle_of_other_content_is_refused() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from vskill_core import errors
 from vskill_core.errors import BlobUnavailable, PlatformError, StoreError
+from vskill_platform.worker_context import require_env
 
 
 def walk(cls: type[PlatformError] = PlatformError) -> Iterator[type[PlatformError]]:
@@ -100,19 +101,17 @@ def test_invalid_input_names_the_field_and_the_fix() -> None:
     assert errors.InvalidInput().field == ""
 
 
-def test_details_are_typed_where_callers_read_them() -> None:
-    assert errors.Conflict(key="sub:1").key == "sub:1"
-    malformed = errors.RecordMalformed(key="sub:1", reason="not JSON")
-    assert (malformed.key, malformed.reason) == ("sub:1", "not JSON")
-    assert errors.StoreUnavailable(retry_after_ms=250).retry_after_ms == 250
-    assert errors.StoreUnavailable().retry_after_ms is None
-    assert errors.StoreUnavailable(retry_after_ms="soon").retry_after_ms is None
-    assert errors.SourceUnavailable(host="github.com").host == "github.com"
+def test_a_detail_is_read_as_text_and_empty_where_it_is_missing() -> None:
+    assert errors.Conflict(key="sub:1").text("key") == "sub:1"
+    assert errors.Conflict(key=None).text("key") == errors.Conflict().text("key") == ""
+    assert errors.LimitExceeded(found=1001).text("found") == "1001"
 
 
 def test_no_environment_names_the_binding_and_where_it_is_available() -> None:
     """AC-US3-04: outside of every batch, job and request the error says which binding and where to get it."""
-    text = str(errors.NoEnvironment(binding="kv"))
+    with pytest.raises(errors.NoEnvironment) as caught:
+        require_env("kv")
+    text = str(caught.value)
     assert "'kv'" in text
     assert all(place in text for place in ("queue batch", "scheduled job", "web request"))
 

@@ -125,7 +125,7 @@ async def test_B16_a_host_that_is_down_is_a_503_and_nothing_is_created(tmp_path,
     async with open_test_env("memory", tmp_path, source_rewrites=(server.rewrite(),), fetch_budget_ms=500):
         with pytest.raises(SourceUnavailable) as caught:
             await submit_repository(URL)
-        assert (caught.value.status, caught.value.host) == (503, "github.com")
+        assert (caught.value.status, caught.value.text("host")) == (503, "github.com")
         assert (await count_submissions(audiences=EVERYTHING)).total == 0
 
 

@@ -196,7 +196,7 @@ async def test_a_child_that_others_kill_is_not_the_skills_fault():
         for _ in range(4):
             with pytest.raises(Shortage, match="SIGKILL") as raised:
                 await killed_over(scanner, "")
-            assert raised.value.host == "the scanner"
+            assert raised.value.text("host") == "the scanner"
         assert (await scanner.scan(skill("fine"))).status is ScanStatus.COMPLETE
 
 
@@ -231,7 +231,7 @@ async def test_a_scan_that_gets_too_little_of_the_processor_is_not_the_skills_fa
         for _ in range(3):
             with pytest.raises(Shortage, match=r"too little of the processor to end within 1 s\.") as raised:
                 await scanner.scan(skill(body))
-            assert raised.value.host == "the scanner"
+            assert raised.value.text("host") == "the scanner"
             assert pids(scanner) == []
         await scan_another(scanner)
 

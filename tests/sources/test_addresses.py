@@ -147,7 +147,7 @@ async def test_B16_a_name_that_cannot_be_resolved_is_a_host_that_is_down():
     for resolve in (fails, resolving()):
         with pytest.raises(SourceUnavailable) as caught:
             await Hosts(("github.com",), resolve=resolve).route(normalise("ann/tools"))
-        assert caught.value.host == "github.com"
+        assert caught.value.text("host") == "github.com"
 
 
 async def test_a_rewrite_leads_to_the_mirror_and_the_longest_prefix_decides():

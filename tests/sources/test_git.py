@@ -183,7 +183,7 @@ async def test_B16_a_host_that_errs_is_unavailable(server, source, status):
     server.faults["/ann/tools"] = status
     with pytest.raises(SourceUnavailable) as caught:
         await source.fetch(at(""))
-    assert caught.value.host == "github.com"
+    assert caught.value.text("host") == "github.com"
     assert "SKILL.md" not in str(caught.value)
     server.faults.clear()
     assert await source.fetch(at(""))
@@ -376,7 +376,7 @@ async def test_a_git_that_others_kill_is_not_the_contents_fault(server, tmp_path
     source = GitSource(str(killed), hosts, FetchSettings(folder=tmp_path / "fetch"))
     with pytest.raises(Shortage, match="git was killed") as raised:
         await source.fetch(at(""))
-    assert raised.value.host == "this machine"
+    assert raised.value.text("host") == "this machine"
     await source.close()
 
 

@@ -117,7 +117,7 @@ class _ContentNames:
         try:
             verified_files(data, address)
         except ContentDamaged as found:
-            self._kinds[address] = DamageKind(found.kind)
+            self._kinds[address] = DamageKind(found.text("kind"))
             return False
         self._whole.add(address)
         return True

@@ -234,7 +234,7 @@ class _Consumer:
         """Try the scanner at the start, and again while the last attempt failed for lack of it."""
         shortages, tried = self._env.shortages, False
         while True:
-            if not tried or (isinstance(shortages.last, Shortage) and shortages.last.host == SCANNER):
+            if not tried or (isinstance(shortages.last, Shortage) and shortages.last.text("host") == SCANNER):
                 tried, lack = True, await self._try(find_scanner_lack(self._env), None)
                 shortages.last = None
                 if lack is not None:

@@ -40,7 +40,7 @@ REPAIR = "repair"
 async def note_damage(found: ContentDamaged, named_by: tuple[str, ...]) -> None:
     """Write what was found, and ask for a repair if the damage, or a record that may lead to its source, is new."""
     env = require_env("kv")
-    digest, kind = found.digest, DamageKind(found.kind)
+    digest, kind = found.text("digest"), DamageKind(found.text("kind"))
 
     async def write() -> tuple[bool, bool]:
         known, version = await read_record(keys.damage(digest), Damage)
@@ -61,9 +61,9 @@ async def note_damage(found: ContentDamaged, named_by: tuple[str, ...]) -> None:
 async def note_damage_in_passing(found: ContentDamaged) -> None:
     """The same for a reader, who gets the damage as an error even if it could not be noted."""
     try:
-        await note_damage(found, await find_names(found.digest))
+        await note_damage(found, await find_names(found.text("digest")))
     except PlatformError as error:
-        require_env("log").log.warning("damage not noted", digest=found.digest, error=str(error))
+        require_env("log").log.warning("damage not noted", digest=found.text("digest"), error=str(error))
 
 
 async def find_names(digest: str) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ Beside the standard members a document carries `code` (stable, for programs), `e
 where the existing clients look for it) and `requestId` (what to search the log for).
 """
 
-import math
 from collections.abc import Mapping
 from http import HTTPStatus
 
@@ -20,7 +19,6 @@ from vskill_core.errors import (
     NotSignedIn,
     PlatformError,
     RateLimited,
-    StoreUnavailable,
 )
 from vskill_platform.actions.wire import as_written, wire_names
 from vskill_platform.web.auth import BAD_TOKEN
@@ -237,7 +235,4 @@ def _headers_of(request: Request, error: PlatformError) -> dict[str, str]:
         return {"x-legacy-ambiguous": "true"}
     if isinstance(error, RateLimited):
         return {"retry-after": str(error.details.get("retry_after_s", RETRY_AFTER_S))}
-    if error.status != HTTPStatus.SERVICE_UNAVAILABLE:
-        return {}
-    wait_ms = error.retry_after_ms if isinstance(error, StoreUnavailable) else None
-    return {"retry-after": str(RETRY_AFTER_S if wait_ms is None else max(1, math.ceil(wait_ms / 1000)))}
+    return {"retry-after": str(RETRY_AFTER_S)} if error.status == HTTPStatus.SERVICE_UNAVAILABLE else {}

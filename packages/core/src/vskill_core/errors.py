@@ -15,6 +15,8 @@ class PlatformError(Exception):
     code: ClassVar[str] = "platform_error"
     #: the HTTP status under which the web side shows it
     status: ClassVar[int] = 500
+    #: its message may name files, servers and accounts: the log has it, and clients get the default one
+    is_private: ClassVar[bool] = False
 
     message: str
     #: facts for logs and problem documents, each JSON-friendly
@@ -32,18 +34,19 @@ class PlatformError(Exception):
     @property
     def public_message(self) -> str:
         """The message for clients."""
-        return self.message
+        return self.default_message() if self.is_private else self.message
 
     @property
     def in_words(self) -> str:
         """What is wrong and what to do about it, in one sentence."""
-        fix, said = self._text("fix"), self.public_message
+        fix, said = self.text("fix"), self.public_message
         return said if not fix or fix in said else f"{said.rstrip('.')}: {fix}."
 
     def __str__(self) -> str:
         return self.message
 
-    def _text(self, name: str) -> str:
+    def text(self, name: str) -> str:
+        """One of the details, such as `key` or `host`; empty where it is missing."""
         value = self.details.get(name)
         return "" if value is None else str(value)
 
@@ -59,11 +62,11 @@ class InvalidInput(PlatformError):
 
     @property
     def field(self) -> str:
-        return self._text("field")
+        return self.text("field")
 
     @property
     def fix(self) -> str:
-        return self._text("fix")
+        return self.text("fix")
 
 
 class LimitExceeded(PlatformError):
@@ -166,10 +169,6 @@ class Conflict(PlatformError):
     code = "conflict"
     status = 409
 
-    @property
-    def key(self) -> str:
-        return self._text("key")
-
 
 class IdentityMismatch(PlatformError):
     """A skill from another repository or upload already has this name."""
@@ -212,11 +211,7 @@ class StoreError(PlatformError):
     """The record store failed."""
 
     code = "store_error"
-
-    @property
-    def public_message(self) -> str:
-        """Without the driver's message, which can name files, servers and accounts; the log has it."""
-        return self.default_message() if self.status >= 500 else self.message
+    is_private = True
 
 
 class StoreUnavailable(StoreError):
@@ -224,11 +219,6 @@ class StoreUnavailable(StoreError):
 
     code = "store_unavailable"
     status = 503
-
-    @property
-    def retry_after_ms(self) -> int | None:
-        value = self.details.get("retry_after_ms")
-        return value if isinstance(value, int) else None
 
 
 class QueueUnavailable(StoreUnavailable):
@@ -284,20 +274,13 @@ class RecordMalformed(StoreError):
 
     code = "record_malformed"
 
-    @property
-    def key(self) -> str:
-        return self._text("key")
-
-    @property
-    def reason(self) -> str:
-        return self._text("reason")
-
 
 class CursorGone(StoreError):
     """The position in the list of changes is too old or belongs to another store; start again from the records."""
 
     code = "cursor_gone"
     status = 410
+    is_private = False
 
 
 class UnindexedQuery(StoreError):
@@ -316,7 +299,7 @@ class Unsupported(PlatformError):
     status = 501
 
     def default_message(self) -> str:
-        engine, capability = self._text("engine"), self._text("capability")
+        engine, capability = self.text("engine"), self.text("capability")
         if not (engine and capability):
             return super().default_message()
         return f"The engine {engine!r} cannot do that: it lacks {capability!r}."
@@ -326,13 +309,6 @@ class NoEnvironment(PlatformError):
     """No worker environment is active."""
 
     code = "no_environment"
-
-    def default_message(self) -> str:
-        binding = self._text("binding") or "environment"
-        return (
-            f"No worker environment is active, so {binding!r} is not available here. "
-            "It is available inside a queue batch, a scheduled job or a web request."
-        )
 
 
 class Stopping(PlatformError):
@@ -357,10 +333,6 @@ class SourceUnavailable(PlatformError):
     code = "source_unavailable"
     status = 503
 
-    @property
-    def host(self) -> str:
-        return self._text("host")
-
 
 class Shortage(SourceUnavailable):
     """This machine has too few resources at the moment: memory, processor time, open files, processes or disk space."""
@@ -380,11 +352,7 @@ class BlobUnavailable(PlatformError):
 
     code = "blob_unavailable"
     status = 503
-
-    @property
-    def public_message(self) -> str:
-        """Without the folder's path; the log has it."""
-        return self.default_message()
+    is_private = True
 
 
 class BlobFull(BlobUnavailable):
@@ -397,14 +365,6 @@ class ContentDamaged(BlobUnavailable):
     """The stored files are missing or damaged, so they are not handed out; the registry repairs them if it can."""
 
     code = "content_damaged"
-
-    @property
-    def digest(self) -> str:
-        return self._text("digest")
-
-    @property
-    def kind(self) -> str:
-        return self._text("kind")
 
 
 class SourceGone(PlatformError):

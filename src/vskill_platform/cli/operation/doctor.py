@@ -235,7 +235,7 @@ async def _check_content(env: "Env", within_s: float | None) -> Check:
 def _problem(piece: "CheckedPiece") -> str:
     """What is wrong with it; empty where nothing is."""
     if piece.damage is not None:
-        return piece.damage.kind
+        return piece.damage.text("kind")
     return "" if piece.is_read else "not readable"
 
 
