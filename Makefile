@@ -101,7 +101,6 @@ run: $(READY) ## Start the whole product on embedded defaults, with example skil
 		VSKILL_SEMGREP_COMMAND="$${VSKILL_SEMGREP_COMMAND:-$(ANALYSERS)/bin/semgrep}") exec $(BIN)/vskill-platform serve --demo $(ARGS)
 
 test: $(READY) ## Run what can be tested within a process, in minutes (ARGS="-k name" narrows, ARGS=tests/web runs all of a path)
-	@$(if $(NAMES_PATH),,$(BIN)/python -m tools.prepared_tests)
 	@$(PYTEST) -m "$(if $(NAMES_PATH),$(PYTHON_ALONE),$(FAST))" $(ARGS)
 
 test-slow: $(READY) $(ANALYSERS_READY) $(TOOLS_READY) nginx ## Run what starts servers and processes, walks all routes as everybody, or tries thousands of cases
@@ -148,10 +147,10 @@ $(NODE_READY): tests/clients/node/package.json tests/clients/node/package-lock.j
 	@touch $@
 
 browser: $(READY) ## Get Chromium where that is possible (as root on Debian), or say what is missing
-	@$(BIN)/python -m tools.browser
+	@$(BIN)/python -m tools.programs browser
 
 nginx: $(READY) ## Get an nginx where that is possible (on Debian), or say what is missing
-	@$(BIN)/python -m tools.nginx
+	@$(BIN)/python -m tools.programs nginx
 
 screenshots: $(READY) browser ## Make the pictures in docs/images anew
 	@$(BIN)/python -m tools.screenshots

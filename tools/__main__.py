@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools import blocks, callers, code_rules, docs, hygiene, measures, names, reference, usage
+from tools import blocks, callers, code_rules, docs, hygiene, measures, reference, usage
 from tools.files import ROOT, texts
 from tools.problem import Problem
 
@@ -18,7 +18,6 @@ def check_project(root: Path = ROOT) -> list[Problem]:
     problems += docs.check_index(paths, contents.get(docs.INDEX, ""))
     problems += reference.check_present(contents)
     problems += callers.check(contents)
-    problems += names.check_class_names(contents)
     problems += usage.check_usage(contents)
     problems += measures.check(contents)
     return sorted(problems)

@@ -21,45 +21,11 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 #: Decorators that hand the function to a framework: the framework calls it.
 _REGISTERING = frozenset({"command", "group"})
 
-_RENDERER = "the Markdown renderer calls its methods by the type of the token"
+#: Frameworks that call the methods of classes made from theirs; our group of commands is click's.
+_CALLING = ("click.", "uvicorn.", "markdown_it.", "vskill_client.group.PlatformGroup")
 #: What may stand without a user, by module and name, each with its reason. It counts as a user of what it uses.
 EXEMPT: dict[str, str] = {
-    "vskill_platform.cli.SectionedGroup.format_commands": "click calls it",
-    "vskill_platform.cli.groups.ActionGroup.get_command": "click calls it",
-    "vskill_client.group.PlatformGroup.invoke": "click calls it",
     "vskill_platform.web.clients.mcp_server.McpServer": "web/clients/mcp loads the module by name when asked",
-    **{
-        f"vskill_platform.web.drawing.markdown._Renderer.{method}": _RENDERER
-        for method in (
-            "heading_open",
-            "heading_close",
-            "link_open",
-            "fence",
-            "code_block",
-            "table_open",
-            "table_close",
-            "th_open",
-            "td_open",
-        )
-    },
-    "vskill_platform.web.door.server._Server.capture_signals": "uvicorn calls it",
-    "vskill_platform.web.door.server._Server.startup": "uvicorn calls it",
-    **{
-        f"vskill_platform.web.door.connection.ClientConnection.{method}": "loop, parser or uvicorn call it"
-        for method in (
-            "connection_made",
-            "connection_lost",
-            "data_received",
-            "on_message_begin",
-            "on_url",
-            "on_header",
-            "send_400_response",
-            "on_headers_complete",
-            "on_body",
-            "on_message_complete",
-            "on_response_complete",
-        )
-    },
 }
 
 
@@ -178,6 +144,7 @@ class _Module(ast.NodeVisitor):
             self.imported[local].add(full)
         self._inside: tuple[str, ...] = ()
         self._class: str | None = None
+        self._is_called = False
         self._locals: list[set[str]] = []
         self.visit(tree)
 
@@ -206,9 +173,12 @@ class _Module(ast.NodeVisitor):
         if not self._locals and owner is None:
             self._define(node)
             self._class = node.name
+            bases = [name for base in node.bases for name in self._full_names(base)]
+            self._is_called = any(base.startswith(_CALLING) for base in bases)
         for statement in node.body:
             self.visit(statement)
         self._inside, self._class = before, owner
+        self._is_called = self._is_called and owner is not None
 
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load) and not any(node.id in names for names in self._locals):
@@ -229,14 +199,11 @@ class _Module(ast.NodeVisitor):
 
     def _define(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
         name = f"{self._class}.{node.name}" if self._class else node.name
-        if _is_dunder(node.name) or _is_registered(node):
+        is_dunder = node.name.startswith("__") and node.name.endswith("__")
+        if is_dunder or _is_registered(node) or (self._class and self._is_called):
             return
         self.definitions.append(Definition(self.path, node.lineno, self.name, name))
         self._inside = (*self._inside, f"{self.name}.{name}")
-
-
-def _is_dunder(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__")
 
 
 def _is_registered(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:

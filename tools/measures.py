@@ -9,11 +9,11 @@ import argparse
 import ast
 import re
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from tools import callers, names
+from tools import callers
 from tools.code_rules import PACKAGE, imports
 from tools.files import PRODUCT, ROOT, module_name, texts
 from tools.problem import Problem
@@ -95,7 +95,8 @@ def check(contents: Mapping[str, str]) -> Iterator[Problem]:
                 RATCHET,
                 1,
                 f"{one.title}: {one.figure}, more than {most[one.title]:,}: take something away ('make measures "
-                "ARGS=--names' lists what counts), or raise the figure there with the reason beside it",
+                "ARGS=--names' lists what counts), or raise the figure there with the reason beside it"
+                + ("" if most[one.title] else f": {'; '.join(one.names)}"),
             )
 
 
@@ -175,10 +176,12 @@ def _statements(tree: ast.Module) -> Iterable[int]:
 
 
 def _class_names(trees: Mapping[str, ast.Module]) -> list[str]:
-    return [
-        f"{name}: {', '.join(path.removeprefix(PACKAGE) for path, _ in places)}"
-        for name, places in names.repeated_classes(trees).items()
-    ]
+    """Names that more than one module defines, so that a word stands for two things."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for path, tree in trees.items():
+        for name in {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}:
+            places[name].append(path.removeprefix(PACKAGE))
+    return [f"{name}: {', '.join(sorted(paths))}" for name, paths in sorted(places.items()) if len(paths) > 1]
 
 
 def _imported(trees: Mapping[str, ast.Module]) -> dict[str, set[str]]:

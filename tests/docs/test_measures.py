@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools import callers, measures, names
+from tools import callers, measures
 
 KEYS = "src/vskill_platform/domain/keys.py"
 STORE = "src/vskill_platform/store/skills/skills.py"
@@ -30,6 +30,7 @@ def figure(title: str, contents: dict[str, str]) -> str:
         ("class Sub:\n    @property\n    def size(self): ...\nSub()", "print(thing().size)"),
         ("import click\n@click.command()\ndef sub(): ...", ""),
         ("class Sub:\n    def __len__(self): ...\nSub()", ""),
+        ("import uvicorn\nclass Sub(uvicorn.Server):\n    def startup(self): ...\nSub()", ""),
     ],
 )
 def test_a_definition_with_a_user_is_not_reported(module: str, user: str):
@@ -39,6 +40,7 @@ def test_a_definition_with_a_user_is_not_reported(module: str, user: str):
 @pytest.mark.parametrize(
     ("module", "user"),
     [
+        ("import other\nclass Of(other.Server):\n    def sub(self): ...\nOf()", ""),
         # An import alone uses nothing, and recursion is no caller.
         ("def sub(): ...", "from vskill_platform.keys import sub"),
         ("def sub(): sub()", ""),
@@ -156,9 +158,11 @@ def test_an_unused_function_and_a_needless_exemption_are_problems():
     assert problem.message == "vskill_platform.domain.keys.job has a caller or is gone: remove its exemption"
 
 
-def test_a_class_name_that_stands_for_two_things_is_a_problem_in_the_second_module():
-    contents = {KEYS: "class Sub: ...", STORE: "x = 1\nclass Sub: ...\nclass Other: ..."}
-    (problem,) = names.check_class_names(contents)
-    assert (problem.path, problem.line) == (STORE, 2)
-    assert problem.message.startswith(f"{KEYS} has a class Sub too")
-    assert list(names.check_class_names({KEYS: "class Sub: ...\nclass Sub: ..."})) == []
+def test_a_class_name_that_stands_for_two_things_is_a_problem_that_names_both_modules():
+    contents = {KEYS: "class Sub: ...\nclass Sub: ...", STORE: "x = 1\nclass Sub: ...\nclass Other: ..."}
+    limits = [f'"{one.title}" = {one.limit}' for one in measures.measure({})]
+    contents[measures.RATCHET] = "\n".join(limits) + "\n"
+    found = [one.message for one in measures.check(contents) if one.message.startswith("class names")]
+    assert [message.rpartition("beside it: ")[2] for message in found] == [
+        "Sub: domain/keys.py, store/skills/skills.py"
+    ]
