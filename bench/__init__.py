@@ -7,7 +7,7 @@ Each serves a sentence that the project says elsewhere; one that no sentence nee
 
 - `queue` (with `queue_peers`): the queue beside others, and what becomes of a killed worker's job.
 - `path` (with `path_child`): what a repository adds to a job; the only one with git, and with `--compared COMMIT`.
-- `scale` (`scaling`, `scaling_costs`): the guide to sizes, what a job costs with one and with several processes.
+- `scale` (`scaling`): the guide to sizes, what a job costs with one and with several processes.
 - `reads` (with `driver_reads`): decision record 0002, how records are read.
 - `door` (with `door_server`): decision record 0019, crowds.
 - `search`: decision record 0029, what a search takes as a registry grows.

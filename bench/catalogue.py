@@ -93,6 +93,12 @@ def canonical_of(number: int) -> str:
     return f"owner-{number % 997}/skills/{_text(number)[0]}"
 
 
+def asked(count: int) -> tuple[list[str], str]:
+    """The names whose details are asked for, of so many skills, and a word to search."""
+    names = [canonical_of(number) for number in range(min(DETAILED, count))]
+    return names, names[3].rpartition("/")[2].partition("-")[0]
+
+
 def _draft(now: int) -> tuple[PublishedSkill, SkillVersion]:
     """A published skill and its version, to be copied with other names."""
     version = SkillVersion(
@@ -165,12 +171,9 @@ def queries(kind: str, count: int, samples: int) -> list[str]:
         return [_ask(chance, description) for _, description, _ in texts]
     if kind == SLIP:
         return [_slip(chance.choice(_WORDS)) for _ in range(samples)]
-    return [_mix(chance, one, other) for (_, one, _), (_, other, _) in pairwise([*texts, texts[0]])]
-
-
-def _mix(chance: Random, *descriptions: str) -> str:
-    """Two words of each: no skill has them all, unless by chance."""
-    return " ".join(word for one in descriptions for word in chance.sample(cut_words(one), 2))
+    # Two words of each of two: no skill has them all, unless by chance.
+    pairs = pairwise([description for _, description, _ in (*texts, texts[0])])
+    return [" ".join(word for one in pair for word in chance.sample(cut_words(one), 2)) for pair in pairs]
 
 
 def _ask(chance: Random, description: str) -> str:

@@ -16,7 +16,7 @@ from typing import cast
 
 import msgspec
 
-from bench.catalogue import DETAILED, canonical_of, filled
+from bench.catalogue import asked, filled
 from bench.processes import resident_bytes, start_server
 from bench.results import Figure, Goal, Report, at_least, at_most
 from bench.workshop import Workshop
@@ -115,19 +115,10 @@ def _measure(store: Path, way: str, clients: int, count: int, seconds: float) ->
 
 
 def _paths(count: int) -> tuple[str, ...]:
-    names = [canonical_of(number) for number in range(min(DETAILED, count))]
-    word = names[3].rpartition("/")[2].partition("-")[0]
-    return tuple(
-        itertools.chain.from_iterable(
-            (
-                "/api/v1/skills?limit=30",
-                f"/api/v1/skills/{name}",
-                "/skills",
-                f"/api/v1/skills/search?q={word}",
-            )
-            for name in names
-        )
-    )
+    names, word = asked(count)
+    search = f"/api/v1/skills/search?q={word}"
+    each = (("/api/v1/skills?limit=30", f"/api/v1/skills/{name}", "/skills", search) for name in names)
+    return tuple(itertools.chain.from_iterable(each))
 
 
 class Client(asyncio.Protocol):

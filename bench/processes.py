@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -69,17 +69,20 @@ def memory_mb(pid: int) -> float:
 
 
 @contextmanager
-def start_server(module: str, *arguments: str) -> Iterator[tuple[int, int]]:
-    """A server in a process of its own, which prints its port and ends with its input: the port and the process."""
-    command = [sys.executable, "-m", module, *arguments]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
+def start_server(
+    module: str, *arguments: str, environment: Mapping[str, str] | None = None
+) -> Iterator[tuple[int, int]]:
+    """A server in a process of its own, which prints its port, or as the product does its address: the port and the
+    process. It ends with its input, or when it is told to."""
+    command, pipe = [sys.executable, "-m", module, *arguments], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment, cwd=ROOT) as process:
         assert process.stdout is not None
-        assert process.stdin is not None
         try:
-            yield int(process.stdout.readline()), process.pid
+            said = next(line for line in process.stdout if line[0].isdigit() or "Address" in line)
+            yield int(said.rpartition(":")[2].split()[0]), process.pid
         finally:
-            process.stdin.close()
-            process.wait()
+            process.terminate()
+            process.communicate()
 
 
 @contextmanager

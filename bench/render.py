@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.machine import Machine
-from bench.results import Goal, Report, Table, readable
+from bench.results import Report, Table, readable
 from bench.suite import BENCHES, Run
 
 _HEAD = """# Benchmarks
@@ -43,7 +43,13 @@ def _parts(report: Report, run: Run) -> Iterator[str]:
     yield f"## {report.name}\n\n{report.title}."
     yield f"{run.day}: {_machine_line(run.machine)}{f' **{_DISTURBED}**' if run.machine.disturbed else ''}"
     goals = (
-        (one.name, _limit(one), f"{readable(one.value)}{one.unit}", verdict(one)) for one in report.goals
+        (
+            one.name,
+            f"{one.relation} {readable(one.limit)}{one.unit}",
+            f"{readable(one.value)}{one.unit}",
+            "met" if one.met else "not met",
+        )
+        for one in report.goals
     )
     yield _table(Table(("goal", "must", "measured", ""), tuple(goals)))
     yield from map(_table, report.tables)
@@ -61,18 +67,6 @@ def _table(table: Table) -> str:
     """Empty where it has no rows."""
     lines = (table.columns, ("---",) * len(table.columns), *table.rows)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) if table.rows else ""
-
-
-def verdict(goal: Goal) -> str:
-    """In words."""
-    if not goal.met:
-        return "not met"
-    return {None: "met", True: "met, wish too", False: "met, wish not"}[goal.wish_met]
-
-
-def _limit(goal: Goal) -> str:
-    wish = "" if goal.wish is None else f", wish {goal.relation} {readable(goal.wish)}"
-    return f"{goal.relation} {readable(goal.limit)}{goal.unit}{wish}"
 
 
 def _machine_line(machine: Machine) -> str:

@@ -47,19 +47,10 @@ class Goal(msgspec.Struct, frozen=True):
     relation: Relation
     limit: float
     unit: str = TIMES
-    #: Better than what must be; None where there is no such wish.
-    wish: float | None = None
 
     @property
     def met(self) -> bool:
-        return self._reaches(self.limit)
-
-    @property
-    def wish_met(self) -> bool | None:
-        return None if self.wish is None else self._reaches(self.wish)
-
-    def _reaches(self, limit: float) -> bool:
-        return self.value >= limit if self.relation is Relation.AT_LEAST else self.value <= limit
+        return self.value >= self.limit if self.relation is Relation.AT_LEAST else self.value <= self.limit
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -80,8 +71,8 @@ class Report(msgspec.Struct, frozen=True):
     tables: tuple[Table, ...] = ()
 
 
-def at_least(name: str, value: float, limit: float, *, wish: float | None = None, unit: str = TIMES) -> Goal:
-    return Goal(name, value, Relation.AT_LEAST, limit, unit, wish)
+def at_least(name: str, value: float, limit: float, *, unit: str = TIMES) -> Goal:
+    return Goal(name, value, Relation.AT_LEAST, limit, unit)
 
 
 def at_most(name: str, value: float, limit: float, *, unit: str = TIMES) -> Goal:

@@ -3,19 +3,18 @@ NATS, which share the machine's cores with them; and with `serve` on SQLite: the
 
 A job is an uploaded skill with content of its own, from RECEIVED to PUBLISHED: read, scanned, signed, published. The
 backlog is submitted while the queue is paused, and the clock runs from the end of the pause until all of it is
-published. Every worker has worked before, so no start is measured. Every web process has one open event stream, on
-which every submission must be told.
+published. Every worker has worked before, so no start is measured.
 """
 
 import asyncio
 import contextlib
+import os
 import shutil
-import socket
 import sqlite3
+import statistics
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import asyncpg
@@ -24,8 +23,7 @@ import msgspec
 from bench.consuming import from_clients, until_published
 from bench.measure import PATIENCE_S
 from bench.processes import cpu_seconds, family, memory_mb, table
-from bench.results import Report
-from bench.scaling_costs import SETUPS, Sample, Setup, report
+from bench.results import Figure, Goal, Report, at_least, at_most
 from bench.workshop import Workshop
 from tests.processes.workers import REAL_WORKER, WorkerProcess, Workers, workers_on
 from tests.support import nats, postgres
@@ -48,6 +46,65 @@ _WARM_JOBS = 40
 _PAUSE_MS = 600_000
 #: A look at the counts is work for the database that is measured.
 _LOOK_EVERY_S = 0.1
+
+
+MOST_GROWTH = 1.2
+LEAST_TOTAL = 0.9
+
+
+class Setup(msgspec.Struct, frozen=True):
+    """How many processes of each role; no web process is `serve` for everything, on SQLite."""
+
+    web: int
+    workers: int
+
+    def __str__(self) -> str:
+        if not self.web:
+            return "serve on SQLite"
+        return f"{self.web} web, {self.workers} {'worker' if self.workers == 1 else 'workers'}"
+
+
+ALONE, ONE, FOUR = Setup(0, 1), Setup(4, 1), Setup(4, 4)
+SETUPS = (ONE, Setup(4, 2), FOUR, Setup(1, 4), ALONE)
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """What one drained backlog cost."""
+
+    jobs: int
+    #: Jobs a second, while all workers were at it.
+    rate: float
+    #: CPU seconds by role; workers with their scanning processes.
+    worker_cpu: float
+    web_cpu: float
+    postgres_cpu: float
+    nats_cpu: float
+    #: Memory in MB: a worker, of `serve` its server too, without and with its scanning processes; a web process.
+    worker_mb: float
+    worker_family_mb: float
+    web_mb: float
+    #: Bytes of the database and of the stored content for each published skill.
+    database_bytes: float
+    content_bytes: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.rate:.0f} jobs/s, {self.worker_ms:.1f} ms of CPU in workers, {self.all_ms:.1f} in all "
+            f"({self.postgres_cpu:.1f} s PostgreSQL, {self.nats_cpu:.1f} s NATS, {self.web_cpu:.1f} s web)"
+        )
+
+    @property
+    def worker_ms(self) -> float:
+        """CPU of the workers for one job."""
+        return self.worker_cpu * 1000 / self.jobs
+
+    @property
+    def all_ms(self) -> float:
+        """CPU of everything for one job."""
+        return (self.worker_cpu + self.web_cpu + self.postgres_cpu + self.nats_cpu) * 1000 / self.jobs
+
+
+Samples = Mapping[Setup, Sequence[Sample]]
 
 
 class Servers(msgspec.Struct, frozen=True):
@@ -91,8 +148,7 @@ async def measure(servers: Servers, setup: Setup, jobs: int, folder: Path) -> Sa
 
 
 async def _measure(env: Env, servers: Servers, processes: Workers, setup: Setup, jobs: int) -> Sample:
-    ports = [_free_port() for _ in range(setup.web)]
-    webs = [await processes.start(REAL_WEB, VSKILL_PORT=str(port)) for port in ports]
+    webs = [await processes.start(REAL_WEB, VSKILL_PORT="0") for _ in range(setup.web)]
     command = REAL_WORKER if webs else WHOLE
     workers = [await processes.start(command, VSKILL_PORT="0") for _ in range(setup.workers)]
     for process in (*webs, *workers):
@@ -102,24 +158,22 @@ async def _measure(env: Env, servers: Servers, processes: Workers, setup: Setup,
     await pause_queue(_PAUSE_MS, reason="the backlog is submitted", by="bench")
     await asyncio.sleep(_PAUSED_S)
     await _submit(warm, jobs)
-    async with _streams(ports) as told:
-        groups = (
-            [one.pid for one in workers],
-            [one.pid for one in webs],
-            [servers.postgres.pid],
-            [servers.nats.pid],
-        )
-        spent = [cpu_seconds(pids) for pids in groups]
-        await resume_queue(by="bench")
-        # Workers look at a pause once a second: the clock runs from when they are at it.
-        already = await until_published(warm + 1, _LOOK_EVERY_S)
-        began = time.perf_counter()
-        await until_published(warm + jobs, _LOOK_EVERY_S)
-        seconds = time.perf_counter() - began
-        worker_cpu, web_cpu, postgres_cpu, nats_cpu = (
-            cpu_seconds(pids) - was for pids, was in zip(groups, spent, strict=True)
-        )
-        await _until_told(told, jobs)
+    groups = (
+        [one.pid for one in workers],
+        [one.pid for one in webs],
+        [servers.postgres.pid],
+        [servers.nats.pid],
+    )
+    spent = [cpu_seconds(pids) for pids in groups]
+    await resume_queue(by="bench")
+    # Workers look at a pause once a second: the clock runs from when they are at it.
+    already = await until_published(warm + 1, _LOOK_EVERY_S)
+    began = time.perf_counter()
+    await until_published(warm + jobs, _LOOK_EVERY_S)
+    seconds = time.perf_counter() - began
+    worker_cpu, web_cpu, postgres_cpu, nats_cpu = (
+        cpu_seconds(pids) - was for pids, was in zip(groups, spent, strict=True)
+    )
     known = table()
     first, beside = family(workers[0].pid, known), worker_of(workers[0].pid)
     return Sample(
@@ -141,15 +195,11 @@ async def _warm_up(workers: Sequence[WorkerProcess]) -> int:
     """Until every worker has a scanning process; how many jobs that took. It starts more only if scans wait for one."""
     done = 0
     async with asyncio.timeout(PATIENCE_S):
-        while done == 0 or not all(map(_has_scanner, workers)):
+        while done == 0 or any(len(family(worker_of(one.pid) or one.pid, table())) < 2 for one in workers):
             await _submit(done, _WARM_JOBS * len(workers))
             done += _WARM_JOBS * len(workers)
             await until_published(done, _LOOK_EVERY_S)
     return done
-
-
-def _has_scanner(worker: WorkerProcess) -> bool:
-    return len(family(worker_of(worker.pid) or worker.pid, table())) > 1
 
 
 async def _submit(first: int, count: int) -> None:
@@ -186,42 +236,58 @@ def _folder_bytes(folder: Path) -> int:
     return sum(one.stat().st_blocks * 512 for one in folder.rglob("*") if one.is_file())
 
 
-# Event streams.
+# What the run says about all of them: figures for every setup, and the goals, which are ratios to one worker.
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@asynccontextmanager
-async def _streams(ports: Sequence[int]) -> AsyncIterator[list[set[str]]]:
-    """One stream of each web process: the submissions that it said were published."""
-    told: list[set[str]] = [set() for _ in ports]
-    tasks = [asyncio.create_task(_follow(port, heard)) for port, heard in zip(ports, told, strict=True)]
-    await asyncio.sleep(0.5)
-    try:
-        yield told
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _follow(port: int, heard: set[str]) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**22)
-    writer.write(
-        b"GET /api/v1/submissions/stream HTTP/1.1\r\nHost: bench\r\nAccept: text/event-stream\r\n\r\n"
+def report(jobs: int, samples: Samples) -> Report:
+    figures = [figure for setup, taken in samples.items() for figure in _figures(setup, taken)]
+    return Report(
+        name="scale",
+        title=f"{jobs} uploaded skills through real processes on PostgreSQL and NATS, "
+        f"{os.cpu_count()} cores for all of them",
+        figures=tuple(figures),
+        goals=goals(samples),
     )
-    with contextlib.closing(writer):
-        while line := await reader.readline():
-            if line.startswith(b"data:") and b'"PUBLISHED"' in line:
-                heard.add(msgspec.json.decode(line[5:])["id"])
 
 
-async def _until_told(told: Sequence[set[str]], count: int) -> None:
-    """Events reach every web process."""
-    async with asyncio.timeout(30):
-        while any(len(heard) < count for heard in told):  # noqa: ASYNC110 - nobody says when
-            await asyncio.sleep(0.1)
+def _figures(setup: Setup, taken: Sequence[Sample]) -> Iterator[Figure]:
+    def figure(what: str, unit: str, of: Callable[[Sample], float]) -> Figure:
+        return Figure.of(f"{setup}: {what}", unit, [of(one) for one in taken])
+
+    yield figure("jobs", "jobs/s", lambda one: one.rate)
+    yield figure("CPU of the workers", "ms per job", lambda one: one.worker_ms)
+    yield figure("database for each published skill", "KB", lambda one: one.database_bytes / 1000)
+    yield figure("content for each published skill", "KB", lambda one: one.content_bytes / 1000)
+    yield figure("memory of a worker", "MB", lambda one: one.worker_mb)
+    yield figure("memory of a worker and its scanners", "MB", lambda one: one.worker_family_mb)
+    if setup.web:
+        yield figure("CPU of PostgreSQL", "ms per job", lambda one: one.postgres_cpu * 1000 / one.jobs)
+        yield figure("CPU of NATS", "ms per job", lambda one: one.nats_cpu * 1000 / one.jobs)
+        yield figure("CPU of the web processes", "ms per job", lambda one: one.web_cpu * 1000 / one.jobs)
+        yield figure("CPU of all", "ms per job", lambda one: one.all_ms)
+        yield figure("memory of a web process", "MB", lambda one: one.web_mb)
+
+
+def goals(samples: Samples) -> tuple[Goal, ...]:
+    """Ratios to one worker of the same run, beside the same web processes."""
+    found: list[Goal] = []
+    for setup, taken in samples.items():
+        if setup == ONE or setup.web != ONE.web:
+            continue
+        if setup == FOUR:
+            for what, of in _COSTS.items():
+                growth = _median(taken, of) / _median(samples[ONE], of)
+                found.append(at_most(f"CPU per job of {what}: {setup} ÷ {ONE}", growth, MOST_GROWTH))
+        total = _median(taken, lambda one: one.rate) / _median(samples[ONE], lambda one: one.rate)
+        found.append(at_least(f"jobs/s: {setup} ÷ {ONE}", total, LEAST_TOTAL))
+    return tuple(found)
+
+
+_COSTS: dict[str, Callable[[Sample], float]] = {
+    "the workers": lambda one: one.worker_ms,
+    "all processes and servers": lambda one: one.all_ms,
+}
+
+
+def _median(taken: Sequence[Sample], of: Callable[[Sample], float]) -> float:
+    return statistics.median(map(of, taken))

@@ -1,18 +1,16 @@
 """One and two web processes of `serve --web N` on one filled store: requests a second of the pages and answers that
 people ask for most, and the memory of all web processes."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from bench.catalogue import CONTENT, DETAILED, canonical_of, filled
+from bench.catalogue import CONTENT, asked, filled
 from bench.door import Crowd, crowd
-from bench.processes import ROOT, family, memory_mb, table
+from bench.processes import family, memory_mb, start_server, table
 from bench.results import Figure, Goal, Report, at_least
 from bench.workshop import Workshop
+from tools.browsing import environment_of
 from vskill_core.content import digest_of_files, pack
 from vskill_platform.bootstrap import env_for
 from vskill_platform.settings import Settings
@@ -33,7 +31,7 @@ def run(workshop: Workshop) -> Report:
     for _ in range(workshop.scale.crowd_rounds):
         for number in PROCESSES:
             with _serving(store, data, number) as (port, pid):
-                for what, paths in _asked(count).items():
+                for what, paths in _paths(count).items():
                     workshop.run(crowd(port, 2, paths, 0.2))
                     found: Crowd = workshop.run(crowd(port, CLIENTS, paths, workshop.scale.crowd_s))
                     samples.setdefault((what, number), []).append(found.rate)
@@ -50,7 +48,7 @@ def run(workshop: Workshop) -> Report:
             *rates.values(),
             *(Figure.of(f"memory, web processes: {number}", "MB", taken) for number, taken in memory.items()),
         ),
-        goals=tuple(_goals(rates, tuple(_asked(count)))),
+        goals=tuple(_goals(rates, tuple(_paths(count)))),
         notes=(_NOTE,),
     )
 
@@ -60,9 +58,8 @@ def _goals(rates: dict[tuple[str, int], Figure], asked: tuple[str, ...]) -> Iter
         yield at_least(f"{what}: two processes ÷ one", rates[what, 2].median / rates[what, 1].median, 1.6)
 
 
-def _asked(count: int) -> dict[str, tuple[str, ...]]:
-    names = [canonical_of(number) for number in range(min(DETAILED, count))]
-    word = names[3].rpartition("/")[2].partition("-")[0]
+def _paths(count: int) -> dict[str, tuple[str, ...]]:
+    names, word = asked(count)
     return {
         "`/`": ("/",),
         "`/skills`": ("/skills",),
@@ -79,33 +76,8 @@ async def _keep_content(store: Path, data: Path) -> None:
         await env.blobs.put(digest_of_files(CONTENT), pack(CONTENT))
 
 
-@contextmanager
-def _serving(store: Path, data: Path, number: int) -> Iterator[tuple[int, int]]:
+def _serving(store: Path, data: Path, number: int) -> AbstractContextManager[tuple[int, int]]:
     """The product's own command, once all of its processes answer: the port and the process."""
-    given = {name: value for name, value in os.environ.items() if not name.startswith("VSKILL_")}
-    given |= {
-        "VSKILL_DATA_DIR": str(data),
-        "VSKILL_STORE": f"sqlite:{store}",
-        "VSKILL_BLOBS": f"files:{data / 'blobs'}",
-    }
-    command = [
-        sys.executable,
-        "-m",
-        "vskill_platform",
-        "serve",
-        "--web-only",
-        "--web",
-        str(number),
-        "--port",
-        "0",
-    ]
-    variables = {**given, "VSKILL_RATE_LIMITS": "off", "VSKILL_LOG_LEVEL": "error", "COLUMNS": "200"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables, cwd=ROOT) as process:
-        assert process.stdout is not None
-        try:
-            address = next(line for line in process.stdout if "Address" in line)
-            yield int(address.rpartition(":")[2].split()[0]), process.pid
-        finally:
-            process.terminate()
-            process.stdout.read()
-            process.wait()
+    settings = {"store": f"sqlite:{store}", "blobs": f"files:{data / 'blobs'}", "log_level": "error"}
+    options = ("serve", "--web-only", "--web", str(number), "--port", "0")
+    return start_server("vskill_platform", *options, environment=environment_of(data, settings))

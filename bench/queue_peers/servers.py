@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from bench.queue_peers.environment import HOME
 
@@ -37,7 +38,7 @@ class Servers:
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
-        self._started: dict[str, str] = {}
+        self._started: dict[str, Any] = {}
         self._makers: dict[str, Callable[[], str]] = {
             "memory": lambda: "memory:",
             "PostgreSQL": self._postgresql,
@@ -55,10 +56,8 @@ class Servers:
         if "PostgreSQL" not in self._started:
             server = postgres.Server(durable=True, settings=("shared_buffers=2GB",))
             self._stack.callback(server.remove)
-            self._started["PostgreSQL"] = server.url
-        name = f"queue_{secrets.token_hex(6)}"
-        asyncio.run(_create_database(self._started["PostgreSQL"], name))
-        return f"{self._started['PostgreSQL']}/{name}"
+            self._started["PostgreSQL"] = server
+        return asyncio.run(postgres.new_database(self._started["PostgreSQL"]))
 
     def _nats(self) -> str:
         from tests.support import nats  # noqa: PLC0415 - its driver is an extra
@@ -80,16 +79,6 @@ def open_servers() -> Iterator[Servers]:
     """Started when asked for, ended at the end."""
     with ExitStack() as stack:
         yield Servers(stack)
-
-
-async def _create_database(url: str, name: str) -> None:
-    import asyncpg  # noqa: PLC0415 - an extra
-
-    connection = await asyncpg.connect(f"{url}/postgres")
-    try:
-        await connection.execute(f"CREATE DATABASE {name}")
-    finally:
-        await connection.close()
 
 
 def valkey_program() -> Path:

@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from bench.processes import cpu_seconds, family, memory_mb, table
-from bench.scaling import Servers, measure
-from bench.scaling_costs import ALONE, FOUR, ONE, Sample, Setup, goals, report
+from bench.scaling import ALONE, FOUR, ONE, Sample, Servers, Setup, goals, measure, report
 from tests.support import nats, postgres
 
 pytestmark = pytest.mark.slow
@@ -56,8 +55,7 @@ def test_a_process_is_counted_with_what_it_started():
     assert memory_mb(os.getpid()) > 1
 
 
-def test_a_backlog_goes_through_real_processes_and_every_web_process_tells_of_it(tmp_path: Path):
-    """4 web processes would be the same as 2 here: each has one stream, on which every submission must come."""
+def test_a_backlog_goes_through_real_processes(tmp_path: Path):
     servers = Servers(postgres.Server(), nats.Server())
     try:
         sample = asyncio.run(measure(servers, Setup(2, 1), 10, tmp_path))
