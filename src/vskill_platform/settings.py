@@ -39,6 +39,8 @@ class FixedLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     #: Bytes of stored content that are read and verified per second, to find damage.
     scrub_bytes_per_s: int = 2_000_000
+    #: Pieces of content that are read per day from S3 to find damage; each is one GET, which may be charged.
+    scrub_requests_per_day: int = 50_000
     #: Event streams that one address may hold open, per web process.
     max_streams_per_address: int = 100
     #: Alert when less than this is free on a disk that keeps records or content.
@@ -70,8 +72,6 @@ class Settings(FixedLimits, frozen=True, kw_only=True):
     broker: values.QueueLocation = ""
     #: Content store: `files:FOLDER`, `s3://BUCKET/FOLDER` or `memory:`. By default `blobs` in VSKILL_DATA_DIR.
     blobs: values.BlobLocation = ""
-    #: Pieces of content that are read per day from S3 to find damage; each is one GET, which may be charged.
-    scrub_requests_per_day: values.Requests = 50_000
     #: Time between two commits of a git marketplace; changes in between are in the next one.
     git_list_interval_ms: values.Milliseconds = 10_000
     #: Address that the web server listens on.
@@ -224,6 +224,7 @@ GONE = {
     "VSKILL_REVIEW_SIGNALS": f"write rules with the names copy, look-alike, host or publisher {_POLICY}",
     "VSKILL_SCAN_PROCESSES": "a worker scans on every core; unset the variable",
     "VSKILL_SCRUB_BYTES_PER_S": _FIXED,
+    "VSKILL_SCRUB_REQUESTS_PER_DAY": "50,000 pieces a day are read from S3, for some 0.02 $; unset the variable",
     "VSKILL_STUCK_THRESHOLD_MS": _FOLLOWS,
     "VSKILL_SUBMISSION_BUDGET_MS": _FOLLOWS,
     "VSKILL_TRUSTED_OWNERS": f"write 'trusted: [github.com/acme]' {_POLICY}",
