@@ -78,11 +78,38 @@ def test_what_an_agent_is_told_to_run_counts(lacks, text, missing):
         ("run.py", "from urllib.request import urlopen\nurlopen(place)\n", {SCRIPTS, NETWORK}),
         ("run.js", "const r = await fetch(process.argv[2])\n", {SCRIPTS, NETWORK}),
         ("run.py", "# requests.get(url) would be slower\nprint(1)\n", {SCRIPTS}),
+        ("run.py", "import teslapy\n", {SCRIPTS, NETWORK}),
+        ("run.py", "from http.client import HTTPSConnection\n", {SCRIPTS, NETWORK}),
+        ("run.py", "import json, re\nimport numpy as np\nfrom docx import Document\n", {SCRIPTS}),
+        ("run.js", "import { WebSocket } from 'ws'\n", {SCRIPTS, NETWORK}),
+        ("run.js", "const fs = require('node:fs')\nimport a from './a.js'\n", {SCRIPTS}),
         ("run.py", "import subprocess, sys\nsubprocess.run(sys.argv[1:])\n", set(Lack)),
     ],
 )
 def test_what_a_script_may_do_counts_also_where_no_host_is_written(lacks, name, code, missing):
     assert lacks(**{name: code}) == tuple(lack for lack in Lack if lack not in missing)
+
+
+def test_a_module_of_the_skill_itself_is_no_library(lacks):
+    assert NETWORK in lacks(**{"scripts/run.py": "import shapes\n", "scripts/shapes.py": "print(1)\n"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Base URL: `/open/v1` of the service.",
+        "`POST /v1/publish` sends the note.",
+        "Query the Idealista API for flats.",
+        "Operate yboard.online to edit plans.",
+        "Use web_fetch to read the page.",
+        "Steps: browser navigate to the shop.",
+        "Sign in by OAuth first.",
+        "Summarise the user's inbox.",
+    ],
+)
+def test_a_text_that_speaks_of_services_is_not_said_to_be_without_the_network(lacks, text):
+    assert NETWORK not in lacks(text)
+    assert NETWORK not in lacks(**{"references/more.md": text})
 
 
 def test_a_card_names_a_call_without_a_host_once_and_only_where_no_host_is_named(engine):
