@@ -32,23 +32,37 @@ def test_a_skill_is_found_while_typing_and_opened_with_the_keyboard(opened):
     expect(page.get_by_role("heading", level=1)).to_have_text("csv-cleaner")
 
 
-def test_enter_in_the_palette_follows_only_what_was_found_for_the_words_in_it(opened):
+def test_keys_in_the_palette_act_on_what_is_found_for_the_words_in_it(opened):
+    """Also where they are pressed before it is found: nobody waits for an answer to press Enter."""
     page = opened()
     page.goto("/skills")
     page.keyboard.press("Control+k")
     field = page.locator("#palette [data-search-here]")
     expect(page.locator("#palette [data-item]").first).to_be_visible()
-    # As while letters are put together: it chooses among them, and nothing is sent.
+    # As while letters are put together: it chooses among them, and nothing is followed.
     field.dispatch_event("keydown", {"key": "Enter", "isComposing": True})
-    field.evaluate("(one) => { one.value = 'csv-cl'; }")
-    page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile(r"/palette\?q=csv-cl$"))
-    page.goto("/skills")
-    page.keyboard.press("Control+k")
     page.keyboard.type("csv-cl")
+    page.keyboard.press("ArrowUp")
     expect(page.locator("#palette-results[data-q=csv-cl]")).to_be_visible()
+    expect(page.locator("#palette [data-item]").last).to_be_focused()
+    page.keyboard.press("Backspace")
+    expect(field).to_be_focused()
+    expect(field).to_have_value("csv-c")
+    page.keyboard.type("leaner")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("csv-cleaner")
+
+
+def test_enter_twice_in_the_palette_goes_on_where_no_answer_comes(opened):
+    page = opened()
+    page.goto("/skills")
+    page.keyboard.press("Control+k")
+    expect(page.locator("#palette [data-item]").first).to_be_visible()
+    # Without the event that asks, as where the registry does not answer.
+    page.locator("#palette [data-search-here]").evaluate("one => { one.value = 'csv-cl'; }")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/palette\?q=csv-cl$"))
 
 
 def test_new_results_in_the_palette_leave_the_focus_where_one_types_on(opened):

@@ -36,6 +36,13 @@ async def test_a_word_that_nothing_has_leads_to_the_search(site):
     assert "/skills?q=zebra%22%3E" in page.links
 
 
+async def test_a_search_that_says_a_filter_in_words_offers_it_first(site):
+    await site.publish("slides")
+    page = await site.page("/palette?q=slides+no+network")
+    assert "/skills?q=slides&without=network" in page.links
+    assert page.text.index("Filter") < page.text.index("All results")
+
+
 async def test_a_script_gets_only_the_results(site):
     part = await site.get("/palette?q=queue", headers={"hx-request-type": "partial"})
     assert "<html" not in part.text and 'id="palette-results"' in part.text

@@ -16,6 +16,7 @@ from vskill_platform.actions.skills.skill_names import leave_out_blocked
 from vskill_platform.web.documents import find_documents
 from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.pages.admin_areas import SitePlace, areas_for
+from vskill_platform.web.pages.skills.skills import SkillsQuery, offer_filters
 from vskill_platform.web.render import render
 from vskill_platform.web.routing import page, query_of
 
@@ -58,6 +59,7 @@ async def palette(request: Request) -> Response:
         q=asked.q,
         skills=await leave_out_blocked(services, [one for one in hits if one.listing]),
         groups=find_entries(request, asked.q),
+        offered=offer_filters(SkillsQuery(q=asked.q)),
     )
     answer.headers["vary"] = "HX-Request-Type"
     return answer

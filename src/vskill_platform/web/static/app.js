@@ -86,9 +86,27 @@
   // While the palette is open, keys mean what is in it.
   const searchField = () => (palette?.open ? palette.querySelector("[data-search-here]") : document.querySelector("[data-search]"));
 
+  // Keys count for what was found for the words in the field: what is pressed before that is there waits for it.
+  let pressed = null;
+
+  const paletteIsCurrent = () => document.getElementById("palette-results")?.dataset.q === searchField()?.value;
+
+  const press = (event, key) => {
+    event.preventDefault();
+    if (paletteIsCurrent()) actOn(key);
+    else pressed = key;
+  };
+
+  const actOn = (key) => {
+    const items = [...palette.querySelectorAll("[data-item]")];
+    if (key === "Enter") items[0]?.click();
+    else items.at(key === "ArrowDown" ? 0 : -1)?.focus();
+  };
+
   const openPalette = () => {
     if (!palette || palette.open) return;
     palette.showModal();
+    pressed = null;
     const field = palette.querySelector("[data-search-here]");
     field.select();
     // htmx begins to listen in a timer that it set as it was loaded; this one comes after that one.
@@ -121,15 +139,15 @@
         field.select();
       } else openPalette();
     } else if (event.key === "Escape" && event.target === field && !palette?.open) field.blur();
-    else if (event.key === "ArrowDown" && event.target === field) walk(event, 1);
-    else if (event.key === "Enter" && event.target === field && palette?.open) {
-      // Results of what was typed before are not followed: the form is sent, and leads to the right ones.
-      const found = palette.querySelector("#palette-results");
-      const item = found?.dataset.q === field.value ? found.querySelector("[data-item]") : null;
-      if (item) {
-        event.preventDefault();
-        item.click();
-      }
+    else if (palette?.open && event.target === field) {
+      // A second Enter sends the form: no answer has come for the first one.
+      if (event.key === "Enter" && pressed !== "Enter") press(event, "Enter");
+      else if (event.key === "ArrowDown" || event.key === "ArrowUp") press(event, event.key);
+      else if (event.key.length === 1 || event.key === "Backspace") pressed = null;
+    } else if (event.key === "ArrowDown" && event.target === field) walk(event, 1);
+    else if (palette?.open && palette.contains(event.target) && !inside && (event.key.length === 1 || event.key === "Backspace")) {
+      // The letter goes where one types.
+      field.focus();
     } else if (!inside && (event.key === "j" || event.key === "k")) walk(event, event.key === "j" ? 1 : -1);
     else if (event.target.matches?.("[data-item]") && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
       walk(event, event.key === "ArrowDown" ? 1 : -1);
@@ -213,7 +231,12 @@
   document.addEventListener("htmx:after:swap", () => {
     setUp(document);
     // New results took the place of the one that had the focus.
-    if (palette?.open && !palette.contains(document.activeElement)) searchField()?.focus();
+    if (!palette?.open) return;
+    if (!palette.contains(document.activeElement)) searchField()?.focus();
+    if (pressed && paletteIsCurrent()) {
+      actOn(pressed);
+      pressed = null;
+    }
   });
   // live.js says so when it has put something new into the page.
   document.addEventListener("vskill:changed", () => setUp(document));

@@ -64,7 +64,7 @@ _WISHED = {
     "script": Lack.SCRIPTS,
 }
 _WISH = re2.compile(
-    r"(?i)(?:\b(?:and|that|which|has|needs?|uses?|touches) )*"
+    r"(?i)(?:\b(?:and|that|which|has|with|needs?|uses?|touches) )*"
     rf"\b(?:(?:no|without)(?: any)? ({'|'.join(_WISHED)})\w*(?: (?:access|found|steps?)\b)?|offline\b)"
 )
 
@@ -131,7 +131,8 @@ class OfferedFilters(msgspec.Struct, frozen=True):
     address: str
 
 
-def _offer_filters(asked: SkillsQuery) -> OfferedFilters | None:
+def offer_filters(asked: SkillsQuery) -> OfferedFilters | None:
+    """The filters that the words of a search ask for."""
     text = " ".join(asked.q.replace(",", " ").split())
     wished = dict.fromkeys(_WISHED[(found[1] or "network").casefold()] for found in _WISH.finditer(text))
     if not wished:
@@ -173,7 +174,7 @@ async def skills(request: Request) -> Response:
         "results": results,
         # Each with the address that does without it.
         "chosen": [(_name_choice(*one), asked.toggle(*one).address()) for one in asked.chosen],
-        "offered": _offer_filters(asked),
+        "offered": offer_filters(asked),
         "dropped": await _find_dropped(request, asked) if not results.items else (),
         "sorts": SORTS,
         "groups": [(name, title, _choices(asked, name, counts)) for name, (title, _) in FACETS.items()],
