@@ -161,6 +161,11 @@ def test_it_verifies_alone_and_with_each_form_of_its_content(attestation, key):
     assert (checked.content, checked.key) == ("acme/tools/tidy@1.2.0", key.public)
 
 
+def test_what_no_job_published_is_from_no_repository(attestation, key):
+    with pytest.raises(AttestationInvalid, match="was not published from CI, so not by acme/tools"):
+        check_attestation(attestation, [key.public]).require_publisher("acme/tools")
+
+
 def test_an_envelope_that_was_written_anew_by_a_json_tool_still_verifies(attestation, key):
     pretty = json.dumps(json.loads(attestation), indent=2, sort_keys=True).encode() + b"\n"
     assert check_attestation(pretty, [key.public], files=FILES).content

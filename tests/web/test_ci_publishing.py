@@ -16,9 +16,9 @@ from tests.support.namespaces import manage, set_mode
 from tests.support.owners import set_owners
 from tests.support.people import browser, make_account, signed_in, token_of
 from tests.support.system_reads import get_submission
-from vskill_core.errors import AttestationInvalid, InvalidSettings
+from vskill_core.errors import InvalidSettings
 from vskill_core.identity import normalise
-from vskill_core.publisher import Publisher, require_publisher
+from vskill_core.publisher import Publisher
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.submissions.submission_lists import page_for
 from vskill_platform.domain.people.namespace import NamespaceRole, RegistryMode, Visibility
@@ -487,8 +487,3 @@ def test_a_publisher_is_named_by_its_repository_and_its_workflow():
         "acme/skills/PUBLISH.yml",
     )
     assert not any(one.fits(name) for name in (*others, "", "/", "publish.yml"))
-    require_publisher(one, "acme/skills", "it")
-    with pytest.raises(AttestationInvalid, match="was published by github"):
-        require_publisher(one, "acme/other", "it")
-    with pytest.raises(AttestationInvalid, match="not published from CI"):
-        require_publisher(None, "acme/skills", "it")

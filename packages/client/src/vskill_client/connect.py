@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from vskill_client.destination import Destination, current_destination
-from vskill_client.registries import read_tokens, remote_variables, replace_file
+from vskill_client.registries import read_own_file, read_tokens, remote_variables, replace_file
 from vskill_client.settings_files import put_json_entry, put_section, take_out, take_out_member
 from vskill_core.errors import InvalidInput, RegistryUnavailable
 
@@ -264,7 +264,4 @@ def _take_back(entry: WrittenEntry) -> str | None:
 
 def _read_notes() -> tuple[dict[str, list[WrittenEntry]], Path]:
     path = remote_variables().folder / NOTES
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, list[WrittenEntry]]), path
-    except FileNotFoundError:
-        return {}, path
+    return read_own_file(path, dict[str, list[WrittenEntry]]) or {}, path

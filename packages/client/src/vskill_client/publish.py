@@ -12,7 +12,7 @@ from vskill_client.destination import Caller, RemoteDestination, current_destina
 from vskill_client.output import json_option
 from vskill_client.registries import GITHUB_VARIABLES, ID_TOKEN_VARIABLE, check_address, ci_variables
 from vskill_client.submit import Options, submit_targets
-from vskill_client.wire.publishers import EXCHANGE, CiTokenAnswer, ExchangeIdToken
+from vskill_client.wire.login import EXCHANGE, CiTokenAnswer, ExchangeIdToken
 from vskill_core.errors import InvalidInput, RegistryUnavailable
 
 TIMEOUT_S = 30.0
@@ -45,7 +45,6 @@ def publish(*, ci: bool, path: str, as_json: bool) -> None:
     submit_targets(
         RemoteDestination(here.registry, given.token, here),
         (given.repo_url,),
-        ("repository",),
         Options(path, not path, "", None, next_run=True),
         watched=True,
         as_json=as_json,

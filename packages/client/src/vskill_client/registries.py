@@ -5,11 +5,14 @@ import ipaddress
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 
 from vskill_core.errors import InvalidInput, StoreCorrupt
+
+T = TypeVar("T")
 
 FILE = "registries.json"
 #: Variables of commands that act on a registry elsewhere; no other published client reads them.
@@ -76,21 +79,24 @@ def _is_this_machine(host: str) -> bool:
 
 def read_tokens(folder: Path) -> dict[str, str]:
     """The tokens by address; none where nobody has signed in."""
-    path = folder / FILE
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, str])
-    except FileNotFoundError:
-        return {}
-    except msgspec.DecodeError as error:
-        raise StoreCorrupt(
-            f"{path} cannot be read: {error}. Remove it, and sign in again.", file=str(path)
-        ) from error
+    return read_own_file(folder / FILE, dict[str, str]) or {}
 
 
 def write_tokens(folder: Path, tokens: dict[str, str]) -> Path:
     path = folder / FILE
     replace_file(path, tokens)
     return path
+
+
+def read_own_file(path: Path, kind: type[T]) -> T | None:
+    """What a file of the person's own holds; None where there is none."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        message = f"{path} cannot be read: {error}. Remove it to begin anew."
+        raise StoreCorrupt(message, file=str(path)) from error
 
 
 def replace_file(path: Path, content: object) -> None:

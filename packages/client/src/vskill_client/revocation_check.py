@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
-from vskill_client.registries import remote_variables, replace_file
+from vskill_client.registries import read_own_file, remote_variables, replace_file
 from vskill_core.errors import AttestationInvalid, Blocked
 from vskill_core.revocation_list import DAY_MS, OLD_MS, RevokedStatus
 
@@ -32,7 +31,7 @@ def open_list(data: bytes, trusted: "Iterable[PublicKey]", *, offline_ok: bool) 
     keys = tuple(trusted)
     document, key = open_revocation_list(data, keys)
     folder = remote_variables().folder
-    serials = _read_serials(folder)
+    serials = read_own_file(folder / SERIALS, dict[str, int]) or {}
     highest = max((serials.get(_name(one.key_id, document.scope), 0) for one in keys), default=0)
     if document.serial < highest:
         message = (
@@ -72,16 +71,6 @@ def describe(entry: "ListedRevocation") -> str:
 
 def _warn(text: str) -> None:
     click.echo(f"Warning: {text}", err=True)
-
-
-def _read_serials(folder: Path) -> dict[str, int]:
-    try:
-        return msgspec.json.decode((folder / SERIALS).read_bytes(), type=dict[str, int])
-    except FileNotFoundError:
-        return {}
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        message = f"{folder / SERIALS} cannot be read: {error}. Remove it to begin anew."
-        raise AttestationInvalid(message, file=str(folder / SERIALS)) from error
 
 
 def _name(key_id: str, scope: str) -> str:

@@ -24,7 +24,7 @@ from vskill_client.wire.submissions import (
 from vskill_core.archives import tar_archive
 from vskill_core.content import SkillFile, skill_file_of
 from vskill_core.errors import InvalidInput, NoSkillFound, PlatformError
-from vskill_core.folders import read_file, read_folder, skill_name_at, skills_at
+from vskill_core.folders import read_place, skill_name_at, skills_at
 from vskill_core.identity import SKILL_FILE
 from vskill_core.naming import slugify
 
@@ -117,25 +117,25 @@ def submit(
     watched = (sys.stdout.isatty() and not as_json) if watch is None else watch
     if slug is not None and len(targets) > 1:
         raise click.UsageError("--name names one skill: give one TARGET with it")
-    kinds = [_kind_of(target) for target in targets]
+    for target in targets:
+        _check_target(target)
     options = Options(path, every, namespace, slug)
-    submit_targets(current_destination(), targets, kinds, options, watched=watched, as_json=as_json)
+    submit_targets(current_destination(), targets, options, watched=watched, as_json=as_json)
 
 
 def submit_targets(
     destination: Destination,
     targets: Sequence[str],
-    kinds: Sequence[str],
     options: Options,
     *,
     watched: bool,
     as_json: bool,
 ) -> None:
     """Submit them, and print what became of them; SystemExit with 1 unless all is well."""
-    submitting = _Submitting(options, alone=len(targets) == 1, quiet=as_json)
+    submitting = _Submitting(targets, options, quiet=as_json)
 
     async def submit_all(caller: Caller) -> list[SubmittedSkill]:
-        done = await submitting.submit_all(caller, targets, kinds)
+        done = await submitting.submit_all(caller)
         if not watched:
             return done
         return await _follow(caller, done, quiet=as_json, next_run=options.next_run)
@@ -164,54 +164,48 @@ def _tell_interrupted(submitting: "_Submitting") -> None:
         click.echo(f"  {current_destination().command_line('status', submission_id)}  # {path}", err=True)
 
 
-def _kind_of(target: str) -> str:
-    """`folder`, `archive` or `repository`; what exists on disk is never taken for an address."""
-    path = Path(target)
-    if path.is_dir():
-        return "folder"
-    if path.exists():
-        return "archive"
+def _check_target(target: str) -> None:
+    """UsageError unless it is on disk or looks like the address of a repository."""
     first, slash, _ = target.partition("/")
     named = slash and "." in first.strip(".") and target.count("/") > 1
-    if "://" in target or target.startswith("git@") or named:
-        return "repository"
-    raise click.UsageError(f"{target!r} does not exist, and is not the address of a repository.")
+    is_address = "://" in target or target.startswith("git@") or named
+    if not is_address and not Path(target).exists():
+        raise click.UsageError(f"{target!r} does not exist, and is not the address of a repository.")
 
 
 class _Submitting:
     """One run of the command, with what is done so far."""
 
-    def __init__(self, options: Options, *, alone: bool, quiet: bool) -> None:
+    def __init__(self, targets: Sequence[str], options: Options, *, quiet: bool) -> None:
+        # What exists on disk is never taken for an address.
+        self._targets = {one: _from_disk if Path(one).exists() else _from_repository for one in targets}
         self._options = options
-        self._alone = alone
         self._quiet = quiet
         self.done: list[SubmittedSkill] = []
 
-    async def submit_all(
-        self, caller: Caller, targets: Sequence[str], kinds: Sequence[str]
-    ) -> list[SubmittedSkill]:
+    async def submit_all(self, caller: Caller) -> list[SubmittedSkill]:
         """Submit several targets at once and print each result; a single refused target raises its error."""
         import asyncio
 
         slots = asyncio.Semaphore(AT_ONCE)
 
-        async def submit_one(target: str, kind: str) -> list[SubmittedSkill]:
+        async def submit_one(target: str) -> list[SubmittedSkill]:
             async with slots:
-                done = await self._submit_target(caller, target, kind)
+                done = await self._submit_target(caller, target)
             self.done += done
             if not self._quiet:
                 _tell(done, status)
             return done
 
         with StatusLine("submitting", quiet=self._quiet) as status:
-            done = await asyncio.gather(*map(submit_one, targets, kinds))
+            done = await asyncio.gather(*map(submit_one, self._targets))
         return [skill for skills in done for skill in skills]
 
-    async def _submit_target(self, caller: Caller, target: str, kind: str) -> list[SubmittedSkill]:
+    async def _submit_target(self, caller: Caller, target: str) -> list[SubmittedSkill]:
         try:
-            return await _SUBMITTERS[kind](caller, target, self._options)
+            return await self._targets[target](caller, target, self._options)
         except PlatformError as error:
-            if self._alone:
+            if len(self._targets) == 1:
                 raise
             return [SubmittedSkill(target, error=error)]
 
@@ -251,36 +245,28 @@ async def _read_outcome(caller: Caller, path: str, outcome: PlaceOutcome, page: 
     return SubmittedSkill(path, outcome, view, page=page)
 
 
-async def _from_folder(caller: Caller, target: str, options: Options) -> list[SubmittedSkill]:
-    """The skill in a folder, or where it has no SKILL.md, every one below it."""
-    folder = Path(target)
-    here = await in_thread((folder / SKILL_FILE).exists)
-    places = [folder] if here else await in_thread(skills_at, folder)
-    if not here and places == [folder]:
+async def _from_disk(caller: Caller, target: str, options: Options) -> list[SubmittedSkill]:
+    """The skill in an archive or a folder, or where that has no SKILL.md, every one below it."""
+    place = Path(target)
+    here = await in_thread(lambda: place.is_file() or (place / SKILL_FILE).exists())
+    places = [place] if here else await in_thread(skills_at, place)
+    if not here and places == [place]:
         message = f"There is no SKILL.md in {target} or below it; name the folder of a skill."
         raise NoSkillFound(message, field="TARGET")
     if len(places) > 1 and options.slug is not None:
         raise InvalidInput(
             f"{target} holds {len(places)} skills.", field="--name", fix="leave it out, or name one folder"
         )
-    return [await _from_skill_folder(caller, place, options, alone=len(places) == 1) for place in places]
+    return [await _from_place(caller, one, options, alone=len(places) == 1) for one in places]
 
 
-async def _from_skill_folder(
-    caller: Caller, folder: Path, options: Options, *, alone: bool
-) -> SubmittedSkill:
+async def _from_place(caller: Caller, place: Path, options: Options, *, alone: bool) -> SubmittedSkill:
     try:
-        files = await in_thread(read_folder, folder)
-        return await _upload(caller, folder, files, options)
+        return await _upload(caller, place, await in_thread(read_place, place), options)
     except PlatformError as error:
         if alone:
             raise
-        return SubmittedSkill(str(folder), error=error)
-
-
-async def _from_archive(caller: Caller, target: str, options: Options) -> list[SubmittedSkill]:
-    files = await in_thread(read_file, Path(target))
-    return [await _upload(caller, Path(target), files, options)]
+        return SubmittedSkill(str(place), error=error)
 
 
 async def _upload(
@@ -324,9 +310,6 @@ def _require_other_name(options: Options, name: str, place: Path) -> None:
     if other != place:
         message = f"{other} and {place} are both called {name}."
         raise InvalidInput(message, field="name", fix="rename one of them in its SKILL.md")
-
-
-_SUBMITTERS = {"repository": _from_repository, "folder": _from_folder, "archive": _from_archive}
 
 
 def _tell(done: Sequence[SubmittedSkill], status: StatusLine) -> None:

@@ -4,6 +4,7 @@ version, and for its revocation list. With a key at hand, or for a file on the s
 the list is read from a file if one is given."""
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,8 +30,6 @@ from vskill_core.errors import AttestationInvalid, InvalidInput, NotFound
 from vskill_core.folders import read_installed_folder
 
 if TYPE_CHECKING:
-    from vskill_core.publisher import Publisher
-    from vskill_core.revocation_list import RevocationDocument
     from vskill_core.signing_keys import PublicKey
     from vskill_core.statement import AttestedPolicy, CapabilityCard, Judgement
     from vskill_core.verification import Checked
@@ -111,18 +110,20 @@ def verify(  # noqa: PLR0913 - one for each option
         _verify_lock(lock_file, target, given, revocations, publisher, offline_ok=offline_ok, as_json=as_json)
         return
     is_folder = target.is_dir()
-    found = _check_folder(target, given, skill) if is_folder else _check_file(target, given, archive, folder)
-    _require_publisher(found[0], publisher)
-    _conclude(*found, revocations, offline_ok=offline_ok, as_json=as_json)
+    checked, vouched = (
+        _check_folder(target, given, skill) if is_folder else _check_file(target, given, archive, folder)
+    )
+    if publisher:
+        checked.require_publisher(publisher)
+    from vskill_core.statement import CONTENT_DIGEST
 
-
-def _require_publisher(checked: "Checked", wanted: str) -> None:
-    """By what the attestation says, so nobody is asked."""
-    from vskill_core.publisher import require_publisher
-
-    if wanted:
-        about = checked.statement.predicate
-        require_publisher(about.publisher, wanted, f"{about.skill} {about.version}")
+    about = checked.statement.predicate
+    versions = [(about.skill, about.version, one) for one in checked.statement.digest(CONTENT_DIGEST)]
+    serial = _require_current(versions, revocations, vouched, offline_ok=offline_ok)
+    if as_json:
+        print_json(_view(checked, vouched.status, serial))
+    else:
+        _print(checked, vouched.status, serial)
 
 
 def _check_usage(
@@ -144,32 +145,18 @@ def _check_usage(
             raise click.UsageError(problem)
 
 
-def _conclude(
-    checked: "Checked", vouched: Vouched, revocations: Path | None, *, offline_ok: bool, as_json: bool
-) -> None:
-    """Raise Blocked where the version was withdrawn; otherwise print what was checked."""
-    document = _open_list(revocations, vouched, offline_ok=offline_ok)
-    if document is not None:
-        _require_current(document, checked)
-    serial = None if document is None else document.serial
-    if as_json:
-        print_json(_view(checked, vouched.status, serial))
-    else:
-        _print(checked, vouched.status, serial)
-
-
-def _open_list(given: Path | None, vouched: Vouched, *, offline_ok: bool) -> "RevocationDocument | None":
-    """The list of the file, else that of the registry; None where there is neither."""
-    data = given.read_bytes() if given is not None else vouched.revocations
-    return None if data is None else open_list(data, vouched.keys, offline_ok=offline_ok)
-
-
-def _require_current(document: "RevocationDocument", checked: "Checked") -> None:
-    from vskill_core.statement import CONTENT_DIGEST
-
-    about = checked.statement.predicate
-    for digest in checked.statement.digest(CONTENT_DIGEST):
-        require_not_revoked(document, about.skill, about.version, digest)
+def _require_current(
+    versions: Iterable[tuple[str, str, str]], given: Path | None, vouched: Vouched, *, offline_ok: bool
+) -> int | None:
+    """Raise Blocked where one was withdrawn, by the list of the file, else that of the registry; the list's serial, or
+    None where there is neither."""
+    data = vouched.revocations if given is None else given.read_bytes()
+    if data is None:
+        return None
+    document = open_list(data, vouched.keys, offline_ok=offline_ok)
+    for skill, version, digest in versions:
+        require_not_revoked(document, skill, version, digest)
+    return document.serial
 
 
 def _check_file(
@@ -225,13 +212,13 @@ def _verify_lock(
     lock = read_lock(lock_file)
     vouched = Vouched(keys=given) if given is not None else run_with_caller(_ask_keys_and_list)
     for one in lock.skills:
-        _require_publisher(check_locked(one, folder, vouched.keys), publisher)
+        checked = check_locked(one, folder, vouched.keys)
+        if publisher:
+            checked.require_publisher(publisher)
     require_nothing_else(lock, folder)
-    document = _open_list(revocations, vouched, offline_ok=offline_ok)
-    if document is not None:
-        for one in lock.skills:
-            require_not_revoked(document, one.skill, one.version, one.digest)
-    count, serial = len(lock.skills), None if document is None else document.serial
+    versions = ((one.skill, one.version, one.digest) for one in lock.skills)
+    serial = _require_current(versions, revocations, vouched, offline_ok=offline_ok)
+    count = len(lock.skills)
     if as_json:
         print_json({"verified": True, "skills": count, "revocationSerial": serial})
         return
@@ -286,6 +273,7 @@ def _given_keys(key: Path | None, keys: Path | None) -> "tuple[PublicKey, ...] |
 
 def _print(checked: "Checked", status: str | None, serial: int | None) -> None:
     about = checked.statement.predicate
+    job = about.publisher
     rows: list[tuple[str, object]] = [
         ("skill", f"{about.skill} {about.version}"),
         ("content", checked.content or "not compared: give --archive or --folder"),
@@ -293,7 +281,10 @@ def _print(checked: "Checked", status: str | None, serial: int | None) -> None:
         ("revocations", _serial_in_words(serial)),
         ("registry", f"{about.registry}, key {checked.key.key_id}"),
         ("from", f"{about.repository} {about.path} {about.commit or ''}".strip()),
-        ("published by", _publisher_in_words(about.publisher)),
+        (
+            "published by",
+            f"{job.workflow} of {job.repository} at {job.commit}, {job.ref}" if job else "no CI job",
+        ),
         ("certification", f"{about.certification}, decided {about.decided_at}"),
         ("static scan", f"{about.static.verdict}, {about.static.ruleset}" if about.static else "none"),
         ("judge", _judge_in_words(about.judge, about.judge_status)),
@@ -307,10 +298,6 @@ def _print(checked: "Checked", status: str | None, serial: int | None) -> None:
 
 def _judge_in_words(judge: "Judgement | None", status: str) -> str:
     return f"{judge.verdict}, {judge.model}, {judge.rubric}" if judge else status
-
-
-def _publisher_in_words(one: "Publisher | None") -> str:
-    return "no CI job" if one is None else f"{one.workflow} of {one.repository} at {one.commit}, {one.ref}"
 
 
 def _policy_in_words(policy: "AttestedPolicy | None") -> str:

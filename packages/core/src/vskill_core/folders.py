@@ -47,6 +47,11 @@ def skill_name_at(place: Path) -> str:
         return slugify(name)
 
 
+def read_place(place: Path) -> tuple[SkillFile, ...]:
+    """The skill in a folder or in an archive."""
+    return read_file(place) if place.is_file() else read_folder(place)
+
+
 def read_folder(folder: Path, limits: ContentLimits = DEFAULT_LIMITS) -> tuple[SkillFile, ...]:
     """Every file below the folder. Links are refused, since they may point outside.
 

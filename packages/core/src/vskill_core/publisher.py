@@ -3,7 +3,6 @@ the attestation, so that `verify --publisher` needs nobody to ask."""
 
 import msgspec
 
-from vskill_core.errors import AttestationInvalid
 from vskill_core.identity import GITHUB_HOST
 
 
@@ -40,12 +39,3 @@ class Publisher(msgspec.Struct, frozen=True, kw_only=True):
         return asked.lower() in names or any(
             asked.endswith(f"/{file}") and asked[: -len(file) - 1].lower() in names for file in files if file
         )
-
-
-def require_publisher(found: Publisher | None, wanted: str, what: str) -> None:
-    """AttestationInvalid unless this job published `what`."""
-    if found is None:
-        raise AttestationInvalid(f"{what} was not published from CI, so not by {wanted}.", expected=wanted)
-    if not found.fits(wanted):
-        by = f"{found.repository}/{found.workflow}"
-        raise AttestationInvalid(f"{what} was published by {by}, not by {wanted}.", found=by, expected=wanted)

@@ -27,6 +27,18 @@ class Checked(msgspec.Struct, frozen=True):
     #: what was compared with it; None: only the signature was checked
     content: str | None
 
+    def require_publisher(self, wanted: str) -> None:
+        """AttestationInvalid unless a CI job of this repository, or workflow, published the version."""
+        about = self.statement.predicate
+        found, what = about.publisher, f"{about.skill} {about.version}"
+        if found is None:
+            message = f"{what} was not published from CI, so not by {wanted}."
+            raise AttestationInvalid(message, expected=wanted)
+        if not found.fits(wanted):
+            by = f"{found.repository}/{found.workflow}"
+            message = f"{what} was published by {by}, not by {wanted}."
+            raise AttestationInvalid(message, found=by, expected=wanted)
+
 
 def check_attestation(
     data: bytes,

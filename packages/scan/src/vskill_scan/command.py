@@ -12,7 +12,7 @@ from rich.console import Console
 from vskill_core.content import SkillFile
 from vskill_core.errors import PlatformError
 from vskill_core.findings import ScanStatus, StaticReport
-from vskill_core.folders import read_file, read_folder, skill_name_at, skills_at
+from vskill_core.folders import read_place, skill_name_at, skills_at
 from vskill_core.release import __version__
 from vskill_scan.engine import Engine
 from vskill_scan.memory.memory import packaged_memory
@@ -61,10 +61,6 @@ def _scan(engine: Engine, place: Path) -> Scanned:
     except PlatformError as error:
         return foretell_unread(place, engine.version, error)
     return foretell(place, files, engine.scan(files), decide_alone)
-
-
-def read_place(place: Path) -> tuple[SkillFile, ...]:
-    return read_file(place) if place.is_file() else read_folder(place)
 
 
 def foretell(place: Path, files: Sequence[SkillFile], report: StaticReport, decide: Decide) -> Scanned:

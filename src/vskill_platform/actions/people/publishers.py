@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from vskill_client.wire.base import Wire, iso_time
-from vskill_client.wire.publishers import CiTokenAnswer, ExchangeIdToken
+from vskill_client.wire.login import CiTokenAnswer, ExchangeIdToken
 from vskill_core.errors import InvalidInput, NotFound, NotPermitted
 from vskill_platform.actions.action import Reason, Services, action
 from vskill_platform.actions.people.owners import RepositoryRequest, object_of, repository_of

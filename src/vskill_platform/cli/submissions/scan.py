@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from vskill_client.output import print_document
 from vskill_core.errors import PlatformError, Shortage
 from vskill_core.findings import NO_JUDGE, ScanStatus, StaticReport
-from vskill_core.folders import skills_at
+from vskill_core.folders import read_place, skills_at
 from vskill_platform.cli.process import run_async
 from vskill_platform.settings import process_settings
 
@@ -85,7 +85,7 @@ async def scan_all(
 
 
 async def _foretell(scanner: "Scanner", place: Path) -> "Scanned":
-    from vskill_scan.command import foretell, foretell_unread, read_place
+    from vskill_scan.command import foretell, foretell_unread
 
     try:
         files = await asyncio.to_thread(read_place, place)

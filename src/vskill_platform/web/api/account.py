@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_client.wire.base import Sent, Wire
-from vskill_client.wire.publishers import EXCHANGE, CiTokenAnswer, ExchangeIdToken
+from vskill_client.wire.login import EXCHANGE, CiTokenAnswer, ExchangeIdToken
 from vskill_core.errors import PlatformError
 from vskill_platform.actions.action import Allowance
 from vskill_platform.actions.people.account import WHO_AM_I

@@ -1,10 +1,11 @@
-"""Signing in on a machine without a browser: what it asks a registry, with the names of RFC 8628 on the wire."""
+"""Signing in on a machine without a browser, with the names of RFC 8628 on the wire; and publishing from CI: a job's ID
+token in exchange for a token of the registry."""
 
 from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import call_for
+from vskill_client.wire.base import ActionRequest, Wire, call_for
 
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
@@ -51,3 +52,29 @@ class DeviceToken(msgspec.Struct, frozen=True):
 
 ASK_FOR_CODE = call_for("login.begin", "/api/cli/device/code", AskForCode, CodeAnswer, "POST")
 ASK_FOR_TOKEN = call_for("login.finish", "/api/cli/device/token", AskForToken, DeviceToken, "POST")
+
+
+class ExchangeIdToken(ActionRequest, frozen=True, kw_only=True):
+    """What the job's forge signed."""
+
+    SECRETS = frozenset({"id_token"})
+    #: the ID token, made for this registry's address as its audience
+    id_token: Annotated[str, msgspec.Meta(min_length=1, max_length=10_000)]
+
+
+class CiTokenAnswer(Wire, frozen=True):
+    """The only answer that holds the token. It submits one repository at one commit, for minutes."""
+
+    token: str
+    expires_at: str
+    repo_url: str
+    commit: str
+
+    def __repr__(self) -> str:
+        """Leaves out the token."""
+        return f"CiTokenAnswer({self.repo_url!r}, {self.commit!r})"
+
+
+EXCHANGE = call_for(
+    "publisher.exchange", "/api/v1/publishers/exchange", ExchangeIdToken, CiTokenAnswer, "POST"
+)
