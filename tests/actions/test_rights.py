@@ -55,6 +55,7 @@ NEW_ACCOUNT = {"name": "zoe", "role": "author", **WHY}
 NEW_TOKEN = {"name": "laptop", "scopes": ["read"], "days": 1}
 BLOCK = {"kind": "name", "target": "evil-skill", "severity": "high", "ahead": True, **WHY}
 
+UPSTREAM = {"name": "vendor"}
 NAMESPACE = {"name": "acme"}
 
 MATRIX = {
@@ -116,6 +117,17 @@ MATRIX = {
     "follow.webhook": Row(OWNER, "read", {"repo_url": REPO}),
     "follow.make-webhook": Row(OWNER, "own", {"repo_url": REPO, **WHY}),
     "follow.remove": Row(OWNER, "own", {"repo_url": REPO, **WHY}),
+    # Upstreams.
+    "upstream.list": Row(ADMIN, "admin"),
+    "upstream.show": Row(ADMIN, "admin", UPSTREAM),
+    "upstream.add": Row(
+        ADMIN, "admin", {**UPSTREAM, "kind": "repository", "address": REPO, "patterns": ["*"], **WHY}
+    ),
+    "upstream.change": Row(ADMIN, "admin", {**UPSTREAM, "patterns": ["*"], **WHY}),
+    "upstream.pause": Row(ADMIN, "admin", {**UPSTREAM, **WHY}),
+    "upstream.resume": Row(ADMIN, "admin", {**UPSTREAM, **WHY}),
+    "upstream.sync": Row(ADMIN, "admin", UPSTREAM),
+    "upstream.remove": Row(ADMIN, "admin", {**UPSTREAM, **WHY}),
     # Namespaces.
     "namespace.list": Row(ACCOUNTS, "read"),
     "namespace.show": Row(MEMBER, "read", NAMESPACE),

@@ -69,6 +69,8 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.ci_proof("h"), "ci_proof:h"),
         (keys.push_hook("01hook"), "push_hook:01hook"),
         (keys.follow("acme", "github.com/acme/tools"), "follow:acme:github.com/acme/tools"),
+        (keys.upstream("vendor"), "upstream:vendor"),
+        (keys.upstream_entries("vendor"), "upstream_entries:vendor"),
         (keys.credentials("acme"), "credentials:acme"),
         (keys.publishers("github.com/acme/tools"), "publishers:github.com/acme/tools"),
         (keys.session("h"), "session:h"),

@@ -27,6 +27,7 @@ from vskill_platform.actions.skills import (
     push_hooks,
     repositories,
     skill_names,
+    upstreams,
     versions,
 )
 from vskill_platform.actions.submissions import intake, submission_lists, submissions
@@ -64,6 +65,7 @@ _MODULES = (
     repositories,
     follows,
     push_hooks,
+    upstreams,
     review,
     review_queue,
     policy,

@@ -48,6 +48,7 @@ _WINGS = {
         "collection": "Curate collections of verified skills; each has an address for Claude Code.",
         "follow": "Follow repositories, so that their skills are submitted as they come and change.",
         "repo": "See whether the repositories of published skills are still there.",
+        "upstream": "Have skills of other marketplaces and registries verified here.",
         "skill": "Look at published skills, withdraw versions and bring them back.",
     },
     "recall": {"block": "Keep skills from being published, and take down those that are."},

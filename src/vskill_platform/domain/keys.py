@@ -125,6 +125,9 @@ block = _kind("block:", "kind", "value")
 push_hook = _kind("push_hook:", "id")
 #: a repository whose skills are taken in as they come and change
 follow = _kind("follow:", "namespace", "repository")
+#: another marketplace or registry whose skills may come here, and what it offered last
+upstream = _kind("upstream:", "name")
+upstream_entries = _kind("upstream_entries:", "name")
 repohealth = _kind("repohealth:", "repository")
 job = _kind("job:", "name")
 #: when a worker process was last there

@@ -78,6 +78,13 @@ JOB_SPECS = (
         "new commits and vanished repositories are not noticed",
     ),
     JobSpec(
+        "upstreams",
+        "queues a daily look at each upstream",
+        60_000,
+        60_000,
+        "new and changed skills of upstreams are not noticed",
+    ),
+    JobSpec(
         "external-scans",
         "queues scans of published versions by other analysers",
         5_000,

@@ -21,6 +21,7 @@ from vskill_platform.stages.rescan import (
     request_due_rescans,
     request_rescan,
 )
+from vskill_platform.stages.upstreams import ask_for_syncs
 from vskill_platform.store.people.source_credentials import seal_again
 from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
 from vskill_platform.store.recall.first_management import finish_preparations
@@ -223,6 +224,7 @@ _RUNS: dict[str, RunJob] = {
     "alerts": watch_alerts,
     "rescans": request_rescans,
     "repositories": look_after,
+    "upstreams": _begin_anew(ask_for_syncs),
     "external-scans": _go_on(LookPosition, request_due_scans),
     "namespaces": _begin_anew(partial(finish_preparations, request_rescan)),
     "names": _begin_anew(name_shown_skills),

@@ -19,8 +19,10 @@ from vskill_platform.notifications.telling import TELL
 from vskill_platform.queue.keeper import attempt, kept_alive, take_claim
 from vskill_platform.stages.repo_check import REPO_CHECK, check_repository
 from vskill_platform.stages.rescan import RESCAN, rescan
+from vskill_platform.stages.upstreams import SYNC_BUDGET_MS, bring_entry, sync_upstream
 from vskill_platform.store.claims import NotClaimed
 from vskill_platform.store.external_scans import EXTERNAL_SCAN
+from vskill_platform.store.skills.upstreams import UPSTREAM_BRING, UPSTREAM_SYNC
 from vskill_platform.store.stored_content import REPAIR
 from vskill_platform.store.tasks import HeldTask, TaskEnd, TaskKind, claim_task, read_task
 from vskill_platform.store.telling.notifications import DIGEST, MAIL
@@ -37,6 +39,13 @@ KINDS: tuple[TaskKind, ...] = (
     TaskKind(DIGEST, "mails what an account was told in a day", send_digest, 60_000, _DELIVERY_DELAYS_MS),
     TaskKind(TELL, "tells accounts what could not be told at once", tell_again),
     TaskKind(REPO_CHECK, "looks whether a repository is still there and has moved on", check_repository),
+    TaskKind(
+        UPSTREAM_SYNC,
+        "lists what an upstream has, and asks for what is wanted",
+        sync_upstream,
+        SYNC_BUDGET_MS,
+    ),
+    TaskKind(UPSTREAM_BRING, "fetches and submits one skill of an upstream", bring_entry),
     TaskKind(REPAIR, "brings damaged content back from where it came from", repair),
     TaskKind(EXTERNAL_SCAN, "lets another analyser look at a content", scan, TASK_BUDGET_MS, DELAYS_MS),
 )

@@ -25,7 +25,9 @@ class UploadSource:
         is the submitter's fault."""
         if submission.upload is None:
             raise SourceGone(f"{submission.repo_url} is not an upload, and no other source is configured")
-        return Fetched(verified_files(await self._blobs.get(submission.upload), submission.upload))
+        files = verified_files(await self._blobs.get(submission.upload), submission.upload)
+        # What came from an upstream was fetched at a commit.
+        return Fetched(files, submission.commit)
 
 
 class SourceRouter:

@@ -10,6 +10,7 @@ from collections.abc import Collection
 import msgspec
 
 from vskill_core.errors import NoSkillFound, PlatformError, RateLimited, StoreUnavailable, Unsupported
+from vskill_core.identity import Identity
 from vskill_platform.domain.people.namespace import PUBLIC, namespace_audiences, namespace_of
 from vskill_platform.domain.skills.skill import VersionStatus
 from vskill_platform.domain.submissions.submission import EntryPoint
@@ -143,7 +144,7 @@ async def _take(follow: Follow, place: Place) -> Untaken | None:
     """Submit one folder; what is returned was refused."""
     waits = False
     try:
-        reason = await _held_back(place) or await _submit(follow, place)
+        reason = await held_back(place.identity) or await _submit(follow, place)
     except StoreUnavailable:
         raise
     except PlatformError as error:
@@ -151,9 +152,9 @@ async def _take(follow: Follow, place: Place) -> Untaken | None:
     return Untaken(place.identity.path, reason, waits) if reason else None
 
 
-async def _held_back(place: Place) -> str:
+async def held_back(place: Identity) -> str:
     """What was taken down is not brought back by a change at its source: that is a reviewer's to do."""
-    skill = (await place_of(place.identity)).skill
+    skill = (await place_of(place)).skill
     if skill is None:
         return ""
     last = skill.versions[-1].status if skill.versions else None

@@ -29,6 +29,7 @@ TAGS = {
     "external scans": "Reports of other analysers.",
     "owners": "What owners do: claim repositories, hand them over, withdraw versions, delete skills.",
     "follows": "Followed repositories, whose skills are submitted as they come and change.",
+    "upstreams": "Other marketplaces and repositories, whose skills come here to be verified.",
     "publishers": "CI workflows that publish a repository without a stored secret.",
     "namespaces": "Who belongs to a namespace or a team, who may read, and quotas.",
     "repositories": "Whether the repositories of published skills are still there.",

@@ -24,6 +24,8 @@ from vskill_core.errors import InvalidInput
 UPLOAD_HOST = "upload"
 #: the one repository of every upload namespace
 UPLOAD_REPO = "skills"
+#: the host of skills that come from another marketplace or registry; no URL can name it either
+UPSTREAM_HOST = "upstream"
 GITHUB_HOST = "github.com"
 SKILL_FILE = "SKILL.md"
 
@@ -82,14 +84,18 @@ class Identity(msgspec.Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        """The repository's https address, or `upload://namespace/slug` for what came as an archive."""
+        """The repository's https address, `upload://namespace/slug` for what came as an archive, or
+        `upstream://name/repository/slug`."""
+        if self.host == UPSTREAM_HOST:
+            return f"upstream://{self.owner}/{self.repo}/{self.path}"
         if self.is_upload:
             return f"upload://{self.owner}/{self.path}"
         return f"https://{self.host}/{self.owner}/{self.repo}"
 
     @property
     def is_upload(self) -> bool:
-        return self.host == UPLOAD_HOST
+        """Whether its files were brought here before it was submitted, so that no repository is fetched for it."""
+        return self.host in (UPLOAD_HOST, UPSTREAM_HOST)
 
 
 def normalise(repo_url: str, skill_path: str = "") -> Identity:
@@ -114,8 +120,20 @@ def upload_identity(namespace: str, slug: str) -> Identity:
     return Identity(host=UPLOAD_HOST, owner=owner, repo=UPLOAD_REPO, path=path)
 
 
+def upstream_identity(name: str, repo: str, slug: str) -> Identity:
+    """The place of a skill from an upstream, without case."""
+    parts = (("name", name), ("repo", repo), ("slug", slug))
+    owner, repo, path = (_checked_name(part, is_first=False, field=field).lower() for field, part in parts)
+    return Identity(host=UPSTREAM_HOST, owner=owner, repo=repo, path=path)
+
+
 def parse_place(text: str) -> Identity:
-    """A place as we show it: a repository's address, or `upload://namespace/slug`."""
+    """A place as we show it: a repository's address, `upload://namespace/slug`, or `upstream://name/repo/slug`."""
+    scheme = f"{UPSTREAM_HOST}://"
+    if text.startswith(scheme):
+        name, _, rest = text.removeprefix(scheme).partition("/")
+        repo, _, slug = rest.partition("/")
+        return upstream_identity(name, repo, slug)
     scheme = f"{UPLOAD_HOST}://"
     if not text.startswith(scheme):
         return normalise(text)
@@ -214,8 +232,8 @@ def _host(name: str, port: str) -> str:
     host = _ascii_host(name.rstrip("."))
     while host.startswith("www.") and "." in host.removeprefix("www."):
         host = host.removeprefix("www.")
-    if host == UPLOAD_HOST:
-        raise _bad_url("The host name 'upload' is reserved.", "use the repository's public host name")
+    if host in (UPLOAD_HOST, UPSTREAM_HOST):
+        raise _bad_url(f"The host name {host!r} is reserved.", "use the repository's public host name")
     return host + _port_suffix(port)
 
 

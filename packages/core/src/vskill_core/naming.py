@@ -76,6 +76,8 @@ RESERVED_OWNERS = frozenset(
         "submit",
         "trust",
         "upload",
+        "upstream",
+        "upstreams",
         "user",
         "users",
         "webhooks",

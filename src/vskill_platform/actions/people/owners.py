@@ -310,7 +310,7 @@ async def read_owned(services: Services, account: str | None) -> Owned:
 def repository_of(address: str) -> Identity:
     repo = parse_place(address)
     if repo.is_upload:
-        message = "An upload belongs to the account of its namespace; there is nothing to claim or hand over."
+        message = "What was uploaded or comes from an upstream has no repository to claim or hand over."
         raise InvalidInput(message, field="repo_url", fix="name a repository")
     return repo
 

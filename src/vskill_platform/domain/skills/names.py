@@ -23,6 +23,7 @@ from vskill_platform.domain.people.namespace import (
     Visibility,
     namespace_in,
 )
+from vskill_platform.domain.skills.upstream import upstream_in
 
 #: Hexadecimal digits of the canonical name's hash, from the first try on.
 _HASHES = (8, 16, 48)
@@ -118,9 +119,15 @@ def listed_form(listed_as: Mapping[str, str], audiences: Audiences) -> str | Non
 
 
 def candidate_names(canonical: str) -> tuple[str, ...]:
-    """The names that a skill claims, best first: its slug, with its owner, with its repository, with a hash."""
+    """The names that a skill claims, best first: its slug, with its owner, with its repository, with a hash. One
+    from an upstream never claims the bare slug: a list of thousands would take names that are never given back."""
     owner, repo, slug = map(hyphenate, canonical.split("/"))
-    joined = ("-".join((slug, *more)) for more in ((), (owner,), (owner, repo)))
+    origin = upstream_in(namespace_in(canonical))
+    if origin is None:
+        choices: tuple[tuple[str, ...], ...] = ((), (owner,), (owner, repo))
+    else:
+        choices = ((origin,), (repo, origin))
+    joined = ("-".join((slug, *more)) for more in choices)
     plain = (name for name in joined if slug and is_plain_name(name) and name not in _ROUTE_WORDS)
     return tuple(dict.fromkeys((*plain, *(hashed_name(canonical, digits) for digits in _HASHES))))
 
@@ -149,7 +156,8 @@ def claim_names(
     if not any(one in listed for one in forms_from(form)):
         listed[form] = claim.take(form)
     slug = canonical.rpartition("/")[2].lower()
-    if slug not in listed.values() and not is_plain_name(slug) and claim.is_free(slug, form):
+    is_own = upstream_in(namespace_in(canonical)) is None
+    if is_own and slug not in listed.values() and not is_plain_name(slug) and claim.is_free(slug, form):
         # As it is written it is no name for every client, and still an address.
         claim.hold(slug, form, listed=False)
     for narrower in (INTERNAL, *sorted(claim.namespaces(listed.values()))):

@@ -19,7 +19,7 @@ from vskill_core.findings import Severity
 from vskill_core.identity import Identity
 from vskill_core.naming import alias_names
 from vskill_core.publisher import Publisher
-from vskill_platform.domain.people.namespace import Visibility
+from vskill_platform.domain.people.namespace import Visibility, namespace_in
 from vskill_platform.domain.skills.listing import About, listing
 from vskill_platform.domain.skills.numbering import next_version, parse_semver
 from vskill_platform.domain.skills.skill import (
@@ -33,6 +33,7 @@ from vskill_platform.domain.skills.skill import (
     taken_down_by_block,
 )
 from vskill_platform.domain.skills.trust import TrustFacts
+from vskill_platform.domain.skills.upstream import upstream_in
 
 
 class Publication(msgspec.Struct, frozen=True):
@@ -206,7 +207,9 @@ def _new_skill(publication: Publication) -> PublishedSkill:
 
 
 def _describe(skill: PublishedSkill, publication: Publication) -> PublishedSkill:
-    aliases = {*skill.aliases, *alias_names(skill.slug, publication.version.name)}
+    origin = upstream_in(namespace_in(skill.canonical))
+    own = alias_names(skill.slug, publication.version.name) if origin is None else (f"{skill.slug}-{origin}",)
+    aliases = {*skill.aliases, *own}
     judged = publication.trust
     return msgspec.structs.replace(
         skill,

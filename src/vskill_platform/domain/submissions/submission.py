@@ -362,7 +362,9 @@ def start_run(
         attempts=Attempts(),
         rerun_requested=None,
         upload=upload,
-        commit=publisher.commit if publisher else None,
+        commit=publisher.commit
+        if publisher
+        else (record.commit if upload and upload == record.upload else None),
         publisher=publisher,
         digest=None,
         cooled_by="",

@@ -151,9 +151,9 @@ async def remove_follow(identity: Identity, *, by: str, reason: str) -> None:
     await commit_audited(AuditNote("repository unfollowed", identity.url, by, reason), remove)
 
 
-async def grant_runs(namespace: str, wanted: int) -> tuple[int, int]:
-    """How many runs its followed repositories may start now, which are counted, and when the next hour begins. What was
-    counted outlives the follow."""
+async def grant_runs(namespace: str, wanted: int, per_hour: int = RUNS_PER_HOUR) -> tuple[int, int]:
+    """How many runs its followed repositories, or its upstream, may start now, which are counted, and when the next
+    hour begins. What was counted outlives the follow."""
     key, now = keys.usage(namespace, "followed"), require_env("kv").kv.now()
 
     async def count() -> tuple[int, int]:
@@ -164,7 +164,7 @@ async def grant_runs(namespace: str, wanted: int) -> tuple[int, int]:
             if known is not None and known.began <= now < known.began + HOUR_MS
             else SubmissionHour(now, 0)
         )
-        granted = max(0, min(wanted, RUNS_PER_HOUR - hour.count))
+        granted = max(0, min(wanted, per_hour - hour.count))
         counted = SubmissionHour(hour.began, hour.count + granted)
         await require_env("kv").kv.commit([Put(key, msgspec.json.encode(counted), version)])
         return granted, hour.began + HOUR_MS

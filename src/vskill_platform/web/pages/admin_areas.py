@@ -36,6 +36,9 @@ AREAS: dict[str, tuple[AdminArea, ...]] = {
     ),
     "Skills": (
         AdminArea("/admin/skills", "Skills", "take down, restore"),
+        AdminArea(
+            "/admin/upstreams", "Upstreams", "other marketplaces and registries whose skills come here"
+        ),
         AdminArea("/admin/collections", "Collections", "choose skills for a marketplace"),
         AdminArea("/admin/blocklist", "Blocklist", "block and unblock"),
         AdminArea("/admin/policy", "Policy", "what is not published without a reviewer"),

@@ -15,6 +15,7 @@ from vskill_client.wire.base import Asked
 from vskill_client.wire.submissions import SubmitSkill, UploadSkill
 from vskill_core.errors import InvalidInput
 from vskill_core.findings import Finding, FindingKind, ScanStatus, StaticReport
+from vskill_core.identity import UPLOAD_HOST
 from vskill_core.naming import name_note
 from vskill_platform.actions.changes import may_decide
 from vskill_platform.actions.principal import Right, may
@@ -169,7 +170,11 @@ async def _offers(request: Request, record: Submission) -> Offers:
     elif has_rights and record.state.failure and refusal is not None:
         note = f"There is no appeal: {refusal[0].lower()}{refusal[1:]}"
     is_upload = record.identity.is_upload
-    is_own = UPLOAD.allows(principal) and (principal.account or "").lower() == record.identity.owner
+    is_own = (
+        record.identity.host == UPLOAD_HOST
+        and UPLOAD.allows(principal)
+        and (principal.account or "").lower() == record.identity.owner
+    )
     return Offers(
         cancel=has_rights and not record.state.terminal,
         resubmit=record.state.ends_run and (not is_upload or (has_rights and _may_end_otherwise(record))),

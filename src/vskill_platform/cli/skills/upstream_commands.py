@@ -1,0 +1,57 @@
+"""The commands of `upstream`."""
+
+from vskill_client.output import show_text_time
+from vskill_platform.actions.skills import upstreams
+from vskill_platform.cli.action_commands import command_for, details, each, table
+
+
+def _checked(one: upstreams.UpstreamView) -> str:
+    return show_text_time(one.checked_at) if one.checked_at else "not yet"
+
+
+def _good(one: upstreams.UpstreamView) -> str:
+    return show_text_time(one.good_at) if one.good_at else "never"
+
+
+def _state(one: upstreams.UpstreamView) -> str:
+    return "paused" if one.paused else one.problem or one.found or "being read"
+
+
+COMMANDS = (
+    command_for(
+        upstreams.LIST_UPSTREAMS,
+        table(
+            "{#upstreams:upstream}",
+            "upstreams",
+            *("name", "kind", "address", ("comes", "intake"), "listed"),
+            ("last read well (UTC)", _good),
+            ("state", _state),
+        ),
+    ),
+    command_for(
+        upstreams.SHOW_UPSTREAM,
+        details(
+            "{name}",
+            *(("kind", "kind"), ("address", "address"), ("comes", "intake")),
+            ("patterns", lambda one: " ".join(one.patterns) or "everything"),
+            ("skills are named", "{namespace}/REPO/SLUG"),
+            ("added", "{created_at} by {by}"),
+            ("last read (UTC)", _checked),
+            ("last read well (UTC)", _good),
+            ("state", _state),
+            ("found", "found"),
+        ),
+        each("left_out", "left out: {name}: {reason}"),
+        each("withdrawn", "withdrawn there: {name}: {reason}"),
+    ),
+    command_for(
+        upstreams.ADD_UPSTREAM,
+        "{name} is being read; 'upstream show {name}' says what is found.",
+        arguments=("name", "kind", "address"),
+    ),
+    command_for(upstreams.CHANGE_UPSTREAM, "{name} was changed; it is being read again."),
+    command_for(upstreams.PAUSE_UPSTREAM, "{name} is paused; what came from it is served as before."),
+    command_for(upstreams.RESUME_UPSTREAM, "{name} is being read again."),
+    command_for(upstreams.SYNC_UPSTREAM, "{name} is being read; 'upstream show {name}' says what is found."),
+    command_for(upstreams.REMOVE_UPSTREAM, "It was removed; its skills stay."),
+)

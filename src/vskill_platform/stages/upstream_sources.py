@@ -1,0 +1,283 @@
+"""The kinds of upstreams: each lists the entries that there are, and fetches the files of one. What is done with them
+is the same for all (`stages.upstreams`).
+
+Git is asked by the same hardened code as for submissions, without credentials: only hosts that are allowed, no private
+address, every answer bounded in bytes and time.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Protocol
+
+import msgspec
+
+from vskill_core.errors import (
+    InvalidInput,
+    InvalidManifest,
+    LimitExceeded,
+    NoSkillFound,
+    PlatformError,
+    SourceGone,
+    StoreUnavailable,
+    Unsupported,
+)
+from vskill_core.identity import Identity, clean_path, normalise, submission_id
+from vskill_core.naming import slug_of
+from vskill_platform.domain.skills.git_list import MANIFEST
+from vskill_platform.domain.skills.upstream import (
+    Brought,
+    LeftOutEntry,
+    Offer,
+    Upstream,
+    UpstreamEntry,
+    UpstreamKind,
+)
+from vskill_platform.domain.submissions import submission
+from vskill_platform.domain.submissions.submission import Step
+from vskill_platform.machine.slots import some_at_a_time
+from vskill_platform.sources.contract import Place, Repositories, Survey, Watchable
+from vskill_platform.worker_context import require_env
+from vskill_scan.reading.manifest import read_manifest
+
+#: Other repositories that one marketplace names and that are looked into.
+MOST_REPOSITORIES = 100
+_AT_ONCE = 4
+
+
+class UpstreamSource(Protocol):
+    """One kind. Raises as fetching does: SourceUnavailable where the other side is down, another PlatformError where a
+    retry would not help."""
+
+    async def list_entries(self, upstream: Upstream) -> Offer:
+        """What it has now, in any order; at most as many as can be listed are used."""
+
+    async def fetch(self, upstream: Upstream, entry: UpstreamEntry) -> Brought:
+        """The files of one entry, within the limits of a skill."""
+
+
+class RepositorySource:
+    """Every skill of one repository."""
+
+    async def list_entries(self, upstream: Upstream) -> Offer:
+        identity = normalise(upstream.address)
+        survey = await _survey(identity)
+        return Offer(
+            tuple(_entry(identity.repo, place) for place in survey.places),
+            _at(survey.places),
+            tuple(_skipped(survey)),
+            whole=not survey.truncated,
+        )
+
+    async def fetch(self, upstream: Upstream, entry: UpstreamEntry) -> Brought:
+        place = normalise(entry.where["url"], entry.where["path"])
+        step = Step("upstream", require_env("kv").kv.now(), "system", "brought from an upstream")
+        wanted = submission.create(
+            submission_id=submission_id(place),
+            identity=place,
+            repo_url=place.url,
+            skill_name=slug_of(place),
+            step=step,
+        )
+        wanted = msgspec.structs.replace(wanted, commit=entry.where["commit"])
+        fetched = await require_env("sources").sources.fetch(wanted)
+        _require_unmoved(place, fetched.identity or place)
+        return Brought(fetched.files, fetched.commit or "")
+
+
+class _Plugin(msgspec.Struct, frozen=True):
+    """One entry of a marketplace, as far as it is read."""
+
+    name: str
+    source: str | dict[str, Any] = ""
+    #: the folders of its skills, where it names them
+    skills: str | list[str] = []
+
+
+class _Catalogue(msgspec.Struct, frozen=True):
+    """The file of a marketplace. An entry of another form is left out alone."""
+
+    plugins: list[msgspec.Raw] = []
+    metadata: dict[str, Any] = {}
+
+
+class MarketplaceSource(RepositorySource):
+    """The skills of the plugins that a git marketplace names, in its own repository and in others."""
+
+    async def list_entries(self, upstream: Upstream) -> Offer:
+        identity = normalise(upstream.address)
+        commit, catalogue = await _read_catalogue(identity)
+        left: list[LeftOutEntry] = []
+        places = _by_place(upstream, catalogue, left)
+        own = Survey(identity, ())
+        if any(isinstance(place, str) for place in places):
+            own = await _survey_of_marketplace(identity, commit)
+            left.extend(_skipped(own))
+        others = [place for place in places if isinstance(place, Identity)]
+        beyond = f"Only {MOST_REPOSITORIES} other repositories are looked into."
+        left.extend(LeftOutEntry(place.url, beyond) for place in others[MOST_REPOSITORIES:])
+        looked_at = others[:MOST_REPOSITORIES]
+        found = await some_at_a_time(_survey_or_why, looked_at, _AT_ONCE)
+        surveys = dict(zip(looked_at, found, strict=True))
+        left.extend(LeftOutEntry(place.key, why) for place, why in surveys.items() if isinstance(why, str))
+        entries: list[UpstreamEntry] = []
+        for place, plugins in places.items():
+            survey = own if isinstance(place, str) else surveys.get(place)
+            if isinstance(survey, Survey):
+                folder = place if isinstance(place, str) else place.path
+                entries.extend(
+                    one for plugin in plugins for one in _entries_below(plugin, folder, survey.places)
+                )
+        whole = not own.truncated and all(isinstance(one, Survey) and not one.truncated for one in found)
+        return Offer(
+            tuple(entries), f"at {commit[:12]}", tuple(left), whole=whole and len(others) == len(found)
+        )
+
+
+SOURCES: dict[UpstreamKind, UpstreamSource] = {
+    UpstreamKind.REPOSITORY: RepositorySource(),
+    UpstreamKind.MARKETPLACE: MarketplaceSource(),
+}
+
+
+def source_of(kind: UpstreamKind) -> UpstreamSource:
+    if kind not in SOURCES:
+        raise Unsupported(f"This release cannot read an upstream of the kind {kind.value!r}.")
+    return SOURCES[kind]
+
+
+# Repositories.
+
+
+async def _survey(identity: Identity, commit: str | None = None) -> Survey:
+    sources = require_env("sources").sources
+    if not isinstance(sources, Repositories):
+        raise Unsupported("The configured source cannot look into repositories.")
+    survey = await sources.survey(identity, commit)
+    _require_unmoved(identity, survey.identity)
+    return survey
+
+
+async def _survey_of_marketplace(identity: Identity, commit: str) -> Survey:
+    """Its own repository at the commit of its list; without a skill it is no error, because others may have some."""
+    try:
+        return await _survey(identity, commit)
+    except NoSkillFound:
+        return Survey(identity, ())
+
+
+async def _survey_or_why(identity: Identity) -> Survey | str:
+    """One that cannot be looked into does not keep back the others."""
+    try:
+        return await _survey(identity)
+    except StoreUnavailable:
+        raise
+    except PlatformError as error:
+        return error.message
+
+
+def _require_unmoved(asked: Identity, found: Identity) -> None:
+    """What lies at another address is somebody else's, until an admin says otherwise."""
+    if found.repo_key != asked.repo_key:
+        message = f"The repository {asked.url} moved to {found.url}."
+        raise SourceGone(f"{message} Change the upstream's address if that is meant.")
+
+
+def _entry(repo: str, place: Place) -> UpstreamEntry:
+    where = {"url": place.identity.url, "path": place.identity.path, "commit": place.commit}
+    return UpstreamEntry(repo, slug_of(place.identity), place.files, where, _description(place))
+
+
+def _description(place: Place) -> str:
+    try:
+        return read_manifest(place.skill_md, slug_of(place.identity)).description
+    except InvalidManifest:
+        return ""
+
+
+def _at(places: Sequence[Place]) -> str:
+    return f"at {places[0].commit[:12]}" if places else ""
+
+
+def _skipped(survey: Survey) -> Iterator[LeftOutEntry]:
+    for name in survey.skipped:
+        yield LeftOutEntry(name, "No address can hold the folder's name.")
+    if survey.truncated:
+        yield LeftOutEntry("", f"{survey.identity.url} has more skills than are listed of one repository.")
+
+
+# Marketplaces.
+
+
+async def _read_catalogue(identity: Identity) -> tuple[str, _Catalogue]:
+    sources = require_env("sources").sources
+    if not isinstance(sources, Watchable):
+        raise Unsupported("The configured source cannot look into repositories.")
+    look = await sources.look(identity, (MANIFEST,))
+    _require_unmoved(identity, look.identity)
+    if MANIFEST in look.unread:
+        raise LimitExceeded(f"{MANIFEST} is larger than is read, or no plain file.", limit="bytes_file")
+    if MANIFEST not in look.files:
+        raise NoSkillFound(f"The repository has no {MANIFEST}, so it is no marketplace.")
+    try:
+        return look.commit, msgspec.json.decode(look.files[MANIFEST], type=_Catalogue)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput(f"{MANIFEST} is not the list of a marketplace: {error}", field="address") from None
+
+
+def _plugins(catalogue: _Catalogue, left: list[LeftOutEntry]) -> Iterator[_Plugin]:
+    for number, raw in enumerate(catalogue.plugins, 1):
+        try:
+            yield msgspec.json.decode(raw, type=_Plugin)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            left.append(LeftOutEntry(f"entry {number}", f"It has another form: {str(error)[:200]}"))
+
+
+def _by_place(
+    upstream: Upstream, catalogue: _Catalogue, left: list[LeftOutEntry]
+) -> dict[Identity | str, list[_Plugin]]:
+    """Plugins by the folder in the marketplace's own repository, or the place in another one."""
+    root = catalogue.metadata.get("pluginRoot", "")
+    found: dict[Identity | str, list[_Plugin]] = {}
+    for plugin in _plugins(catalogue, left):
+        if not _may_fit(upstream, plugin):
+            continue
+        try:
+            place = _place_of(plugin, root if isinstance(root, str) else "")
+        except InvalidInput as error:
+            left.append(LeftOutEntry(plugin.name[:100], error.message))
+        else:
+            found.setdefault(place, []).append(plugin)
+    return found
+
+
+def _may_fit(upstream: Upstream, plugin: _Plugin) -> bool:
+    """Whether a pattern may want a skill of this plugin, so that no repository is looked into for nothing."""
+    heads = [pattern.partition("/")[0] for pattern in upstream.patterns]
+    return not heads or any(fnmatchcase(plugin.name.lower(), head) for head in heads)
+
+
+def _place_of(plugin: _Plugin, root: str) -> Identity | str:
+    """The folder in the marketplace's own repository, or the place in another one."""
+    source = plugin.source
+    if isinstance(source, str):
+        return clean_path(f"{root}/{source}" if root and not source.startswith("./") else source, "source")
+    kind, path = source.get("source"), source.get("path") or ""
+    address = source.get("repo") if kind == "github" else source.get("url")
+    if (
+        kind not in ("github", "url", "git-subdir")
+        or not isinstance(address, str)
+        or not isinstance(path, str)
+    ):
+        raise InvalidInput(f"Its source {str(kind)[:40]!r} is no git repository.", field="source")
+    return normalise(address, path)
+
+
+def _entries_below(plugin: _Plugin, folder: str, places: Iterable[Place]) -> Iterator[UpstreamEntry]:
+    named = [plugin.skills] if isinstance(plugin.skills, str) else plugin.skills
+    try:
+        wanted = [clean_path(f"{folder}/{one}", "skills") for one in named] or [folder]
+    except InvalidInput:
+        wanted = [folder]
+    for place in places:
+        if any(not one or f"{place.identity.path}/".startswith(f"{one}/") for one in wanted):
+            yield _entry(plugin.name, place)

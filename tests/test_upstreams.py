@@ -1,0 +1,356 @@
+"""Upstreams over real git: what is listed, what comes and how, and that what is served stays what was verified,
+whatever the upstream does afterwards."""
+
+import msgspec
+import pytest
+
+from tests.support.acting import take_down
+from tests.support.envs import open_test_env, run_until_quiet
+from tests.support.git_server import git_server, skill_md
+from vskill_core.content import SkillFile, digest_of_files
+from vskill_core.identity import normalise, submission_id
+from vskill_platform.domain.skills.upstream import (
+    BROUGHT_PER_HOUR,
+    MOST_ENTRIES,
+    MOST_OFFERED,
+    Intake,
+    Offer,
+    Upstream,
+    UpstreamEntries,
+    UpstreamEntry,
+    UpstreamKind,
+    settle,
+)
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.intake.submit import submit_repository
+from vskill_platform.stages.upstreams import ask_for_entry, ask_for_sync, ask_for_syncs
+from vskill_platform.store.people.audit import AuditNote
+from vskill_platform.store.skills import upstreams
+from vskill_platform.store.skills.follows import grant_runs
+from vskill_platform.store.skills.names import read_name
+from vskill_platform.store.skills.quotas import HOUR_MS
+from vskill_platform.store.skills.skills import get_skill
+from vskill_platform.store.tasks import read_task
+from vskill_platform.submission_store import read_submission
+
+pytestmark = pytest.mark.anyio
+
+URL = "https://github.com/vendor/skills"
+LIST = ".claude-plugin/marketplace.json"
+DAY_MS = 24 * HOUR_MS
+
+
+@pytest.fixture
+def server(tmp_path):
+    with git_server(tmp_path / "served") as running:
+        yield running
+
+
+@pytest.fixture
+async def env(tmp_path, server):
+    async with open_test_env("memory", tmp_path, source_rewrites=(server.rewrite(),)) as opened:
+        yield opened
+
+
+def tree(**names: str) -> dict[str, bytes]:
+    """Skills below `skills/`, each with a text of its own."""
+    return {f"skills/{name}/SKILL.md": skill_md(name, text) for name, text in names.items()}
+
+
+def marketplace(*plugins: object, **more: object) -> dict[str, bytes]:
+    return {LIST: msgspec.json.encode({"name": "vendor", "plugins": plugins, **more})}
+
+
+async def add(env, kind=UpstreamKind.REPOSITORY, address=URL, **chosen) -> Upstream:
+    made = Upstream(name="vendor", kind=kind, address=address, by="user:olga", **chosen)
+    note = AuditNote("upstream added", "vendor", "user:olga", "ours")
+    await upstreams.change_upstream("vendor", note, lambda _: made)
+    return await synced(env)
+
+
+async def synced(env) -> Upstream:
+    env.clock.advance(60_000)
+    await ask_for_sync(await upstreams.get_upstream("vendor"))
+    await run_until_quiet(env)
+    return await upstreams.get_upstream("vendor")
+
+
+async def listed() -> dict[str, UpstreamEntry]:
+    return {one.name: one for one in (await upstreams.read_upstream_entries("vendor")).entries}
+
+
+async def ask(env, name: str) -> None:
+    await ask_for_entry(await upstreams.get_upstream("vendor"), (await listed())[name])
+    await run_until_quiet(env)
+
+
+async def run_of(name: str):
+    found = await read_submission(submission_id(upstreams_place(name)))
+    return None if found is None else found[0]
+
+
+def upstreams_place(name: str):
+    repo, slug = name.split("/")
+    return Upstream(name="vendor", kind=UpstreamKind.REPOSITORY, address=URL, by="").place_of(
+        UpstreamEntry(repo, slug, "")
+    )
+
+
+async def live(name: str):
+    return (await get_skill(f"upstream~vendor/{name}")).current_digest
+
+
+def digest(name: str, text: str) -> str:
+    return digest_of_files((SkillFile("SKILL.md", "100644", skill_md(name, text)),))
+
+
+async def test_on_request_nothing_comes_until_somebody_asks_and_one_request_is_enough(env, server):
+    repo = server.repo("vendor/skills", tree(a="first", b="first"))
+    found = await add(env)
+    assert (found.state.listed, found.state.problem) == (2, "")
+    assert set(await listed()) == {"skills/a", "skills/b"}
+    assert await run_of("skills/a") is None and await run_of("skills/b") is None
+    for _ in range(3):
+        await ask(env, "skills/a")
+    record = await run_of("skills/a")
+    assert (record.state, record.run, record.commit) == (State.PUBLISHED, 1, repo.head())
+    assert record.repo_url == "upstream://vendor/skills/a" and record.submitter is None
+    assert await live("skills/a") == digest("a", "first") and await run_of("skills/b") is None
+
+
+async def test_all_that_fit_come_and_a_change_at_the_upstream_is_a_new_run(env, server):
+    repo = server.repo("vendor/skills", {**tree(a="first", b="first"), "drafts/c/SKILL.md": skill_md("c")})
+    found = await add(env, intake=Intake.ALL, patterns=("skills/a", "skills/b"))
+    assert found.state.found == f"2 listed, 2 asked for at {repo.head()[:12]}" and found.state.listed == 2
+    before = await run_of("skills/b")
+    repo.commit(tree(a="second", b="first"))
+    await synced(env)
+    changed, same = await run_of("skills/a"), await run_of("skills/b")
+    assert (changed.run, changed.state, changed.commit) == (2, State.PUBLISHED, repo.head())
+    assert await live("skills/a") == digest("a", "second") and same == before
+
+
+async def test_the_same_repository_submitted_by_somebody_is_another_record(env, server):
+    server.repo("vendor/skills", tree(a="first"))
+    await add(env, intake=Intake.ALL)
+    own = await submit_repository(URL, "skills/a")
+    await run_until_quiet(env)
+    ours = await run_of("skills/a")
+    assert own.submission is not None and own.submission.id != ours.id
+    assert own.submission.id == submission_id(normalise(URL, "skills/a"))
+
+
+async def test_a_short_name_ends_with_the_upstreams_and_the_bare_one_stays_free(env, server):
+    """Whoever publishes `a` after the first synchronisation gets the name; nothing leads from it to the upstream."""
+    server.repo("vendor/skills", tree(a="first"))
+    server.repo("acme/tools", {"a/SKILL.md": skill_md("a", "ours")})
+    await add(env, intake=Intake.ALL)
+    assert not (await read_name("a")).holders
+    skill = await get_skill("upstream~vendor/skills/a")
+    assert set(skill.listed_as.values()) == {"a-vendor"} and skill.aliases == ("a-vendor",)
+    await submit_repository("https://github.com/acme/tools", "a")
+    await run_until_quiet(env)
+    assert (await read_name("a")).holders["public"].canonical == "acme/tools/a"
+
+
+async def test_a_marketplace_brings_the_skills_of_its_plugins_here_and_elsewhere(env, server):
+    server.repo("other/kit", {"x/SKILL.md": skill_md("x"), "y/SKILL.md": skill_md("y")})
+    plugins = (
+        {"name": "docs", "source": "./", "skills": ["./skills/a"]},
+        {"name": "all", "source": "./skills"},
+        {"name": "kit", "source": {"source": "github", "repo": "other/kit"}},
+        {
+            "name": "sub",
+            "source": {"source": "git-subdir", "url": "https://github.com/other/kit", "path": "x"},
+        },
+        {"name": "gone", "source": {"source": "github", "repo": "other/none"}},
+        {"name": "npm", "source": {"source": "npm", "package": "x"}},
+        {"name": 7},
+    )
+    server.repo("vendor/skills", {**tree(a="one", b="two"), **marketplace(*plugins)})
+    found = await add(env, UpstreamKind.MARKETPLACE, intake=Intake.ALL)
+    assert set(await listed()) == {"docs/a", "all/a", "all/b", "kit/x", "kit/y", "sub/x"}
+    reasons = {one.name: one.reason for one in found.state.left_out}
+    assert "no public repository" in reasons["github.com/other/none"]
+    assert "'npm' is no git repository" in reasons["npm"] and "another form" in reasons["entry 7"]
+    assert (await run_of("kit/y")).state is State.PUBLISHED and await live("docs/a") == digest("a", "one")
+
+
+@pytest.mark.parametrize(
+    "data", [b"[]", b"\xff", b'{"plugins": 1}', b"[" * 100_000, b'{"a":"' + b"x" * 300_000 + b'"}']
+)
+async def test_what_is_no_marketplace_is_said_and_changes_nothing(env, server, data):
+    """Also one that is far too long."""
+    repo = server.repo("vendor/skills", {**tree(a="one"), **marketplace({"name": "p", "source": "./"})})
+    good = await add(env, UpstreamKind.MARKETPLACE, intake=Intake.ALL)
+    repo.commit({LIST: data})
+    bad = await synced(env)
+    assert bad.state.problem and bad.state.good_at == good.state.good_at and bad.state.listed == 1
+    assert set(await listed()) == {"p/a"} and await live("p/a") == digest("a", "one")
+
+
+@pytest.mark.parametrize("fault", [503, 404, "hang"])
+async def test_an_upstream_that_is_down_slow_or_gone_changes_nothing_of_what_is_served(
+    tmp_path, server, fault
+):
+    server.repo("vendor/skills", tree(a="first"))
+    rewrites = (server.rewrite(),)
+    async with open_test_env("memory", tmp_path, source_rewrites=rewrites, fetch_budget_ms=500) as env:
+        await add(env, intake=Intake.ALL)
+        server.faults["/vendor/skills"] = fault
+        found = await synced(env)
+        assert (
+            found.state.problem and found.state.listed == 1 and found.state.good_at != found.state.checked_at
+        )
+        assert await live("skills/a") == digest("a", "first") and set(await listed()) == {"skills/a"}
+        server.faults.clear()
+        assert (await synced(env)).state.problem == ""
+
+
+async def test_a_history_that_was_rewritten_is_only_another_content(env, server):
+    repo = server.repo("vendor/skills", tree(a="first", b="same"))
+    await add(env, intake=Intake.ALL)
+    before = await run_of("skills/b")
+    repo.commit_tree(repo.tree([]))
+    repo.commit(tree(a="rewritten", b="same"))
+    await synced(env)
+    assert await live("skills/a") == digest("a", "rewritten") and await run_of("skills/b") == before
+
+
+async def test_a_repository_that_moved_is_not_read_at_its_new_address(env, server):
+    server.repo("vendor/skills", tree(a="first"))
+    server.repo("someone/else", tree(a="theirs"))
+    await add(env, intake=Intake.ALL)
+    (server.root / "vendor/skills.git").rename(server.root / "vendor/renamed.git")
+    moved = await synced(env)
+    assert moved.state.problem and await live("skills/a") == digest("a", "first")
+
+
+async def test_what_the_upstream_withdrew_is_named_and_stays_until_somebody_decides(env, server):
+    repo = server.repo("vendor/skills", tree(a="first", b="first"))
+    await add(env)
+    await ask(env, "skills/a")
+    repo.commit(tree(c="new"))
+    found = await synced(env)
+    assert list(found.state.withdrawn) == ["skills/a"], "b never came from it"
+    assert await live("skills/a") == digest("a", "first")
+    repo.commit(tree(a="first"))
+    assert (await synced(env)).state.withdrawn == {}
+
+
+async def test_what_was_taken_down_here_is_not_brought_back_by_the_upstream(env, server):
+    repo = server.repo("vendor/skills", tree(a="first"))
+    await add(env, intake=Intake.ALL)
+    await take_down("upstream~vendor/skills/a", by="admin:olga", reason="bad")
+    repo.commit(tree(a="second"))
+    await synced(env)
+    task, _ = await read_task(upstreams.UPSTREAM_BRING, "vendor/skills/a")
+    assert (
+        task is not None
+        and "taken down or deleted here" in task.outcome
+        and (await run_of("skills/a")).run == 1
+    )
+
+
+async def test_a_paused_upstream_is_not_asked_and_goes_on_when_it_is_resumed(env, server):
+    repo = server.repo("vendor/skills", tree(a="first"))
+    await add(env, intake=Intake.ALL)
+    note = AuditNote("upstream paused", "vendor", "user:olga", "a moment")
+
+    async def set_paused(*, paused: bool) -> None:
+        known = await upstreams.get_upstream("vendor")
+        await upstreams.change_upstream(
+            "vendor", note, lambda _: msgspec.structs.replace(known, paused=paused)
+        )
+
+    await set_paused(paused=True)
+    repo.commit(tree(a="second"))
+    server.requests.clear()
+    env.clock.advance(2 * DAY_MS)
+    await ask_for_syncs()
+    await run_until_quiet(env)
+    assert not server.requests and await live("skills/a") == digest("a", "first")
+    await set_paused(paused=False)
+    await ask_for_syncs()
+    await run_until_quiet(env)
+    assert await live("skills/a") == digest("a", "second")
+
+
+async def test_the_schedule_asks_once_a_day_and_sooner_after_a_problem(env, server):
+    server.repo("vendor/skills", tree(a="first"))
+    await add(env)
+    server.requests.clear()
+    for passed, asked in ((DAY_MS - 1, False), (1, True)):
+        env.clock.advance(passed)
+        await ask_for_syncs()
+        await run_until_quiet(env)
+        assert bool(server.requests) is asked
+    server.faults["/vendor/skills"] = 503
+    await synced(env)
+    server.faults.clear()
+    env.clock.advance(HOUR_MS)
+    await ask_for_syncs()
+    await run_until_quiet(env)
+    assert (await upstreams.get_upstream("vendor")).state.problem == ""
+
+
+async def test_remembered_only_lists_and_brings_nothing(env, server):
+    server.repo("vendor/skills", tree(a="first"))
+    found = await add(env, intake=Intake.REMEMBERED)
+    assert found.state.listed == 1 and await run_of("skills/a") is None
+
+
+async def test_an_upstream_that_is_removed_leaves_its_skills_and_forgets_its_list(env, server):
+    server.repo("vendor/skills", tree(a="first"))
+    await add(env, intake=Intake.ALL)
+    await upstreams.remove_upstream("vendor", AuditNote("upstream removed", "vendor", "user:olga", "moved"))
+    assert await upstreams.find_upstream("vendor") is None and await listed() == {}
+    assert await live("skills/a") == digest("a", "first")
+
+
+# What is listed.
+
+
+def offer(*entries: UpstreamEntry) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    upstream = Upstream(name="vendor", kind=UpstreamKind.REPOSITORY, address=URL, by="")
+    found, left = settle(upstream, Offer(entries), UpstreamEntries())
+    return tuple(one.name for one in found), tuple(one.reason for one in left)
+
+
+def entry(name: str, path: str = "", **more) -> UpstreamEntry:
+    repo, _, slug = name.partition("/")
+    return UpstreamEntry(repo, slug, "m", {"path": path}, **more)
+
+
+def test_of_two_entries_with_one_name_the_one_keeps_it_that_had_it():
+    """Otherwise a folder that is added before another one would become its next version."""
+    upstream = Upstream(name="vendor", kind=UpstreamKind.REPOSITORY, address=URL, by="")
+    first, second = entry("kit/a", "z/a"), entry("kit/a", "b/a")
+    known = UpstreamEntries(settle(upstream, Offer((first,)), UpstreamEntries())[0])
+    for offered in ((first, second), (second, first)):
+        found, left = settle(upstream, Offer(offered), known)
+        assert [one.where["path"] for one in found] == ["z/a"] and len(left) == 1
+
+
+def test_names_that_no_address_can_hold_are_left_out_and_the_rest_is_listed():
+    found, left = offer(entry("kit/a"), entry("kit/ünï"), entry("Kit/B b"), entry("../..", "x"))
+    assert found == ("kit/a", "kit/b-b", "skill/skill") and len(left) == 1
+
+
+def test_five_thousand_entries_are_listed_the_rest_is_said_and_too_many_are_refused():
+    many = [entry(f"kit/s{number:06}") for number in range(MOST_ENTRIES + 3)]
+    found, left = offer(*many)
+    assert len(found) == MOST_ENTRIES and "3 more entries" in left[0]
+    with pytest.raises(Exception, match=str(MOST_OFFERED)):
+        offer(*(many[:1] * (MOST_OFFERED + 1)))
+
+
+async def test_more_than_an_hours_share_goes_on_in_the_next_hour(env, server):
+    server.repo("vendor/skills", tree(a="x", b="x", c="x"))
+    _, next_hour = await grant_runs("upstream~vendor", BROUGHT_PER_HOUR - 1, BROUGHT_PER_HOUR)
+    found = await add(env, intake=Intake.ALL)
+    assert found.state.go_on_at == next_hour and found.state.found.startswith("3 listed, 1 asked for")
+    env.clock.advance(HOUR_MS)
+    await ask_for_syncs()
+    await run_until_quiet(env)
+    assert [(await run_of(f"skills/{name}")).state for name in "abc"] == [State.PUBLISHED] * 3
