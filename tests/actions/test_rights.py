@@ -235,6 +235,7 @@ MATRIX = {
     "collection.add": Row(ADMIN, "admin", {"name": "tools", "skills": ["{skill}"], **WHY}),
     "collection.remove": Row(ADMIN, "admin", {"name": "tools", "skills": ["{skill}"], **WHY}),
     "collection.delete": Row(ADMIN, "admin", {"name": "tools", **WHY}),
+    "bundle.make": Row(ADMIN, "admin", {"collection": "tools"}),
     "queue.health": Row(EVERYBODY, "read"),
     "queue.stats": Row(EVERYBODY, "read"),
     "queue.status": Row(ADMIN, "admin"),
@@ -481,7 +482,8 @@ async def test_both_command_lines_refuse_whoever_lacks_the_right(world, name):
 
 
 @pytest.mark.parametrize("name", sorted(set(WITH_COMMAND) - LAST))
-async def test_both_command_lines_let_in_whoever_has_the_right(busy_world, name):
+async def test_both_command_lines_let_in_whoever_has_the_right(busy_world, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # `bundle make` writes a file there
     words = words_for(busy_world, name)
     done = {"operator, here": await busy_world.command_here(words, "operator")}
     for who in (one for one in PEOPLE if one in may(name)):

@@ -51,6 +51,7 @@ _TAGS = {
     "access": "namespaces",
     "audit": "operations",
     "block": "blocklist",
+    "bundle": "skills",
     "blocklist": "blocklist",
     "credential": "namespaces",
     "content": "operations",

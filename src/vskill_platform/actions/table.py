@@ -30,7 +30,7 @@ from vskill_platform.actions.skills import (
     upstreams,
     versions,
 )
-from vskill_platform.actions.submissions import intake, submission_lists, submissions
+from vskill_platform.actions.submissions import bundles, intake, submission_lists, submissions
 from vskill_platform.actions.telling import notifications, webhooks
 from vskill_platform.actions.verdicts import (
     external_scans,
@@ -49,6 +49,7 @@ _MODULES = (
     submission_lists,
     appeals,
     intake,
+    bundles,
     owners,
     publishers,
     namespaces,

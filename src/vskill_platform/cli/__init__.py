@@ -37,7 +37,7 @@ SECTIONS = {
     ),
     "For reviewers and admins": (
         *("review", "block", "report", "queue", "repo", "audit", "collection", "webhook", "admin", "token"),
-        *("access", "team", "content", "policy", "memory", "upstream"),
+        *("access", "team", "content", "policy", "memory", "upstream", "bundle"),
     ),
     SERVER: (*("serve", "worker", "schedule", "keys", "doctor", "judge", "backup", "restore", "migrate"),),
 }

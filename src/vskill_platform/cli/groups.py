@@ -53,6 +53,7 @@ _WINGS = {
     },
     "recall": {"block": "Keep skills from being published, and take down those that are."},
     "submissions": {
+        "bundle": "Carry verified skills, signed, into a registry without a network.",
         "submission": "List submissions; cancel, rerun or appeal one, read what was found in it, "
         "and what was submitted together.",
     },

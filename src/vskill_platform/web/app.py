@@ -14,6 +14,7 @@ from vskill_platform.web import operations
 from vskill_platform.web.action_routes import endpoints_of
 from vskill_platform.web.api import (
     account,
+    bundles,
     external_scans,
     feed,
     installs,
@@ -49,6 +50,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *keys.ENDPOINTS,
     *skills.ENDPOINTS,
     *installs.ENDPOINTS,
+    *bundles.ENDPOINTS,
     *account.ENDPOINTS,
     *feed.ENDPOINTS,
     *revocations.ENDPOINTS,

@@ -38,7 +38,7 @@ from vskill_client.wire.skills import (
     SkillRequest,
     SkillState,
 )
-from vskill_core.content import DEFAULT_LIMITS, SkillFile, digest_of_files
+from vskill_core.content import SkillFile, digest_of_files
 from vskill_core.errors import (
     AttestationInvalid,
     InvalidInput,
@@ -102,10 +102,6 @@ def require_nothing_else(lock_file: LockFile, folder: Path) -> None:
     if others:
         message = f"{folder} holds what the lock does not name: {', '.join(others[:10])}."
         raise AttestationInvalid(message, found=others)
-
-
-#: An archive holds a header for each file beside the content.
-ARCHIVE_LIMITS = msgspec.structs.replace(DEFAULT_LIMITS, bytes_total=DEFAULT_LIMITS.bytes_total * 5 // 4)
 
 
 class InstallOutcome(msgspec.Struct, frozen=True):
@@ -240,11 +236,11 @@ def _check(
     skill: str, version: str, archive: bytes, envelope: bytes, keys: "tuple[PublicKey, ...]"
 ) -> tuple[tuple[SkillFile, ...], str]:
     """The files of the archive, and which key has signed for them."""
-    from vskill_core.archive_reading import read_archive
+    from vskill_core.archive_reading import SERVED_LIMITS, read_archive
     from vskill_core.verification import check_attestation
 
     try:
-        files = read_archive(archive, ARCHIVE_LIMITS)
+        files = read_archive(archive, SERVED_LIMITS)
         checked = check_attestation(envelope, keys, archive=archive, files=files, about=f"{skill}@{version}")
     except PlatformError as error:
         message = f"{skill} {version} was not installed: {error.message}"

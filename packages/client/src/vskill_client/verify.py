@@ -105,7 +105,7 @@ def verify(  # noqa: PLR0913 - one for each option
     registry there, and an ATTESTATION with the keys in VSKILL_DATA_DIR.
     """
     _check_usage(target, archive, folder, skill, lock_file, bool(key), bool(keys))
-    given = _given_keys(key, keys)
+    given = given_keys(key, keys)
     if lock_file is not None:
         _verify_lock(lock_file, target, given, revocations, publisher, offline_ok=offline_ok, as_json=as_json)
         return
@@ -263,7 +263,7 @@ async def _ask(caller: Caller, name: str, version: str | None, digest: str = "")
     return msgspec.structs.replace(vouched, name=name, envelope=envelope, status=chosen.status)
 
 
-def _given_keys(key: Path | None, keys: Path | None) -> "tuple[PublicKey, ...] | None":
+def given_keys(key: Path | None, keys: Path | None) -> "tuple[PublicKey, ...] | None":
     from vskill_core.signing_keys import public_from_jwks, public_from_pem
 
     if key is not None:

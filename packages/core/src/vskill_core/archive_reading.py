@@ -12,6 +12,8 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 
+import msgspec
+
 from vskill_core.content import (
     DEFAULT_LIMITS,
     ContentLimits,
@@ -35,6 +37,9 @@ MOST_HEADER_BYTES = 64 * 1024
 _ANY_LENGTH = ContentLimits(path_length=MOST_HEADER_BYTES, depth=MOST_HEADER_BYTES)
 #: Characters of a name or a reason in a message.
 _SHOWN = 120
+
+#: For archives that a registry made: they hold a header for each file beside the content.
+SERVED_LIMITS = msgspec.structs.replace(DEFAULT_LIMITS, bytes_total=DEFAULT_LIMITS.bytes_total * 5 // 4)
 
 BLOCK = 512
 #: What macOS adds to archives beside the files themselves.

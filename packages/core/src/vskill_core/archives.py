@@ -113,14 +113,15 @@ def _tar_entry(file: SkillFile) -> Iterable[bytes]:
     if len(name) > _TAR_NAME or not name.isascii():
         # The plain header holds 100 bytes of ASCII; POSIX puts any other path into an entry before it.
         record = _pax_record(b"path", name)
-        yield _tar_header(b"PaxHeader", "100644", len(record), b"x")
-        yield _pad(record)
+        yield tar_header(b"PaxHeader", "100644", len(record), b"x")
+        yield pad_block(record)
         name = hashlib.sha256(name).hexdigest().encode()
-    yield _tar_header(name, file.mode, len(file.data), b"0")
-    yield _pad(file.data)
+    yield tar_header(name, file.mode, len(file.data), b"0")
+    yield pad_block(file.data)
 
 
-def _tar_header(name: bytes, mode: str, size: int, kind: bytes) -> bytes:
+def tar_header(name: bytes, mode: str, size: int, kind: bytes) -> bytes:
+    """The block before a member's bytes: a kind of `0` is a plain file, `x` the attributes of the next one."""
     fields = struct.pack(
         "100s8s8s8s12s12s8sc100s6s2s32s32s8s8s155s12x",
         name,
@@ -157,7 +158,8 @@ def _pax_record(key: bytes, value: bytes) -> bytes:
     return b"%d" % length + rest
 
 
-def _pad(data: bytes) -> bytes:
+def pad_block(data: bytes) -> bytes:
+    """The bytes, filled up to the end of a block."""
     return data + bytes(-len(data) % _BLOCK)
 
 

@@ -75,9 +75,10 @@ def open_envelope(
     raise AttestationInvalid(f"None of the trusted keys has signed it; it names {named!r}.")
 
 
-def read_payload(data: bytes) -> bytes:
-    """The payload of an envelope from this registry's own store, without checking its signature."""
-    return _from_base64(_parse(data, MAX_BYTES).payload, "payload")
+def read_payload(data: bytes, max_bytes: int = MAX_BYTES) -> bytes:
+    """The payload without checking its signature: of an envelope from this registry's own store, or to find out whose
+    it says it is."""
+    return _from_base64(_parse(data, max_bytes).payload, "payload")
 
 
 def _parse(data: bytes, max_bytes: int) -> Envelope:

@@ -85,8 +85,12 @@ class RevocationDocument(msgspec.Struct, frozen=True, rename="camel"):
         wanted = (skill, version, digest)
         return next((one for one in self.entries if (one.skill, one.version, one.digest) == wanted), None)
 
+    @property
+    def issued_ms(self) -> int:
+        return _ms(self.issued_at)
+
     def age_ms(self, now: int) -> int:
-        return now - _ms(self.issued_at)
+        return now - self.issued_ms
 
     def has_expired(self, now: int) -> bool:
         return now >= _ms(self.expires_at)

@@ -93,7 +93,7 @@ ENDPOINTS = (
         at=SKILL_PAGE,
         confirm=True,
     ),
-    page(COLLECTIONS, collections, action=CREATE_COLLECTION, shows=("skill.lock",)),
+    page(COLLECTIONS, collections, action=CREATE_COLLECTION, shows=("skill.lock", "bundle.make")),
     form(
         f"{COLLECTIONS}/create",
         CREATE_COLLECTION,
