@@ -16,7 +16,7 @@ from tests.web.test_single_sign_on import reads
 from vskill_client.wire.base import NoParameters
 from vskill_core.errors import NotFound, NotPermitted, NotSignedIn
 from vskill_core.identity import Identity
-from vskill_platform.actions.people.identities import (
+from vskill_platform.actions.people.account import (
     LIST_OWN_IDENTITIES,
     UNLINK_IDENTITY_OF,
     UNLINK_OWN_IDENTITY,

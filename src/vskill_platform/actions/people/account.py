@@ -1,19 +1,50 @@
-"""What an account does for itself: see who it is, change its password, sign out everywhere."""
+"""What an account does for itself: see who it is, change its password, sign out everywhere, and unlink an identity that
+it signs in with, which admins may too.
 
-from typing import ClassVar
+An identity that was unlinked signs in nowhere until somebody who is signed in links it again. Nobody unlinks the last
+way into the own account, nor what a company's directory says about it: that would keep the directory from locking it.
+"""
+
+from typing import Annotated, ClassVar
+
+import msgspec
 
 from vskill_client.wire import skills as skills_calls
 from vskill_client.wire.base import ActionRequest, NoParameters, Wire
 from vskill_client.wire.skills import AccountView
-from vskill_core.errors import InvalidInput, RateLimited
-from vskill_platform.actions.action import Services, action, action_for
-from vskill_platform.actions.people.accounts import ManagedAccount, account_view, end_all, set_password
+from vskill_core.errors import InvalidInput, NotFound, NotPermitted, RateLimited
+from vskill_platform.actions.action import AccountName, Reason, Services, action, action_for
+from vskill_platform.actions.people.accounts import (
+    ACCOUNTS,
+    IdentityView,
+    ManagedAccount,
+    account_view,
+    end_access,
+    end_all,
+    set_password,
+    view_identities,
+)
 from vskill_platform.actions.principal import Principal, Right
+from vskill_platform.domain.people.namespace import Access
 from vskill_platform.domain.people.token import TokenScope
-from vskill_platform.store.people.accounts import get_user
+from vskill_platform.store.people.accounts import (
+    LinkedIdentity,
+    User,
+    UserChange,
+    change_user,
+    get_user,
+    split_identities,
+)
 from vskill_platform.store.people.attempts import count_attempt
+from vskill_platform.store.people.directories import forget_sent
+from vskill_platform.store.people.identities import find_account, name_identity, put_identity
+from vskill_platform.store.people.namespaces import read_access
 from vskill_platform.store.people.passwords import fits
 from vskill_platform.store.people.refusals import note_refusal
+from vskill_platform.store.people.sign_in_rule import has_way_in, provider_of
+
+IDENTITIES = "/api/v1/account/identities"
+IdentityName = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 
 
 class ChangeOwnPassword(ActionRequest, frozen=True, kw_only=True):
@@ -31,6 +62,31 @@ class SignedOut(Wire, frozen=True):
     """Every session has ended and every token is revoked."""
 
     signed_out: bool
+
+
+class OwnIdentities(Wire, frozen=True):
+    """How somebody signs in."""
+
+    #: with a password, too
+    has_password: bool
+    identities: tuple[IdentityView, ...]
+
+
+class UnlinkOwnIdentity(ActionRequest, frozen=True, kw_only=True):
+    """One of the identities of the account that asks."""
+
+    #: its `id` in the list
+    identity: IdentityName
+
+
+class UnlinkIdentityOf(ActionRequest, frozen=True, kw_only=True):
+    """An identity of an account, and why it ends."""
+
+    name: AccountName
+    #: its `id` in the list of accounts
+    identity: IdentityName
+    #: why; kept in the audit
+    reason: Reason
 
 
 async def who_am_i(actor: Principal, _request: NoParameters) -> AccountView:
@@ -75,6 +131,77 @@ def own_name(actor: Principal) -> str:
     return actor.account
 
 
+async def list_own(actor: Principal, _request: NoParameters) -> OwnIdentities:
+    return _own(await get_user(own_name(actor)))
+
+
+async def unlink_own(services: Services, actor: Principal, request: UnlinkOwnIdentity) -> OwnIdentities:
+    if actor.namespace is not None:
+        message = f"This token is bound to the namespace {actor.namespace}."
+        raise NotPermitted(message, fix="send a token that is not bound to a namespace")
+    return _own(await _unlink(services, actor, own_name(actor), request.identity, "asked for it"))
+
+
+async def unlink_of(services: Services, actor: Principal, request: UnlinkIdentityOf) -> ManagedAccount:
+    return account_view(await _unlink(services, actor, request.name, request.identity, request.reason))
+
+
+def _own(user: User) -> OwnIdentities:
+    return OwnIdentities(user.password is not None, view_identities(user))
+
+
+async def _unlink(services: Services, actor: Principal, name: str, wanted: str, reason: str) -> User:
+    """The account without the identity: what it said of groups goes with it, and so do the sessions of that provider,
+    all sessions and tokens if nobody can sign in any more."""
+    link = _find(await get_user(name), wanted)
+    details = {"login": link.login, "id": link.id, "issuer": link.issuer}
+
+    async def decide(user: User) -> UserChange:
+        link = _find(user, wanted)
+        access, now = (await read_access())[0], services.kv.now()
+        left = _without(services, user, link, now)
+        if user.name == actor.account:
+            _require_own(services, access, left, link)
+        if not has_way_in(services.settings, access, left):
+            left = end_access(left, now)
+        _, version = await find_account(link)
+        return UserChange(left, (put_identity(link, "", version), *forget_sent(name, link)))
+
+    return await change_user(
+        name, decide, action="identity unlinked", by=actor.actor, reason=reason, details=details
+    )
+
+
+def _find(user: User, wanted: str) -> LinkedIdentity:
+    for one in user.linked:
+        if name_identity(one) == wanted:
+            return one
+    raise NotFound(f"{user.name} has no identity {wanted!r}.", identity=wanted)
+
+
+def _without(services: Services, user: User, link: LinkedIdentity, now: int) -> User:
+    """The account's record without the identity. A provider that is not set up any more has no name to end sessions
+    by, so all of them end."""
+    _, others = split_identities(user, link.issuer, link.id)
+    left = msgspec.structs.replace(user, identities=others, github=None if link.is_github else user.github)
+    provider = provider_of(services.settings, link)
+    if provider is None:
+        return msgspec.structs.replace(left, signed_out_at=now)
+    return msgspec.structs.replace(left, unlinked={**user.unlinked, provider: now})
+
+
+def _require_own(services: Services, access: Access, left: User, link: LinkedIdentity) -> None:
+    # A directory whose token was made anew keeps those too whom it has not spoken of since.
+    said = link.directory if link.issuer in access.directories else None
+    if said is not None and not said.deleted:
+        message = f"Your organisation's directory keeps {link.login}; only an admin unlinks it."
+        raise NotPermitted(message, identity=name_identity(link), fix="ask an admin of the registry")
+    if not has_way_in(services.settings, access, left):
+        message = f"{link.login} is the last way to sign in as {left.name}."
+        fix = "link another identity first, or ask an admin for a password"
+        raise NotPermitted(message, identity=name_identity(link), fix=fix)
+
+
 WHO_AM_I = action_for(
     who_am_i,
     skills_calls.WHO_AM_I,
@@ -103,4 +230,37 @@ SIGN_OUT_EVERYWHERE = action(
     summary="End every session, revoke every token",
     tag="account",
     command="account sign-out",
+)
+LIST_OWN_IDENTITIES = action(
+    list_own,
+    "identity.list",
+    IDENTITIES,
+    method="GET",
+    right=Right.SIGNED_IN,
+    summary="List what you sign in with",
+    tag="account",
+    command="account identities",
+)
+UNLINK_OWN_IDENTITY = action(
+    unlink_own,
+    "identity.unlink",
+    f"{IDENTITIES}/{{identity}}",
+    method="DELETE",
+    right=Right.SIGNED_IN,
+    errors=(NotFound, NotPermitted),
+    summary="Unlink an identity from your account",
+    about="Its provider's sessions end. It signs in nowhere until somebody who is signed in links it again.",
+    tag="account",
+    command="account unlink",
+)
+UNLINK_IDENTITY_OF = action(
+    unlink_of,
+    "identity.unlink-of",
+    f"{ACCOUNTS}/{{name}}/identities/{{identity}}/unlink",
+    right=Right.ADMIN,
+    errors=(NotFound, NotPermitted),
+    summary="Unlink an identity from an account",
+    about="Its provider's sessions end; with the last way to sign in, all sessions and tokens do.",
+    tag="accounts",
+    command="admin unlink",
 )

@@ -2,7 +2,7 @@
 
 import click
 
-from vskill_platform.actions.people import account, identities, tokens
+from vskill_platform.actions.people import account, tokens
 from vskill_platform.cli.action_commands import CommandQuestion, command_for, table
 from vskill_platform.cli.people.token_commands import CREATED
 
@@ -26,8 +26,8 @@ _IDENTITIES = table(
 )
 
 COMMANDS = (
-    command_for(identities.LIST_OWN_IDENTITIES, _IDENTITIES),
-    command_for(identities.UNLINK_OWN_IDENTITY, "It is unlinked; the sessions that began there have ended."),
+    command_for(account.LIST_OWN_IDENTITIES, _IDENTITIES),
+    command_for(account.UNLINK_OWN_IDENTITY, "It is unlinked; the sessions that began there have ended."),
     command_for(tokens.LIST_OWN_TOKENS, _TOKENS),
     command_for(tokens.CREATE_OWN_TOKEN, CREATED),
     command_for(tokens.REVOKE_OWN_TOKEN, "The token {id} is revoked."),

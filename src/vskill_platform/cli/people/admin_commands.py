@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from vskill_client.destination import Caller
-from vskill_platform.actions.people import accounts, identities
+from vskill_platform.actions.people import account, accounts
 from vskill_platform.cli.action_commands import Given, command_for, table, when
 
 #: What the audit says of an operator who gives no reason.
@@ -75,7 +75,7 @@ COMMANDS = (
         **REASON,
     ),
     command_for(
-        identities.UNLINK_IDENTITY_OF,
+        account.UNLINK_IDENTITY_OF,
         "The identity is unlinked from {name}.",
         arguments=("name", "identity"),
         **REASON,

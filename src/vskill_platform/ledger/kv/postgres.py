@@ -4,28 +4,42 @@ A commit is one call of the function `commit_records` (database/sql/postgres), s
 fields are in `postgres_query`. Values are text, times are integer milliseconds, keys are compared byte by byte.
 """
 
+import asyncio
+import contextlib
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from vskill_core.errors import CursorGone
+import msgspec
+
+from vskill_core.errors import Conflict, CursorGone, RecordMalformed
 from vskill_platform.domain.messages import Send
 from vskill_platform.domain.people.namespace import Audiences
 from vskill_platform.ledger.broker.contract import Broker
-from vskill_platform.ledger.broker.postgres import PostgresBroker
+from vskill_platform.ledger.broker.postgres import PostgresBroker, send_in
 from vskill_platform.ledger.database.postgres import PostgresDatabase
 from vskill_platform.ledger.kv.checks import check_key, check_texts
-from vskill_platform.ledger.kv.collections import RecordKind
+from vskill_platform.ledger.kv.collections import RecordKind, collection_holding
 from vskill_platform.ledger.kv.contract import PAGE, Counts, StoreSnapshot
-from vskill_platform.ledger.kv.entries import Change, Entry, Operation, Overlap, Page
+from vskill_platform.ledger.kv.entries import (
+    Add,
+    Assert,
+    Change,
+    Delete,
+    Entry,
+    Operation,
+    Overlap,
+    Page,
+    Put,
+)
 from vskill_platform.ledger.kv.fields import end_of
 from vskill_platform.ledger.kv.overlaps import OverlapQuery, postgres_overlaps
-from vskill_platform.ledger.kv.postgres_commit import commit
 from vskill_platform.ledger.kv.postgres_fields import count, fold_counts
 from vskill_platform.ledger.kv.postgres_query import (
     ENTRY,
     Arguments,
     key_ranges,
+    row_of,
     search,
     select,
 )
@@ -36,6 +50,11 @@ from vskill_platform.ledger.kv.sql import SqlKV
 CHANGES = "vskill_changes"
 _GET = f"SELECT {ENTRY} FROM records WHERE key = $1 AND (expires_at IS NULL OR expires_at > $2)"  # noqa: S608
 _GET_MANY = f"SELECT {ENTRY} FROM records WHERE key = ANY ($1) AND (expires_at IS NULL OR expires_at > $2)"  # noqa: S608
+_COMMIT = (
+    "SELECT version, refused_key, refused_version FROM commit_records($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+)
+#: As the version of a refused key: its value is not an integer.
+_NOT_A_COUNTER = -1
 #: The bits of a change's number above these identify the store that gave it.
 _STORE_BITS = 40
 #: All transactions below this one have ended, so no change can appear there any more.
@@ -66,7 +85,7 @@ class PostgresKV(SqlKV[PostgresDatabase]):
         super().__init__(database, outbox, sends_inside=own)
 
     async def _commit(self, operations: Sequence[Operation], sends: Sequence[Send], *, urgent: bool) -> int:
-        return await commit(self._db, operations, sends)
+        return await _commit(self._db, operations, sends)
 
     # Reads by key.
 
@@ -229,3 +248,78 @@ SELECT count(*) FROM gone
 
 def _cursor(xid: int, seq: int) -> str:
     return f"{xid}-{seq}"
+
+
+# Commits: one call of `commit_records`; with messages for the queue in the same database, one transaction holds both.
+
+
+async def _commit(database: PostgresDatabase, operations: Sequence[Operation], sends: Sequence[Send]) -> int:
+    """Commit checked operations and these messages."""
+    now = database.now()
+    call = _arguments(operations, now)
+    if not sends:
+        return _outcome(await database.fetchrow(_COMMIT, *call))
+    async with database.connection() as connection:
+        transaction = connection.transaction()
+        await transaction.start()
+        try:
+            version = _outcome(await connection.fetchrow(_COMMIT, *call))
+            await send_in(connection, sends, now)
+        except BaseException:
+            await _roll_back(transaction)
+            raise
+        await transaction.commit()
+    return version
+
+
+def _arguments(operations: Sequence[Operation], now: int) -> tuple[object, ...]:
+    """The operations as the arguments of `commit_records`."""
+    puts = [one for one in operations if isinstance(one, Put)]
+    adds = [one for one in operations if isinstance(one, Add)]
+    expected = {one.key: version for one in operations if (version := _expected(one)) is not None}
+    rows = [row_of(one.key, one.value, None if one.ttl_ms is None else now + one.ttl_ms) for one in puts]
+    kinds = [collection_holding(one.key) for one in adds]
+    counters: list[dict[str, object]] = [
+        {"key": one.key, "collection": kind.name if kind else None, "n": one.n}
+        for one, kind in zip(adds, kinds, strict=True)
+    ]
+    return (
+        [one.key for one in operations if isinstance(one, Put | Delete | Add)],
+        [one.key for one in operations if isinstance(one, Assert)],
+        list(expected),
+        list(expected.values()),
+        _json(rows),
+        _json(counters),
+        [one.key for one in operations if isinstance(one, Delete)],
+        # Changes that followers see.
+        [one.key for one in operations if isinstance(one, Add) or (isinstance(one, Put) and not one.quiet)],
+        now,
+    )
+
+
+def _expected(operation: Operation) -> int | None:
+    if isinstance(operation, Assert):
+        return operation.version
+    return operation.if_version if isinstance(operation, Put | Delete) else None
+
+
+def _json(rows: list[dict[str, object]]) -> str | None:
+    return msgspec.json.encode(rows).decode() if rows else None
+
+
+def _outcome(row: Sequence[object]) -> int:
+    version, refused_key, actual = row
+    if refused_key is None:
+        assert isinstance(version, int)  # noqa: S101 - what the function returns if nothing is refused
+        return version
+    if actual == _NOT_A_COUNTER:
+        raise RecordMalformed(f"{refused_key} is not a counter", key=refused_key, reason="not an integer")
+    raise Conflict(
+        f"{refused_key} is at version {actual}, not the one named", key=refused_key, version=actual
+    )
+
+
+async def _roll_back(transaction: Any) -> None:
+    """Suppress errors of the rollback: the caller gets the original one."""
+    with contextlib.suppress(Exception):
+        await asyncio.shield(transaction.rollback())

@@ -13,10 +13,10 @@ from vskill_core.identity import MAX_URL
 from vskill_platform.actions.people.account import (
     CHANGE_PASSWORD,
     SIGN_OUT_EVERYWHERE,
+    UNLINK_OWN_IDENTITY,
     WHO_AM_I,
     read_own_account,
 )
-from vskill_platform.actions.people.identities import UNLINK_OWN_IDENTITY
 from vskill_platform.actions.people.owners import CHECK, CLAIM, TRANSFER, read_owned
 from vskill_platform.actions.people.tokens import (
     CREATE_OWN_TOKEN,

@@ -1,6 +1,7 @@
 """Accounts and tokens, for admins: make one, change its role, lock it out, give it a new password, revoke a token. A
 password that is made here is shown once, by the answer to the form."""
 
+from vskill_platform.actions.people.account import UNLINK_IDENTITY_OF
 from vskill_platform.actions.people.accounts import (
     CHANGE_ROLE,
     CREATE_ACCOUNT,
@@ -10,7 +11,6 @@ from vskill_platform.actions.people.accounts import (
     RESET_PASSWORD,
     SIGN_OUT_ACCOUNT,
 )
-from vskill_platform.actions.people.identities import UNLINK_IDENTITY_OF
 from vskill_platform.actions.people.tokens import LIST_ALL_TOKENS, REVOKE_TOKEN_OF
 from vskill_platform.web.pages.acting import answer_page, form
 
