@@ -3,7 +3,6 @@
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -134,11 +133,7 @@ def public_from_jwks(text: bytes) -> tuple[PublicKey, ...]:
     listed = members.get("keys")
     if not isinstance(listed, list) or not listed:
         raise _no_key("the file lists no keys")
-    return _distinct(public_from_jwk(one if isinstance(one, dict) else {}) for one in listed)
-
-
-def _distinct(keys: Iterable[PublicKey]) -> tuple[PublicKey, ...]:
-    return tuple(dict.fromkeys(keys))
+    return tuple(dict.fromkeys(public_from_jwk(one if isinstance(one, dict) else {}) for one in listed))
 
 
 def _no_key(reason: str) -> InvalidInput:

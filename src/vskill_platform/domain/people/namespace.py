@@ -311,7 +311,7 @@ def _audiences_inside(reader: Reader, directory: Directory) -> frozenset[str]:
             continue
         if account is not None:
             found.add(INTERNAL)
-        if account is not None and _is_member(namespace, account, principals):
+        if account is not None and role_of(namespace, account, principals) is not None:
             found |= namespace_audiences(name)
         elif account is not None and namespace.visibility is not Visibility.TEAM:
             found |= {f"ns:{name}", f"ns:{name}:internal"}
@@ -361,10 +361,6 @@ def common_audiences(audience: str, directory: Directory) -> frozenset[str]:
 
 
 # Roles.
-
-
-def _is_member(namespace: Namespace, account: str, principals: frozenset[str]) -> bool:
-    return role_of(namespace, account, principals) is not None
 
 
 def role_of(

@@ -137,7 +137,8 @@ async def reapply_blocklist(applied: int | None = None, *, judge_again: JudgeAga
         own = [entries[target] for target in targets_for(record) if target in entries]
         for hits in own:
             named = hits.entry.source_url == record.repo_url
-            hits.add(record.audience, _facts_of_submission(record), named=named, published=False)
+            facts = _BlockFacts(record.skill_name, record.repo_url, record.digest or "", "")
+            hits.add(record.audience, facts, named=named, published=False)
         hit = bool(own)
         if hit and may_move(record.state, State.BLOCKED) and not record.appeals_block:
             await _end_run(env, record)
@@ -165,10 +166,6 @@ class _BlockFacts(msgspec.Struct, frozen=True, order=True):
     source_url: str
     digest: str
     content_hash: str
-
-
-def _facts_of_submission(record: Submission) -> _BlockFacts:
-    return _BlockFacts(record.skill_name, record.repo_url, record.digest or "", "")
 
 
 def _facts_of_skill(published: PublishedSkill, target: BlockTarget) -> _BlockFacts:

@@ -55,7 +55,8 @@ def install_steps(hosts: Iterable[str], files: Iterable[SkillFile]) -> dict[str,
                 if (start, end) not in judged:
                     judged[start, end] = _is_step(data[start:end].decode("utf-8", "replace"))
                 if judged[start, end]:
-                    places.append(f"{host} at {file.path}:{_line_of(data, start)}")
+                    line = data.count(b"\n", 0, start) + 1
+                    places.append(f"{host} at {file.path}:{line}")
     # A long line is looked at in parts.
     return {host: tuple(dict.fromkeys(places)) for host, places in found.items() if places}
 
@@ -77,10 +78,6 @@ def _lines_naming(data: bytes, host: bytes) -> Iterator[tuple[int, int]]:
             end = stop if stop >= 0 else min(end + MOST_AROUND, len(data))
             yield start, end
         at = data.find(host, end)
-
-
-def _line_of(data: bytes, at: int) -> int:
-    return data.count(b"\n", 0, at) + 1
 
 
 def _is_whole(data: bytes, at: int, end: int) -> bool:

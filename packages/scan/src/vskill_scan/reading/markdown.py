@@ -110,7 +110,8 @@ class _Pieces:
 def _unseen(text: bytes) -> list[Unseen]:
     """What style or markdown's own tricks keep from the rendered page."""
     found = []
-    if b"<" in text and _may_be_unseen(text.lower()):
+    lower = text.lower() if b"<" in text else b""
+    if any(word in lower for word in _UNSEEN_WORDS):
         for match in _UNSEEN.finditer(text):
             tag = match.group().lower()
             if b"background" in tag and b"none" not in tag and b"hidden" not in tag:
@@ -122,10 +123,6 @@ def _unseen(text: bytes) -> list[Unseen]:
             (match.start(), match.end(), "link-comment") for match in _REFERENCE_COMMENT.finditer(text)
         )
     return found
-
-
-def _may_be_unseen(lower: bytes) -> bool:
-    return any(word in lower for word in _UNSEEN_WORDS)
 
 
 class Lead:

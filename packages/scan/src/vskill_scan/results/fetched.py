@@ -60,7 +60,8 @@ def _saved_names(line: CommandLine, program: str) -> Iterator[str]:
     """The files that a download is written to, without their folders."""
     keeps_name, before = program == "wget", ""
     for word in line.words[1:]:
-        if _names_output(before, program) or before in {">", ">>"}:
+        letter = "O" if program == "wget" else "o"
+        if before in {">", ">>", "--output", "--output-document"} or _ends_option(before, letter):
             keeps_name = False
             yield _base(word)
         elif word.startswith(">") and word.strip(">"):
@@ -71,12 +72,6 @@ def _saved_names(line: CommandLine, program: str) -> Iterator[str]:
         before = word
     if keeps_name:
         yield from (_base(word.partition("?")[0]) for word in line.words[1:] if "://" in word)
-
-
-def _names_output(option: str, program: str) -> bool:
-    return option in {"--output", "--output-document"} or _ends_option(
-        option, "O" if program == "wget" else "o"
-    )
 
 
 def _ends_option(word: str, letter: str) -> bool:

@@ -27,7 +27,7 @@ from vskill_core.identity import SKILL_FILE
 from vskill_core.naming import name_note, slugify
 from vskill_core.release import __version__
 from vskill_scan.memory.memory import packaged_memory
-from vskill_scan.results.forecast import Correction, Forecast, Outcome
+from vskill_scan.results.forecast import Forecast, Outcome
 from vskill_scan.rules import structure
 from vskill_scan.rules.ruleset import Ruleset
 
@@ -145,7 +145,8 @@ def _skill_text(one: Scanned) -> Iterator[RenderableType]:
     is_form = told.outcome is Outcome.REFUSE
     if led or (is_form and told.changes):
         yield _heading("What to change")
-        yield from (_correction_text(change) for change in told.changes if is_form)
+        for change in told.changes if is_form else ():
+            yield _entry(change.file, change.line, change.code, (_fix(change.fix), "green"))
         yield from map(_finding_text, led)
     yield from _notices_text(told)
     rest = [finding for finding in findings if finding not in led]
@@ -161,7 +162,8 @@ def _skill_text(one: Scanned) -> Iterator[RenderableType]:
         yield from map(_finding_text, counted)
     if one.report.notes:
         yield _heading("Notes on form, which hold nothing up")
-        yield from map(_note_text, one.report.notes)
+    for form in one.report.notes:
+        yield _entry(SKILL_FILE, form.line, form.code.value, (form.sentence, ""), (_fix(form.fix), "green"))
     yield from _able_text(one.report, rest)
 
 
@@ -186,16 +188,16 @@ def _block(head: Text, lines: Iterable[tuple[str, str]]) -> RenderableType:
     return Group(Padding(head, (0, 0, 0, 4), expand=False), *shown)
 
 
+def _entry(file: str, line: int, code: str, *lines: tuple[str, str], style: str = "bold") -> RenderableType:
+    head = Text.assemble((_place(file, line), style), (f"  {code}", "dim"))
+    return _block(head, lines)
+
+
 def _finding_text(finding: Finding) -> RenderableType:
     severity = (finding.severity.value, _SEVERITY_STYLES[finding.severity])
     place = (_place(finding.file, finding.line), "bold")
     head = Text.assemble(place, f"  {finding.rule_id}  ", severity, (f" {finding.kind.value}", "dim"))
     return _block(head, ((finding.excerpt, "cyan"), (finding.why, ""), (_fix(finding.remedy), "green")))
-
-
-def _correction_text(change: Correction) -> RenderableType:
-    head = Text.assemble((_place(change.file, change.line), "bold"), (f"  {change.code}", "dim"))
-    return _block(head, ((_fix(change.fix), "green"),))
 
 
 def _notices_text(told: Forecast) -> Iterator[RenderableType]:
@@ -208,16 +210,6 @@ def _notices_text(told: Forecast) -> Iterator[RenderableType]:
         yield _block(head, ((said, ""), *((place, "cyan") for place in notice.details)))
 
 
-def _note_text(note: FormNote) -> RenderableType:
-    head = Text.assemble((_place(SKILL_FILE, note.line), "bold"), (f"  {note.code.value}", "dim"))
-    return _block(head, ((note.sentence, ""), (_fix(note.fix), "green")))
-
-
-def _capability_text(finding: Finding) -> RenderableType:
-    head = Text.assemble(_place(finding.file, finding.line), (f"  {finding.rule_id}", "dim"))
-    return _block(head, ((finding.why, "dim"),))
-
-
 def _able_text(report: StaticReport, rest: Iterable[Finding]) -> Iterator[RenderableType]:
     """What was not read, and what it can do."""
     unread = [one for one in report.capabilities or () if one.kind is CapabilityKind.UNREAD]
@@ -227,7 +219,8 @@ def _able_text(report: StaticReport, rest: Iterable[Finding]) -> Iterator[Render
     able = [finding for finding in rest if finding.kind is FindingKind.CAPABILITY]
     if able:
         yield _heading("What it can do")
-        yield from map(_capability_text, able)
+    for one in able:
+        yield _entry(one.file, one.line, one.rule_id, (one.why, "dim"), style="")
 
 
 def _fix(words: str) -> str:
