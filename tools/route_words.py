@@ -52,6 +52,7 @@ _PROTOCOLS = {
     "GET /marketplace.json": "A marketplace of everything, for Claude Code's `/plugin marketplace add`",
     "GET /{owner}/marketplace.json": "A marketplace of one owner",
     "GET /{owner}/{repo}/{slug}/marketplace.json": "A marketplace of one skill",
+    "GET /upstreams/{upstream}": "What an upstream has, verified or to be asked for, as a marketplace (`NAME.json`)",
     "GET /collections/{collection}/marketplace.json": "A marketplace of one collection",
     "GET /marketplace/{owner}/{repo}/{name}/info/refs": "A skill as a git repository, first step of a clone",
     "POST /marketplace/{owner}/{repo}/{name}/git-upload-pack": "Second step of a clone; counts as an install",
@@ -61,6 +62,7 @@ _PROTOCOLS = {
             "/marketplace.git": "A marketplace of everything as a git repository",
             "/internal/marketplace.git": "The same with what every account may read; asks for a token",
             "/{owner}": "A marketplace of one owner as a git repository (`OWNER.git`)",
+            "/upstreams/{upstream}": "What an upstream has, verified or to be asked for, as a git repository",
             "/collections/{collection}": "A marketplace of one collection as a git repository (`NAME.git`)",
         }.items()
         for method, step, begin in (

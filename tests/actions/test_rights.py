@@ -127,6 +127,8 @@ MATRIX = {
     "upstream.pause": Row(ADMIN, "admin", {**UPSTREAM, **WHY}),
     "upstream.resume": Row(ADMIN, "admin", {**UPSTREAM, **WHY}),
     "upstream.sync": Row(ADMIN, "admin", UPSTREAM),
+    "upstream.entries": Row(EVERYBODY, "read", UPSTREAM),
+    "upstream.ask": Row(ACCOUNTS, "submit", {**UPSTREAM, "entry": "skills/a"}),
     "upstream.remove": Row(ADMIN, "admin", {**UPSTREAM, **WHY}),
     # Namespaces.
     "namespace.list": Row(ACCOUNTS, "read"),

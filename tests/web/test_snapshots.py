@@ -312,6 +312,8 @@ ASKED: tuple[Ask, ...] = (
         who="ada",
     ),
     *get("/{owner}/info/refs", "/acme.git/info/refs?service=git-upload-pack"),
+    *get("/upstreams/{upstream}", "/upstreams/none.json"),
+    *get("/upstreams/{upstream}/info/refs", "/upstreams/none.git/info/refs?service=git-upload-pack"),
     *get("/collections/{collection}/info/refs", "/collections/team.git/info/refs?service=git-upload-pack"),
     # What changes something comes last, in this order.
     post("/api/v1/skills/installs", body={"skillName": "notes"}),
@@ -566,6 +568,7 @@ ASKED: tuple[Ask, ...] = (
         who="ada",
     ),
     post("/{owner}/git-upload-pack", "/acme.git/git-upload-pack", raw=NO_COMMIT),
+    post("/upstreams/{upstream}/git-upload-pack", "/upstreams/none.git/git-upload-pack", raw=NO_COMMIT),
     post("/collections/{collection}/git-upload-pack", "/collections/team.git/git-upload-pack", raw=NO_COMMIT),
     post(
         "/mcp",

@@ -26,6 +26,7 @@ from vskill_platform.actions.skills import (
     push_hooks,
     repositories,
     skill_names,
+    upstream_entries,
     upstreams,
     versions,
 )
@@ -66,6 +67,7 @@ _MODULES = (
     follows,
     push_hooks,
     upstreams,
+    upstream_entries,
     review,
     review_queue,
     policy,

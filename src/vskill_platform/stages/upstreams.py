@@ -77,11 +77,11 @@ async def ask_for_entry(upstream: Upstream, entry: UpstreamEntry) -> Task:
     subject = {"upstream": upstream.name, "name": entry.name, "mark": entry.mark}
     task_id = f"{upstream.name}/{entry.name}"
     known, _ = await read_task(UPSTREAM_BRING, task_id)
-    is_same = known is not None and not _must_bring(known, entry)
+    is_same = known is not None and not must_bring(known, entry)
     return await ask_for(UPSTREAM_BRING, task_id, subject, again=not is_same)
 
 
-def _must_bring(task: Task | None, entry: UpstreamEntry) -> bool:
+def must_bring(task: Task | None, entry: UpstreamEntry) -> bool:
     """Whether an entry that somebody wants was not fetched in this state."""
     return task is None or task.subject.get("mark") != entry.mark or task.state is TaskState.FAILED
 
@@ -111,7 +111,8 @@ async def sync_upstream(task: Task) -> TaskEnd:
     asked, go_on_at = await _ask(upstream, listed)
     gone = await _withdrawn(upstream, offer, known, listed)
     found = f"{len(listed)} listed, {asked} asked for"
-    await _keep(upstream, offer, listed, left, gone, found, go_on_at)
+    at = known.at if known.entries == listed else require_env("kv").kv.now()
+    await _keep(upstream, offer, UpstreamEntries(listed, at), left, gone, found, go_on_at)
     return TaskEnd(found)
 
 
@@ -119,8 +120,8 @@ async def _ask(upstream: Upstream, listed: tuple[UpstreamEntry, ...]) -> tuple[i
     """Ask for what is new and wanted, and for what changed since it came. How many, and when the rest goes on."""
     if upstream.intake is Intake.REMEMBERED:
         return 0, 0
-    tasks = await _tasks_of(upstream, listed)
-    due = [one for one in listed if _must_bring(tasks.get(one.name), one)]
+    tasks = await tasks_of(upstream, listed)
+    due = [one for one in listed if must_bring(tasks.get(one.name), one)]
     if upstream.intake is Intake.ON_REQUEST:
         due = [one for one in due if one.name in tasks]
     room, next_hour = await grant_runs(upstream.namespace, len(due), BROUGHT_PER_HOUR) if due else (0, 0)
@@ -128,7 +129,7 @@ async def _ask(upstream: Upstream, listed: tuple[UpstreamEntry, ...]) -> tuple[i
     return min(room, len(due)), next_hour if len(due) > room else 0
 
 
-async def _tasks_of(upstream: Upstream, entries: tuple[UpstreamEntry, ...]) -> dict[str, Task]:
+async def tasks_of(upstream: Upstream, entries: tuple[UpstreamEntry, ...]) -> dict[str, Task]:
     """Those that were asked for, by the entry's name."""
     wanted = {task_key(UPSTREAM_BRING, f"{upstream.name}/{one.name}"): one.name for one in entries}
     settled = await require_env("kv").kv.get_many(wanted)
@@ -149,14 +150,14 @@ async def _withdrawn(
     missing = tuple(one for one in known.entries if one.name not in here and one.name not in offered)
     gone = {name: why for name, why in upstream.state.withdrawn.items() if name not in here}
     if offer.whole:
-        gone |= dict.fromkeys(await _tasks_of(upstream, missing), "The upstream does not have it any more.")
+        gone |= dict.fromkeys(await tasks_of(upstream, missing), "The upstream does not have it any more.")
     return dict(sorted(gone.items())[:MOST_NAMED])
 
 
 async def _keep(
     upstream: Upstream,
     offer: Offer,
-    listed: tuple[UpstreamEntry, ...],
+    entries: UpstreamEntries,
     left: tuple[LeftOutEntry, ...],
     gone: dict[str, str],
     found: str,
@@ -167,12 +168,12 @@ async def _keep(
         checked_at=now,
         good_at=now,
         found=" ".join(filter(None, (found, offer.found))),
-        listed=len(listed),
+        listed=len(entries.entries),
         left_out=left[:MOST_NAMED],
         withdrawn=gone,
         go_on_at=go_on_at,
     )
-    await keep_found(upstream, lambda _: state, UpstreamEntries(listed))
+    await keep_found(upstream, lambda _: state, entries)
 
 
 # Bringing one entry.

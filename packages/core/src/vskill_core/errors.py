@@ -90,6 +90,12 @@ class NotFound(PlatformError):
     status = 404
 
 
+class NotVerifiedYet(NotFound):
+    """An upstream has this skill, and nothing of it was verified here yet."""
+
+    code = "not_verified_yet"
+
+
 class Ambiguous(PlatformError):
     """The name matches more than one skill; use the full name."""
 

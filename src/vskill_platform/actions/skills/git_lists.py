@@ -6,7 +6,7 @@ alone and kept in the content store (`store.skills.git_lists`), with a mark wher
 """
 
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from itertools import chain
 from urllib.parse import quote
 
@@ -27,6 +27,7 @@ from vskill_platform.actions.principal import (
 from vskill_platform.actions.skills.collections import read_collection
 from vskill_platform.actions.skills.scopes import AT_ONCE, describe_skill, has_skills
 from vskill_platform.actions.skills.skill_names import current_blocklist, name_skills
+from vskill_platform.actions.skills.upstream_entries import readable_upstream
 from vskill_platform.domain.people.namespace import (
     INTERNAL,
     PUBLIC,
@@ -46,11 +47,14 @@ from vskill_platform.domain.skills.git_list import (
     tombstone,
     withdrawn_number,
 )
+from vskill_platform.domain.skills.names import candidate_names
 from vskill_platform.domain.skills.skill import PublishedSkill, listed_version
+from vskill_platform.domain.skills.upstream import UpstreamEntries
 from vskill_platform.store.people.namespaces import read_access, read_directory
 from vskill_platform.store.skills.collections import Collection
 from vskill_platform.store.skills.git_lists import MadeList, current_list, read_list
 from vskill_platform.store.skills.skills import iter_readable, read_skills
+from vskill_platform.store.skills.upstreams import read_upstream_entries
 
 
 class ListScope(msgspec.Struct, frozen=True):
@@ -69,13 +73,20 @@ class ListScope(msgspec.Struct, frozen=True):
     #: the beginning of canonical names
     prefix: str = ""
     collection: Collection | None = None
+    #: what an upstream has beside what was verified of it
+    upstream: UpstreamEntries | None = None
+
+    @property
+    def changed_at(self) -> int:
+        """Of what it is made of beside skills."""
+        changed = 0 if self.collection is None else self.collection.updated_at
+        return changed if self.upstream is None else self.upstream.at
 
 
 async def current_git_list(services: Services, scope: ListScope, *, is_lost: bool = False) -> GitList:
     """The list to serve now; `is_lost`: its files cannot be read here, so it is made again."""
     blocklist = await current_blocklist(services)
-    changed = 0 if scope.collection is None else scope.collection.updated_at
-    marks = ListMarks(None, blocklist.version, (await read_access())[1], changed)
+    marks = ListMarks(None, blocklist.version, (await read_access())[1], scope.changed_at)
     return await current_list(scope.path, scope.form, marks, lambda: _make(services, scope), is_lost=is_lost)
 
 
@@ -134,6 +145,25 @@ async def collection_scope(services: Services, reader: Principal, name: str) -> 
     )
 
 
+async def upstream_scope(reader: Principal, name: str) -> ListScope:
+    """An upstream: what was verified of it, and what can be asked for."""
+    upstream = await readable_upstream(reader, name)
+    form = await namespace_reader(reader, upstream.namespace)
+    known = {PUBLIC, INTERNAL} | namespace_audiences(upstream.namespace)
+    form = msgspec.structs.replace(form, audiences=_names(form) & known)
+    about = f"What {upstream.name} has; of it, only what was verified can be installed."
+    return ListScope(
+        f"upstreams/{upstream.name}",
+        form,
+        _form(form),
+        upstream.name,
+        upstream.name,
+        about,
+        prefix=f"{upstream.namespace}/",
+        upstream=await read_upstream_entries(upstream.name),
+    )
+
+
 def _form(reader: Principal, everybody: frozenset[str] | None = None) -> str:
     """`readers` for what all readers of the address have in common; a reader who has less of it, as by a token for one
     namespace, has a list of its own, and so has each kind of reader of a namespace."""
@@ -158,8 +188,10 @@ async def _make(services: Services, scope: ListScope) -> MadeList:
     blocklist = await current_blocklist(services)
     plugins: dict[str, bytes] = {}
     tombstones: list[tuple[SkillFile, ...]] = []
-    changed_at = 0 if scope.collection is None else scope.collection.updated_at
+    changed_at = scope.changed_at
+    known: set[str] = set()
     async for skills in _skills_of(scope):
+        known.update(skill.canonical for skill in skills)
         for name, skill in (await name_skills(scope.reader, skills)).items():
             if skill.current_version is None:
                 plugins[name] = _withdrawn_entry(name, skill)
@@ -170,12 +202,14 @@ async def _make(services: Services, scope: ListScope) -> MadeList:
             else:
                 plugins[name] = _entry(name, skill)
             changed_at = max(changed_at, skill.updated_at)
+    verified = len(plugins) - len(tombstones)
+    plugins |= _placeholders(scope, known, plugins)
     head = {"name": scope.name, "owner": {"name": scope.owner}, "metadata": {"description": scope.about}}
     listed = b",\n".join(plugins.values())
     document = msgspec.json.encode(head)[:-1] + b',"plugins":[\n' + listed + b"\n]}\n"
     manifest = SkillFile(MANIFEST, "100644", document)
     readme = SkillFile("README.md", "100644", _readme(scope).encode())
-    message = f"{scope.name}: {len(plugins) - len(tombstones)} skills, {len(tombstones)} withdrawn"
+    message = f"{scope.name}: {verified} skills, {len(tombstones)} withdrawn"
     return MadeList((manifest, readme, *chain.from_iterable(tombstones)), changed_at, message)
 
 
@@ -196,12 +230,9 @@ async def _skills_of(scope: ListScope) -> AsyncIterator[list[PublishedSkill]]:
 
 
 def _entry(name: str, skill: PublishedSkill) -> bytes:
-    number, place = (
-        listed_version(skill),
-        "/".join(quote(part, safe="") for part in skill.canonical.split("/")),
-    )
+    number = listed_version(skill)
     own = "" if number == skill.current_version else f" (version {skill.current_version})"
-    facts = {
+    facts: dict[str, object] = {
         "name": name,
         "version": number,
         "description": describe_skill(skill) + own,
@@ -209,8 +240,26 @@ def _entry(name: str, skill: PublishedSkill) -> bytes:
         "category": skill.about.category,
         **({"license": skill.about.licence} if skill.about.licence not in ("none", "other") else {}),
     }
+    return _with_source(facts, skill.canonical)
+
+
+def _placeholders(scope: ListScope, known: set[str], taken: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Entries of an upstream of which nothing was verified yet: their repository is the address to ask at. What has no
+    address here is left out."""
+    made: dict[str, bytes] = {}
+    for entry in scope.upstream.entries if scope.upstream is not None else ():
+        canonical = f"{scope.prefix}{entry.name}"
+        if canonical in known:
+            continue
+        name = next(one for one in candidate_names(canonical) if one not in taken and one not in made)
+        facts = {"name": name, "version": "0.0.0", "description": f"Not verified yet. {entry.description}"}
+        made[name] = _with_source(facts, canonical)
+    return made
+
+
+def _with_source(facts: Mapping[str, object], canonical: str) -> bytes:
     # The place is percent-encoded, so nothing in it needs escaping.
-    address = place.encode()
+    address = "/".join(quote(part, safe="") for part in canonical.split("/")).encode()
     rest = b',"homepage":"%b/skills/%b","source":{"source":"url","url":"%b/marketplace/%b.git"}}'
     return msgspec.json.encode(facts)[:-1] + rest % (BASE, address, BASE, address)
 

@@ -13,6 +13,7 @@ from vskill_core.errors import Ambiguous, Blocked, InvalidInput, NotFound, Withd
 from vskill_platform.actions.action import Keep, Services, action
 from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.actions.skills.skill_views import VersionsAnswer, version_views
+from vskill_platform.actions.skills.upstream_entries import explain_missing
 from vskill_platform.domain import keys
 from vskill_platform.domain.recall.block_index import Blocklist, all_targets
 from vskill_platform.domain.skills.catalogue import SkillPage
@@ -32,13 +33,17 @@ from vskill_platform.store.skills import skills
 from vskill_platform.store.skills.names import read_name, read_names
 from vskill_platform.store.skills.skills import list_flat, read_skills
 from vskill_platform.store.stored_content import read_content
+from vskill_platform.worker_context import require_env
 from vskill_scan.reading.manifest import read_front_matter
 
 
 async def find_skill(reader: Principal, name: str, repo_url: str | None = None) -> PublishedSkill:
     """By canonical name, by `owner/slug`, or by flat name, which `repo_url` may tell from others of that name. Several
-    skills of a flat name are an error that lists them, never a guess."""
-    return await skills.find_by_name(name, repo_url, audiences=audiences_of(reader))
+    skills of a flat name are an error that lists them, never a guess. NotVerifiedYet where an upstream has it."""
+    try:
+        return await skills.find_by_name(name, repo_url, audiences=audiences_of(reader))
+    except NotFound as error:
+        raise await explain_missing(require_env("kv"), reader, name, error) from None
 
 
 async def find_skill_version(
@@ -54,7 +59,8 @@ async def find_skill_version(
         entry = readable(entries.get(key), audiences_of(reader))
         if entry is not None:
             return decode(entry, PublishedSkill), entry.version, blocklist
-    raise NotFound(f"There is no skill {name[:200]}.", skill=name[:200])
+    missing = NotFound(f"There is no skill {name[:200]}.", skill=name[:200])
+    raise await explain_missing(services, reader, name, missing)
 
 
 async def find_installable(services: Services, skill: PublishedSkill, number: str | None) -> VersionRef:

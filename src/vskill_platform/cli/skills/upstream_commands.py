@@ -1,8 +1,8 @@
 """The commands of `upstream`."""
 
 from vskill_client.output import show_text_time
-from vskill_platform.actions.skills import upstreams
-from vskill_platform.cli.action_commands import command_for, details, each, table
+from vskill_platform.actions.skills import upstream_entries, upstreams
+from vskill_platform.cli.action_commands import command_for, details, each, show_rest, table
 
 
 def _checked(one: upstreams.UpstreamView) -> str:
@@ -53,5 +53,17 @@ COMMANDS = (
     command_for(upstreams.PAUSE_UPSTREAM, "{name} is paused; what came from it is served as before."),
     command_for(upstreams.RESUME_UPSTREAM, "{name} is being read again."),
     command_for(upstreams.SYNC_UPSTREAM, "{name} is being read; 'upstream show {name}' says what is found."),
+    command_for(
+        upstream_entries.LIST_ENTRIES,
+        table(
+            "{listed} listed by {name}",
+            "entries",
+            ("skill", "name"),
+            ("verified", lambda one: one.verified or ("asked for" if one.asked else "no")),
+            "description",
+        ),
+        show_rest,
+    ),
+    command_for(upstream_entries.ASK_FOR_ENTRY, "{full_name}: {state}", arguments=("name", "entry")),
     command_for(upstreams.REMOVE_UPSTREAM, "It was removed; its skills stay."),
 )

@@ -155,6 +155,8 @@ class UpstreamEntries(msgspec.Struct, frozen=True):
     """The record at `upstream_entries:{name}`: what was listed last."""
 
     entries: tuple[UpstreamEntry, ...] = ()
+    #: since when they are as they are
+    at: int = 0
 
     def find(self, name: str) -> UpstreamEntry | None:
         return next((one for one in self.entries if one.name == name), None)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from starlette.requests import Request
 from starlette.responses import Response
 
-from vskill_core.errors import Ambiguous, InvalidInput, NotFound
+from vskill_core.errors import Ambiguous, InvalidInput, NotFound, NotVerifiedYet
 from vskill_core.naming import is_plain_name
 from vskill_platform.actions.principal import Principal
 from vskill_platform.actions.skills.skill_names import find_skill, leads_to, list_holders, name_skills
@@ -53,8 +53,12 @@ async def _by_parts(reader: Principal, slug: str) -> PublishedSkill | None:
         return None
     for at in range(1, len(rest)):
         if rest.startswith(JOIN, at) and rest[:at] and rest[at + 2 :]:
-            with suppress(NotFound):
+            try:
                 return await find_skill(reader, f"{rest[:at]}/{rest[at + 2 :]}/{last}")
+            except NotVerifiedYet:
+                raise
+            except NotFound:
+                continue
     return None
 
 
@@ -92,5 +96,7 @@ async def asked_skill(request: Request, slug: str, handle: str) -> PublishedSkil
         ]
         body = {"code": "AMBIGUOUS_SKILL_SLUG", "message": error.message, "error": error.message}
         return json_response({**body, "matches": matches}, 409)
+    except NotVerifiedYet:
+        raise
     except NotFound:
         raise NotFound(f"Skill not found: {slug[:200]}", skill=slug[:200]) from None

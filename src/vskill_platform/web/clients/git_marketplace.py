@@ -10,9 +10,10 @@ import asyncio
 
 import msgspec
 from starlette.requests import Request
+from starlette.responses import Response
 
 from vskill_core.content import SkillFile
-from vskill_core.errors import BlobUnavailable, NotFound
+from vskill_core.errors import BlobUnavailable, NotFound, NotPermitted, NotVerifiedYet
 from vskill_platform.actions.skills.git_lists import (
     ListScope,
     collection_scope,
@@ -21,6 +22,7 @@ from vskill_platform.actions.skills.git_lists import (
     owner_scope,
     public_scope,
     read_git_list,
+    upstream_scope,
 )
 from vskill_platform.actions.skills.skill_names import find_installable, find_skill, name_skill, read_files
 from vskill_platform.domain.skills.git_list import BASE, MANIFEST, ServedList
@@ -30,8 +32,9 @@ from vskill_platform.web.api.skills import made_of
 from vskill_platform.web.clients.artifacts import count_install
 from vskill_platform.web.clients.git_objects import Repository, pack_of, repository_of
 from vskill_platform.web.clients.git_protocol import ServedRepository, git_endpoints
-from vskill_platform.web.exchange import principal_of, public_address, services_of
+from vskill_platform.web.exchange import answer_with_tag, principal_of, public_address, services_of
 from vskill_platform.web.kept import PackedList, kept_of
+from vskill_platform.web.routing import get
 
 PLUGIN = "/marketplace/{owner}/{repo}/{name}"
 
@@ -42,7 +45,13 @@ async def read_plugin(request: Request, _wanted: frozenset[str]) -> ServedReposi
     if slug == given["name"]:
         raise NotFound("A plugin's repository ends in .git.", name=slug[:200])
     reader = principal_of(request)
-    skill = await find_skill(reader, f"{given['owner']}/{given['repo']}/{slug}")
+    try:
+        skill = await find_skill(reader, f"{given['owner']}/{given['repo']}/{slug}")
+    except NotVerifiedYet as error:
+        if reader.account is None:
+            raise
+        # Clients show the text of a 403. They take a 404 for a mistyped address.
+        raise NotPermitted(error.message) from None
     ref = await find_installable(services_of(request), skill, None)
     name = await name_skill(reader, skill, in_repo=True)
 
@@ -96,10 +105,29 @@ async def _read_packed(request: Request) -> tuple[PackedList, ServedList | None]
     return packed, found.before
 
 
+async def read_document(request: Request) -> Response:
+    """The list of an upstream as the document in its repository."""
+    given = request.path_params["upstream"]
+    if not given.endswith(".json"):
+        raise NotFound("The list of an upstream ends in .json, or in .git for a clone.", name=given[:200])
+    scope = await upstream_scope(principal_of(request), given.removesuffix(".json"))
+    found = await current_git_list(services_of(request), scope)
+    files = await read_git_list(found.served)
+    if files is None:
+        found = await current_git_list(services_of(request), scope, is_lost=True)
+        files = await read_git_list(found.served)
+    if files is None:
+        raise BlobUnavailable("The list was made and could not be read again.")
+    text = next(one.data for one in files if one.path == MANIFEST)
+    return answer_with_tag(request, text.replace(BASE, msgspec.json.encode(public_address(request))[1:-1]))
+
+
 async def _scope(request: Request) -> ListScope:
     services, reader, given = services_of(request), principal_of(request), request.path_params
     if "collection" in given:
         return await collection_scope(services, reader, _without_ending(given["collection"]))
+    if "upstream" in given:
+        return await upstream_scope(reader, _without_ending(given["upstream"]))
     if "owner" in given:
         return await owner_scope(services, reader, _without_ending(given["owner"]))
     is_internal = request.scope["endpoint"].path.startswith(INTERNAL)
@@ -141,5 +169,7 @@ ENDPOINTS = (
     *git_endpoints("/marketplace.git", read_list, NO_SCOPE),
     *git_endpoints(INTERNAL, read_list, NO_SCOPE),
     *git_endpoints("/{owner}", read_list, NO_SCOPE),
+    *git_endpoints("/upstreams/{upstream}", read_list, NO_SCOPE),
+    get("/upstreams/{upstream}", read_document, documented=False),
     *git_endpoints("/collections/{collection}", read_list, NO_SCOPE),
 )

@@ -15,14 +15,7 @@ from vskill_platform.web.pages.people import (
 )
 from vskill_platform.web.pages.recall import admin_blocklist, revocations
 from vskill_platform.web.pages.review import admin_review, policy
-from vskill_platform.web.pages.skills import (
-    admin_skills,
-    admin_upstreams,
-    follows,
-    skill,
-    skill_files,
-    skills,
-)
+from vskill_platform.web.pages.skills import admin_skills, follows, skill, skill_files, skills, upstreams
 from vskill_platform.web.pages.submissions import queue, submissions, submit
 from vskill_platform.web.pages.telling import notifications
 from vskill_platform.web.routing import Endpoint
@@ -53,7 +46,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *policy.ENDPOINTS,
     *admin_blocklist.ENDPOINTS,
     *admin_skills.ENDPOINTS,
-    *admin_upstreams.ENDPOINTS,
+    *upstreams.ENDPOINTS,
     *admin_queue.ENDPOINTS,
     *admin_accounts.ENDPOINTS,
     *admin_access.ENDPOINTS,
