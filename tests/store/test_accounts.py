@@ -38,6 +38,7 @@ from vskill_platform.store.people.accounts import (
     find_admins,
     get_user,
     list_users,
+    read_user,
 )
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.people.credentials import (
@@ -396,6 +397,17 @@ async def test_the_right_password_forgives_mistakes(env):
 
 
 # Sessions.
+
+
+async def test_a_record_that_says_disabled_is_believed_before_anything_else(env):
+    """Whatever disabled the account ends its sessions and tokens too; one that is left over lets nobody in."""
+    session = await open_session(await make(), "password")
+    made = await create_token("ann", "left over", ["read"], by="user:ann")
+    _, version = await read_user("ann")
+    disabled = msgspec.structs.replace(await get_user("ann"), disabled=True)
+    await env.kv.commit([Put(keys.user("ann"), msgspec.json.encode(disabled), version)])
+    assert await find_session(session) is None
+    assert await find_token(made.secret) is None
 
 
 async def test_only_the_hash_of_a_session_is_stored(env):
