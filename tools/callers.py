@@ -22,7 +22,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _REGISTERING = frozenset({"command", "group"})
 
 #: Frameworks that call the methods of classes made from theirs; our group of commands is click's.
-_CALLING = ("click.", "uvicorn.", "markdown_it.", "vskill_client.group.PlatformGroup")
+_CALLING = ("asyncssh.", "click.", "uvicorn.", "markdown_it.", "vskill_client.group.PlatformGroup")
 #: What may stand without a user, by module and name, each with its reason. It counts as a user of what it uses.
 EXEMPT: dict[str, str] = {
     "vskill_platform.web.clients.mcp_server.McpServer": "web/clients/mcp loads the module by name when asked",

@@ -100,9 +100,9 @@ class Settings(FixedLimits, frozen=True, kw_only=True):
     shutdown_grace_ms: values.Milliseconds = 10_000
     #: Time that a stopping web process keeps answering while `/readyz` fails; set it above the proxy's check interval.
     drain_ms: values.Drain = 0
-    #: Hosts that repositories may be fetched from; `*` allows every public host.
+    #: Hosts that repositories may be fetched from; `*` allows every public host, `ssh://HOST:PORT` that SSH port.
     allowed_hosts: tuple[values.HostRule, ...] = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org")
-    #: Hosts that may have private addresses, such as a company's git server; `http://HOST:PORT` allows plain HTTP.
+    #: Hosts that may have private addresses, such as git servers: HOST, `http://HOST:PORT` or `ssh://HOST:PORT`.
     allowed_private_hosts: tuple[values.HostRule, ...] = ()
     #: Mirrors: `https://HOST/=https://MIRROR/` fetches from the mirror; the skill keeps its public identity.
     source_rewrites: tuple[values.Rewrite, ...] = ()

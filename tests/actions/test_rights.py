@@ -148,6 +148,12 @@ MATRIX = {
     "credential.add-token": Row(
         NAMESPACE_OWNER, "own", {**NAMESPACE, "repo_url": REPO, "token": "secret", **WHY}
     ),
+    "credential.add-key": Row(NAMESPACE_OWNER, "own", {**NAMESPACE, "repo_url": REPO, **WHY}),
+    "credential.set-host-key": Row(
+        NAMESPACE_OWNER,
+        "own",
+        {**NAMESPACE, "credential_id": "01none", "host_key": f"SHA256:{'a' * 43}", **WHY},
+    ),
     "credential.remove": Row(NAMESPACE_OWNER, "own", {**NAMESPACE, "credential_id": "01none", **WHY}),
     "skill.narrow": Row(OWNER, "own", {"skill": "{skill}", "to": "team", **WHY}),
     "skill.widen": Row(REVIEWER, "review", {"skill": "{skill}", **WHY}),

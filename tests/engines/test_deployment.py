@@ -193,7 +193,7 @@ def test_the_units_settings_exist():
 def test_the_images_drivers_are_those_that_the_tests_ran_with():
     locked = (DEPLOY.parent / "requirements-dev.lock").read_text().splitlines()
     wanted = [line for line in (DEPLOY / "engines.lock").read_text().splitlines() if not line.startswith("#")]
-    for package in ("asyncpg", "nats-py", "obstore"):
+    for package in ("asyncpg", "asyncssh", "nats-py", "obstore"):
         assert block(locked, package) == block(wanted, package)
 
 

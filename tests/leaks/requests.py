@@ -182,6 +182,7 @@ PLAIN_FIELDS: dict[str, Any] = {
     "threatType": "malware",
     "role": "author",
     "password": "seven green boats at noon",
+    "hostKey": f"SHA256:{'a' * 43}",
     "current": "seven green boats at noon",
     "scopes": ["read"],
     "days": 1,

@@ -187,4 +187,10 @@ def test_a_rewrite_that_cannot_be_meant_is_refused(rule):
 
 def test_a_private_host_with_another_protocol_is_refused():
     with pytest.raises(InvalidSettings, match="VSKILL_ALLOWED_PRIVATE_HOSTS"):
-        Hosts((), ("ssh://git.corp",))
+        Hosts((), ("ftp://git.corp",))
+
+
+@pytest.mark.parametrize("entry", ["ssh://", "ssh://git.corp:x", "ssh://git@git.corp:22:22"])
+def test_an_entry_for_ssh_that_names_no_port_is_refused(entry):
+    with pytest.raises(InvalidSettings, match="write ssh://HOST:PORT"):
+        Hosts((entry,))

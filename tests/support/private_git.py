@@ -89,6 +89,10 @@ class PrivateWorld(msgspec.Struct, frozen=True):
         sent = {"repoUrl": self.url, "token": CANARY, "reason": WHY, **fields}
         return await self.post(f"namespaces/{self.namespace}/credentials/token", who, sent)
 
+    async def add_key(self, who: str = "olga", **fields: Any) -> httpx2.Response:
+        sent = {"repoUrl": self.url, "reason": WHY, **fields}
+        return await self.post(f"namespaces/{self.namespace}/credentials/key", who, sent)
+
     async def submit(self, who: str | None, **fields: Any) -> httpx2.Response:
         return await self.post("submissions", who, {"repoUrl": self.url, "skillPath": "lint", **fields})
 
@@ -99,18 +103,24 @@ class PrivateWorld(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def private_world(
-    folder: Path, engine: str = "memory", visibility: Visibility | None = Visibility.TEAM, **settings: Any
+    folder: Path,
+    engine: str = "memory",
+    visibility: Visibility | None = Visibility.TEAM,
+    ssh_port: int = 0,
+    **settings: Any,
 ) -> AsyncIterator[PrivateWorld]:
+    """With `ssh_port` the repository's address is that of a server for SSH, on the same repositories."""
     with git_server(folder / "git") as git:
         repo = git.repo("acme/skills", {f"{name}/SKILL.md": skill_md(name) for name in ("lint", "format")})
         git.private["/acme"] = basic(CANARY)
-        url = f"{git.url}acme/skills"
+        by_ssh = f"ssh://git@127.0.0.1:{ssh_port}"
+        url = f"{by_ssh}/acme/skills" if ssh_port else f"{git.url}acme/skills"
         namespace = namespace_of(normalise(url))
         settings = {
             "rate_limits": "off",
             "sealing": SealingRing(KEY),
             "allowed_hosts": (),
-            "allowed_private_hosts": (git.url.rstrip("/"),),
+            "allowed_private_hosts": (git.url.rstrip("/"), f"ssh://127.0.0.1:{ssh_port}"),
             **settings,
         }
         async with open_test_env(engine, folder / "data", active=False, **settings) as env:

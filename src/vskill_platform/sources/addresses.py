@@ -15,6 +15,7 @@ import msgspec
 
 from vskill_core.errors import InvalidInput, InvalidSettings, SourceUnavailable
 from vskill_core.identity import Identity
+from vskill_platform.domain.people.source_credential import SSH_PORT
 from vskill_platform.sources.credential import GitCredential
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -22,6 +23,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Awaitable[Iterable[str]]]
 
 ANY_HOST = "*"
+_SSH = "ssh://"
 #: Protocols of mirrors.
 MIRROR_PROTOCOLS = frozenset({"http", "https", "file"})
 #: Hosts that redirect URLs without `.git`.
@@ -61,7 +63,10 @@ class Hosts:
         resolve: Resolve | None = None,
     ) -> None:
         self._allowed = frozenset(host.lower() for host in allowed)
+        private = tuple(private)
         self._private = read_private_hosts(private)
+        self._private_ssh = _ssh_endpoints(private, "VSKILL_ALLOWED_PRIVATE_HOSTS")
+        self._allowed_ssh = _ssh_endpoints(self._allowed, "VSKILL_ALLOWED_HOSTS") | self._private_ssh
         self._rewrites = tuple(sorted(map(parse_rewrite, rewrites), key=lambda pair: -len(pair[0])))
         self._resolve = resolve or resolve_name
 
@@ -73,19 +78,44 @@ class Hosts:
         mirrored = self._mirror_url(identity)
         if mirrored is not None:
             return Route(mirrored, identity.host, urlsplit(mirrored).scheme, mirror=True)
-        self._check_allowed(identity.host)
         if credential is not None and not credential.covers(identity):
             credential = None
+        if credential is not None and credential.ssh is not None:
+            return await self._ssh_route(identity, credential, credential.ssh.port)
+        self._check_allowed(identity.host)
         protocol = self._private.get(identity.host, "https")
         name, _, port = identity.host.partition(":")
         number = int(port) if port else (443 if protocol == "https" else 80)
-        addresses = await self._addresses(name, number, private=identity.host in self._private)
-        bracketed = (f"[{address}]" if ":" in address else address for address in addresses)
-        pin = f"{name}:{number}:{','.join(bracketed)}"
+        pin = await self._pin(name, number, private=identity.host in self._private)
         if url is None:
             suffix = ".git" if identity.host in _GIT_SUFFIX_HOSTS else ""
             url = f"{protocol}://{identity.url.partition('://')[2]}{suffix}"
         return Route(url, identity.host, protocol, pin, credential=credential)
+
+    async def _ssh_route(self, identity: Identity, credential: GitCredential, port: int) -> Route:
+        """By a deploy key, to the SSH port of an allowed host, or to another one that the operator allows."""
+        name = identity.host.partition(":")[0]
+        endpoint = f"{name}:{port}"
+        is_usual = port == SSH_PORT
+        if endpoint not in self._allowed_ssh:
+            if is_usual:
+                self._check_allowed(identity.host)
+            elif ANY_HOST not in self._allowed:
+                raise InvalidInput(
+                    f"The SSH port {port} of {name} is not allowed here.",
+                    field="port",
+                    fix=f"use {SSH_PORT}, or ask the operator to add {_SSH}{endpoint} to VSKILL_ALLOWED_HOSTS",
+                )
+        private = endpoint in self._private_ssh or (is_usual and identity.host in self._private)
+        pin = await self._pin(name, port, private=private)
+        # As forges write it: a path after the host, which they read from their own root.
+        url = f"{credential.user}@{name}:{identity.owner}/{identity.repo}"
+        return Route(url, identity.host, "ssh", pin, credential=credential)
+
+    async def _pin(self, name: str, port: int, *, private: bool) -> str:
+        addresses = await self._addresses(name, port, private=private)
+        bracketed = (f"[{address}]" if ":" in address else address for address in addresses)
+        return f"{name}:{port}:{','.join(bracketed)}"
 
     def _mirror_url(self, identity: Identity) -> str | None:
         """The mirror's URL by prefix, compared without case, as hosts and most owners are."""
@@ -168,7 +198,22 @@ def parse_rewrite(rule: str) -> tuple[str, str]:
 
 def read_private_hosts(entries: Iterable[str]) -> dict[str, str]:
     """From each host of VSKILL_ALLOWED_PRIVATE_HOSTS, with its port if it names one, to its protocol."""
-    return dict(map(_private_host, entries))
+    return dict(_private_host(entry) for entry in entries if not _is_ssh(entry))
+
+
+def _is_ssh(entry: str) -> bool:
+    return entry.lower().startswith(_SSH)
+
+
+def _ssh_endpoints(entries: Iterable[str], setting: str) -> frozenset[str]:
+    """`host:port` of each entry for SSH."""
+    found = set()
+    for entry in filter(_is_ssh, entries):
+        host, _, port = entry.lower().removeprefix(_SSH).rstrip("/").partition(":")
+        if not host or not (port or "1").isdecimal():
+            raise InvalidSettings(f"{setting} has {entry!r}: write ssh://HOST:PORT.", setting=setting)
+        found.add(f"{host}:{port or SSH_PORT}")
+    return frozenset(found)
 
 
 def _private_host(entry: str) -> tuple[str, str]:
@@ -176,7 +221,7 @@ def _private_host(entry: str) -> tuple[str, str]:
     scheme, separator, host = entry.rpartition("://")
     if separator and scheme not in ("http", "https"):
         raise InvalidSettings(
-            f"VSKILL_ALLOWED_PRIVATE_HOSTS has {entry!r}: write HOST, HOST:PORT or http://HOST:PORT.",
+            f"VSKILL_ALLOWED_PRIVATE_HOSTS has {entry!r}: write HOST, HOST:PORT, http://HOST:PORT or ssh://HOST:PORT.",
             setting="VSKILL_ALLOWED_PRIVATE_HOSTS",
         )
     return host.rstrip("/").lower(), scheme or "https"

@@ -27,6 +27,7 @@ from vskill_platform.machine.child_side import limit_resource
 from vskill_platform.machine.shortages import MACHINE, has_memory_for, lack
 from vskill_platform.sources.addresses import Route
 from vskill_platform.sources.credential import SecretFiles, secret_files
+from vskill_platform.sources.ssh import check_connection
 
 #: Address space of one process: a pack cannot ask for more.
 MOST_MEMORY = 2 * 1024**3
@@ -137,10 +138,11 @@ class Git:
     async def run(
         self, *arguments: str, folder: Path, limits: CommandLimits, route: Route | None = None
     ) -> EndedProgram:
-        """Run one call. Raises TimedOut or LimitExceeded after killing it, Shortage if the system killed it."""
-        credential, url = (route.credential, route.url) if route else (None, "")
+        """Run one call. Raises TimedOut or LimitExceeded after killing it, Shortage if the system killed it, SshFailed
+        if its connection failed."""
+        credential, url, pin = (route.credential, route.url, route.pin) if route else (None, "", "")
         async with (
-            secret_files(credential, url, folder) as secrets,
+            secret_files(credential, url, pin, folder, limits.seconds) as secrets,
             self._process(arguments, folder, limits, route, secrets) as process,
         ):
             try:
@@ -148,6 +150,8 @@ class Git:
                     done = await process.read_to_end(limits.out_bytes)
             except TimeoutError:
                 raise TimedOut from None
+            if done.code and secrets.folder is not None:
+                await asyncio.to_thread(check_connection, secrets.folder, done.err)
         if done.code < 0:
             check_ending(done.code)
         return done
@@ -256,7 +260,7 @@ def _environment(program: str, folder: Path, route: Route | None, secrets: Secre
         if route.protocol == "file":
             # The operator named this mirror, so the owner of its files does not matter.
             config["safe.directory"] = "*"
-        if route.pin:
+        if route.pin and route.protocol != "ssh":
             config["http.curloptResolve"] = route.pin
     pairs = {
         f"GIT_CONFIG_{part}_{number}": text
@@ -276,7 +280,8 @@ def _environment(program: str, folder: Path, route: Route | None, secrets: Secre
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_ASKPASS": "false",
         "SSH_ASKPASS": "false",
-        "GIT_SSH_COMMAND": "false",
+        "GIT_SSH_COMMAND": secrets.ssh_command,
+        "GIT_SSH_VARIANT": "ssh",
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_LFS_SKIP_SMUDGE": "1",
         "LC_ALL": "C",

@@ -40,6 +40,7 @@ from vskill_platform.sources.command import (
 )
 from vskill_platform.sources.contract import RepositoryHead, no_repository
 from vskill_platform.sources.credential import GitCredential
+from vskill_platform.sources.ssh import SshFailed, failure
 
 T = TypeVar("T")
 
@@ -133,6 +134,12 @@ class Remote:
             seconds = self._limits.seconds
             message = f"{route.host} did not deliver the repository within {seconds:g} s."
             raise SourceUnavailable(message, host=route.host) from None
+        except SshFailed as failed:
+            if (
+                route.credential is None or route.credential.ssh is None
+            ):  # pragma: no cover - only keys use SSH
+                raise
+            raise failure(route.host, route.credential.ssh, failed.problem) from None
         if done.code == 0:
             return done
         # A process ended by the kernel's limit does not say why.
@@ -275,7 +282,7 @@ def _failure(route: Route, err: bytes) -> Exception:
     lines = [line for line in err.decode("utf-8", "replace").splitlines() if not line.startswith("remote:")]
     own = "\n".join(line for line in lines if "remote error:" not in line)
     said = "\n".join(lines)
-    if "returned error: 30" in own:
+    if "returned error: 30" in own and route.protocol != "ssh":
         return _Redirected()
     if "couldn't find remote ref HEAD" in own:
         return _empty()

@@ -2,32 +2,41 @@
 sealed, and never shown again."""
 
 from collections.abc import Callable
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, NoReturn
+from urllib.parse import urlsplit
 
 import msgspec
 
 from vskill_client.wire.base import Wire
-from vskill_core.errors import InvalidInput, NotFound
+from vskill_core.errors import InvalidInput, NotFound, SourceUnavailable
+from vskill_core.identity import normalise
 from vskill_platform.actions.action import Reason, Services, action
 from vskill_platform.actions.people.namespaces import NAMESPACE, NamespaceRequest, object_of, written
 from vskill_platform.actions.people.owners import RepositoryAddress
 from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.domain.people.source_credential import (
     MOST_CREDENTIALS,
+    SSH_PORT,
     NamespaceCredentials,
     Sealed,
     SourceCredential,
+    host_keys_of,
     read_address,
+    read_host_keys,
 )
+from vskill_platform.signing.deploy_key import make_deploy_key
 from vskill_platform.signing.sealing import HOW_TO
+from vskill_platform.sources.ssh import require_client
 from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.people.namespaces import read_directory
 from vskill_platform.store.people.source_credentials import (
     ExaminedCredential,
+    ask_host_key,
     change_credentials,
     examine_credentials,
     read_credentials,
     seal_credential,
+    seal_with_host_keys,
     sealing_keys,
 )
 
@@ -35,6 +44,9 @@ CREDENTIALS = f"{NAMESPACE}/credentials"
 
 SecretToken = Annotated[str, msgspec.Meta(min_length=1, max_length=4096, pattern="^[!-~]+$")]
 UserName = Annotated[str, msgspec.Meta(max_length=100, pattern="^[!-9;-~]*$")]
+SshUser = Annotated[str, msgspec.Meta(max_length=64, pattern="^[A-Za-z0-9_][A-Za-z0-9._-]*$")]
+Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
+HostKeys = Annotated[str, msgspec.Meta(max_length=1000)]
 CredentialId = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 
 
@@ -49,6 +61,31 @@ class AddToken(NamespaceRequest, frozen=True, kw_only=True):
     token: SecretToken
     #: the user name that the forge wants with it; most take any
     user: UserName = "x-access-token"
+    #: why; kept in the audit
+    reason: Reason
+
+
+class AddKey(NamespaceRequest, frozen=True, kw_only=True):
+    """A deploy key for repositories of the namespace."""
+
+    #: the address of a repository, or of an owner for all of its; ssh://USER@HOST:PORT/... tells user and port, too
+    repo_url: RepositoryAddress
+    #: the user name for SSH
+    user: SshUser = "git"
+    #: the port for SSH
+    port: Port = SSH_PORT
+    #: fingerprints of the server's host key, such as SHA256:...; large forges' are known, others' are shown to confirm
+    host_key: HostKeys = ""
+    #: why; kept in the audit
+    reason: Reason
+
+
+class SetHostKey(NamespaceRequest, frozen=True, kw_only=True):
+    """The host key that a deploy key's server shows from now on."""
+
+    credential_id: CredentialId
+    #: fingerprints of the server's host key, such as SHA256:...; give two while it changes
+    host_key: HostKeys
     #: why; kept in the audit
     reason: Reason
 
@@ -71,6 +108,12 @@ class SourceCredentialView(Wire, frozen=True):
     #: who added it
     by: str
     created_at: str
+    #: the public half of a deploy key, for the forge; empty for a token
+    public_key: str
+    #: where the deploy key's server listens
+    port: int
+    #: fingerprints of the host keys that it may show
+    host_keys: tuple[str, ...]
 
 
 class CredentialList(Wire, frozen=True):
@@ -99,6 +142,82 @@ async def add_token(services: Services, actor: Principal, request: AddToken) -> 
     return await _add(actor, name, made, request.token.encode(), request.reason)
 
 
+async def add_key(services: Services, actor: Principal, request: AddKey) -> CredentialList:
+    name = written(request.name)
+    address = read_address(request.repo_url, name)
+    user, port = _server_of(request)
+    await _require_possible(name)
+    require_client()
+    host_keys = read_host_keys(request.host_key) or host_keys_of(address, port)
+    if not host_keys:
+        await _show_host_key(address, user, port)
+    credential_id = services.clock.new_id()
+    secret, public = make_deploy_key(f"vskill-{credential_id}")
+    made = SourceCredential(
+        id=credential_id,
+        address=address,
+        user=user,
+        sealed=Sealed("", b""),
+        by=actor.actor,
+        created_at=services.kv.now(),
+        public_key=public,
+        port=port,
+        host_keys=host_keys,
+    )
+    return await _add(actor, name, made, secret, request.reason)
+
+
+def _server_of(request: AddKey) -> tuple[str, int]:
+    """The user name and the port: those in the address, if it has any."""
+    if not request.repo_url.lower().startswith("ssh://"):
+        return request.user, request.port
+    try:
+        parts = urlsplit(request.repo_url)
+        user = msgspec.convert(parts.username or request.user, SshUser)
+        return user, msgspec.convert(parts.port or request.port, Port)
+    except ValueError:
+        fix = "write it as ssh://git@git.example.org:2222/owner/repository"
+        raise InvalidInput(
+            "The address has no valid user name or port for SSH.", field="repo_url", fix=fix
+        ) from None
+
+
+async def _show_host_key(address: str, user: str, port: int) -> NoReturn:
+    """Raise with the host key that the server shows, for somebody to compare and confirm."""
+    repository = address if address.count("/") > 1 else f"{address}/any"
+    place = normalise(f"https://{repository}")
+    shown = await ask_host_key(place, user, port)
+    raise InvalidInput(
+        f"{place.host} shows the SSH host key {shown}, and nobody has said yet that it is the right one.",
+        field="host_key",
+        fix=f"compare it with what the host's operator publishes; if it is the same, give {shown} as the host key",
+        host_key=shown,
+    )
+
+
+async def set_host_key(actor: Principal, request: SetHostKey) -> CredentialList:
+    name = written(request.name)
+    wanted = await _find(name, request.credential_id)
+    if not wanted.public_key:
+        message = f"{wanted.id} is a token, which has no host key."
+        raise InvalidInput(message, field="credential_id", fix="name a deploy key")
+    host_keys = read_host_keys(request.host_key)
+    if not host_keys:
+        raise InvalidInput("The host key is empty.", field="host_key", fix="give its fingerprint, SHA256:…")
+    await _require_possible(name)
+    known_keys = await sealing_keys()
+
+    def change(now: NamespaceCredentials) -> NamespaceCredentials:
+        changed = (
+            seal_with_host_keys(known_keys, name, one, host_keys) if one.id == wanted.id else one
+            for one in now.credentials
+        )
+        return msgspec.structs.replace(now, credentials=tuple(changed))
+
+    named = msgspec.structs.replace(wanted, host_keys=host_keys)
+    return await _change(actor, "host key of a deploy key changed", named, name, change, request.reason)
+
+
 async def look_at_sealing() -> tuple[str, list[ExaminedCredential]]:
     """The key that seals here, empty where there is none, and every credential."""
     keys_here = await sealing_keys()
@@ -108,8 +227,7 @@ async def look_at_sealing() -> tuple[str, list[ExaminedCredential]]:
 async def _add(
     actor: Principal, name: str, made: SourceCredential, secret: bytes, reason: str
 ) -> CredentialList:
-    if problem := await _problem(name):
-        raise InvalidInput(f"No credential can be added: {problem}.", field="name", fix=problem)
+    await _require_possible(name)
     sealed = seal_credential((await sealing_keys())[0], name, made, secret)
 
     def change(known: NamespaceCredentials) -> NamespaceCredentials:
@@ -123,17 +241,20 @@ async def _add(
 
 async def remove(actor: Principal, request: RemoveCredential) -> CredentialList:
     name = written(request.name)
-    known = (await read_credentials(name)).credentials
-    wanted = next((one for one in known if one.id == request.credential_id), None)
-    if wanted is None:
-        message = f"{name} has no credential {request.credential_id}."
-        raise NotFound(message, credential=request.credential_id)
+    wanted = await _find(name, request.credential_id)
 
     def change(now: NamespaceCredentials) -> NamespaceCredentials:
         left = tuple(one for one in now.credentials if one.id != request.credential_id)
         return msgspec.structs.replace(now, credentials=left)
 
     return await _change(actor, "credential removed", wanted, name, change, request.reason)
+
+
+async def _find(name: str, credential_id: str) -> SourceCredential:
+    for one in (await read_credentials(name)).credentials:
+        if one.id == credential_id:
+            return one
+    raise NotFound(f"{name} has no credential {credential_id}.", credential=credential_id)
 
 
 async def _change(
@@ -145,8 +266,15 @@ async def _change(
     reason: str,
 ) -> CredentialList:
     details = {"credential": credential.id, "address": credential.address}
+    if credential.public_key:
+        details["host_keys"] = ", ".join(credential.host_keys)
     note = AuditNote(what, name, actor.actor, reason, details)
     return await _view(await change_credentials(name, change, note))
+
+
+async def _require_possible(name: str) -> None:
+    if problem := await _problem(name):
+        raise InvalidInput(f"No credential can be added: {problem}.", field="name", fix=problem)
 
 
 async def _problem(name: str) -> str | None:
@@ -183,6 +311,28 @@ ADD_TOKEN = action(
     about="It is used for what authors of the namespace submit, and for checks of that. What is fetched with it is for "
     "the readers of the namespace.",
 )
+ADD_KEY = action(
+    add_key,
+    "credential.add-key",
+    f"{CREDENTIALS}/key",
+    right=Right.OWNER,
+    acts_on=object_of,
+    status=201,
+    errors=(SourceUnavailable,),
+    summary="Make a deploy key for a namespace's private repositories",
+    about="The answer has its public half, for the forge; the private half never leaves the registry. Of a host that "
+    "is not known, the first request answers with its host key, to be compared and given with the second.",
+)
+SET_HOST_KEY = action(
+    set_host_key,
+    "credential.set-host-key",
+    f"{CREDENTIALS}/{{credential_id}}/host-key",
+    right=Right.OWNER,
+    acts_on=object_of,
+    errors=(NotFound, SourceUnavailable),
+    summary="Confirm another host key for a deploy key",
+    about="For a host that has a new one. Runs that waited for it go on by themselves.",
+)
 REMOVE_CREDENTIAL = action(
     remove,
     "credential.remove",
@@ -191,5 +341,5 @@ REMOVE_CREDENTIAL = action(
     acts_on=object_of,
     errors=(NotFound,),
     summary="Remove a credential for a namespace's private repositories",
-    about="What was published stays. Revoke the token at the forge, too.",
+    about="What was published stays. Remove the token or key at the forge, too.",
 )

@@ -178,8 +178,9 @@ async def _check_key(env: "Env") -> Check:
 
 
 async def _check_sealing(env: "Env") -> Check:
-    """Which key seals credentials here, and which credentials this process cannot open."""
+    """Which key seals credentials here, and which credentials this process cannot open or use."""
     from vskill_platform.actions.people.credentials import look_at_sealing
+    from vskill_platform.sources.ssh import require_client
     from vskill_platform.worker_context import run_with_worker_env
 
     name = "sealing key"
@@ -192,6 +193,12 @@ async def _check_sealing(env: "Env") -> Check:
     if closed:
         detail = f"{own}; {len(closed)} of {len(found)} credentials cannot be opened: {' '.join(closed[:MOST_PIECES])}"
         return Check(name, ok=False, detail=detail)
+    if deploy_keys := sum(bool(one.credential.public_key) for one in found):
+        try:
+            require_client()
+        except PlatformError as error:
+            detail = f"{own}; {deploy_keys} deploy keys wait: {error.message}"
+            return Check(name, ok=False, detail=detail)
     outdated = sum(one.outdated for one in found)
     waits = (
         f", {outdated} of them sealed with an older key until the job `credentials` has run"

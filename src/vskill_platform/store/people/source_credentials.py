@@ -1,6 +1,6 @@
 """Credentials of namespaces, at `credentials:{namespace}`: kept sealed, and opened for one fetch at a time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -8,12 +8,17 @@ from vskill_core.errors import Conflict, InvalidSettings, PlatformError, SourceU
 from vskill_core.identity import Identity
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import namespace_of
-from vskill_platform.domain.people.source_credential import NamespaceCredentials, SourceCredential
+from vskill_platform.domain.people.source_credential import (
+    NamespaceCredentials,
+    SourceCredential,
+    address_of,
+)
 from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.records import decode, iter_entries, read_record
 from vskill_platform.signing.sealing import HOW_TO, SealingKey, seal, unseal
-from vskill_platform.sources.contract import OpensPrivate, Sources
+from vskill_platform.sources.contract import OpensPrivate, Sources, Watchable
 from vskill_platform.sources.credential import GitCredential
+from vskill_platform.sources.ssh import SshServer
 from vskill_platform.store.people.audit import AuditNote, commit_audited
 from vskill_platform.store.people.namespaces import read_directory
 from vskill_platform.worker_context import require_env
@@ -73,8 +78,32 @@ async def sources_for(place: Identity, *, with_credential: bool) -> Sources:
     if not keys_here:
         raise SourceUnavailable(f"The namespace's credential cannot be opened: {HOW_TO}.", host="sealing key")
     secret = unseal(keys_here, found.sealed, found.context(keys.credentials(namespace_of(place))))
-    opened = GitCredential(found.id, found.address, found.user, secret)
-    return sources.using(opened)
+    server = SshServer(found.port, found.host_keys) if found.public_key else None
+    return sources.using(GitCredential(found.id, found.address, found.user, secret, server))
+
+
+async def ask_host_key(place: Identity, user: str, port: int) -> str:
+    """The fingerprint of the host key that the server of a place shows. It learns nothing of us but that we asked."""
+    sources = require_env("sources").sources
+    asking = GitCredential("", address_of(place), user, b"", SshServer(port, ()))
+    bound = sources.using(asking) if isinstance(sources, OpensPrivate) else sources
+    if isinstance(bound, Watchable):
+        try:
+            await bound.head(place)
+        except SourceUnavailable as error:
+            if shown := error.text("host_key"):
+                return shown
+            raise
+    raise SourceUnavailable(f"{place.host} shows no SSH host key.", host=place.host)
+
+
+def seal_with_host_keys(
+    known_keys: Sequence[SealingKey], name: str, credential: SourceCredential, host_keys: tuple[str, ...]
+) -> SourceCredential:
+    """The same deploy key for a server with other host keys."""
+    secret = unseal(known_keys, credential.sealed, credential.context(keys.credentials(name)))
+    changed = msgspec.structs.replace(credential, host_keys=host_keys)
+    return seal_credential(known_keys[0], name, changed, secret)
 
 
 async def find_credential(place: Identity) -> SourceCredential | None:

@@ -10,9 +10,11 @@ from starlette.responses import RedirectResponse, Response
 
 from vskill_client.wire.base import Asked, NoParameters
 from vskill_platform.actions.people.credentials import (
+    ADD_KEY,
     ADD_TOKEN,
     LIST_CREDENTIALS,
     REMOVE_CREDENTIAL,
+    SET_HOST_KEY,
 )
 from vskill_platform.actions.people.namespace_policy import (
     CHANGE_VISIBILITY,
@@ -148,6 +150,13 @@ ENDPOINTS = (
     ),
     page(_CREDENTIALS, credentials, action=LIST_CREDENTIALS),
     form(f"{_CREDENTIALS}/token", ADD_TOKEN, "The token is added.", at=_CREDENTIALS),
+    form(
+        f"{_CREDENTIALS}/key",
+        ADD_KEY,
+        lambda now, _: f"Add this key to the repository, to read only: {now.credentials[-1].public_key}",
+        at=_CREDENTIALS,
+    ),
+    form(f"{_CREDENTIALS}/host-key", SET_HOST_KEY, "The host key is changed.", at=_CREDENTIALS),
     form(f"{_CREDENTIALS}/remove", REMOVE_CREDENTIAL, "The credential is removed.", at=_CREDENTIALS),
     form(
         f"{_ONE}/hand-over",
