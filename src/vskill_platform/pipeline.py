@@ -30,7 +30,14 @@ from vskill_platform.domain.verdicts.decision import Decision, can_be_raised, de
 from vskill_platform.domain.verdicts.facts import Facts
 from vskill_platform.external_scan.requirements import unmet_needs
 from vskill_platform.ledger.kv.entries import Operation
-from vskill_platform.stages.publish import Content, TakenDown, VerifiedContent, publish, read_stored
+from vskill_platform.stages.publish import (
+    Content,
+    TakenDown,
+    VerifiedContent,
+    complete_files,
+    publish,
+    read_stored,
+)
 from vskill_platform.store.claims import HeldClaim, Passed
 from vskill_platform.store.people.namespaces import require_as_open
 from vskill_platform.store.people.source_credentials import sources_for
@@ -163,14 +170,15 @@ async def _fetch(claim: HeldClaim) -> Content:
         await note_damage_in_passing(found)
         raise
     await require_as_open(claim.record.identity, fetched.identity or claim.record.identity)
-    manifest = admit_skill(fetched.files, slug_of(claim.record.identity))
-    entries = manifest_of(fetched.files)
+    files, kind = await complete_files(claim.record, fetched.files)
+    manifest = admit_skill(files, slug_of(claim.record.identity))
+    entries = manifest_of(files)
     digest = digest_of(entries)
     if digest != claim.record.upload:
-        await keep_content(digest, fetched.files)
+        await keep_content(digest, files)
     seen = note_seen(claim.record.first_seen, digest, require_env("kv").kv.now())
     claim.learn(digest=digest, commit=fetched.commit, declared_name=manifest.name, first_seen=seen)
-    return Content(digest, fetched.files, entries, manifest)
+    return Content(digest, files, entries, manifest, kind)
 
 
 async def _record_of(decision: Decision, asked: AskedPolicy, digest: str) -> RecordedDecision:

@@ -19,7 +19,6 @@ from vskill_platform.domain.skills.git_list import (
     withdrawn_number,
 )
 from vskill_platform.domain.skills.numbering import listed_number, parse_semver
-from vskill_platform.domain.skills.plugin_form import SCHEMA
 from vskill_platform.domain.skills.skill import PublishedSkill, StatusRole, listed_version
 from vskill_platform.domain.skills.skill_changes import (
     delete,
@@ -29,6 +28,7 @@ from vskill_platform.domain.skills.skill_changes import (
     unyank,
     yank,
 )
+from vskill_scan.plugins.forms import PLUGIN_SCHEMA as SCHEMA
 
 MARKS = ListMarks("7", 1, 2, 3)
 LIST = ServedList("a" * 64, 5_000, "all: 1 skills")

@@ -29,6 +29,7 @@ PLAIN_PARTS = {
     "path": "SKILL.md",
     "collection": "no-such",
     "file": "index.json",
+    "part": "no-such-part",
     "provider": "bandit",
     "rule": RULE,
     "ticket": "3-ab",

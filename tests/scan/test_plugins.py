@@ -10,8 +10,9 @@ from tests.support.compiled_rules import bundled_engine
 from vskill_core.capability import CapabilityKind, new_capabilities
 from vskill_core.content import SkillFile
 from vskill_core.findings import ScanStatus
+from vskill_core.kind import OLDER
 from vskill_scan.engine import Engine
-from vskill_scan.plugins.forms import OLDER, PLUGIN_SCHEMA, SERVERS_SCHEMA, Invalid
+from vskill_scan.plugins.forms import PLUGIN_SCHEMA, SERVERS_SCHEMA, Invalid
 from vskill_scan.plugins.json_files import LONGEST_JSON
 from vskill_scan.plugins.parts import (
     MOST_FIELDS,

@@ -104,6 +104,7 @@ def test_the_payload_is_an_in_toto_statement_about_content_and_archives(attestat
         "policy": None,
         "memory": None,
         "publisher": None,
+        "generated": [],
         "teamApproved": False,
     }
 

@@ -76,6 +76,16 @@ async def may_use_credential(place: Identity, by: SubmittedBy) -> bool:
     return by.operator if by.account is None else await _is_author(by.account, place, by.groups)
 
 
+async def require_maintainer(place: Identity, by: SubmittedBy) -> None:
+    """Raise if they may not say what the place is published as: whoever maintains it does, and its own CI job."""
+    if by.operator or (by.ci is not None and by.ci.is_of(place)):
+        return
+    role = None if by.account is None else await role_at(by.account, place, by.groups)
+    if role is None or role.rank < NamespaceRole.MAINTAINER.rank:
+        message = f"Only a maintainer of {namespace_of(place)} says whether it is a skill or a plugin."
+        raise NotPermitted(message, field="kind", fix="leave the kind out, or claim the repository first")
+
+
 async def require_open(asked: Identity, found: Identity, by: SubmittedBy) -> None:
     """Raise if they may not submit `found`, to which the host redirects `asked`."""
     if found.key != asked.key and await is_closed(found, by):

@@ -1,6 +1,7 @@
 """Submitting: the one write path into the queue for all callers. It is idempotent per place, so a retried request, a
 crawler and an impatient author can do no harm."""
 
+import asyncio
 import enum
 
 import msgspec
@@ -10,13 +11,13 @@ from vskill_core.content import (
     ContentLimits,
     SkillFile,
     digest_of_files,
-    skill_file_of,
 )
 from vskill_core.errors import (
     ContentDamaged,
     InvalidManifest,
 )
 from vskill_core.identity import Identity, normalise, submission_id, upload_identity
+from vskill_core.kind import Kind, kind_of, require_content
 from vskill_core.naming import slug_of
 from vskill_core.publisher import Publisher
 from vskill_platform.domain.people.namespace import Namespace, Quotas
@@ -30,6 +31,7 @@ from vskill_platform.intake.admission import (
     is_closed,
     may_use_credential,
     refuse_closed,
+    require_maintainer,
     require_open,
 )
 from vskill_platform.intake.moves import settled_place
@@ -50,6 +52,7 @@ from vskill_platform.submission_store import (
     update_submission,
 )
 from vskill_platform.worker_context import Env, require_env
+from vskill_scan.plugins.completed import complete
 from vskill_scan.reading.manifest import admit_skill, read_manifest
 
 
@@ -88,10 +91,12 @@ class Request(msgspec.Struct, frozen=True):
     upload: str | None = None
     #: The name in the front matter, where it is known.
     declared_name: str | None = None
-    #: Where a SKILL.md was seen at this place; None: not looked at yet.
+    #: What was seen at this place; None: not looked at yet.
     place: Place | None = None
     #: Its namespace has a credential for it, and whoever submits it acts for the namespace.
     with_credential: bool = False
+    #: What a maintainer wants it published as; None: as before, or by its files.
+    kind: Kind | None = None
 
     @property
     def commit(self) -> str | None:
@@ -123,10 +128,11 @@ async def submit_repository(
     *,
     source: EntryPoint = EntryPoint.API,
     by: SubmittedBy = NOBODY,
+    kind: Kind | None = None,
 ) -> Submitted:
-    """Submit the skill at exactly one place of a repository. NoSkillFound, SourceGone and SourceUnavailable say why
+    """Submit what is at exactly one place of a repository. NoSkillFound, SourceGone and SourceUnavailable say why
     nothing was written."""
-    return await submit(Request(normalise(repo_url, skill_path), source, by))
+    return await submit(Request(normalise(repo_url, skill_path), source, by, kind=kind))
 
 
 async def submit_upload(
@@ -137,14 +143,18 @@ async def submit_upload(
     source: EntryPoint = EntryPoint.CLI,
     by: SubmittedBy = NOBODY,
     limits: ContentLimits = DEFAULT_LIMITS,
+    kind: Kind | None = None,
 ) -> Submitted:
     """Submit files: check them, keep them by digest, then write the record that names them."""
     identity = upload_identity(namespace, slug)
-    skill_file_of(files, "among the uploaded files")
+    require_content(files, "among the uploaded files")
+    known = (await place_of(identity)).skill
+    meant = kind or (known.kind if known else kind_of(files))
+    files = await asyncio.to_thread(complete, files, slug_of(identity), meant)
     admit_skill(files, slug_of(identity), limits)
     digest = digest_of_files(files)
     await keep_content(digest, files)
-    return await submit(Request(identity, source, by, digest))
+    return await submit(Request(identity, source, by, digest, kind=kind))
 
 
 async def submit(request: Request) -> Submitted:
@@ -177,6 +187,8 @@ async def submit(request: Request) -> Submitted:
 async def _refusal(request: Request) -> Submitted | None:
     """The answer if the place is blocked; raises if they may not submit it."""
     closed = await is_closed(request.identity, request.by)
+    if request.kind is not None and not closed:
+        await require_maintainer(request.identity, request.by)
     reason = await _why_blocked(request)
     if closed:
         sources = require_env("sources").sources
@@ -192,8 +204,8 @@ def _repositories_in(sources: Sources, request: Request) -> Repositories | None:
 
 
 async def _admit(request: Request) -> Request:
-    """Require that a repository's place holds a SKILL.md (A17). The record notes the commit where it was seen, so that
-    the run verifies that one. If the source cannot inspect, the run checks."""
+    """Require that a repository's place holds a skill or plugin (A17). The record notes the commit where it was seen,
+    so that the run verifies that one. If the source cannot inspect, the run checks."""
     may_use = request.upload is None and await may_use_credential(request.identity, request.by)
     repositories = _repositories_in(await sources_for(request.identity, with_credential=may_use), request)
     if repositories is None:
@@ -211,7 +223,9 @@ async def _admit(request: Request) -> Request:
 
 
 def declared_name(place: Place) -> str | None:
-    """The name in the front matter; None if SKILL.md is invalid, which the run will explain."""
+    """The name in the front matter; None if SKILL.md is invalid, which the run will explain, and of a plugin."""
+    if place.kind is Kind.PLUGIN:
+        return None
     try:
         return read_manifest(place.skill_md, slug_of(place.identity)).name
     except InvalidManifest:
@@ -246,6 +260,11 @@ def _first(env: Env, number: str, request: Request, event_id: str) -> Submission
     return _at_commit(record, request)
 
 
+def _is_kind_known(record: Submission, request: Request) -> bool:
+    """Whether it is said already, or not said, what it is to be published as."""
+    return request.kind in (None, record.kind)
+
+
 def _audited(number: str, request: Request) -> tuple[Put, ...]:
     """The audit entry of whoever submitted; none where the registry looks again by itself."""
     is_stranger = request.actor == "system" and not request.by.operator
@@ -271,6 +290,7 @@ def _at_commit(record: Submission, request: Request) -> Submission:
         declared_name=request.declared_name,
         publisher=request.publisher,
         with_credential=record.with_credential or request.with_credential,
+        kind=request.kind or record.kind,
     )
 
 
@@ -323,7 +343,8 @@ def _renew(
     rerun = Rerun(now, request.by.account, request.upload, publisher=request.publisher)
     again = submission.request_rerun(record, rerun)
     private = record.with_credential or request.with_credential
-    return IntakeOutcome.DUPLICATE, RecordChange(msgspec.structs.replace(again, with_credential=private))
+    told = {"with_credential": private, "kind": request.kind or record.kind}
+    return IntakeOutcome.DUPLICATE, RecordChange(msgspec.structs.replace(again, **told))
 
 
 def _is_displaced(publisher: Publisher | None, request: Request) -> bool:
@@ -352,6 +373,7 @@ def _after_end(
     env: Env, record: Submission, request: Request, event_id: str
 ) -> tuple[IntakeOutcome, RecordChange | None]:
     unchanged = _is_unchanged(record, request) and _is_vouched(record.publisher, request)
+    unchanged = unchanged and _is_kind_known(record, request)
     if unchanged and record.state is State.PUBLISHED:
         return IntakeOutcome.ALREADY_VERIFIED, None
     if unchanged and record.state is State.NEEDS_REVIEW:
@@ -386,6 +408,8 @@ def _is_unchanged(record: Submission, request: Request) -> bool:
 
 def _expects(record: Submission, request: Request) -> bool:
     """Whether the current or the next requested run verifies what is submitted anyway."""
+    if not _is_kind_known(record, request):
+        return False
     if request.upload is not None:
         expected = record.rerun_requested.upload if record.rerun_requested else record.upload
         return request.upload == expected

@@ -50,9 +50,10 @@ def make_statement(
     archives: ArchiveDigests,
     report: StaticReport,
     manifest: Iterable[FileEntry],
+    generated: tuple[str, ...] = (),
 ) -> Statement:
     """The statement about a version that this submission published; `report` is the scan of exactly these bytes,
-    `manifest` lists them."""
+    `manifest` lists them, and the registry itself made those at the paths `generated`."""
     name = f"{canonical}@{version.number}"
     subjects = (
         Subject(name, {CONTENT_DIGEST: version.digest, SKILL_FILE_DIGEST: version.content_hash}),
@@ -60,7 +61,7 @@ def make_statement(
         Subject(f"{name}.tar.gz", {"sha256": archives.tar_gz}),
     )
     files = tuple(AttestedFile(one.path, one.mode, one.sha256) for one in manifest)
-    predicate = _predicate(registry, canonical, version, record, _card(report), files)
+    predicate = _predicate(registry, canonical, version, record, _card(report), files, generated)
     return Statement(STATEMENT_TYPE, subjects, PREDICATE_TYPE, predicate)
 
 
@@ -71,6 +72,7 @@ def _predicate(
     record: Submission,
     card: CapabilityCard | None,
     files: tuple[AttestedFile, ...],
+    generated: tuple[str, ...],
 ) -> Predicate:
     """The results of both tiers and a person's approval, each only if it is about exactly these bytes."""
     evidence = record.evidence if record.evidence and record.evidence.digest == version.digest else None
@@ -101,6 +103,7 @@ def _predicate(
         memory=_memory(evidence.memory) if evidence else None,
         team_approved=is_approved(record, version.digest, team=True),
         publisher=version.publisher,
+        generated=generated,
     )
 
 

@@ -12,6 +12,7 @@ import msgspec
 from vskill_core.content import SkillFile
 from vskill_core.errors import SourceGone
 from vskill_core.identity import Identity
+from vskill_core.kind import Kind
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.sources.credential import GitCredential
 
@@ -47,19 +48,23 @@ class OpensPrivate(Protocol):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A place that holds a SKILL.md."""
+    """A place that holds a skill or a plugin."""
 
     #: Where it is now: differs from the request if the host says that the repository has moved.
     identity: Identity
-    #: Where the SKILL.md was seen: the repository's head, or the commit that was asked for.
+    #: Where it was seen: the repository's head, or the commit that was asked for.
     commit: str
     skill_md: bytes = b""
     #: Tells two states of the folder apart; only a survey says it.
     files: str = ""
+    #: Without a word of its maintainer.
+    kind: Kind = Kind.SKILL
+    #: Of a plugin.
+    manifest: SkillFile | None = None
 
 
 class Survey(msgspec.Struct, frozen=True):
-    """Every place of a repository, or of a folder in it, that holds a SKILL.md; sorted by path."""
+    """Every place of a repository, or of a folder in it, that holds a skill or a plugin; sorted by path."""
 
     #: Where the repository, or the folder in it, is now.
     identity: Identity
@@ -68,6 +73,14 @@ class Survey(msgspec.Struct, frozen=True):
     truncated: bool = False
     #: Folders with a SKILL.md that no submission can name, each as shown text with the reason.
     skipped: tuple[str, ...] = ()
+    #: Of the file of a marketplace, what it names and is not among the places, each as a sentence with what to do.
+    elsewhere: tuple[str, ...] = ()
+
+    def plugin_above(self, path: str) -> str | None:
+        """The folder of the plugin that a place below it is a part of; None where it is on its own."""
+        plugins = (one.identity.path for one in self.places if one.kind is Kind.PLUGIN)
+        above = [one for one in plugins if one != path and (not one or path.startswith(f"{one}/"))]
+        return max(above, key=len, default=None)
 
 
 @runtime_checkable
@@ -75,11 +88,11 @@ class Repositories(Protocol):
     """What a source of repositories offers to intake. Raises as `fetch` does; nothing is written."""
 
     async def inspect(self, identity: Identity, commit: str | None = None) -> Place:
-        """The skill at exactly this place, as it is now or at this very commit; NoSkillFound says what was found
-        instead."""
+        """The skill or plugin at exactly this place, as it is now or at this very commit; NoSkillFound says what was
+        found instead."""
 
     async def survey(self, identity: Identity, commit: str | None = None) -> Survey:
-        """Every skill at this place or below it, as it is now or at this very commit."""
+        """Every skill and plugin at this place or below it, as it is now or at this very commit."""
 
 
 class RepositoryHead(msgspec.Struct, frozen=True):

@@ -20,6 +20,7 @@ import msgspec
 from vskill_core.content import DEFAULT_LIMITS, ContentLimits
 from vskill_core.errors import NoSkillFound, PlatformError, SourceGone, SourceUnavailable
 from vskill_core.identity import Identity
+from vskill_core.kind import Kind
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.clock import TimeLimit
 from vskill_platform.machine.slots import HostHangs, HostSlots, Turns
@@ -28,6 +29,7 @@ from vskill_platform.sources.cache import CacheLimits, SnapshotCache
 from vskill_platform.sources.command import CommandLimits, Git, make_repository
 from vskill_platform.sources.contract import Fetched, FilesAtHead, Place, RepositoryHead, Survey
 from vskill_platform.sources.credential import GitCredential
+from vskill_platform.sources.marketplace_file import named_elsewhere
 from vskill_platform.sources.remote import CommitGone, Remote, no_branch
 from vskill_platform.sources.snapshots import Snapshot
 
@@ -111,25 +113,37 @@ class GitSource:
     async def inspect(self, identity: Identity, commit: str | None = None) -> Place:
         async with self._snapshot(identity, commit) as (snapshot, found):
             _require_commit(snapshot, commit)
-            return Place(found, snapshot.commit, await snapshot.skill_md(identity.path))
+            try:
+                return Place(found, snapshot.commit, await snapshot.skill_md(identity.path))
+            except NoSkillFound:
+                manifest = await snapshot.manifest(identity.path)
+                if manifest is None:
+                    raise
+                return Place(found, snapshot.commit, kind=Kind.PLUGIN, manifest=manifest)
 
     async def survey(self, identity: Identity, commit: str | None = None) -> Survey:
         async with self._snapshot(identity, commit) as (snapshot, found):
             _require_commit(snapshot, commit)
             folders, odd, truncated = await snapshot.skill_folders(identity.path)
-            if not folders and not odd:
+            plugins = await snapshot.plugins(identity.path)
+            if not folders and not odd and not plugins:
                 raise await snapshot.no_skill(identity.path)
-            texts, digests = await snapshot.skill_texts(folders), await snapshot.folder_digests(folders)
+            every = sorted({*folders, *plugins})
+            texts, digests = await snapshot.skill_texts(folders), await snapshot.folder_digests(every)
+            skills = frozenset(folders)
             places = tuple(
                 Place(
                     msgspec.structs.replace(found, path=path),
                     snapshot.commit,
                     texts.get(path, b""),
                     digests[path],
+                    Kind.SKILL if path in skills else Kind.PLUGIN,
+                    None if path in skills else plugins[path],
                 )
-                for path in folders
+                for path in every
             )
-            return Survey(found, places, truncated, tuple(odd))
+            elsewhere = named_elsewhere(await snapshot.marketplace(identity.path), identity.path, every)
+            return Survey(found, places, truncated, tuple(odd), elsewhere)
 
     async def head(self, identity: Identity) -> RepositoryHead:
         """What the host says now; nothing is fetched."""

@@ -13,6 +13,7 @@ import msgspec
 from vskill_core.content import MODES, ContentLimits, Mode, check_path
 from vskill_core.errors import InvalidInput
 from vskill_core.identity import SKILL_FILE, clean_path
+from vskill_core.kind import OLDER, STANDARD
 
 _KINDS = {"120000": "a symbolic link", "160000": "a submodule"}
 _FIXES = {
@@ -57,9 +58,27 @@ def lines_of(lines: Sequence[bytes], paths: Collection[str]) -> list[bytes]:
 
 def folders_with_skill(lines: Sequence[bytes], below: str) -> set[str]:
     """Folders whose SKILL.md is a file, or pretends to be one."""
-    ending = SKILL_FILE.encode()
+    return folders_with(SKILL_FILE, lines, below)
+
+
+def folders_with_manifest(lines: Sequence[bytes], below: str) -> dict[str, list[str]]:
+    """Folders that may be plugins, each with the paths of what may be its manifest."""
+    found: dict[str, list[str]] = {}
+    inside = OLDER.removesuffix(f"/{STANDARD}")
+    for name in (OLDER, STANDARD):
+        for folder in folders_with(name, lines, below):
+            # The older manifest is a file of the folder around it.
+            if f"/{folder}".endswith(f"/{inside}"):
+                continue
+            found.setdefault(folder, []).append(file_in(folder, name))
+    return found
+
+
+def folders_with(name: str, lines: Sequence[bytes], below: str) -> set[str]:
+    """Folders at or below one that hold a file of this name."""
+    ending = name.encode()
     paths = (path_of(line) for line in lines if line.endswith((b"\t" + ending, b"/" + ending)))
-    folders = (path[: -len(SKILL_FILE)].rstrip("/") for path in paths)
+    folders = (path[: -len(name)].rstrip("/") for path in paths)
     return {folder for folder in folders if not below or f"{folder}/".startswith(f"{below}/")}
 
 
@@ -86,7 +105,11 @@ def digests_below(lines: Sequence[bytes], folders: Collection[str]) -> dict[str,
 
 
 def skill_file_in(folder: str) -> str:
-    return f"{folder}/{SKILL_FILE}" if folder else SKILL_FILE
+    return file_in(folder, SKILL_FILE)
+
+
+def file_in(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
 
 
 def can_be_named(path: str) -> bool:

@@ -14,6 +14,7 @@ from typing import TypeVar
 from vskill_core.content import MODES, ContentLimits, SkillFile, check_files
 from vskill_core.errors import InvalidInput, LimitExceeded, NoSkillFound, Shortage
 from vskill_core.identity import SKILL_FILE
+from vskill_core.kind import OLDER, STANDARD, is_manifest
 from vskill_platform.machine.shortages import MACHINE
 from vskill_platform.sources.command import (
     CommandLimits,
@@ -31,6 +32,8 @@ from vskill_platform.sources.listing import (
     check_entry,
     digests_below,
     entry_of,
+    file_in,
+    folders_with_manifest,
     folders_with_skill,
     lines_below,
     lines_of,
@@ -39,6 +42,7 @@ from vskill_platform.sources.listing import (
     shown_path,
     skill_file_in,
 )
+from vskill_platform.sources.marketplace_file import MARKETPLACE
 
 W = TypeVar("W")
 F = TypeVar("F")
@@ -99,9 +103,9 @@ class Snapshot:
         self.disk_bytes = 0
 
     async def files(self, folder: str) -> tuple[SkillFile, ...]:
-        """The files of the skill in this folder; refuses what a skill may not hold before a byte is read."""
+        """The files of the skill or plugin in this folder; refuses what it may not hold before a byte is read."""
         entries = await self._entries(folder)
-        if not any(entry.path == SKILL_FILE for entry in entries):
+        if not any(entry.path in (SKILL_FILE, STANDARD, OLDER) for entry in entries):
             raise await self.no_skill(folder)
         with _in_full():
             for entry in entries:
@@ -120,6 +124,37 @@ class Snapshot:
                 check_entry(entry, self._limits)
             return (await self._read([entry]))[entry.id]
         raise await self.no_skill(folder)
+
+    async def manifest(self, folder: str) -> SkillFile | None:
+        """The manifest of the plugin in this folder, its path from the folder; None where it is no plugin."""
+        for name in (OLDER, STANDARD):
+            path = file_in(folder, name)
+            there = await self.texts([path])
+            # One that is too large is the run's to refuse, with the reason.
+            if path in there and is_manifest(name, there[path] or b""):
+                return SkillFile(name, "100644", there[path] or b"")
+        return None
+
+    async def marketplace(self, folder: str) -> bytes | None:
+        """The file of a marketplace in this folder, if there is one of a sane size."""
+        path = file_in(folder, MARKETPLACE)
+        return (await self.texts([path])).get(path)
+
+    async def plugins(self, below: str) -> dict[str, SkillFile]:
+        """The same for every plugin at or below this folder that an address can name, by folder."""
+        lines = self._lines if self._lines is not None else (await self._list(self.commit))[0]
+        found = await _choose(folders_with_manifest, lines, below)
+        named = {folder: found[folder] for folder in sorted(found) if can_be_named(folder)}
+        wanted = {path: folder for folder in [*named][:MOST_SKILLS] for path in named[folder]}
+        entries = [one for one in map(entry_of, await _choose(lines_of, lines, wanted)) if one.mode in MODES]
+        blobs = await self._small_blobs(entries)
+        plugins: dict[str, SkillFile] = {}
+        for entry in entries:
+            folder, data = wanted[entry.path], blobs.get(entry.id, b"")
+            name = entry.path.removeprefix(f"{folder}/") if folder else entry.path
+            if is_manifest(name, data) and (name == OLDER or folder not in plugins):
+                plugins[folder] = SkillFile(name, "100644", data)
+        return plugins
 
     async def skill_folders(self, below: str) -> tuple[list[str], list[str], bool]:
         """Folders with a SKILL.md at or below this one, those that no URL can name, and whether there are more."""

@@ -118,7 +118,13 @@ def _gone(known: FollowState, missing: Collection[str], now: int) -> dict[str, i
 async def _choose(follow: Follow, survey: Survey) -> Taking:
     """Which folders to take in now."""
     state, namespace = follow.state, namespace_of(follow.identity)
-    found = {one.identity.path: one for one in survey.places if follow.wants(one.identity.path)}
+    # A skill in a plugin is a part of it, but one that was taken in on its own stays.
+    found = {
+        path: one
+        for one in survey.places
+        if follow.wants(path := one.identity.path)
+        and (path in state.taken or path in state.gone or survey.plugin_above(path) is None)
+    }
     ordered = sorted(found, key=lambda path: (path not in state.taken, path))
     present = {path: found[path] for path in sorted(ordered[:MOST_FOLDERS])}
     wanted = [place for path, place in present.items() if state.taken.get(path) != place.files]

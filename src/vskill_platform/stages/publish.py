@@ -17,8 +17,9 @@ from vskill_core.content import (
     skill_file_of,
     tree_hash,
 )
-from vskill_core.errors import SourceGone
+from vskill_core.errors import InvalidManifest, SourceGone
 from vskill_core.findings import StaticReport
+from vskill_core.kind import Kind, has_manifest, is_made_here, kind_of
 from vskill_core.naming import slug_of
 from vskill_core.signing_keys import SigningKey
 from vskill_platform.domain import keys
@@ -52,6 +53,8 @@ from vskill_platform.store.stored_content import INLINE_BYTES, read_content
 from vskill_platform.store.verdicts.scans import get_scan, scan_once
 from vskill_platform.store.verdicts.stored_facts import AskedPolicy
 from vskill_platform.worker_context import require_env
+from vskill_scan.plugins.completed import complete, spoken_words
+from vskill_scan.plugins.parts import read_plugin
 from vskill_scan.reading.manifest import Manifest, admit_skill
 
 T = TypeVar("T")
@@ -69,6 +72,7 @@ class Content(msgspec.Struct, frozen=True):
     #: The files by path, mode, size and hash, which the digest is taken of.
     entries: tuple[FileEntry, ...]
     manifest: Manifest
+    kind: Kind = Kind.SKILL
     #: The blocklist at which no entry hit it, if this attempt has looked already.
     unblocked: Assert | None = None
     #: What the scan of this attempt said about it.
@@ -82,6 +86,7 @@ class _Measured(msgspec.Struct, frozen=True):
 
     content_hash: str
     tree_hash: str
+    part_words: str
     archives: ArchiveDigests
     artifact: Artifact
 
@@ -129,6 +134,7 @@ async def require_publishable(record: Submission) -> tuple[PublishedSkill, Publi
     content = await read_stored(record)
     await require_unblocked(_targets(record, content))
     _, canonical, skill, _ = await place_of(record.identity)
+    _require_kind(record, skill, content)
     facts = _facts(record, content, canonical, await _measure(content.files))
     return publish_version(skill, facts)[0], skill
 
@@ -144,7 +150,36 @@ async def read_stored(record: Submission) -> Content:
         raise SourceGone("no content was stored for this submission", submission=record.id)
     files = await read_content(record.digest)
     entries = await _in_thread_where_long(manifest_of, files)
-    return Content(record.digest, files, entries, admit_skill(files, slug_of(record.identity)))
+    kind = await find_kind(record, files)
+    return Content(record.digest, files, entries, admit_skill(files, slug_of(record.identity)), kind)
+
+
+async def find_kind(record: Submission, files: tuple[SkillFile, ...]) -> Kind:
+    """What these files are published as: as a maintainer said, as the place was before, or by the files."""
+    if record.kind is not None:
+        return record.kind
+    if not has_manifest(files):
+        return Kind.SKILL
+    skill = (await place_of(record.identity)).skill
+    return kind_of(files) if skill is None else skill.kind
+
+
+async def complete_files(
+    record: Submission, files: tuple[SkillFile, ...]
+) -> tuple[tuple[SkillFile, ...], Kind]:
+    """The files as they are published, and as what."""
+    kind = await find_kind(record, files)
+    if kind is Kind.SKILL:
+        return files, kind
+    return await asyncio.to_thread(complete, files, slug_of(record.identity), kind), kind
+
+
+def _require_kind(record: Submission, skill: PublishedSkill | None, content: Content) -> None:
+    """Raise InvalidManifest if a place would be published as something else than before, and nobody said so."""
+    if skill is not None and content.kind is not skill.kind and record.kind is not content.kind:
+        fix = f"make it a {skill.kind} again, or let a maintainer submit it with --kind {content.kind}"
+        message = f"It is published as a {skill.kind}, and these files are a {content.kind}; {fix}."
+        raise InvalidManifest(message, field="kind", fix=fix)
 
 
 async def _measure(files: tuple[SkillFile, ...]) -> _Measured:
@@ -164,6 +199,7 @@ def _measure_now(files: tuple[SkillFile, ...]) -> _Measured:
     return _Measured(
         content_hash=content_hash(skill_file_of(files).data),
         tree_hash=tree_hash(files),
+        part_words=spoken_words(plugin) if (plugin := read_plugin(files)) else "",
         archives=archives,
         artifact=artifact_of(files, archives),
     )
@@ -196,6 +232,7 @@ async def _publication(
         asserted = await require_unblocked(_targets(record, content))
     _, canonical, skill, version = await place_of(record.identity)
     _refuse_taken_down(skill, record, content.digest)
+    _require_kind(record, skill, content)
     published, added = publish_version(skill, _facts(record, content, canonical, measured, marks.without))
     belonging = await belonging_of(record.identity, published.narrowed)
     audience = belonging.audience
@@ -230,8 +267,9 @@ async def _sealed_writes(
         return ()
     registry = require_env("settings").settings.registry_name
     current = next(ref for ref in published.versions if ref.number == published.current_version)
+    made = tuple(one.path for one in content.files if content.kind is Kind.PLUGIN and is_made_here(one))
     statement = make_statement(
-        registry, published.canonical, current, record, measured.archives, seal.report, content.entries
+        registry, published.canonical, current, record, measured.archives, seal.report, content.entries, made
     )
     return await attestation_writes(statement, seal.key)
 
@@ -280,6 +318,8 @@ def _facts(
         without=without,
         team_approved=is_approved(record, content.digest, team=True),
         publisher=record.publisher,
+        kind=content.kind,
+        part_words=measured.part_words if content.kind is Kind.PLUGIN else "",
     )
 
 

@@ -22,6 +22,7 @@ from vskill_core.errors import (
     Unsupported,
 )
 from vskill_core.identity import Identity, clean_path, normalise, submission_id
+from vskill_core.kind import Kind
 from vskill_core.naming import slug_of
 from vskill_platform.domain.skills.git_list import MANIFEST
 from vskill_platform.domain.skills.upstream import (
@@ -154,7 +155,9 @@ async def _survey(identity: Identity, commit: str | None = None) -> Survey:
         raise Unsupported("The configured source cannot look into repositories.")
     survey = await sources.survey(identity, commit)
     _require_unmoved(identity, survey.identity)
-    return survey
+    # Of a plugin its skills are taken in, each on its own.
+    skills = tuple(one for one in survey.places if one.kind is Kind.SKILL)
+    return msgspec.structs.replace(survey, places=skills)
 
 
 async def _survey_of_marketplace(identity: Identity, commit: str) -> Survey:

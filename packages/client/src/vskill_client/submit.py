@@ -22,10 +22,11 @@ from vskill_client.wire.submissions import (
     UploadSkill,
 )
 from vskill_core.archives import tar_archive
-from vskill_core.content import SkillFile, skill_file_of
+from vskill_core.content import SkillFile
 from vskill_core.errors import InvalidInput, NoSkillFound, PlatformError
-from vskill_core.folders import read_place, skill_name_at, skills_at
+from vskill_core.folders import is_plugin_folder, read_place, skill_name_at, skills_at
 from vskill_core.identity import SKILL_FILE
+from vskill_core.kind import Kind
 from vskill_core.naming import slugify
 
 #: How many targets are submitted at the same time.
@@ -56,6 +57,7 @@ class Options(msgspec.Struct, frozen=True):
     every: bool
     namespace: str
     slug: str | None
+    kind: Kind | None = None
     #: Whether what is submitted may wait for another run of the place, which is followed too.
     next_run: bool = False
     #: The uploads so far by name: a second one of a name would replace the first.
@@ -92,6 +94,12 @@ class SubmittedSkill(msgspec.Struct, frozen=True):
     help="The skill's name in the namespace; otherwise as SKILL.md says, or the folder's name.",
 )
 @click.option(
+    "--kind",
+    type=click.Choice([one.value for one in Kind]),
+    help="What it is published as, for its maintainer to say: otherwise as it was, and at first a plugin where there "
+    "is a manifest of one and no SKILL.md at its root.",
+)
+@click.option(
     "--watch/--no-watch",
     default=None,
     help="Follow each submission to its end and print the result; exit code 1 unless all are published. "
@@ -105,21 +113,22 @@ def submit(
     every: bool,
     namespace: str,
     slug: str | None,
+    kind: str | None,
     watch: bool | None,
     as_json: bool,
 ) -> None:
-    """Submit skills from repositories, local folders and archives.
+    """Submit skills and plugins from repositories, local folders and archives.
 
-    A TARGET is the address of a repository (https://github.com/owner/repo), a folder with a SKILL.md at its root or
-    with skills below it, or a zip, tar or tar.gz of one. From a repository every skill is submitted, or the one at
-    --path. Exit code 1 if any was refused.
+    A TARGET is the address of a repository (https://github.com/owner/repo), a folder with a SKILL.md or a plugin's
+    manifest at its root or with skills below it, or a zip, tar or tar.gz of one. From a repository everything is
+    submitted, or what is at --path. What is in a plugin is a part of it. Exit code 1 if any was refused.
     """
     watched = (sys.stdout.isatty() and not as_json) if watch is None else watch
     if slug is not None and len(targets) > 1:
         raise click.UsageError("--name names one skill: give one TARGET with it")
     for target in targets:
         _check_target(target)
-    options = Options(path, every, namespace, slug)
+    options = Options(path, every, namespace, slug, Kind(kind) if kind else None)
     submit_targets(current_destination(), targets, options, watched=watched, as_json=as_json)
 
 
@@ -211,7 +220,13 @@ class _Submitting:
 
 
 async def _from_repository(caller: Caller, target: str, options: Options) -> list[SubmittedSkill]:
-    wanted = SubmitSkill(repo_url=target, skill_path=options.path or None, every=options.every, source=SOURCE)
+    wanted = SubmitSkill(
+        repo_url=target,
+        skill_path=options.path or None,
+        every=options.every,
+        source=SOURCE,
+        kind=options.kind,
+    )
     try:
         found = await caller.call(SUBMIT, wanted)
     except NoSkillFound:
@@ -234,6 +249,7 @@ def _note(found: PlaceOutcome) -> str:
         f"{left} more skills are below it; --all submits them too": left,
         "not all skills were submitted; submit the others with --path": found.truncated,
         f"skipped, folder names that cannot be used in an address: {', '.join(found.skipped[:5])}": found.skipped,
+        " ".join(found.elsewhere[:5]): found.elsewhere,
     }
     return "; ".join(note for note, applies in notes.items() if applies)
 
@@ -248,10 +264,12 @@ async def _read_outcome(caller: Caller, path: str, outcome: PlaceOutcome, page: 
 async def _from_disk(caller: Caller, target: str, options: Options) -> list[SubmittedSkill]:
     """The skill in an archive or a folder, or where that has no SKILL.md, every one below it."""
     place = Path(target)
-    here = await in_thread(lambda: place.is_file() or (place / SKILL_FILE).exists())
+    here = await in_thread(
+        lambda: place.is_file() or (place / SKILL_FILE).exists() or is_plugin_folder(place)
+    )
     places = [place] if here else await in_thread(skills_at, place)
     if not here and places == [place]:
-        message = f"There is no SKILL.md in {target} or below it; name the folder of a skill."
+        message = f"There is no SKILL.md in {target} or below it; name the folder of a skill or plugin."
         raise NoSkillFound(message, field="TARGET")
     if len(places) > 1 and options.slug is not None:
         raise InvalidInput(
@@ -279,6 +297,7 @@ async def _upload(
         _require_other_name(options, name, place)
     archive = await in_thread(tar_archive, files)
     wanted = UploadSkill(archive=archive, name=options.slug or "", namespace=options.namespace, source=SOURCE)
+    wanted = msgspec.structs.replace(wanted, kind=options.kind)
     try:
         outcome = await caller.call(UPLOAD, wanted)
     except InvalidInput as error:
@@ -294,7 +313,8 @@ async def _upload(
 
 def _plain_name(files: Sequence[SkillFile]) -> str:
     """The name in the front matter, where it stands there as one plain line; empty elsewhere."""
-    text = skill_file_of(files).data.decode("utf-8", "replace")
+    own = next((file for file in files if file.path == SKILL_FILE), None)
+    text = own.data.decode("utf-8", "replace") if own else ""
     front, _, _ = text.lstrip("\ufeff").strip().removeprefix("---\n").partition("\n---")
     for line in front.splitlines():
         key, _, value = line.partition(":")

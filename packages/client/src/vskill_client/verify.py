@@ -289,6 +289,7 @@ def _print(checked: "Checked", status: str | None, serial: int | None) -> None:
         ("static scan", f"{about.static.verdict}, {about.static.ruleset}" if about.static else "none"),
         ("judge", _judge_in_words(about.judge, about.judge_status)),
         ("policy", _policy_in_words(about.policy)),
+        *([("made by the registry", ", ".join(about.generated))] if about.generated else ()),
         ("can do", _card_in_words(about.capability_card)),
     ]
     if about.second_judge_status != "none":

@@ -2,7 +2,7 @@
 
 The standard library reads a zip: it only parses and inflates. A tar is read here, because the library's reader can be
 made to loop. Anything but a plain file with a plain name is refused, and the error names the member and the fix.
-SKILL.md is at the root or in the one folder that holds everything.
+SKILL.md, or a plugin's manifest, is at the root or in the one folder that holds everything.
 """
 
 import io
@@ -21,10 +21,10 @@ from vskill_core.content import (
     SkillFile,
     check_files,
     check_path,
-    skill_file_of,
 )
 from vskill_core.errors import InvalidInput, LimitExceeded
 from vskill_core.identity import SKILL_FILE
+from vskill_core.kind import OLDER, require_content
 
 #: A large member that inflates to more than this many times its packed size is a bomb.
 MOST_RATIO = 200
@@ -77,14 +77,14 @@ def read_archive(data: bytes, limits: ContentLimits = DEFAULT_LIMITS) -> tuple[S
     members = _zip_members(data, limits) if data.startswith(_ZIP_MAGIC) else _tar_members(data, limits)
     files = _without_top([file for file in members if not file.path.startswith(_LITTER)])
     check_files(files, limits)
-    skill_file_of(files, "at the root of the archive, or in the one folder that holds everything")
+    require_content(files, "at the root of the archive, or in the one folder that holds everything")
     return tuple(sorted(files, key=lambda file: file.path))
 
 
 def _without_top(files: list[SkillFile]) -> list[SkillFile]:
     """Strip a single top folder, which many tools add."""
     tops = {file.path.partition("/")[0] for file in files}
-    if len(tops) != 1 or any("/" not in file.path or file.path == SKILL_FILE for file in files):
+    if len(tops) != 1 or any("/" not in file.path or file.path in (SKILL_FILE, OLDER) for file in files):
         return files
     return [SkillFile(file.path.partition("/")[2], file.mode, file.data) for file in files]
 

@@ -16,6 +16,7 @@ import msgspec
 
 from vskill_core.content import SkillFile, skill_file_of
 from vskill_core.errors import InvalidInput
+from vskill_core.kind import require_content
 
 ZIP_TYPE = "application/zip"
 TAR_TYPE = "application/gzip"
@@ -67,7 +68,7 @@ def artifact_of(files: Iterable[SkillFile], digests: ArchiveDigests) -> Artifact
 
 
 def zip_archive(files: Iterable[SkillFile]) -> bytes:
-    """The files as a zip; `NoSkillFound` where there is no SKILL.md at the root."""
+    """The files as a zip; `NoSkillFound` where they are no skill and no plugin."""
     body, directory = bytearray(), bytearray()
     ordered = _sort_files(files)
     for file in ordered:
@@ -82,7 +83,7 @@ def zip_archive(files: Iterable[SkillFile]) -> bytes:
 
 
 def tar_archive(files: Iterable[SkillFile]) -> bytes:
-    """The files as a tar.gz; `NoSkillFound` where there is no SKILL.md at the root."""
+    """The files as a tar.gz; `NoSkillFound` where they are no skill and no plugin."""
     parts: list[bytes] = []
     for file in _sort_files(files):
         parts += _tar_entry(file)
@@ -92,7 +93,7 @@ def tar_archive(files: Iterable[SkillFile]) -> bytes:
 
 def _sort_files(files: Iterable[SkillFile]) -> tuple[SkillFile, ...]:
     ordered = tuple(sorted(files, key=lambda file: file.path.encode()))
-    skill_file_of(ordered)
+    require_content(ordered)
     for before, after in itertools.pairwise(ordered):
         if before.path == after.path:
             raise InvalidInput(

@@ -11,17 +11,21 @@ from vskill_core.archive_reading import read_archive
 from vskill_core.content import DEFAULT_LIMITS, ContentLimits, Mode, SkillFile
 from vskill_core.errors import AttestationInvalid, InvalidInput, LimitExceeded
 from vskill_core.identity import SKILL_FILE, upload_identity
+from vskill_core.kind import OLDER, STANDARD, STANDARD_SIGN
 from vskill_core.naming import slugify
 
 #: What a checkout holds beside the skill itself.
 BESIDE_THE_SKILL = frozenset({".git"})
 ARCHIVE_ENDINGS = (".zip", ".tar.gz", ".tgz", ".tar")
+#: A longer manifest is no plugin's.
+_MANIFEST_BYTES = 256 * 1024
 #: Folders that are not searched for skills.
 WITHOUT_SKILLS = BESIDE_THE_SKILL | {"node_modules", ".venv", "__pycache__"}
 
 
 def skills_at(path: Path) -> list[Path]:
-    """The folders with a SKILL.md at or below a folder; the path itself where there is none, or it is a file."""
+    """The skills and plugins at or below a folder; the path itself where there is none, or it is a file. What is in a
+    plugin is a part of it."""
     if path.is_file():
         return [path]
     return sorted(_skill_folders(path)) or [path]
@@ -30,8 +34,23 @@ def skills_at(path: Path) -> list[Path]:
 def _skill_folders(folder: Path) -> Iterator[Path]:
     for current, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in WITHOUT_SKILLS]
+        here = Path(current)
         if SKILL_FILE in names:
-            yield Path(current)
+            yield here
+        elif is_plugin_folder(here):
+            folders.clear()
+            yield here
+
+
+def is_plugin_folder(folder: Path) -> bool:
+    """Whether a manifest makes this folder a plugin."""
+    if (folder / OLDER).is_file():
+        return True
+    try:
+        with (folder / STANDARD).open("rb") as file:
+            return STANDARD_SIGN in file.read(_MANIFEST_BYTES)
+    except OSError:
+        return False
 
 
 def skill_name_at(place: Path) -> str:

@@ -146,6 +146,8 @@ class Predicate(msgspec.Struct, frozen=True, rename="camel"):
     team_approved: bool = False
     #: the CI job that submitted exactly these bytes; None where none did
     publisher: Publisher | None = None
+    #: paths of files that the registry made: a plugin's SKILL.md, where it has none of its own
+    generated: tuple[str, ...] = ()
 
 
 class Statement(msgspec.Struct, frozen=True, rename="camel"):

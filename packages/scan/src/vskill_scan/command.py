@@ -13,10 +13,12 @@ from vskill_core.content import SkillFile
 from vskill_core.errors import PlatformError
 from vskill_core.findings import ScanStatus, StaticReport
 from vskill_core.folders import read_place, skill_name_at, skills_at
+from vskill_core.kind import kind_of
 from vskill_core.release import __version__
 from vskill_scan.engine import Engine
 from vskill_scan.memory.memory import packaged_memory
 from vskill_scan.memory.notices import notices_of
+from vskill_scan.plugins.completed import complete
 from vskill_scan.reading.manifest import admit_skill, read_manifest
 from vskill_scan.results.forecast import Decide, decide_alone, forecast, refused, unreadable
 from vskill_scan.results.report import Scanned, as_json, as_sarif, exit_code, text
@@ -44,7 +46,8 @@ def main(*, paths: tuple[Path, ...], form: str, output: Path | None) -> None:
     """Say what a registry would do with skills on this machine, offline.
 
     A PATH is a folder, an archive, or a tree with many skills. Every folder with a SKILL.md at or below a PATH is a
-    skill. The outcome is publish, review, fail, block, or refuse (for its form), with the reason and what to change.
+    skill, and one with the manifest of a plugin and no SKILL.md a plugin. The outcome is publish, review, fail, block,
+    or refuse (for its form), with the reason and what to change.
 
     Exit code 0: all would be published. 1: one would wait for a reviewer. 2: one would fail, be blocked or be refused.
     3: one could not be scanned to the end.
@@ -57,10 +60,16 @@ def main(*, paths: tuple[Path, ...], form: str, output: Path | None) -> None:
 
 def _scan(engine: Engine, place: Path) -> Scanned:
     try:
-        files = read_place(place)
+        files = read_published(place)
     except PlatformError as error:
         return foretell_unread(place, engine.version, error)
     return foretell(place, files, engine.scan(files), decide_alone)
+
+
+def read_published(place: Path) -> tuple[SkillFile, ...]:
+    """The files of a place as a registry would publish them."""
+    files = read_place(place)
+    return complete(files, skill_name_at(place), kind_of(files))
 
 
 def foretell(place: Path, files: Sequence[SkillFile], report: StaticReport, decide: Decide) -> Scanned:

@@ -137,6 +137,7 @@ def card(skill: PublishedSkill, blocklist: Blocklist) -> SkillCard:
         without=lacks_in(shown.without if shown else None),
         created_at=iso_time(skill.created_at),
         updated_at=iso_time(skill.updated_at),
+        kind=skill.kind,
     )
 
 

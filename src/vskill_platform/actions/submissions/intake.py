@@ -34,6 +34,7 @@ from vskill_core.errors import (
     Unsupported,
 )
 from vskill_core.identity import Identity, upload_identity
+from vskill_core.kind import Kind, kind_of
 from vskill_core.naming import name_note, slugify
 from vskill_platform.actions.action import Allowance, action, action_for
 from vskill_platform.actions.principal import Principal, Right, audiences_of
@@ -54,6 +55,7 @@ from vskill_platform.store.people.namespaces import NamespaceChange, change_name
 from vskill_platform.store.people.owners import role_in
 from vskill_platform.store.skills.skills import place_of
 from vskill_platform.store.submissions.submission_lists import HandedIn
+from vskill_scan.plugins.parts import read_plugin
 from vskill_scan.reading.manifest import declared_slug, read_manifest
 
 MOST_BULK = 200
@@ -66,8 +68,10 @@ class PlaceToSubmit(ActionRequest, frozen=True, kw_only=True):
 
     #: a repository's address, or `owner/repo` on GitHub
     repo_url: Url
-    #: the folder that holds SKILL.md
+    #: the folder that holds SKILL.md, or the manifest of a plugin
     skill_path: Folder | None = None
+    #: what it is published as, where its maintainer says so: skill or plugin
+    kind: Kind | None = None
     #: which door it came through
     source: str | None = None
 
@@ -94,19 +98,23 @@ class DiscoverSkills(ActionRequest, frozen=True, kw_only=True):
 
 
 class DiscoveredSkill(Wire, frozen=True):
-    """A folder with a SKILL.md."""
+    """A folder with a SKILL.md, or a plugin."""
 
-    #: by its manifest; null where its SKILL.md is refused
+    #: by its manifest, of a plugin by its folder; null where its SKILL.md or manifest is refused
     name: str | None
     path: str
     description: str
-    #: why its SKILL.md is refused
+    #: why its SKILL.md or manifest is refused
     problem: str
+    #: skill or plugin, by its files
+    kind: str
+    #: the folder of the plugin that it is a part of; null where it stands on its own
+    part_of: str | None
     repo_url: str
 
 
 class DiscoveredSkills(Wire, frozen=True):
-    """The skills of a repository, by path."""
+    """The skills and plugins of a repository, by path."""
 
     repo_url: str
     skills: tuple[DiscoveredSkill, ...]
@@ -114,6 +122,8 @@ class DiscoveredSkills(Wire, frozen=True):
     truncated: bool
     #: folders whose names no address can hold
     skipped: tuple[str, ...]
+    #: plugins of its marketplace that are not in the repository, each as a sentence with what to do
+    elsewhere: tuple[str, ...]
 
 
 def submitted_by(actor: Principal) -> SubmittedBy:
@@ -129,13 +139,16 @@ async def submit(actor: Principal, request: SubmitSkill) -> PlaceOutcome:
     if path is None and request.skill_name:
         path = await _path_of(request.repo_url, request.skill_name, by)
     if path is not None and not request.every:
-        done = outcome_view(await submit_repository(request.repo_url, path, source=source, by=by))
+        done = outcome_view(
+            await submit_repository(request.repo_url, path, source=source, by=by, kind=request.kind)
+        )
         return await _with_page(actor, done, source, request.repo_url, path)
     found = await discovery.submit_skills(
-        request.repo_url, path or "", every=request.every, source=source, by=by
+        request.repo_url, path or "", every=request.every, source=source, by=by, kind=request.kind
     )
     results = tuple(map(settled_view, found.results))
-    if len(results) == 1 and not found.not_submitted and found.results[0].submitted is not None:
+    is_all = not found.not_submitted and not found.elsewhere
+    if len(results) == 1 and is_all and found.results[0].submitted is not None:
         return results[0]
     return PlaceOutcome(
         repo_url=request.repo_url,
@@ -143,12 +156,13 @@ async def submit(actor: Principal, request: SubmitSkill) -> PlaceOutcome:
         not_submitted=found.not_submitted,
         truncated=found.truncated,
         skipped=found.skipped,
+        elsewhere=found.elsewhere,
         page=await page_for(actor, [_handed_in(one) for one in results], source),
     )
 
 
 async def submit_many(actor: Principal, request: SubmitPlaces) -> PlaceOutcomes:
-    wanted = [Wanted(place.repo_url, place.skill_path or "") for place in request.submissions]
+    wanted = [Wanted(place.repo_url, place.skill_path or "", place.kind) for place in request.submissions]
     source = source_of(request.submissions[0].source)
     settled = await discovery.submit_many(wanted, source=source, by=submitted_by(actor))
     results = tuple(map(settled_view, settled))
@@ -166,21 +180,32 @@ async def upload(actor: Principal, request: UploadSkill) -> PlaceOutcome:
         raise InvalidInput("The archive is missing.", field="archive", fix="send a .zip or .tar.gz")
     namespace = await _upload_namespace(actor, request.namespace)
     files = await asyncio.to_thread(read_archive, request.archive)
-    slug = request.name or declared_slug(files)
+    slug = request.name or await asyncio.to_thread(_called, files)
     if not slug:
-        message = "SKILL.md gives no name in its front matter."
+        message = "SKILL.md, or the manifest of the plugin, gives no name."
         raise InvalidInput(message, field="name", fix="add one, or give the skill's name with the archive")
     source = source_of(request.source)
-    done = await upload_files(actor, files, namespace=namespace, slug=slug, source=source)
+    done = await upload_files(actor, files, namespace=namespace, slug=slug, source=source, kind=request.kind)
     identity = upload_identity(namespace, slug)
     told = outcome_view(done, await _version_note(identity, files))
     return await _with_page(actor, told, source, identity.url, "")
 
 
+def _called(files: tuple[SkillFile, ...]) -> str:
+    """What an upload is called by itself."""
+    if kind_of(files) is Kind.SKILL:
+        return declared_slug(files) or ""
+    plugin = read_plugin(files)
+    return slugify(plugin.name) if plugin is not None and plugin.name else ""
+
+
 async def _version_note(identity: Identity, files: tuple[SkillFile, ...]) -> str | None:
     """Which number these files get, where it is not the one in their front matter. One that is too low ends the run."""
-    skill, declared = (await place_of(identity)).skill, read_manifest(skill_file_of(files).data).version
-    if skill is None or declared is None or skill.current_digest == digest_of_files(files):
+    skill = (await place_of(identity)).skill
+    if skill is None or kind_of(files) is Kind.PLUGIN:
+        return None
+    declared = read_manifest(skill_file_of(files).data).version
+    if declared is None or skill.current_digest == digest_of_files(files):
         return None
     with suppress(LowerVersion):
         return numbering.version_note(number_after(skill.versions, declared)[1]) or None
@@ -194,6 +219,7 @@ async def upload_files(
     namespace: str = "",
     slug: str,
     source: EntryPoint,
+    kind: Kind | None = None,
 ) -> Submitted:
     """The same without an archive, for clients that send files one by one."""
     UPLOAD.admit(actor)
@@ -203,6 +229,7 @@ async def upload_files(
         slug=slug,
         source=source,
         by=submitted_by(actor),
+        kind=kind,
     )
 
 
@@ -245,16 +272,18 @@ async def _path_of(repo_url: str, name: str, by: SubmittedBy) -> str:
     """The folder of a skill that is known by name only; a look into the repository finds it."""
     found = await discovery.discover(repo_url, by=by)
     wanted = slugify(name)
-    by_folder = [skill.path for skill in found.skills if slugify(skill.path.rpartition("/")[2]) == wanted]
-    by_name = [skill.path for skill in found.skills if slugify(skill.name or "") == wanted]
-    for paths in (by_folder, by_name):
+    whole = [skill for skill in found.skills if skill.part_of is None]
+    parts = [skill for skill in found.skills if skill.part_of is not None]
+    for skills, by_name in ((whole, False), (whole, True), (parts, False), (parts, True)):
+        named = {one.path: one.name or "" if by_name else one.path.rpartition("/")[2] for one in skills}
+        paths = [path for path, text in named.items() if slugify(text) == wanted]
         if len(paths) == 1:
             return paths[0]
         if paths:
             raise InvalidInput(
                 f"{name!r} may be {', '.join(paths[:10])}.", field="skillPath", fix="give the folder"
             )
-    if len(found.skills) == 1 and found.skills[0].path == "":
+    if len(whole) == 1 and whole[0].path == "":
         return ""
     raise NoSkillFound(f"There is no skill {name!r} in {repo_url}.", field="skillName")
 
@@ -352,9 +381,9 @@ SUBMIT = action_for(
     status=201,
     status_of=_status_of,
     others={200: PlaceOutcome},
-    summary="Submit a skill, or every skill of a repository",
+    summary="Submit a skill or plugin, or every one of a repository",
     about="201: a new submission or run of at least one. 200: `duplicate`, `alreadyVerified`, `requeued` or "
-    "`blocked` says what it was instead. 422: there is no SKILL.md.",
+    "`blocked` says what it was instead. 422: there is no SKILL.md, and no manifest of a plugin.",
     command="submit",
     mcp="submit_skill",
     for_ci=True,
@@ -376,7 +405,7 @@ DISCOVER = action(
     right=Right.ANYONE,
     errors=_ERRORS,
     allowance=Allowance.DISCOVERIES,
-    summary="List the skills of a repository without submitting any",
+    summary="List the skills and plugins of a repository without submitting any",
     command="",
 )
 UPLOAD = action_for(

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from vskill_client.output import print_document
 from vskill_core.errors import PlatformError, Shortage
 from vskill_core.findings import NO_JUDGE, ScanStatus, StaticReport
-from vskill_core.folders import read_place, skills_at
+from vskill_core.folders import skills_at
 from vskill_platform.cli.process import run_async
 from vskill_platform.settings import process_settings
 
@@ -48,7 +48,8 @@ def scan(*, paths: tuple[Path, ...], form: str, output: Path | None, processes: 
     """Say what the registry would do with skills on this machine, offline.
 
     A PATH is a folder, an archive, or a tree with many skills. Every folder with a SKILL.md at or below a PATH is a
-    skill. The outcome is publish, review, fail, block, or refuse (for its form), with the reason and what to change.
+    skill, and one with the manifest of a plugin and no SKILL.md a plugin. The outcome is publish, review, fail, block,
+    or refuse (for its form), with the reason and what to change.
 
     Exit code 0: all would be published. 1: one would wait for a reviewer. 2: one would fail, be blocked or be refused.
     3: one could not be scanned to the end.
@@ -85,10 +86,10 @@ async def scan_all(
 
 
 async def _foretell(scanner: "Scanner", place: Path) -> "Scanned":
-    from vskill_scan.command import foretell, foretell_unread
+    from vskill_scan.command import foretell, foretell_unread, read_published
 
     try:
-        files = await asyncio.to_thread(read_place, place)
+        files = await asyncio.to_thread(read_published, place)
     except PlatformError as error:
         return foretell_unread(place, scanner.ruleset, error)
     try:

@@ -14,7 +14,7 @@ import msgspec
 from vskill_client.destination import Caller, run_with_caller
 from vskill_client.output import json_option, print_json, print_table, show_text_time
 from vskill_core.errors import InvalidInput, PlatformError
-from vskill_core.folders import read_place, skill_name_at, skills_at
+from vskill_core.folders import skill_name_at, skills_at
 from vskill_core.identity import SKILL_FILE
 from vskill_core.plural import counted
 from vskill_platform.actions.verdicts.policy_trials import (
@@ -155,10 +155,11 @@ def _try_on_folders(text: str, folders: Sequence[Path], *, as_json: bool) -> Non
 
 async def _outcomes(policies: "Sequence[Policy]", scanner: "Scanner", place: Path) -> tuple[str, ...]:
     """What becomes of one skill by each policy."""
+    from vskill_scan.command import read_published
     from vskill_scan.memory.memory import packaged_memory
 
     try:
-        files = await asyncio.to_thread(read_place, place)
+        files = await asyncio.to_thread(read_published, place)
     except PlatformError:
         return (STOPPED,) * len(policies)
     report = await scanner.scan(files)

@@ -1,27 +1,99 @@
-"""A skill as the plugin that clients install: the manifests that the registry adds around its files.
+"""A skill or plugin as clients of plugins install it: the manifests that the registry adds, or puts in place of those
+that stand there.
 
 Agent Plugins 1.0.0 fixes the manifest at the root; Claude Code and Gemini CLI read older ones, with the same fields.
 Where a folder has several, each client believes another one, so they say the same. Our short names are names of plugins
 there, which may not have two hyphens in a row either.
 """
 
+from typing import Any
+
 import msgspec
 
 from vskill_core.content import SkillFile
+from vskill_core.kind import OLDER as CLAUDE
+from vskill_core.kind import STANDARD, is_made_here
+from vskill_scan.plugins.forms import PLUGIN_SCHEMA, Invalid, Server, read_server
+from vskill_scan.plugins.json_files import BadJson, read_object
+from vskill_scan.plugins.parts import STANDARD_SERVERS
 
-#: Identifies the standard; no client fetches it.
-SCHEMA = "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json"
-STANDARD = "plugin.json"
 #: By which Claude Code, Copilot CLI and Codex know a plugin, and Gemini CLI an extension.
-OLDER = (".claude-plugin/plugin.json", "gemini-extension.json")
+OLDER = (CLAUDE, "gemini-extension.json")
 GENERATED = (STANDARD, *OLDER)
+#: Fields of the manifests that are handed out as they were verified; all others are left out.
+_KEPT = ("license", "keywords", "author", "homepage", "repository", "extensions")
+_KEPT_OLDER = (*_KEPT[:-1], "skills", "commands", "agents", "hooks", "mcpServers", "lspServers")
 
 
 def generated_files(name: str, version: str, description: str) -> tuple[SkillFile, ...]:
     """What makes a folder a plugin of that name."""
     older = {"name": name, "version": version, "description": description}
-    made = {STANDARD: {"$schema": SCHEMA, **older}} | dict.fromkeys(OLDER, older)
-    return tuple(
-        SkillFile(path, "100644", msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
-        for path, manifest in made.items()
+    made: dict[str, dict[str, Any]] = {STANDARD: {"$schema": PLUGIN_SCHEMA, **older}}
+    return tuple(_file(path, manifest) for path, manifest in (made | dict.fromkeys(OLDER, older)).items())
+
+
+def whole_plugin(
+    name: str, version: str, description: str, files: tuple[SkillFile, ...]
+) -> tuple[SkillFile, ...]:
+    """A plugin as it was verified, with the manifests that it has: they keep the fields that were read, and say this
+    name, version and description. A plugin by the standard gets the older manifest too. One of the older form alone
+    gets none by the standard, since a client that finds one starts only what the standard knows."""
+    said = {"name": name, "version": version, "description": description}
+    kept = tuple(file for file in files if file.path not in GENERATED and not is_made_here(file))
+    standard, older = _object(files, STANDARD), _object(files, CLAUDE)
+    made: dict[str, dict[str, Any]] = {}
+    if standard is not None:
+        own = {field: standard[field] for field in _KEPT if field in standard}
+        made[STANDARD] = {"$schema": PLUGIN_SCHEMA, **said, **own}
+    own = {field: older[field] for field in _KEPT_OLDER if field in older} if older is not None else {}
+    if older is None and (servers := _claude_servers(files)):
+        own["mcpServers"] = servers
+    made |= {CLAUDE: {**said, **own}, OLDER[1]: said}
+    return (*(_file(path, manifest) for path, manifest in made.items()), *kept)
+
+
+def _file(path: str, manifest: dict[str, Any]) -> SkillFile:
+    return SkillFile(path, "100644", msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
+
+
+def _object(files: tuple[SkillFile, ...], path: str) -> dict[str, Any] | None:
+    file = next((file for file in files if file.path == path), None)
+    try:
+        return None if file is None else read_object(file).data
+    except BadJson:
+        # Nothing was verified of it; the scan says so.
+        return None
+
+
+def _claude_servers(files: tuple[SkillFile, ...]) -> dict[str, dict[str, Any]]:
+    """The servers of `mcp.json`, as clients of the older form read them."""
+    declared = (_object(files, STANDARD_SERVERS) or {}).get("mcpServers")
+    found: dict[str, dict[str, Any]] = {}
+    for name, given in declared.items() if isinstance(declared, dict) else ():
+        try:
+            server = read_server(given, standard=True)
+        except Invalid:
+            # Clients of the standard skip it as well; the scan says so.
+            continue
+        kind = "sse" if given["type"] == "sse" else "http"
+        found[name] = (
+            {"type": kind, "url": server.url, "headers": server.headers} if server.url else _local(server)
+        )
+    return found
+
+
+def _local(server: Server) -> dict[str, Any]:
+    """By the standard a program starts in the plugin's folder, and its path begins there."""
+    root, command, cwd = "${CLAUDE_PLUGIN_ROOT}", server.command, server.cwd or "./"
+    return {
+        "command": f"{root}/{command[2:]}" if command.startswith("./") else command,
+        "args": [_claude_text(one) for one in server.args],
+        "env": {field: _claude_text(value) for field, value in server.env.items()},
+        "cwd": f"{root}/{cwd[2:]}".rstrip("/") if cwd.startswith("./") else _claude_text(cwd),
+    }
+
+
+def _claude_text(text: str) -> str:
+    return text.replace("${PLUGIN_ROOT}", "${CLAUDE_PLUGIN_ROOT}").replace(
+        "${PLUGIN_DATA}", "${CLAUDE_PLUGIN_DATA}"
     )

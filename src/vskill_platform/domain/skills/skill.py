@@ -12,6 +12,7 @@ from vskill_core.archives import Artifact
 from vskill_core.content import FileEntry
 from vskill_core.findings import Severity
 from vskill_core.identity import Identity
+from vskill_core.kind import Kind
 from vskill_core.publisher import Publisher
 from vskill_core.revocation_list import RevokedStatus
 from vskill_platform.domain.evidence import Evidence
@@ -174,6 +175,10 @@ class PublishedSkill(msgspec.Struct, frozen=True):
     audience: str = PUBLIC
     #: narrower than its namespace; None: as the namespace is
     narrowed: Visibility | None = None
+    #: fixed with its first version; only a maintainer changes it
+    kind: Kind = Kind.SKILL
+    #: of a plugin, the names and descriptions of its skills, for searches alone
+    part_words: str = ""
 
     @property
     def kept_to_team(self) -> bool:

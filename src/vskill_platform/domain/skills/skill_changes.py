@@ -17,6 +17,7 @@ from vskill_core.errors import (
 )
 from vskill_core.findings import Severity
 from vskill_core.identity import Identity
+from vskill_core.kind import Kind
 from vskill_core.naming import alias_names
 from vskill_core.publisher import Publisher
 from vskill_platform.domain.people.namespace import Visibility, namespace_in
@@ -57,6 +58,8 @@ class Publication(msgspec.Struct, frozen=True):
     team_approved: bool = False
     #: the CI job that submitted it
     publisher: Publisher | None = None
+    kind: Kind = Kind.SKILL
+    part_words: str = ""
 
 
 class StatusChange(msgspec.Struct, frozen=True):
@@ -218,6 +221,8 @@ def _describe(skill: PublishedSkill, publication: Publication) -> PublishedSkill
         aliases=tuple(sorted(aliases)),
         submission=publication.version.submission,
         about=publication.about,
+        kind=publication.kind,
+        part_words=publication.part_words,
         # What both tiers say about the new content, with the skill's own standing.
         trust=msgspec.structs.replace(
             skill.trust,

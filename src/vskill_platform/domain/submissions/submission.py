@@ -8,6 +8,7 @@ import msgspec
 
 from vskill_core.errors import TransitionError
 from vskill_core.identity import Identity
+from vskill_core.kind import Kind
 from vskill_core.publisher import Publisher
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.messages import Send, submission_send
@@ -194,6 +195,8 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
     publisher: Publisher | None = None
     #: Somebody who may act for its namespace submitted it: it is fetched with the namespace's credential.
     with_credential: bool = False
+    #: What a maintainer wants it published as; None: as it was before, or by its files.
+    kind: Kind | None = None
 
     @property
     def submitters(self) -> tuple[str, ...]:

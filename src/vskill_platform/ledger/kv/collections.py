@@ -71,6 +71,14 @@ class NumbersField(Field, frozen=True):
         return msgspec.json.encode(sorted(fitting)).decode()
 
 
+class JoinedField(Field, frozen=True):
+    """All the texts at its paths, one behind the other; only for a searched field."""
+
+    def of(self, record: Any) -> Value:
+        found = [text for path in self.paths if self.fits(text := _follow(record, path)) and text]
+        return " ".join(found) or None
+
+
 _READERS = Field(((AUDIENCE,),), str, PUBLIC)
 #: How many of the searched fields are names.
 _NAMES = 2
@@ -190,7 +198,8 @@ SKILLS = RecordKind(
     exclude=("skill:alias:",),
     fields={
         "name": text("name"),
-        "description": text("description"),
+        #: What a plugin does, and what its skills do.
+        "description": JoinedField((("description",), ("part_words",))),
         "owner": text("owner"),
         "repo": text("repo"),
         "certification": text("certification"),

@@ -3,7 +3,8 @@ the repositories that they name: each skill as a plugin.
 
 A repository holds one commit without history. A marketplace's is made of the list that `actions.skills.git_lists`
 gives, and packed once for each address that a process is reached by. A plugin's holds the current version's verified
-bytes below `skills/`; what is blocked or withdrawn answers 403 or 410, with the reason as text.
+bytes below `skills/`, those of a whole plugin at its root; what is blocked or withdrawn answers 403 or 410, with the
+reason as text.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from starlette.responses import Response
 
 from vskill_core.content import SkillFile
 from vskill_core.errors import BlobUnavailable, NotFound, NotPermitted, NotVerifiedYet
+from vskill_core.kind import Kind
 from vskill_platform.actions.skills.git_lists import (
     ListScope,
     collection_scope,
@@ -26,7 +28,7 @@ from vskill_platform.actions.skills.git_lists import (
 )
 from vskill_platform.actions.skills.skill_names import find_installable, find_skill, name_skill, read_files
 from vskill_platform.domain.skills.git_list import BASE, MANIFEST, ServedList
-from vskill_platform.domain.skills.plugin_form import generated_files
+from vskill_platform.domain.skills.plugin_form import generated_files, whole_plugin
 from vskill_platform.domain.skills.skill import PublishedSkill, listed_version
 from vskill_platform.web.api.skills import made_of
 from vskill_platform.web.clients.artifacts import count_install
@@ -70,8 +72,10 @@ async def read_plugin(request: Request, _wanted: frozenset[str]) -> ServedReposi
 
 
 def plugin_files(name: str, skill: PublishedSkill, files: tuple[SkillFile, ...]) -> tuple[SkillFile, ...]:
-    """The skill's folder, unchanged, in a plugin of that name. Its number is the one of the lists: clients believe the
-    plugin and not the list."""
+    """A plugin whole; a skill's folder, unchanged, in a plugin of that name. The number is the one of the lists:
+    clients believe the plugin and not the list."""
+    if skill.kind is Kind.PLUGIN:
+        return whole_plugin(name, listed_version(skill), skill.description, files)
     moved = (SkillFile(f"skills/{name}/{file.path}", file.mode, file.data) for file in files)
     return (*generated_files(name, listed_version(skill), skill.description), *moved)
 

@@ -106,6 +106,8 @@ class SkillCard(Wire, frozen=True, kw_only=True):
     created_at: str
     updated_at: str
     alternate_repos: tuple[str, ...] = ()
+    #: skill, or plugin: it holds several, perhaps with servers and hooks
+    kind: str = "skill"
 
 
 class Paging(Wire, frozen=True):

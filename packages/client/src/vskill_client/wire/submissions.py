@@ -6,6 +6,7 @@ import msgspec
 
 from vskill_client.wire.base import ActionRequest, NoParameters, SubmissionId, Wire, call_for
 from vskill_client.wire.skills import CapabilityView
+from vskill_core.kind import Kind
 from vskill_core.publisher import Publisher
 
 SUBMISSIONS = "/api/v1/submissions"
@@ -18,14 +19,16 @@ Folder = Annotated[str, msgspec.Meta(max_length=1024)]
 
 
 class SubmitSkill(ActionRequest, frozen=True, kw_only=True):
-    """A skill of a repository; without name and path, every skill in it."""
+    """A skill or plugin of a repository; without name and path, every one in it."""
 
     #: a repository's address, or `owner/repo` on GitHub
     repo_url: Url
     #: the folder's name, where the path is not known
     skill_name: Annotated[str, msgspec.Meta(max_length=200)] | None = None
-    #: the folder that holds SKILL.md
+    #: the folder that holds SKILL.md, or the manifest of a plugin
     skill_path: Folder | None = None
+    #: what it is published as, where its maintainer says so: skill or plugin
+    kind: Kind | None = None
     #: which door it came through
     source: str | None = None
     #: also the skills below a folder that is one itself
@@ -67,6 +70,8 @@ class PlaceOutcome(Wire, frozen=True, omit_defaults=True):
     truncated: bool = False
     #: folders whose names no address can hold
     skipped: tuple[str, ...] = ()
+    #: plugins of its marketplace that are not in the repository, each as a sentence with what to do
+    elsewhere: tuple[str, ...] = ()
     #: the path of the page on which people follow it: the submission's, or of several skills the hand-in's
     page: str | None = None
 
@@ -85,15 +90,17 @@ class PlaceOutcome(Wire, frozen=True, omit_defaults=True):
 
 
 class UploadSkill(ActionRequest, frozen=True, kw_only=True):
-    """An archive of one skill, for an upload namespace."""
+    """An archive of one skill or plugin, for an upload namespace."""
 
-    #: a zip, tar or tar.gz with SKILL.md at its root or in its one folder
+    #: a zip, tar or tar.gz with SKILL.md, or a plugin's manifest, at its root or in its one folder
     archive: bytes
     #: the skill's name in the namespace; the one in the front matter if left out
     name: Annotated[str, msgspec.Meta(max_length=100)] = ""
     #: the upload namespace, such as `platform` for `upload~platform`, in which one must be an author; the account's own
     #: if left out
     namespace: Annotated[str, msgspec.Meta(max_length=100)] = ""
+    #: what it is published as, where its maintainer says so: skill or plugin
+    kind: Kind | None = None
     #: which door it came through
     source: str | None = None
 

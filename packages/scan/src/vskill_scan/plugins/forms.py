@@ -12,7 +12,6 @@ import msgspec
 
 PLUGIN_SCHEMA = "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json"
 SERVERS_SCHEMA = "https://agent-plugins.org/schemas/1.0.0/mcp.schema.json"
-STANDARD, OLDER = "plugin.json", ".claude-plugin/plugin.json"
 
 #: How files of the plugin are named, whoever starts the program.
 ROOTS = ("${CLAUDE_PLUGIN_ROOT}", "${PLUGIN_ROOT}", "$CLAUDE_PLUGIN_ROOT", "$PLUGIN_ROOT")

@@ -12,12 +12,11 @@ import msgspec
 
 from vskill_core.content import SkillFile
 from vskill_core.errors import InvalidManifest
+from vskill_core.kind import OLDER, STANDARD
 from vskill_scan.plugins.forms import (
-    OLDER,
     PLAIN_TEXTS,
     PLUGIN_SCHEMA,
     SERVERS_SCHEMA,
-    STANDARD,
     HookGroup,
     Invalid,
     OlderManifest,

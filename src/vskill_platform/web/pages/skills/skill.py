@@ -14,12 +14,14 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from vskill_client.wire.base import Asked
+from vskill_core.content import SkillFile
 from vskill_core.errors import ContentDamaged
 from vskill_core.findings import Finding, FindingKind
 from vskill_core.identity import SKILL_FILE
 from vskill_platform.actions.principal import ActionObject, Right, audiences_of, may, needs_token
 from vskill_platform.actions.recall.takedowns import TAKE_DOWN
 from vskill_platform.actions.review.reports import FILE, REPORT_KINDS
+from vskill_platform.actions.skills.plugin_parts import find_part, list_beside, read_parts
 from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.actions.skills.versions import RELEASE_NAME
 from vskill_platform.actions.verdicts.dossier import Dossier, look_at_skill, read_dossier, read_dossier_files
@@ -48,8 +50,16 @@ LEAST_HEADINGS, MOST_HEADINGS = 4, 60
 #: Headings below these are details.
 DEEPEST = 3
 
+_NO_PARTS: dict[str, object] = {"plugin": None, "beside": ()}
 #: What a skill's page leaves out where it only says what is wrong with a report.
-_REST_OF_SKILL = {"readme": None, "contents": (), "chart": None, "related": ((), ()), "reported": ""}
+_REST_OF_SKILL = {
+    "readme": None,
+    "contents": (),
+    "chart": None,
+    "related": ((), ()),
+    "reported": "",
+    **_NO_PARTS,
+}
 
 VersionNumber = Annotated[str, msgspec.Meta(max_length=80)]
 
@@ -70,7 +80,9 @@ async def skill(request: Request) -> Response:
     services = services_of(request)
     look = await look_at_skill(services, principal_of(request), asked_name(request), MOST_RELATED)
     dossier = look.dossier
-    text = await _skill_text(dossier)
+    files = await _shown_files(dossier)
+    plugin = None if files is None else await read_parts(dossier.skill, files)
+    text = None if files is None else _skill_text(files)
     place = skill_address(dossier)
     style = Style(shift=2, base=f"{place}/files/", anchors=True, prefix="readme-")
     readme = None if text is None else await render_aside(body_of(text), style)
@@ -84,6 +96,8 @@ async def skill(request: Request) -> Response:
         contents=_contents(readme),
         chart=installs_chart(look.days, today) if look.days and dossier.installable else None,
         related=look.related,
+        plugin=plugin,
+        beside=await list_beside(principal_of(request), dossier.skill),
         reported=query_of(request, ReportedQuery).reported,
     )
 
@@ -176,15 +190,27 @@ async def read_asked_version(request: Request) -> Dossier:
     return await read_asked_dossier(request, query_of(request, ShownVersionQuery).version or None)
 
 
-async def _skill_text(dossier: Dossier) -> str | None:
-    """SKILL.md, or None where it is withheld or damaged: the page says the rest."""
+async def _shown_files(dossier: Dossier) -> tuple[SkillFile, ...] | None:
+    """None where they are withheld or damaged: the page says the rest."""
     if not dossier.readable:
         return None
     try:
-        found = await read_dossier_files(dossier)
+        return await read_dossier_files(dossier)
     except ContentDamaged:
         return None
-    return next((one.data.decode("utf-8", "replace") for one in found if one.path == SKILL_FILE), None)
+
+
+def _skill_text(files: tuple[SkillFile, ...]) -> str | None:
+    return next((one.data.decode("utf-8", "replace") for one in files if one.path == SKILL_FILE), None)
+
+
+async def part(request: Request) -> Response:
+    """The address of a skill in a plugin leads to its file."""
+    dossier = await read_asked_dossier(request)
+    plugin = await read_parts(dossier.skill, await read_dossier_files(dossier))
+    found = find_part(dossier.skill, plugin, request.path_params["part"])
+    address = f"{skill_address(dossier)}/files/{quote(found.file)}"
+    return RedirectResponse(address, 302, {"cache-control": "no-store"})
 
 
 def skill_address(dossier: Dossier) -> str:
@@ -236,6 +262,7 @@ def _by_rule(findings: tuple[Finding, ...]) -> list[tuple[Finding, list[Finding]
 ENDPOINTS = (
     page("/skills/{name}", flat),
     page(PLACE, skill, query=ReportedQuery, shows=("skill.download", "skill.attestation")),
+    page(f"{PLACE}/-/{{part}}", part),
     page(f"{PLACE}/versions", versions, shows=("skill.show", "skill.versions")),
     page(
         f"{PLACE}/security",

@@ -1,0 +1,328 @@
+"""Plugins from the repository to the client: found as what they are, published as one thing of one digest, served whole
+to clients of plugins, and as a skill that tells of the rest to all others."""
+
+import io
+import json
+import zipfile
+
+import httpx2
+import pytest
+
+from tests.support.envs import active_env, open_test_env, run_until_quiet
+from tests.support.git_packs import clone_texts
+from tests.support.git_server import git_server, skill_md
+from tests.support.system_reads import get_submission
+from vskill_core.content import SkillFile
+from vskill_core.errors import InvalidManifest, NoSkillFound, NotPermitted
+from vskill_core.identity import normalise, submission_id
+from vskill_core.kind import MADE_HERE, Kind
+from vskill_platform.domain.people.namespace import EVERYTHING
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.intake.admission import SubmittedBy
+from vskill_platform.intake.discover import discover, submit_skills
+from vskill_platform.intake.submit import submit_repository, submit_upload
+from vskill_platform.store.skills.catalogue import search_skills
+from vskill_platform.store.skills.skills import get_skill
+from vskill_platform.web.app import create_app
+from vskill_scan.plugins.forms import PLUGIN_SCHEMA, SERVERS_SCHEMA
+
+pytestmark = pytest.mark.anyio
+
+URL = "https://github.com/ann/tools"
+OPERATOR = SubmittedBy(audiences=EVERYTHING, operator=True)
+
+
+def manifest(name="tools", **fields) -> bytes:
+    return json.dumps(
+        {"$schema": PLUGIN_SCHEMA, "name": name, "description": "Looks after files.", **fields}
+    ).encode()
+
+
+def older(name="tools", **fields) -> bytes:
+    return json.dumps({"name": name, "description": "Looks after files.", **fields}).encode()
+
+
+def servers(**given) -> bytes:
+    return json.dumps({"$schema": SERVERS_SCHEMA, "mcpServers": given}).encode()
+
+
+REMOTE = {"type": "streamable-http", "url": "https://docs.example.org/mcp"}
+PLUGIN = {
+    "plugin.json": manifest(version="1.2.0", license="MIT"),
+    "skills/tidy/SKILL.md": skill_md("tidy", "Sort the files by their age."),
+    "skills/rename/SKILL.md": skill_md("rename"),
+}
+
+
+def below(folder: str, files: dict[str, bytes]) -> dict[str, bytes]:
+    return {f"{folder}/{path}": data for path, data in files.items()}
+
+
+@pytest.fixture
+def server(tmp_path):
+    with git_server(tmp_path / "served") as running:
+        yield running
+
+
+@pytest.fixture
+async def env(tmp_path, server):
+    async with open_test_env("sqlite", tmp_path, source_rewrites=(server.rewrite(),)) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def client(env):
+    transport = httpx2.ASGITransport(create_app(env))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://registry.test") as opened:
+        yield opened
+
+
+async def state_of(path: str = ""):
+    return await get_submission(submission_id(normalise(URL, path)))
+
+
+async def published(env, path: str = "", **asked):
+    await submit_repository(URL, path, by=OPERATOR, **asked)
+    await run_until_quiet(env)
+    record = await state_of(path)
+    assert record.state is State.PUBLISHED, record.why
+    return await get_skill(record.published.removeprefix("skill:"))
+
+
+async def test_a_root_with_a_manifest_and_no_skill_is_one_plugin(env, server):
+    server.repo("ann/tools", PLUGIN)
+    found = await discover(URL)
+    assert [(one.path, one.kind, one.part_of) for one in found.skills] == [
+        ("", Kind.PLUGIN, None),
+        ("skills/rename", Kind.SKILL, ""),
+        ("skills/tidy", Kind.SKILL, ""),
+    ]
+    done = await submit_skills(URL, every=True)
+    assert [one.skill_path for one in done.results] == [""] and not done.not_submitted
+    skill = await published(env)
+    assert (skill.canonical, skill.kind, skill.current_version) == ("ann/tools/tools", Kind.PLUGIN, "1.2.0")
+    assert skill.about.licence == "MIT"
+
+
+async def test_it_is_found_by_the_words_of_each_of_its_skills(env, server):
+    server.repo(
+        "ann/tools", {**PLUGIN, "skills/fold/SKILL.md": skill_md("fold").replace(b"for tests", b"origami")}
+    )
+    skill = await published(env)
+    for words in ("tidy", "rename", "origami", "looks after files"):
+        hits = await search_skills(words, audiences=EVERYTHING)
+        assert [one.canonical for one in hits.items] == [skill.canonical], words
+
+
+async def test_several_plugins_and_a_marketplace_are_found_as_such(env, server):
+    listed: list[dict[str, object]] = [
+        {"name": name, "source": f"./plugins/{name}"} for name in ("a", "b", "c")
+    ]
+    listed.append({"name": "far", "source": {"source": "github", "repo": "x/y"}})
+    listed.append({"name": "out", "source": "../other"})
+    marketplace = json.dumps({"name": "m", "owner": {"name": "ann"}, "plugins": listed}).encode()
+    files = {
+        ".claude-plugin/marketplace.json": marketplace,
+        **below("plugins/a", PLUGIN),
+        **below("plugins/b", {".claude-plugin/plugin.json": older("b"), "commands/go.md": b"Go."}),
+        "plugins/c/README.md": b"no manifest",
+        "grafana/plugin.json": b'{"type": "panel", "name": "x"}',
+        "alone/SKILL.md": skill_md("alone"),
+    }
+    server.repo("ann/tools", files)
+    found = await discover(URL)
+    whole = [(one.path, one.kind) for one in found.skills if one.part_of is None]
+    assert whole == [("alone", Kind.SKILL), ("plugins/a", Kind.PLUGIN), ("plugins/b", Kind.PLUGIN)]
+    assert [told.partition(" of ")[0] for told in found.elsewhere] == [
+        "The plugin 'c'",
+        "The plugin 'far'",
+        "The plugin 'out'",
+    ]
+    assert "add plugin.json there" in found.elsewhere[0]
+    done = await submit_skills(URL)
+    assert sorted(one.skill_path for one in done.results) == ["alone", "plugins/a", "plugins/b"]
+    await run_until_quiet(env)
+    assert {(await state_of(path)).state for path in ("alone", "plugins/a", "plugins/b")} == {State.PUBLISHED}
+
+
+async def test_a_root_skill_with_a_manifest_stays_a_skill_until_a_maintainer_says_otherwise(env, server):
+    repo = server.repo("ann/tools", {"SKILL.md": skill_md("tools"), **PLUGIN})
+    skill = await published(env)
+    assert skill.kind is Kind.SKILL
+    with pytest.raises(NotPermitted, match="Only a maintainer of ann"):
+        await submit_repository(URL, kind=Kind.PLUGIN)
+    again = await published(env, kind=Kind.PLUGIN)
+    assert (again.kind, again.canonical) == (Kind.PLUGIN, skill.canonical)
+    repo.commit({"SKILL.md": skill_md("tools", "newer"), **PLUGIN})
+    assert (await published(env)).kind is Kind.PLUGIN
+
+
+async def test_a_kind_never_changes_by_the_files(env, server):
+    """A plugin that loses its manifest, and a skill that loses its SKILL.md, are refused with the fix."""
+    repo = server.repo("ann/tools", PLUGIN)
+    assert (await published(env)).kind is Kind.PLUGIN
+    repo.commit({"SKILL.md": skill_md("tools")})
+    await submit_repository(URL)
+    await run_until_quiet(env)
+    record = await state_of()
+    assert record.state is State.REJECTED and "submit it with --kind skill" in record.why
+    assert (await get_skill("ann/tools/tools")).current_version == "1.2.0"
+    assert (await published(env, kind=Kind.SKILL)).kind is Kind.SKILL
+
+
+async def test_a_plugin_its_skill_and_a_skill_of_the_same_name_have_three_addresses(env, server, client):
+    """What was published from inside a plugin stays, and each page leads to the other."""
+    files = below("foo", {"skills/foo/SKILL.md": skill_md("foo")})
+    repo = server.repo("ann/tools", files)
+    alone = await published(env, "foo/skills/foo")
+    repo.commit({**files, "foo/plugin.json": manifest("foo")})
+    plugin = await published(env, "foo")
+    assert alone.canonical == "ann/tools/foo" and plugin.canonical.startswith("ann/tools/foo~")
+    assert (await get_skill("ann/tools/foo")).current_version == alone.current_version
+    page = await client.get(f"/skills/{plugin.canonical}")
+    assert page.status_code == 200 and 'href="/skills/ann/tools/foo"' in page.text
+    part = await client.get(f"/skills/{plugin.canonical}/-/foo", follow_redirects=True)
+    assert part.status_code == 200 and "skills/foo/SKILL.md" in part.text
+    page = await client.get("/skills/ann/tools/foo")
+    assert page.status_code == 200 and f'href="/skills/{plugin.canonical}"' in page.text
+    assert (await client.get(f"/skills/{plugin.canonical}/-/nothing")).status_code == 404
+
+
+async def test_a_plugin_is_served_whole_in_both_forms(env, server, client):
+    local = {"type": "stdio", "command": "./bin/serve.sh", "args": ["--root", "${PLUGIN_ROOT}/data"]}
+    declared = servers(docs=REMOTE, files=local)
+    program = ("100755", b"#!/bin/sh\necho ready\n")
+    server.repo(
+        "ann/tools",
+        {
+            **PLUGIN,
+            "plugin.json": manifest(license="MIT", strange=1),
+            "mcp.json": declared,
+            "bin/serve.sh": program,
+        },
+    )
+    await submit_repository(URL)
+    await run_until_quiet(env)
+    record = await state_of()
+    assert record.state is State.PUBLISHED, record.why
+    texts = (await clone_texts(client, "/marketplace/ann/tools/tools.git")).texts
+    assert declared.decode() in texts and PLUGIN["skills/tidy/SKILL.md"].decode() in texts
+    assert not any(MADE_HERE in text for text in texts)
+    made = [json.loads(text) for text in texts if text.startswith('{\n  "')]
+    (said,) = [one for one in made if one.get("$schema") == PLUGIN_SCHEMA]
+    assert said == {
+        "$schema": PLUGIN_SCHEMA,
+        "name": "tools",
+        "version": "1.0.0",
+        "description": said["description"],
+        "license": "MIT",
+    }
+    (claude,) = [one for one in made if "mcpServers" in one and "$schema" not in one]
+    root = "${CLAUDE_PLUGIN_ROOT}"
+    assert claude["mcpServers"] == {
+        "docs": {"type": "http", "url": REMOTE["url"], "headers": {}},
+        "files": {
+            "command": f"{root}/bin/serve.sh",
+            "args": ["--root", f"{root}/data"],
+            "env": {},
+            "cwd": root,
+        },
+    }
+
+
+async def test_clients_without_plugins_get_its_skills_and_are_told_of_the_rest(env, server, client):
+    server.repo("ann/tools", {**PLUGIN, "mcp.json": servers(docs=REMOTE)})
+    skill = await published(env)
+    index = (await client.get("/.well-known/agent-skills/index.json")).json()
+    (entry,) = index["skills"]
+    assert (
+        entry["name"] == "tools" and "has 1 server, which only clients of plugins use" in entry["description"]
+    )
+    archive = zipfile.ZipFile(io.BytesIO((await client.get(entry["url"])).content))
+    text = archive.read("SKILL.md").decode()
+    assert "`skills/tidy/SKILL.md`: " in text and "It also has 1 server." in text
+    assert archive.read("skills/tidy/SKILL.md") == PLUGIN["skills/tidy/SKILL.md"]
+    shown = (await client.get(f"/api/v1/skills/{skill.canonical}")).json()["skill"]
+    assert shown["kind"] == "plugin" and shown["content"] == text
+    claw = (await client.get("/clawhub/api/v1/skills/tools")).json()
+    assert "which only clients of plugins use" in claw["skill"]["summary"]
+
+
+async def test_an_update_that_gains_a_program_a_server_or_a_hook_waits_for_a_person(env, server):
+    gains = {
+        "mcp.json": servers(docs=REMOTE),
+        "hooks/hooks.json": json.dumps(
+            {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}
+        ).encode(),
+    }
+    repo = server.repo("ann/tools", PLUGIN)
+    skill = await published(env)
+    for path, data in gains.items():
+        repo.commit({**PLUGIN, path: data})
+        await submit_repository(URL)
+        await run_until_quiet(env)
+        record = await state_of()
+        assert record.state is State.NEEDS_REVIEW, (path, record.why)
+        assert (await get_skill(skill.canonical)).current_version == "1.2.0"
+
+
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ({"plugin.json": manifest("Not A Name")}, "plugin.json line 1: the manifest does not fit the form"),
+        ({"plugin.json": manifest()}, "The plugin has no part that a client would use; put its skills into"),
+        (
+            {"plugin.json": manifest(), "mcp.json": servers(**{f"s{n}": REMOTE for n in range(200)})},
+            "mcp.json line 1: it declares 200 servers, and at most 50 of a plugin are read; split it into",
+        ),
+        (
+            {".claude-plugin/plugin.json": older() + b" " * 1_000_000, "skills/a/SKILL.md": skill_md("a")},
+            "plugin.json has 1000",
+        ),
+        (
+            {".claude-plugin/plugin.json": b'{"name": "a", "name": "b"}', "skills/a/SKILL.md": skill_md("a")},
+            "the key 'name' stands twice",
+        ),
+        (
+            {"plugin.json": manifest(), "skills/a/SKILL.md": ("120000", b"../../secret")},
+            "is a symbolic link, which a skill may not hold; replace it by the file",
+        ),
+    ],
+)
+async def test_a_plugin_that_no_client_would_take_is_refused_with_a_sentence_and_its_fix(
+    env, server, files, sentence
+):
+    server.repo("ann/tools", files)
+    await submit_repository(URL)
+    await run_until_quiet(env)
+    record = await state_of()
+    assert record.state is State.REJECTED and sentence in record.why, record.why
+
+
+async def test_a_folder_with_neither_is_told_so(env, server):
+    server.repo("ann/tools", {"README.md": b"hello", "panel/plugin.json": b'{"type": "panel"}'})
+    with pytest.raises(NoSkillFound, match=r"There is no SKILL\.md"):
+        await submit_repository(URL, "panel")
+    with pytest.raises(NoSkillFound):
+        await discover(URL)
+
+
+async def test_an_uploaded_plugin_is_one_submission_and_the_same_bytes_are_known(env):
+    files = tuple(SkillFile(path, "100644", data) for path, data in PLUGIN.items())
+    active_env(env)
+    first = await submit_upload(files, namespace="local", slug="tools", by=OPERATOR)
+    await run_until_quiet(env)
+    assert first.submission is not None
+    record = await get_submission(first.submission.id)
+    assert record.state is State.PUBLISHED, record.why
+    assert (await get_skill("upload~local/skills/tools")).kind is Kind.PLUGIN
+    again = await submit_upload(files, namespace="local", slug="tools", by=OPERATOR)
+    assert again.outcome.value == "already verified"
+    with pytest.raises(InvalidManifest, match="There is no manifest of a plugin"):
+        await submit_upload(
+            (SkillFile("SKILL.md", "100644", skill_md("x")),),
+            namespace="local",
+            slug="other",
+            by=OPERATOR,
+            kind=Kind.PLUGIN,
+        )
