@@ -19,6 +19,8 @@ from vskill_core.identity import normalise
 from vskill_platform.domain.people.token import SCOPES_OF
 from vskill_platform.domain.skills.forges import FORGES, forge_of
 from vskill_platform.notifications.signature import sign
+from vskill_platform.queue.jobs import JOBS
+from vskill_platform.queue.schedule import run_job
 from vskill_platform.stages.push import MOST_BODY_BYTES, UNSIGNED
 from vskill_platform.stages.repo_check import REPO_CHECK
 from vskill_platform.store.people.accounts import Role
@@ -171,6 +173,33 @@ async def test_a_signed_push_asks_for_a_check_and_once_only(world, forge):
     assert (
         metrics.labels(forge, "checked")._value.get() == metrics.labels(forge, "repeated")._value.get() == 1
     )
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["pushed", "webhook lost"])
+async def test_a_push_lists_updates_and_marks_the_skills_of_a_monorepo(world, is_lost):
+    """A push adds two skills to 40, changes one and deletes one. Where the delivery is lost, the daily check finds the same."""
+    files = {f"skills/s{number:02}/SKILL.md": skill_md(f"s{number:02}") for number in range(40)}
+    world.repo.commit(files)
+    address, secret = await world.hook("github")
+    del files["skills/s01/SKILL.md"]
+    changed = {f"skills/{name}/SKILL.md": skill_md(name, "New.") for name in ("s00", "new1", "new2")}
+    head = world.repo.commit({**files, **changed})
+    world.env.clock.advance(24 * 3_600_000 if is_lost else 60_000)
+    if is_lost:
+        job = next(job for job in JOBS if job.name == "repositories")
+        with active_env(world.env):
+            done = await run_job(job, forced=True)
+        assert done is not None and not done.error
+    else:
+        body = json.dumps(BODIES["github"]).encode()
+        taken = await world.push(address, body, headers_of("github", secret, body))
+        assert taken.json()["outcome"] == "checked", taken.text
+    await world.work()
+    asked = {"repoUrl": f"https://github.com/{NAME}"}
+    shown = (await world.client.get("/api/v1/follows/show", params=asked, headers=world.olga)).json()
+    assert shown["found"] == f"2 new, 1 changed, 1 gone at {head[:12]}", shown
+    listed = await world.client.get("/api/v1/skills", params={"owner": "Codertocat", "limit": 100})
+    assert {"new1", "new2"} <= {one["name"].rpartition("/")[2] for one in listed.json()["skills"]}, listed.text
 
 
 @pytest.mark.parametrize("forge", list(HOSTS))
