@@ -17,12 +17,13 @@ from tests.support.damage import lose
 from tests.support.envs import active_env, run_until_quiet
 from tests.support.git_server import skill_md
 from tests.support.people import signed_in
-from tests.support.private_git import WHY, private_world
+from tests.support.private_git import KEY, NEWER_KEY, WHY, private_world
 from tests.support.receiver import receiver
 from tests.support.ssh_server import ssh_git_server
 from tests.support.system_reads import get_submission
 from vskill_core.errors import ContentDamaged, InvalidInput, SourceUnavailable
 from vskill_core.identity import normalise, submission_id
+from vskill_platform.cli.operation.doctor import _check_sealing
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import Visibility
 from vskill_platform.domain.people.source_credential import (
@@ -34,14 +35,18 @@ from vskill_platform.domain.people.source_credential import (
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.installation.backup import back_up
 from vskill_platform.ledger.kv.contract import iterate_pages
+from vskill_platform.queue.jobs import JOBS
+from vskill_platform.queue.schedule import run_job
 from vskill_platform.records import decode
-from vskill_platform.signing.sealing import unseal
+from vskill_platform.signing.sealing import SealingRing, unseal
 from vskill_platform.sources.addresses import Hosts
+from vskill_platform.sources.contract import Watchable
 from vskill_platform.sources.credential import GitCredential
 from vskill_platform.sources.ssh import SshServer
 from vskill_platform.stages.repo_check import ask_for_check
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.people.source_credentials import sources_for
 from vskill_platform.store.repo_health import Reach, get_health
 from vskill_platform.store.stored_content import read_content
 from vskill_platform.web.app import create_app
@@ -288,6 +293,24 @@ async def test_a_record_that_was_changed_by_others_opens_no_key(world, ssh):
             altered = msgspec.structs.replace(one, **{name: value})
             with pytest.raises(SourceUnavailable, match="was changed by somebody else"):
                 unseal(ring, altered.sealed, altered.context(key))
+
+
+async def test_a_new_sealing_key_takes_over_deploy_keys_too(world, ssh):
+    await made_key(world, ssh)
+    job = next(job for job in JOBS if job.name == "credentials")
+    both = msgspec.structs.replace(world.env, sealing=SealingRing(f"{NEWER_KEY},{KEY}"))
+    new = msgspec.structs.replace(world.env, sealing=SealingRing(NEWER_KEY))
+    with active_env(new), pytest.raises(SourceUnavailable, match="which this process has not been given"):
+        await sources_for(normalise(world.url), with_credential=True)
+    with active_env(both):
+        done = await run_job(job, forced=True)
+        assert done is not None and not done.error
+    with active_env(new):
+        sources = await sources_for(normalise(world.url), with_credential=True)
+        assert isinstance(sources, Watchable)
+        assert (await sources.head(normalise(world.url))).commit == world.repo.head()
+        found = await _check_sealing(new)
+        assert found.ok and "1 credentials" in found.detail
 
 
 async def test_the_page_makes_a_key_and_shows_its_public_half(world, ssh):
