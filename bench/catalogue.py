@@ -13,11 +13,13 @@ from random import Random
 import msgspec
 
 from bench.workshop import Workshop, open_env
-from vskill_core.archives import archive_digests, artifact_of
-from vskill_core.content import SkillFile, content_hash, digest_of_files, manifest_of, pack
+from vskill_core.content import SkillFile, digest_of_files, manifest_of
 from vskill_core.findings import Verdict
 from vskill_core.identity import Identity
 from vskill_platform.domain import keys
+from vskill_platform.domain.client_hashes import content_hash
+from vskill_platform.domain.downloads import archive_digests, artifact_of
+from vskill_platform.domain.packed_content import pack
 from vskill_platform.domain.people.namespace import PUBLIC
 from vskill_platform.domain.skills.listing import about
 from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion

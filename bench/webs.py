@@ -11,8 +11,9 @@ from bench.processes import family, memory_mb, start_server, table
 from bench.results import Figure, Goal, Report, at_least
 from bench.workshop import Workshop
 from tools.browsing import environment_of
-from vskill_core.content import digest_of_files, pack
+from vskill_core.content import digest_of_files
 from vskill_platform.bootstrap import env_for
+from vskill_platform.domain.packed_content import pack
 from vskill_platform.settings import Settings
 
 #: Clients that ask at once, each over one connection.

@@ -12,18 +12,12 @@ from fuzz import scan_targets
 from fuzz.promises import hold
 from fuzz.scan_targets import pieces_of
 from vskill_core.archive_reading import read_archive
-from vskill_core.content import (
-    DEFAULT_LIMITS,
-    SkillFile,
-    check_files,
-    digest_of_files,
-    pack,
-    unpack,
-)
+from vskill_core.content import DEFAULT_LIMITS, SkillFile, check_files, digest_of_files
 from vskill_core.errors import PlatformError
 from vskill_core.findings import ScanStatus
 from vskill_core.identity import Identity, has_control_characters, normalise, submission_id
 from vskill_core.naming import is_plain_name
+from vskill_platform.domain.packed_content import pack, unpack
 from vskill_scan.engine import Engine
 from vskill_scan.reading.decode import decoded_layers
 from vskill_scan.reading.manifest import DESCRIPTION_LENGTH, read_manifest

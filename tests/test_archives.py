@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vskill_core.archives import archive_digests, tar_archive, zip_archive
+from vskill_core.archives import tar_archive
 from vskill_core.content import MODES, SkillFile, check_path
 from vskill_core.errors import InvalidInput, NoSkillFound, PlatformError
+from vskill_platform.domain.downloads import archive_digests, zip_archive
 
 LONG = "docs/" + "a" * 60 + "/" + "b" * 60 + "/reference.md"
 FILES = (

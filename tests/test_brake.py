@@ -7,8 +7,7 @@ from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.skills import skill_files
 from tests.test_rescan import FAILING, Rules
 from vskill_client.wire.base import NoParameters
-from vskill_core.archives import Artifact
-from vskill_core.content import digest_of_files, manifest_of, pack
+from vskill_core.content import digest_of_files, manifest_of
 from vskill_core.errors import NotPermitted, TransitionError
 from vskill_core.findings import Finding, FindingCategory, FindingKind, Severity, StaticReport
 from vskill_core.identity import Identity
@@ -17,6 +16,8 @@ from vskill_platform.actions.operation.jobs import (
     SHOW_RESCANS,
     ContinueRescans,
 )
+from vskill_platform.domain.downloads import Artifact
+from vskill_platform.domain.packed_content import pack
 from vskill_platform.domain.people.refusal import AuditOutcome
 from vskill_platform.domain.skills.skill import SkillVersion, VersionStatus
 from vskill_platform.domain.skills.skill_changes import Publication, publish_version

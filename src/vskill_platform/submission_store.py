@@ -10,11 +10,11 @@ from itertools import chain
 
 import msgspec
 
-from vskill_core.archives import Artifact
 from vskill_core.errors import Conflict, InvalidInput, NotFound
 from vskill_core.identity import Identity
 from vskill_core.publisher import Publisher
 from vskill_platform.domain import keys
+from vskill_platform.domain.downloads import Artifact
 from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC, Audiences
 from vskill_platform.domain.skills.listing import About
 from vskill_platform.domain.skills.numbering import listed_number

@@ -18,7 +18,7 @@ from tests.support.envs import (
 from tests.support.people import browser, make_account, signed_in, token_of
 from tests.support.system_reads import get_submission
 from vskill_client.wire.submissions import RunFindings, UploadSkill
-from vskill_core.archives import tar_archive, zip_archive
+from vskill_core.archives import tar_archive
 from vskill_core.content import DEFAULT_LIMITS, SkillFile
 from vskill_core.errors import InvalidInput, NotFound, NotPermitted, NotSignedIn
 from vskill_core.findings import (
@@ -34,6 +34,7 @@ from vskill_platform.actions.people.teams import ADD_TO_TEAM, CREATE_TEAM, Chang
 from vskill_platform.actions.principal import ANYBODY, OPERATOR, Principal
 from vskill_platform.actions.submissions.intake import UPLOAD
 from vskill_platform.actions.submissions.submissions import FINDINGS, SARIF
+from vskill_platform.domain.downloads import zip_archive
 from vskill_platform.domain.people.namespace import NamespaceRole
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import RecordedDecision

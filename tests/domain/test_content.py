@@ -18,15 +18,11 @@ from vskill_core.content import (
     SkillFile,
     check_files,
     check_path,
-    content_hash,
     digest_of,
     digest_of_files,
     manifest_lines,
     manifest_of,
-    pack,
     skill_file_of,
-    tree_hash,
-    unpack,
 )
 from vskill_core.errors import (
     ContentDamaged,
@@ -35,7 +31,9 @@ from vskill_core.errors import (
     NoSkillFound,
     StoreCorrupt,
 )
+from vskill_platform.domain.client_hashes import content_hash, tree_hash
 from vskill_platform.domain.operation.damage import verified_files
+from vskill_platform.domain.packed_content import pack, unpack
 
 SKILL = SkillFile("SKILL.md", "100644", b"---\nname: pdf\n---\n")
 SCRIPT = SkillFile("scripts/run.sh", "100755", b"#!/bin/sh\necho hi\n")

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from tests.domain.test_skill_changes import by, digest, publication, published
-from vskill_core.content import content_hash
 from vskill_core.findings import Severity
 from vskill_core.revocation_list import RevokedStatus
 from vskill_platform.domain.blocklist import BLOCK_REASON
+from vskill_platform.domain.client_hashes import content_hash
 from vskill_platform.domain.skills.skill import (
     PublishedSkill,
     Replacement,

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
-from vskill_core.archives import Artifact
-from vskill_core.content import SkillFile, content_hash, digest_of, manifest_of, tree_hash
+from vskill_core.content import SkillFile, digest_of, manifest_of
 from vskill_core.errors import (
     IdentityMismatch,
     InvalidInput,
@@ -22,16 +21,12 @@ from vskill_core.errors import (
 )
 from vskill_core.findings import Severity, Verdict
 from vskill_core.identity import Identity, normalise, upload_identity
-from vskill_core.naming import (
-    RESERVED_OWNERS,
-    alias_names,
-    canonical_name,
-    clash_slug,
-    slug_of,
-    slugify,
-)
+from vskill_core.naming import slug_of, slugify
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BLOCK_REASON
+from vskill_platform.domain.canonical_names import RESERVED_OWNERS, alias_names, canonical_name, clash_slug
+from vskill_platform.domain.client_hashes import content_hash, tree_hash
+from vskill_platform.domain.downloads import Artifact
 from vskill_platform.domain.skills.listing import About, listing
 from vskill_platform.domain.skills.numbering import next_version, parse_semver
 from vskill_platform.domain.skills.skill import (

@@ -29,16 +29,18 @@ from tests.support.envs import (
 from tests.support.faults import HeldScanner, HookedKV, ListedSources, TroubledScanner, state_written
 from tests.support.patience import PATIENCE_S
 from tests.support.system_reads import get_run, get_submission
-from vskill_core.archives import archive_digests, artifact_of
-from vskill_core.content import SkillFile, digest_of, digest_of_files, manifest_of, pack
+from vskill_core.content import SkillFile, digest_of, digest_of_files, manifest_of
 from vskill_core.errors import (
     InvalidInput,
     NoSkillFound,
     StoreUnavailable,
 )
 from vskill_core.identity import normalise, submission_id, upload_identity
-from vskill_core.naming import canonical_name, clash_slug, slug_of
+from vskill_core.naming import slug_of
 from vskill_platform.domain import keys
+from vskill_platform.domain.canonical_names import canonical_name, clash_slug
+from vskill_platform.domain.downloads import archive_digests, artifact_of
+from vskill_platform.domain.packed_content import pack
 from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC, PUBLIC_ONLY
 from vskill_platform.domain.skills import skill_changes
 from vskill_platform.domain.skills.search import every_term

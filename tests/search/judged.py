@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 
-from vskill_core.archives import Artifact
 from vskill_core.content import FileEntry, digest_of
 from vskill_core.findings import Verdict
 from vskill_core.identity import Identity
 from vskill_platform.domain import keys
+from vskill_platform.domain.downloads import Artifact
 from vskill_platform.domain.skills.listing import about
 from vskill_platform.domain.skills.names import HeldName, NameHolder
 from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion

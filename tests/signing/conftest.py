@@ -4,13 +4,15 @@ import msgspec
 import pytest
 
 from tests.support.records import submission
-from vskill_core.archives import Artifact, archive_digests, tar_archive, zip_archive
-from vskill_core.content import SkillFile, content_hash, digest_of_files, manifest_of
+from vskill_core.archives import tar_archive
+from vskill_core.content import SkillFile, digest_of_files, manifest_of
 from vskill_core.dsse import seal
 from vskill_core.findings import JudgeReport, JudgeStatus, StaticReport, Verdict
 from vskill_core.identity import Identity
 from vskill_core.signing_keys import SigningKey
 from vskill_core.statement import Statement, encode_statement
+from vskill_platform.domain.client_hashes import content_hash
+from vskill_platform.domain.downloads import Artifact, archive_digests, zip_archive
 from vskill_platform.domain.evidence import evidence_of
 from vskill_platform.domain.skills.skill import Certification, VersionRef
 from vskill_platform.signing.from_records import make_statement

@@ -8,13 +8,14 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tests.signing.conftest import ARCHIVES, DIGEST, FILES, JUDGE, TAR, ZIP, statement
-from vskill_core.content import SkillFile, content_hash, manifest_of
+from vskill_core.content import SkillFile, manifest_of
 from vskill_core.dsse import MAX_BYTES, PAYLOAD_TYPE, open_envelope, pae, seal
 from vskill_core.errors import AttestationInvalid
 from vskill_core.findings import JUDGE_DOWN, StaticReport
 from vskill_core.signing_keys import SigningKey
 from vskill_core.statement import encode_statement, read_statement
 from vskill_core.verification import check_attestation
+from vskill_platform.domain.client_hashes import content_hash
 from vskill_platform.domain.evidence import evidence_of
 from vskill_platform.domain.signals import RecordedRule, RuleEffect
 from vskill_platform.domain.submissions.submission import Approval, RecordedDecision

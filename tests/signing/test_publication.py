@@ -13,7 +13,6 @@ from tests.support.acting import approve, run_again
 from tests.support.envs import ENGINES, active_env, open_test_env, run_until_quiet, skill_files, submit_skill
 from tests.support.faults import HookedKV
 from tests.support.system_reads import get_submission
-from vskill_core.archives import zip_archive
 from vskill_core.content import SkillFile, digest_of_files
 from vskill_core.errors import RecordMalformed
 from vskill_core.findings import Severity
@@ -21,6 +20,7 @@ from vskill_core.signing_keys import public_from_jwks, public_from_pem
 from vskill_core.verification import check_attestation
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, digest_target
+from vskill_platform.domain.downloads import zip_archive
 from vskill_platform.domain.skills import skill_changes
 from vskill_platform.domain.skills.skill import StatusRole
 from vskill_platform.domain.submissions.states import State

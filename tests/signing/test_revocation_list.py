@@ -7,13 +7,13 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer._key import SSlibKey
 
-from vskill_core.archives import ArchiveDigests
 from vskill_core.dsse import seal
 from vskill_core.errors import AttestationInvalid
 from vskill_core.findings import Severity
 from vskill_core.revocation_list import DAY_MS, PAYLOAD_TYPE, RevokedStatus
 from vskill_core.signing_keys import PublicKey, SigningKey
 from vskill_core.verification import open_revocation_list
+from vskill_platform.domain.downloads import ArchiveDigests
 from vskill_platform.domain.skills.skill import Replacement, RevokedList, RevokedVersion
 from vskill_platform.signing.from_records import encode_document, make_document
 

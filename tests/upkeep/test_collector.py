@@ -8,9 +8,10 @@ from tests.support.envs import active_env, open_test_env, skill_files
 from tests.support.faults import UnreadableKV
 from tests.support.manual_clock import ManualClock
 from tests.upkeep.steps import published_upload
-from vskill_core.content import digest_of_files, pack
+from vskill_core.content import digest_of_files
 from vskill_core.errors import BlobUnavailable, StoreUnavailable
 from vskill_platform.domain import keys
+from vskill_platform.domain.packed_content import pack
 from vskill_platform.ledger.blobs.memory import MemoryBlobs
 from vskill_platform.queue.jobs import JOBS
 from vskill_platform.queue.schedule import run_job

@@ -28,7 +28,7 @@ from tests.support.manual_clock import ManualClock
 from tests.support.people import browser, signed_in, told
 from tests.support.skills import OTHER_TEXT
 from tests.support.system_reads import get_submission
-from vskill_core.content import SkillFile, digest_of_files, pack
+from vskill_core.content import SkillFile, digest_of_files
 from vskill_core.findings import (
     Confirmation,
     Finding,
@@ -43,6 +43,7 @@ from vskill_core.findings import (
 from vskill_platform.actions.operation.system import view_settings
 from vskill_platform.domain import keys
 from vskill_platform.domain.evidence import evidence_of
+from vskill_platform.domain.packed_content import pack
 from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.skills.skill import VersionStatus
 from vskill_platform.domain.skills.skill_changes import with_trust

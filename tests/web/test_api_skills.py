@@ -10,9 +10,8 @@ import pytest
 
 from tests.support.envs import active_env
 from tests.support.shelf import open_shelf
-from vskill_core.archives import archive_digests
 from vskill_core.capability import Lack
-from vskill_core.content import SkillFile, content_hash
+from vskill_core.content import SkillFile
 from vskill_core.findings import Severity
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import (
@@ -22,6 +21,8 @@ from vskill_platform.domain.blocklist import (
     place_target,
     repository_target,
 )
+from vskill_platform.domain.client_hashes import content_hash
+from vskill_platform.domain.downloads import archive_digests
 from vskill_platform.domain.skills.skill import StatusRole
 from vskill_platform.domain.skills.skill_changes import StatusChange, yank
 from vskill_platform.store.recall.blocklist import add_block, remove_block

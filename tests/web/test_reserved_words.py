@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from vskill_core.naming import RESERVED_OWNERS
+from vskill_platform.domain.canonical_names import RESERVED_OWNERS
 from vskill_platform.domain.skills.names import candidate_names
 from vskill_platform.web.app import ENDPOINTS
 

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from vskill_core.archives import ArchiveDigests
 from vskill_core.content import FileEntry
 from vskill_core.findings import Severity, StaticReport
 from vskill_core.revocation_list import (
@@ -33,6 +32,7 @@ from vskill_core.statement import (
     Static,
     Subject,
 )
+from vskill_platform.domain.downloads import ArchiveDigests
 from vskill_platform.domain.evidence import ComparedMemory, Evidence, JudgeWord
 from vskill_platform.domain.skills.skill import RevokedList, RevokedVersion, VersionRef
 from vskill_platform.domain.submissions.states import State

@@ -8,15 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from vskill_core.archives import ArchiveDigests, Artifact, archive_digests, artifact_of
-from vskill_core.content import (
-    FileEntry,
-    SkillFile,
-    content_hash,
-    manifest_of,
-    skill_file_of,
-    tree_hash,
-)
+from vskill_core.content import FileEntry, SkillFile, manifest_of, skill_file_of
 from vskill_core.errors import InvalidManifest, SourceGone
 from vskill_core.findings import StaticReport
 from vskill_core.kind import Kind, has_manifest, is_made_here, kind_of
@@ -24,6 +16,8 @@ from vskill_core.naming import slug_of
 from vskill_core.signing_keys import SigningKey
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockTarget
+from vskill_platform.domain.client_hashes import content_hash, tree_hash
+from vskill_platform.domain.downloads import ArchiveDigests, Artifact, archive_digests, artifact_of
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.recall.block_index import all_targets
 from vskill_platform.domain.skills.listing import About, about

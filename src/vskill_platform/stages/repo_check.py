@@ -22,8 +22,8 @@ from vskill_core.errors import (
     Unsupported,
 )
 from vskill_core.identity import Identity
-from vskill_core.naming import canonical_name
 from vskill_platform.domain import keys
+from vskill_platform.domain.canonical_names import canonical_name
 from vskill_platform.domain.operation.task import Task, TaskState, task_key
 from vskill_platform.domain.skills import licences
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionStatus

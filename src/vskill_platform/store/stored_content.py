@@ -11,10 +11,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from vskill_core.content import SkillFile, pack
+from vskill_core.content import SkillFile
 from vskill_core.errors import ContentDamaged, PlatformError
 from vskill_platform.domain import keys
 from vskill_platform.domain.operation.damage import Damage, DamageKind, add_names, verified_files
+from vskill_platform.domain.packed_content import pack
 from vskill_platform.domain.people.namespace import EVERYTHING, Audiences
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS

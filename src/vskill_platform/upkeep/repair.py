@@ -8,7 +8,7 @@ again later.
 
 import msgspec
 
-from vskill_core.content import digest_of_files, pack
+from vskill_core.content import digest_of_files
 from vskill_core.errors import (
     ContentDamaged,
     LimitExceeded,
@@ -19,6 +19,7 @@ from vskill_core.errors import (
 from vskill_platform.domain import keys
 from vskill_platform.domain.operation.damage import Damage
 from vskill_platform.domain.operation.task import Task
+from vskill_platform.domain.packed_content import pack
 from vskill_platform.domain.skills.skill import SkillVersion
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.kv.entries import Delete

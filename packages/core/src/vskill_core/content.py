@@ -1,10 +1,7 @@
-"""A skill's content: its files, their manifest, the one digest that names them, and the bundle they are kept
-in.
+"""A skill's content: its files, their manifest, and the one digest that names them.
 
-Sources produce `SkillFile`s, `check_files` admits them, `digest_of` names them, and `pack` turns them into
-the bytes that the blob store keeps. Scan and judge caches, deduplication, blobs and blocks by content all go
-by the digest, which covers every byte, mode and path. `content_hash` and `tree_hash` are for the wire only:
-clients compute them, and nothing of ours depends on them.
+Sources produce `SkillFile`s, `check_files` admits them, and `digest_of` names them. Scan and judge caches,
+deduplication, stored content and blocks by content all go by the digest, which covers every byte, mode and path.
 """
 
 import hashlib
@@ -15,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from vskill_core.errors import InvalidInput, LimitExceeded, NoSkillFound, StoreCorrupt
+from vskill_core.errors import InvalidInput, LimitExceeded, NoSkillFound
 from vskill_core.identity import SKILL_FILE, has_control_characters
 
 Mode = Literal["100644", "100755"]
@@ -41,8 +38,6 @@ _DEVICES = frozenset(
 _IGNORED = dict.fromkeys((*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF))
 #: How Windows shortens `.git`.
 _SHORT_GIT = tuple(f"git~{n}" for n in "123456789")
-_MAGIC = b"vskill-bundle 1\n"
-_BOM = "\ufeff"
 
 
 class SkillFile(msgspec.Struct, frozen=True):
@@ -208,107 +203,3 @@ def _path_bytes(entry: FileEntry) -> bytes:
 def _line(entry: FileEntry) -> bytes:
     path = entry.path.encode()
     return f"{entry.mode} {entry.size} {entry.sha256} {len(path)}:".encode() + path + b"\n"
-
-
-# Hashes that clients compute too.
-
-
-def content_hash(skill_md: bytes) -> str:
-    """SHA-256 of SKILL.md without a byte order mark and with LF line ends, as clients compute it."""
-    return hashlib.sha256(_as_clients_read(skill_md)).hexdigest()
-
-
-def tree_hash(files: Iterable[SkillFile]) -> str:
-    """SHA-256 over the files in path order, each `path NUL normalised-bytes LF`."""
-    total = hashlib.sha256()
-    # The clients are JavaScript and sort by UTF-16 code units, which differs from code points above U+FFFF.
-    for file in sorted(files, key=lambda file: file.path.encode("utf-16-be")):
-        total.update(file.path.encode() + b"\0" + _as_clients_read(file.data) + b"\n")
-    return total.hexdigest()
-
-
-def _as_clients_read(data: bytes) -> bytes:
-    """Clients read every file as UTF-8 text, so invalid bytes become U+FFFD here as well."""
-    text = data.decode("utf-8", "replace")
-    return text.removeprefix(_BOM).replace("\r\n", "\n").encode()
-
-
-# The bundle: one blob per digest.
-
-
-def pack(files: Sequence[SkillFile]) -> bytes:
-    """All files as one blob: a header, the manifest's lines, then the bytes in the same order."""
-    by_path = {file.path: file.data for file in files}
-    manifest = manifest_of(files)
-    lines = manifest_lines(manifest)
-    return b"".join([_MAGIC, b"%d\n" % len(lines), lines, *(by_path[entry.path] for entry in manifest)])
-
-
-def unpack(data: bytes, expected_digest: str | None = None) -> tuple[SkillFile, ...]:
-    """The files of a blob, every byte verified; `StoreCorrupt` if anything does not match."""
-    lines, body = _split_bundle(data)
-    manifest = _parse_lines(lines)
-    if manifest_lines(manifest) != lines:
-        raise _corrupt("its manifest is not in the one valid form")
-    if expected_digest is not None and digest_of(manifest) != expected_digest:
-        raise _corrupt("its digest is not the expected one", expected=expected_digest)
-    size = sum(entry.size for entry in manifest)
-    if (is_cut := size > len(body)) or size < len(body):
-        raise _corrupt("its length does not fit its manifest", is_cut=is_cut)
-    return tuple(_cut_files(manifest, body))
-
-
-def _split_bundle(data: bytes) -> tuple[bytes, bytes]:
-    if not data.startswith(_MAGIC):
-        raise _corrupt("it does not begin as a bundle", is_cut=_MAGIC.startswith(data))
-    size, newline, rest = data[len(_MAGIC) :].partition(b"\n")
-    if not newline:
-        raise _corrupt("it does not hold a whole manifest", is_cut=True)
-    length = _number(size)
-    if size != b"%d" % length or length > len(rest):
-        raise _corrupt("it does not hold a whole manifest", is_cut=length > len(rest))
-    return rest[:length], rest[length:]
-
-
-def _parse_lines(lines: bytes) -> tuple[FileEntry, ...]:
-    entries: dict[str, FileEntry] = {}
-    while lines:
-        entry, lines = _parse_line(lines)
-        if entry.path in entries:
-            raise _corrupt("a path occurs twice in its manifest")
-        entries[entry.path] = entry
-    return tuple(entries.values())
-
-
-def _parse_line(lines: bytes) -> tuple[FileEntry, bytes]:
-    head, _, rest = lines.partition(b":")
-    fields = head.split(b" ")
-    mode = next((mode for mode in MODES if mode.encode() == fields[0]), None)
-    if mode is None or len(fields) != 4:
-        raise _corrupt("a line of its manifest cannot be read")
-    length = _number(fields[3])
-    try:
-        path, sha256 = rest[:length].decode(), fields[2].decode("ascii")
-    except UnicodeDecodeError:
-        raise _corrupt("a line of its manifest is not UTF-8") from None
-    return FileEntry(path, mode, _number(fields[1]), sha256), rest[length + 1 :]
-
-
-def _cut_files(manifest: tuple[FileEntry, ...], body: bytes) -> Iterable[SkillFile]:
-    start = 0
-    for entry in manifest:
-        file = SkillFile(entry.path, entry.mode, body[start : start + entry.size])
-        if _entry(file) != entry:
-            raise _corrupt("a file's bytes do not match its checksum", path=entry.path)
-        start += entry.size
-        yield file
-
-
-def _number(digits: bytes) -> int:
-    if not digits.isdigit() or len(digits) > 15:
-        raise _corrupt("a number in it cannot be read")
-    return int(digits)
-
-
-def _corrupt(reason: str, **details: object) -> StoreCorrupt:
-    return StoreCorrupt(f"A stored bundle is damaged: {reason}.", reason=reason, **details)

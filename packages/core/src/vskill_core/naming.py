@@ -1,8 +1,4 @@
-"""How published skills are called: canonical names, slugs and the flat names that may mean them.
-
-Publishing names a skill here once, from its normalised identity. The canonical name is the key of its record
-and stays for ever, whatever the skill is called later; flat names are only ways to find it.
-"""
+"""What texts and places are called: slugs, plain names, and the note to an author whose folder and SKILL.md differ."""
 
 import hashlib
 import unicodedata
@@ -19,83 +15,6 @@ _NEUTRAL_MARKS = frozenset("-._")
 #: Translates ASCII characters that are not allowed in a plain name.
 _ASCII_PLAIN = {code: "-" for code in range(128) if chr(code) not in _PLAIN}
 _ASCII_SLUG = {code: "-" for code in range(128) if not (chr(code).isalnum() or chr(code) in _NEUTRAL_MARKS)}
-
-#: first segments of our own pages and interfaces; an owner of this name is shown with its host instead
-RESERVED_OWNERS = frozenset(
-    {
-        ".well-known",
-        "about",
-        "account",
-        "accounts",
-        "admin",
-        "alias",
-        "api",
-        "assets",
-        "auth",
-        "badge",
-        "blocklist",
-        "check-updates",
-        "clawhub",
-        "client",
-        "collection",
-        "collections",
-        "device",
-        "docs",
-        "events",
-        "favicon.ico",
-        "feed",
-        "feeds",
-        "healthz",
-        "help",
-        "installs",
-        "login",
-        "logout",
-        "marketplace",
-        "marketplace.json",
-        "mcp",
-        "metrics",
-        "openapi.json",
-        "owner",
-        "owners",
-        "publishers",
-        "queue",
-        "readyz",
-        "reports",
-        "review",
-        "robots.txt",
-        "search",
-        "settings",
-        "sitemap.xml",
-        "skill",
-        "skills",
-        "static",
-        "stats",
-        "stream",
-        "submission",
-        "submissions",
-        "submit",
-        "trust",
-        "upload",
-        "upstream",
-        "upstreams",
-        "user",
-        "users",
-        "webhooks",
-    }
-)
-
-
-def canonical_name(identity: Identity, slug: str | None = None) -> str:
-    """`owner/repo/slug`: always three parts, without `:`, and with the host wherever it is not GitHub.
-
-    A GitHub owner whose name is one of our routes keeps its host too, so it can publish and we keep the
-    route.
-    """
-    # An unchecked record may hold a repository with a slash; a page about it must not break.
-    _, owner, repo = identity.repo_key.split("/", 2)
-    if identity.host != "github.com" or owner in RESERVED_OWNERS:
-        owner = f"{identity.host_segment}~{owner}"
-    return f"{owner}/{repo}/{slug or slug_of(identity)}"
 
 
 def slug_of(identity: Identity) -> str:
@@ -135,21 +54,11 @@ def hyphenate(text: str) -> str:
     return "-".join(part for part in plain.split("-") if part)
 
 
-def clash_slug(slug: str, identity: Identity) -> str:
-    """The slug of a second place in a repository whose folder has the same name; no plain slug has a `~`."""
-    return f"{slug}~{hashlib.sha256(identity.key.encode()).hexdigest()[:6]}"
-
-
 def name_note(slug: str, declared: str | None) -> str | None:
     """What to tell an author whose folder and SKILL.md give two names; None where they agree."""
     if not declared or slugify(declared) == slug.partition("~")[0]:
         return None
     return f"It is published as {slug}, the name of its folder; SKILL.md calls it {declared}."
-
-
-def alias_names(slug: str, name: str) -> tuple[str, ...]:
-    """The flat names of a skill: its slug, the slug without a clash suffix, and its name as a slug."""
-    return tuple(sorted({slug, slug.partition("~")[0], slugify(name or slug)}))
 
 
 def _belongs_in_slug(char: str) -> bool:

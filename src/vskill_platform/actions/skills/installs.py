@@ -20,7 +20,7 @@ from vskill_client.wire.skills import (
     LockSkills,
     SkillRequest,
 )
-from vskill_core.archives import TAR_TYPE, tar_archive, zip_archive
+from vskill_core.archives import tar_archive
 from vskill_core.dsse import ENVELOPE_TYPE, seal
 from vskill_core.errors import Ambiguous, Blocked, InvalidInput, NotFound, RecordMalformed, Withdrawn
 from vskill_platform.actions.action import Allowance, Services, action_for
@@ -32,6 +32,7 @@ from vskill_platform.actions.skills.skill_names import (
     read_attestation,
     read_files,
 )
+from vskill_platform.domain.downloads import TAR_TYPE, zip_archive
 from vskill_platform.domain.skills.skill import PublishedSkill
 from vskill_platform.domain.skills.skill_changes import with_installs
 from vskill_platform.machine.slots import some_at_a_time

@@ -8,8 +8,9 @@ import enum
 
 import msgspec
 
-from vskill_core.content import SkillFile, unpack
+from vskill_core.content import SkillFile
 from vskill_core.errors import ContentDamaged, StoreCorrupt
+from vskill_platform.domain.packed_content import unpack
 
 #: Records that one damage lists as naming its content.
 MOST_NAMES = 20

@@ -14,7 +14,7 @@ import msgspec
 
 from vskill_core.errors import InvalidInput
 from vskill_core.identity import UPLOAD_HOST, Identity
-from vskill_core.naming import canonical_name
+from vskill_platform.domain.canonical_names import canonical_name
 
 # Each skill and submission has one audience, and a reader has a set of them: a question to the store finds the records
 # whose audience is in the set, and no others.

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 import msgspec
 
 from vskill_core.identity import Identity
-from vskill_core.naming import clash_slug, slug_of
+from vskill_core.naming import slug_of
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, targets_of
+from vskill_platform.domain.canonical_names import clash_slug
 from vskill_platform.domain.people.namespace import Audiences, includes, may_read
 from vskill_platform.domain.skills.skill import PublishedSkill, PublishedSkillSummary, VersionRef
 

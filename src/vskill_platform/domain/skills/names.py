@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from vskill_core.naming import NAME_LENGTH, RESERVED_OWNERS, hyphenate, is_plain_name
+from vskill_core.naming import NAME_LENGTH, hyphenate, is_plain_name
+from vskill_platform.domain.canonical_names import RESERVED_OWNERS
 from vskill_platform.domain.people.namespace import (
     INTERNAL,
     PUBLIC,

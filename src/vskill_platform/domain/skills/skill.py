@@ -8,13 +8,13 @@ import enum
 
 import msgspec
 
-from vskill_core.archives import Artifact
 from vskill_core.content import FileEntry
 from vskill_core.findings import Severity
 from vskill_core.identity import Identity
 from vskill_core.kind import Kind
 from vskill_core.publisher import Publisher
 from vskill_core.revocation_list import RevokedStatus
+from vskill_platform.domain.downloads import Artifact
 from vskill_platform.domain.evidence import Evidence
 from vskill_platform.domain.people.namespace import PUBLIC, Visibility
 from vskill_platform.domain.skills.listing import About, Listing

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from vskill_core.archives import Artifact
 from vskill_core.content import digest_of
 from vskill_core.errors import (
     IdentityMismatch,
@@ -18,8 +17,9 @@ from vskill_core.errors import (
 from vskill_core.findings import Severity
 from vskill_core.identity import Identity
 from vskill_core.kind import Kind
-from vskill_core.naming import alias_names
 from vskill_core.publisher import Publisher
+from vskill_platform.domain.canonical_names import alias_names
+from vskill_platform.domain.downloads import Artifact
 from vskill_platform.domain.people.namespace import Visibility, namespace_in
 from vskill_platform.domain.skills.listing import About, listing
 from vskill_platform.domain.skills.numbering import next_version, parse_semver

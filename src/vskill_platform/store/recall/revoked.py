@@ -13,11 +13,11 @@ import hashlib
 
 import msgspec
 
-from vskill_core.archives import ArchiveDigests
 from vskill_core.dsse import read_payload
 from vskill_core.errors import AttestationInvalid, Conflict
 from vskill_core.statement import read_statement
 from vskill_platform.domain import keys
+from vskill_platform.domain.downloads import ArchiveDigests
 from vskill_platform.domain.people.namespace import Audiences
 from vskill_platform.domain.skills.skill import PublishedSkill, RevokedList, RevokedVersion, revoked_versions
 from vskill_platform.ledger.kv.entries import ABSENT

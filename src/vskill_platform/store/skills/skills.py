@@ -11,8 +11,9 @@ from vskill_core.capability import SkillCapability
 from vskill_core.content import SkillFile
 from vskill_core.errors import Ambiguous, Conflict, NotFound
 from vskill_core.identity import Identity, parse_place
-from vskill_core.naming import canonical_name, clash_slug, slug_of
+from vskill_core.naming import slug_of
 from vskill_platform.domain import keys
+from vskill_platform.domain.canonical_names import canonical_name, clash_slug
 from vskill_platform.domain.people.namespace import Audiences
 from vskill_platform.domain.skills.listing import join_lacks
 from vskill_platform.domain.skills.names import holder_for

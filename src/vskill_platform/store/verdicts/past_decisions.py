@@ -11,8 +11,8 @@ import msgspec
 from vskill_core.content import SkillFile
 from vskill_core.findings import Finding
 from vskill_core.identity import Identity
-from vskill_core.naming import canonical_name
 from vskill_platform.domain import keys
+from vskill_platform.domain.canonical_names import canonical_name
 from vskill_platform.domain.signals import Signal
 from vskill_platform.domain.submissions.submission import Step, Submission
 from vskill_platform.ledger.kv.entries import Put

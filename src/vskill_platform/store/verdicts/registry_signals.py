@@ -18,9 +18,10 @@ from vskill_core.content import SkillFile
 from vskill_core.errors import ContentDamaged
 from vskill_core.findings import StaticReport
 from vskill_core.identity import Identity
-from vskill_core.naming import canonical_name, hyphenate
+from vskill_core.naming import hyphenate
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import BlockEntry, BlockTarget, TargetKind
+from vskill_platform.domain.canonical_names import canonical_name
 from vskill_platform.domain.people.namespace import (
     PUBLIC,
     PUBLIC_ONLY,

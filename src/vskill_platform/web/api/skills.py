@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_client.wire.base import Asked, Wire
-from vskill_core.archives import TAR_TYPE, ZIP_TYPE, tar_archive, zip_archive
+from vskill_core.archives import tar_archive
 from vskill_core.content import SkillFile
 from vskill_core.errors import InvalidInput
 from vskill_core.identity import SKILL_FILE
@@ -43,6 +43,7 @@ from vskill_platform.actions.skills.skill_views import (
 from vskill_platform.actions.submissions.submissions import SARIF_TYPE
 from vskill_platform.actions.verdicts.skill_security import read_reports, read_static_report
 from vskill_platform.actions.wire import encode
+from vskill_platform.domain.downloads import TAR_TYPE, ZIP_TYPE, zip_archive
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef
 from vskill_platform.web.api.names import asked_name, asked_skill, both
 from vskill_platform.web.drawing import diffs

@@ -14,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_client.wire.base import Asked, NoParameters
-from vskill_core.archives import ZIP_TYPE, zip_archive
 from vskill_core.errors import Blocked, InvalidInput, NotFound, Withdrawn
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.people.account import WHO_AM_I
@@ -31,6 +30,7 @@ from vskill_platform.actions.skills.skill_names import (
     read_versions,
     require_version,
 )
+from vskill_platform.domain.downloads import ZIP_TYPE, zip_archive
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.catalogue import Sort
 from vskill_platform.domain.skills.skill import PublishedSkill, VersionRef, VersionStatus

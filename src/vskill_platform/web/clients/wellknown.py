@@ -16,7 +16,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vskill_client.wire.base import Asked
-from vskill_core.archives import ZIP_TYPE, Artifact, zip_archive
 from vskill_core.content import skill_file_of
 from vskill_core.errors import NotFound
 from vskill_platform.actions.principal import Principal, common_reader, document_reader, namespace_reader
@@ -38,6 +37,7 @@ from vskill_platform.actions.skills.skill_names import (
     read_files,
     read_version,
 )
+from vskill_platform.domain.downloads import ZIP_TYPE, Artifact, zip_archive
 from vskill_platform.domain.recall.block_index import Blocklist
 from vskill_platform.domain.skills.skill import PublishedSkill, PublishedSkillSummary, listed_version
 from vskill_platform.web.api.names import asked_skill

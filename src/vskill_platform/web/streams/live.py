@@ -18,11 +18,11 @@ from starlette.types import Receive, Scope, Send
 
 from vskill_client.wire.base import Asked, iso_time
 from vskill_core.errors import InvalidInput, NotSignedIn
-from vskill_core.naming import canonical_name
 from vskill_platform.actions.principal import Principal, Viewer
 from vskill_platform.actions.recall.revocations import RevocationEventView, event_views
 from vskill_platform.actions.submissions.submission_views import published_name, submission_card
 from vskill_platform.domain import keys
+from vskill_platform.domain.canonical_names import canonical_name
 from vskill_platform.domain.skills.skill import PublishedSkill, Revocation, RevocationKind
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.kv.entries import Capability
