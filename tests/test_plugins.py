@@ -1,26 +1,37 @@
 """Plugins from the repository to the client: found as what they are, published as one thing of one digest, served whole
 to clients of plugins, and as a skill that tells of the rest to all others."""
 
+import base64
+import hashlib
 import io
 import json
 import zipfile
 
 import httpx2
+import msgspec
 import pytest
 
+from tests.support.acting import approve, restore, take_down
 from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.git_packs import clone_texts
 from tests.support.git_server import git_server, skill_md
+from tests.support.namespaces import manage
+from tests.support.people import make_account, token_of
 from tests.support.system_reads import get_submission
+from vskill_client.wire.submissions import RunFindings
 from vskill_core.content import SkillFile
 from vskill_core.errors import InvalidManifest, NoSkillFound, NotPermitted
 from vskill_core.identity import normalise, submission_id
 from vskill_core.kind import MADE_HERE, Kind
-from vskill_platform.domain.people.namespace import EVERYTHING
+from vskill_platform.actions.principal import OPERATOR as OPERATOR_ACTOR
+from vskill_platform.actions.submissions.submissions import FINDINGS
+from vskill_platform.domain.people.namespace import EVERYTHING, Visibility
+from vskill_platform.domain.skills.plugin_form import whole_plugin
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.intake.discover import discover, submit_skills
 from vskill_platform.intake.submit import submit_repository, submit_upload
+from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.skills.catalogue import search_skills
 from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.web.app import create_app
@@ -29,6 +40,8 @@ from vskill_scan.plugins.forms import PLUGIN_SCHEMA, SERVERS_SCHEMA
 pytestmark = pytest.mark.anyio
 
 URL = "https://github.com/ann/tools"
+#: What an outsider would learn it by.
+WORDS = ("ann/tools", "Sort the files", "Looks after")
 OPERATOR = SubmittedBy(audiences=EVERYTHING, operator=True)
 
 
@@ -47,6 +60,7 @@ def servers(**given) -> bytes:
 
 
 REMOTE = {"type": "streamable-http", "url": "https://docs.example.org/mcp"}
+ADDRESS = "/marketplace/ann/tools/tools.git"
 PLUGIN = {
     "plugin.json": manifest(version="1.2.0", license="MIT"),
     "skills/tidy/SKILL.md": skill_md("tidy", "Sort the files by their age."),
@@ -248,7 +262,9 @@ async def test_clients_without_plugins_get_its_skills_and_are_told_of_the_rest(e
     assert "which only clients of plugins use" in claw["skill"]["summary"]
 
 
-async def test_an_update_that_gains_a_program_a_server_or_a_hook_waits_for_a_person(env, server):
+async def test_an_update_that_gains_a_server_or_a_hook_reaches_nobody_until_a_person_agrees(
+    env, server, client
+):
     gains = {
         "mcp.json": servers(docs=REMOTE),
         "hooks/hooks.json": json.dumps(
@@ -264,6 +280,12 @@ async def test_an_update_that_gains_a_program_a_server_or_a_hook_waits_for_a_per
         record = await state_of()
         assert record.state is State.NEEDS_REVIEW, (path, record.why)
         assert (await get_skill(skill.canonical)).current_version == "1.2.0"
+        texts = (await clone_texts(client, ADDRESS)).texts
+        assert data.decode() not in texts and PLUGIN["skills/tidy/SKILL.md"].decode() in texts
+    await approve(record.id, by="admin:eve", reason="I know this server")
+    await run_until_quiet(env)
+    assert (await get_skill(skill.canonical)).current_version == "1.2.1"
+    assert gains["hooks/hooks.json"].decode() in (await clone_texts(client, ADDRESS)).texts
 
 
 @pytest.mark.parametrize(
@@ -326,3 +348,149 @@ async def test_an_uploaded_plugin_is_one_submission_and_the_same_bytes_are_known
             by=OPERATOR,
             kind=Kind.PLUGIN,
         )
+
+
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        (
+            {".claude-plugin/plugin.json": older("other")},
+            "its name is not that of plugin.json, and each client believes another file; write the same name into both.",
+        ),
+        (
+            {"mcp.json": servers(away={"type": "stdio", "command": "./../../bin/sh"})},
+            "names a path that leaves the plugin's folder; keep what it needs inside the folder.",
+        ),
+        (
+            {"mcp.json": servers(odd={**REMOTE, "shell": True})},
+            "the server 'odd' does not fit the form: Object contains unknown field `shell`; correct the field that it names.",
+        ),
+        (
+            {"mcp.json": servers(docs={**REMOTE, "headers": {"Authorization": "Bearer abcdefghijklmnop"}})},
+            "the header 'Authorization' of the server 'docs' holds what looks like a secret; take it from",
+        ),
+    ],
+)
+async def test_what_is_wrong_with_a_part_is_in_the_report_with_its_fix(env, server, files, sentence):
+    """And never with the value, which may be a secret."""
+    server.repo("ann/tools", {**PLUGIN, **files})
+    done = await submit_repository(URL)
+    await run_until_quiet(env)
+    assert done.submission is not None
+    found = await FINDINGS(env, OPERATOR_ACTOR, RunFindings(submission_id=done.submission.id))
+    assert any(sentence in one.remedy for one in found.findings), [one.remedy for one in found.findings]
+    assert b"abcdefghijklmnop" not in msgspec.json.encode(found)
+
+
+async def test_a_private_plugin_and_its_parts_are_nowhere_for_whoever_may_not_read_it(env, server, client):
+    """By its parts' words, addresses, lists and repositories, and to a member they are all there."""
+    server.repo("ann/tools", PLUGIN)
+    await manage(env, "ann", Visibility.TEAM, "user:mia")
+    await make_account(env, "mia", Role.AUTHOR)
+    member = {"authorization": f"Bearer {await token_of(env, 'mia', 'read')}"}
+    await published(env)
+    places = (
+        "/api/v1/skills/search?q=tidy",
+        "/skills?q=rename",
+        "/skills/ann/tools/tools",
+        "/skills/ann/tools/tools/-/tidy",
+        "/api/v1/skills/ann/tools/tools",
+        "/ann/.well-known/agent-skills/index.json",
+        "/ann/tools/tools/.well-known/agent-skills/index.json",
+        "/clawhub/api/v1/search?q=tidy",
+        "/ann/marketplace.json",
+    )
+    for place in places:
+        hidden = await client.get(place, follow_redirects=True)
+        # An answer may repeat what it was asked.
+        asked = place if hidden.status_code == 404 else ""
+        assert not any(word in hidden.text and word not in asked for word in WORDS), place
+        if not place.startswith("/skills"):
+            shown = await client.get(place, headers=member)
+            assert any(word in shown.text for word in WORDS), place
+    assert (await clone_texts(client, ADDRESS)).status == 401
+    assert (await clone_texts(client, ADDRESS, headers=member)).status == 200
+
+
+async def test_a_recalled_plugin_is_gone_for_every_client_and_comes_back(env, server, client):
+    server.repo("ann/tools", {**PLUGIN, "mcp.json": servers(docs=REMOTE)})
+    skill = await published(env)
+    await take_down(skill.canonical, by="admin:eve", reason="it steals tokens")
+    assert (await clone_texts(client, ADDRESS)).status == 403
+    assert (await client.get("/.well-known/agent-skills/index.json")).json() == {"skills": []}
+    listed = (await clone_texts(client, "/marketplace.git")).plugins["tools"]
+    assert listed["version"].endswith(".withdrawn") and "it steals tokens" in listed["description"]
+    revoked = (await client.get("/api/v1/revocations")).json()
+    assert skill.canonical in json.dumps(revoked)
+    await restore(skill.canonical, by="admin:eve", reason="it was a mistake")
+    assert PLUGIN["skills/tidy/SKILL.md"].decode() in (await clone_texts(client, ADDRESS)).texts
+
+
+async def test_what_a_client_downloads_is_what_is_attested_and_the_made_file_is_named(env, server, client):
+    server.repo("ann/tools", PLUGIN)
+    skill = await published(env)
+    about = f"/api/v1/skills/{skill.canonical}/versions/1.2.0/attestation"
+    envelope = (await client.get(about)).json()
+    statement = json.loads(base64.b64decode(envelope["payload"]))
+    assert statement["predicate"]["generated"] == ["SKILL.md"]
+    archive = (await client.get(f"/api/v1/skills/{skill.canonical}/archive?format=zip")).content
+    digests = [one["digest"] for one in statement["subject"]]
+    assert {"sha256": hashlib.sha256(archive).hexdigest()} in digests
+    inside = zipfile.ZipFile(io.BytesIO(archive))
+    own = {one["path"]: one["sha256"] for one in statement["predicate"]["files"]}
+    assert own == {name: hashlib.sha256(inside.read(name)).hexdigest() for name in inside.namelist()}
+
+
+def object_in(files: tuple[SkillFile, ...], path: str) -> dict | None:
+    return next((json.loads(file.data) for file in files if file.path == path), None)
+
+
+def form_of(files: dict[str, object]) -> tuple[SkillFile, ...]:
+    given = {".claude-plugin/plugin.json": json.loads(older()), **files}
+    made = tuple(SkillFile(path, "100644", json.dumps(data).encode()) for path, data in given.items())
+    return whole_plugin("short", "1.0.0", "Said.", made)
+
+
+async def test_one_of_the_older_form_gets_the_standard_s_where_that_loses_nothing():
+    root = "${CLAUDE_PLUGIN_ROOT}"
+    servers_then = {
+        "files": {"command": f"{root}/serve.sh", "args": [f"{root}/data"], "env": {"A": "b"}},
+        "docs": {"type": "sse", "url": REMOTE["url"]},
+    }
+    made = form_of({".mcp.json": {"mcpServers": servers_then}})
+    assert object_in(made, "plugin.json") == {
+        "$schema": PLUGIN_SCHEMA,
+        "name": "short",
+        "version": "1.0.0",
+        "description": "Said.",
+    }
+    now = object_in(made, "mcp.json")
+    assert now is not None and now["mcpServers"] == {
+        "files": {
+            "type": "stdio",
+            "command": "./serve.sh",
+            "args": ["${PLUGIN_ROOT}/data"],
+            "env": {"A": "b"},
+        },
+        "docs": {"type": "sse", "url": REMOTE["url"], "headers": {}},
+    }
+    assert object_in(made, ".mcp.json") == {"mcpServers": servers_then}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"hooks/hooks.json": {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}},
+        {"commands/go.md": "Go."},
+        {".mcp.json": {"mcpServers": ["a"]}},
+        {".mcp.json": {"mcpServers": {"a": {"url": REMOTE["url"]}}}},
+        {".mcp.json": {"mcpServers": {"a": {"command": "x", "cwd": "/tmp"}}}},
+        {".mcp.json": {"mcpServers": {"a": {"type": "http", "url": "http://docs.example.org/"}}}},
+        {"more.json": {"mcpServers": {}}, ".lsp.json": {"go": {"command": "gopls"}}},
+    ],
+)
+async def test_one_of_the_older_form_gets_nothing_by_the_standard_that_would_lose_a_part(files):
+    made = form_of(files)
+    assert object_in(made, "plugin.json") is None and object_in(made, "mcp.json") is None
+    said = object_in(made, ".claude-plugin/plugin.json")
+    assert said is not None and said["name"] == "short"

@@ -6,7 +6,8 @@ import json
 import pytest
 
 from tests.clients.clients import Claude, Codex, Copilot
-from tests.clients.registry import Registry, skill_md, write_files
+from tests.clients.registry import Registry, running, skill_md, write_files
+from tests.support.patience import wait_until
 from vskill_scan.plugins.forms import PLUGIN_SCHEMA, SERVERS_SCHEMA
 
 pytestmark = pytest.mark.node
@@ -37,14 +38,13 @@ def older(name: str) -> dict[str, bytes]:
     }
 
 
-def publish(registry: Registry, name: str, files: dict[str, bytes], *, held: bool = False) -> str:
+def publish(registry: Registry, name: str, files: dict[str, bytes], *, held: bool = False) -> dict:
     root = registry.folder / "plugins" / name
     write_files(root, files)
-    said = registry.command(
-        "submit", str(root), "--namespace", "tests", "--name", name, "--watch", code=1 if held else 0
-    )
-    assert ("review" in said) is held, said
-    return f"upload~tests/skills/{name}"
+    asked = ("submit", str(root), "--namespace", "tests", "--name", name, "--watch", "--json")
+    (done,) = json.loads(registry.command(*asked, code=1 if held else 0))
+    assert (done["submission"]["state"] == "NEEDS_REVIEW") is held, done
+    return dict(done["submission"])
 
 
 def install(client: Claude | Codex | Copilot, name: str) -> None:
@@ -68,6 +68,38 @@ def test_a_plugin_arrives_with_its_skill_and_its_server(registry: Registry, requ
     publish(registry, name, form(name))
     install(client, name)
     assert TOLD in client.ask_model(model)
-    # Codex does not know the variable by which the older form names files of the plugin.
-    starts = form is standard or program != "codex"
-    assert (client.home / "started").exists() is starts
+    assert (client.home / "started").read_text().startswith("started")
+
+
+@pytest.mark.parametrize("program", [Claude, Codex, Copilot])
+def test_an_update_that_gains_a_server_arrives_only_when_a_person_agreed(installed, tmp_path, program):
+    """By the laxest of the policies that come with the registry."""
+    (tmp_path / "server").mkdir()
+    policy = tmp_path / "open.yaml"
+    policy.write_text("extends: open")
+    with running(tmp_path / "server", VSKILL_POLICY=str(policy)) as registry:
+        client: Claude | Codex | Copilot = program(installed, registry, tmp_path)
+        files = {
+            path: data for path, data in standard("gains").items() if path.startswith(("plugin", "skills"))
+        }
+        publish(registry, "gains", files)
+        install(client, "gains")
+        held = publish(registry, "gains", standard("gains"), held=True)
+
+        def servers() -> list[str]:
+            found = client.home.glob(".c*/**/gains/**/bin/serve.sh")
+            return [one.read_text() for one in found if one.is_file()]
+
+        update(client, "gains")
+        assert servers() == []
+        looked_at = ("--run", str(held["run"]), "--digest", held["digest"])
+        registry.command("review", "approve", held["id"], *looked_at, "--reason", "I know this server")
+        wait_until(
+            lambda: (
+                registry.get("/api/v1/skills/upload~tests/skills/gains").json()["skill"]["currentVersion"]
+                != "1.0.0"
+            ),
+            "it is not published",
+        )
+        update(client, "gains")
+        assert servers() == [SERVER.decode()]

@@ -13,13 +13,16 @@ import msgspec
 from vskill_core.content import SkillFile
 from vskill_core.kind import OLDER as CLAUDE
 from vskill_core.kind import STANDARD, is_made_here
-from vskill_scan.plugins.forms import PLUGIN_SCHEMA, Invalid, Server, read_server
+from vskill_scan.plugins.forms import PLUGIN_SCHEMA, SERVERS_SCHEMA, Invalid, Server, read_server
 from vskill_scan.plugins.json_files import BadJson, read_object
-from vskill_scan.plugins.parts import STANDARD_SERVERS
+from vskill_scan.plugins.parts import STANDARD_SERVERS, read_plugin
 
 #: By which Claude Code, Copilot CLI and Codex know a plugin, and Gemini CLI an extension.
 OLDER = (CLAUDE, "gemini-extension.json")
 GENERATED = (STANDARD, *OLDER)
+_CLAUDE_SERVERS, STANDARD_SKILLS = ".mcp.json", "skills/"
+#: How the standard calls the older form's ways to talk to a server elsewhere.
+_TYPES = {"http": "streamable-http", "streamable-http": "streamable-http", "sse": "sse"}
 #: Fields of the manifests that are handed out as they were verified; all others are left out.
 _KEPT = ("license", "keywords", "author", "homepage", "repository", "extensions")
 _KEPT_OLDER = (*_KEPT[:-1], "skills", "commands", "agents", "hooks", "mcpServers", "lspServers")
@@ -37,7 +40,8 @@ def whole_plugin(
 ) -> tuple[SkillFile, ...]:
     """A plugin as it was verified, with the manifests that it has: they keep the fields that were read, and say this
     name, version and description. A plugin by the standard gets the older manifest too. One of the older form alone
-    gets none by the standard, since a client that finds one starts only what the standard knows."""
+    gets one by the standard only where the standard knows all of its parts: a client that finds one starts nothing
+    else."""
     said = {"name": name, "version": version, "description": description}
     kept = tuple(file for file in files if file.path not in GENERATED and not is_made_here(file))
     standard, older = _object(files, STANDARD), _object(files, CLAUDE)
@@ -48,6 +52,9 @@ def whole_plugin(
     own = {field: older[field] for field in _KEPT_OLDER if field in older} if older is not None else {}
     if older is None and (servers := _claude_servers(files)):
         own["mcpServers"] = servers
+    if standard is None and (told := _standard_servers(files)) is not None:
+        made[STANDARD] = {"$schema": PLUGIN_SCHEMA, **said}
+        made |= {STANDARD_SERVERS: {"$schema": SERVERS_SCHEMA, "mcpServers": told}} if told else {}
     made |= {CLAUDE: {**said, **own}, OLDER[1]: said}
     return (*(_file(path, manifest) for path, manifest in made.items()), *kept)
 
@@ -91,6 +98,44 @@ def _local(server: Server) -> dict[str, Any]:
         "env": {field: _claude_text(value) for field, value in server.env.items()},
         "cwd": f"{root}/{cwd[2:]}".rstrip("/") if cwd.startswith("./") else _claude_text(cwd),
     }
+
+
+def _standard_servers(files: tuple[SkillFile, ...]) -> dict[str, dict[str, Any]] | None:
+    """The servers of a plugin of the older form as the standard has them; None where it has a part that the standard
+    does not know."""
+    plugin, document = read_plugin(files), _object(files, _CLAUDE_SERVERS) or {}
+    known = (STANDARD_SKILLS, _CLAUDE_SERVERS)
+    if plugin is None or any(not part.file.startswith(known) for part in plugin.parts):
+        return None
+    if any(one.unread for one in plugin.problems) or any(file.path == STANDARD_SERVERS for file in files):
+        return None
+    declared = document.get("mcpServers", document)
+    if not isinstance(declared, dict):
+        return None
+    try:
+        return {name: _standard_server(given) for name, given in declared.items()}
+    except Invalid:
+        return None
+
+
+def _standard_server(given: dict[str, Any]) -> dict[str, Any]:
+    """Invalid where the standard has no such server."""
+    server, kind = read_server(given, standard=False), given.get("type")
+    root = "${CLAUDE_PLUGIN_ROOT}/"
+    command = f"./{server.command[len(root) :]}" if server.command.startswith(root) else server.command
+    made: dict[str, Any] = {"type": _TYPES.get(str(kind), ""), "url": server.url, "headers": server.headers}
+    if server.command:
+        env = {field: _standard_text(value) for field, value in server.env.items()}
+        args = [_standard_text(one) for one in server.args]
+        made = {"type": "stdio", "command": command, "args": args, "env": env}
+    if server.cwd or server.headers_helper:
+        raise Invalid("has a field that the standard does not know", "leave it out")
+    read_server(made, standard=True)
+    return made
+
+
+def _standard_text(text: str) -> str:
+    return text.replace("${CLAUDE_PLUGIN_ROOT}", "${PLUGIN_ROOT}")
 
 
 def _claude_text(text: str) -> str:
