@@ -42,13 +42,9 @@ class PlatformError(Exception):
         fix, said = self.text("fix"), self.public_message
         return said if not fix or fix in said else f"{said.rstrip('.')}: {fix}."
 
-    def __str__(self) -> str:
-        return self.message
-
     def text(self, name: str) -> str:
         """One of the details, such as `key` or `host`; empty where it is missing."""
-        value = self.details.get(name)
-        return "" if value is None else str(value)
+        return "" if (value := self.details.get(name)) is None else str(value)
 
 
 # Requests that cannot be served as they are.
