@@ -59,4 +59,4 @@ def test_every_link_that_docs_shows_leads_to_a_document(path):
 
 
 def test_pages_of_the_project_link_to_addresses_of_docs_that_exist():
-    assert {one.path for one in ENDPOINTS} == {"/docs", "/docs/{path:path}"}
+    assert {one.path for one in ENDPOINTS} == {"/docs", "/docs/clients", "/docs/{path:path}"}

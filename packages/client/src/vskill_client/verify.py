@@ -110,13 +110,24 @@ def verify(  # noqa: PLR0913 - one for each option
         _verify_lock(lock_file, target, given, revocations, publisher, offline_ok=offline_ok, as_json=as_json)
         return
     is_folder = target.is_dir()
-    checked, vouched = (
-        _check_folder(target, given, skill) if is_folder else _check_file(target, given, archive, folder)
-    )
-    if publisher:
-        checked.require_publisher(publisher)
+    found = _check_folder(target, given, skill) if is_folder else _check_file(target, given, archive, folder)
+    _conclude(*found, publisher, revocations, offline_ok=offline_ok, as_json=as_json)
+
+
+def _conclude(
+    checked: "Checked",
+    vouched: Vouched,
+    publisher: str,
+    revocations: Path | None,
+    *,
+    offline_ok: bool,
+    as_json: bool,
+) -> None:
+    """Raise Blocked where the version was withdrawn; otherwise print what was checked."""
     from vskill_core.statement import CONTENT_DIGEST
 
+    if publisher:
+        checked.require_publisher(publisher)
     about = checked.statement.predicate
     versions = [(about.skill, about.version, one) for one in checked.statement.digest(CONTENT_DIGEST)]
     serial = _require_current(versions, revocations, vouched, offline_ok=offline_ok)

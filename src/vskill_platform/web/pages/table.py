@@ -1,7 +1,7 @@
 """Every page, area by area; `web.app` puts the API beside them."""
 
 from vskill_platform.web import static_files
-from vskill_platform.web.pages import clients, docs, home, palette
+from vskill_platform.web.pages import docs, home, palette
 from vskill_platform.web.pages.operation import admin, admin_queue
 from vskill_platform.web.pages.people import (
     account,
@@ -32,7 +32,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *queue.ENDPOINTS,
     *revocations.ENDPOINTS,
     *submissions.ENDPOINTS,
-    *clients.ENDPOINTS,
     *docs.ENDPOINTS,
     *signin.ENDPOINTS,
     *device.ENDPOINTS,

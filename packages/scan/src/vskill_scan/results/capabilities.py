@@ -25,11 +25,10 @@ from vskill_scan.reading.code_roles import COMMENTS, comments_in, role_at
 from vskill_scan.reading.files import Reading
 from vskill_scan.reading.languages import PARSED, SHALLOW, language_of
 from vskill_scan.results import capability_words as known
-from vskill_scan.results.acting_code import ActingCode, acting_code
 from vskill_scan.results.card_names import argument_lines, host_name, path_name
 from vskill_scan.results.command_lines import CommandLine, blank_quoted, command_lines, defined_functions
 from vskill_scan.results.fetched import FetchedFiles
-from vskill_scan.results.ran import CardFind, ran
+from vskill_scan.results.ran import ActingCode, CardFind, acting_code, ran
 from vskill_scan.results.settings import auto_run, moved_hosts
 from vskill_scan.results.shallow import started_lines
 from vskill_scan.results.told import finds_all, told_secrets, told_uses

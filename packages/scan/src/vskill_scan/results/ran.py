@@ -1,12 +1,14 @@
-"""What command lines run, install, send and delete, as entries of a card."""
+"""The code of a text that a machine or an agent runs, and what its command lines run, install, send and delete, as
+entries of a card."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import msgspec
+
 from vskill_core.capability import CapabilityContext, CapabilityKind, CapabilityUse
-from vskill_scan.model import Layer
+from vskill_scan.model import Layer, TextRole
 from vskill_scan.results import capability_words as known
-from vskill_scan.results.acting_code import ActingCode
 from vskill_scan.results.card_names import (
     addresses_in,
     hosts_of,
@@ -17,6 +19,34 @@ from vskill_scan.results.card_names import (
 )
 from vskill_scan.results.command_lines import CommandLine
 from vskill_scan.results.fetched import FetchedFiles, FilePlace, run_at_once
+
+
+class ActingCode(msgspec.Struct, frozen=True, gc=False):
+    """A stretch of a layer that a machine or an agent runs."""
+
+    start: int
+    end: int
+    language: str
+    context: CapabilityContext
+
+
+def acting_code(layer: Layer) -> Iterator[ActingCode]:
+    """The code of a layer, in order. In prose it is what an agent is told to run."""
+    if layer.decoded:
+        if layer.roles.isdisjoint({TextRole.QUOTE, TextRole.DATA, TextRole.TEST}):
+            yield ActingCode(0, len(layer.text), "bash", CapabilityContext.CODE)
+        return
+    in_prose = TextRole.FOLLOW in layer.roles
+    loads = TextRole.LOAD in layer.roles
+    end = 0
+    for block in layer.blocks:
+        if block.start < end:
+            continue
+        end = block.end
+        context = CapabilityContext.CODE
+        if in_prose and not (loads and layer.piece_at(block.start).role is TextRole.LOAD):
+            context = CapabilityContext.INSTRUCTION
+        yield ActingCode(block.start, block.end, block.language, context)
 
 
 class CardFind(NamedTuple):
