@@ -9,6 +9,7 @@ import msgspec
 
 from vskill_core.content import DEFAULT_LIMITS, check_files, digest_of_files, skill_file_of
 from vskill_core.errors import (
+    NotFound,
     PlatformError,
     QuotaExceeded,
     RateLimited,
@@ -39,6 +40,7 @@ from vskill_platform.records import Skips
 from vskill_platform.sources.contract import Place
 from vskill_platform.stages.follow import held_back
 from vskill_platform.stages.upstream_sources import source_of
+from vskill_platform.store.review.reports import file_report
 from vskill_platform.store.skills.follows import grant_runs
 from vskill_platform.store.skills.quotas import HOUR_MS
 from vskill_platform.store.skills.upstreams import (
@@ -111,6 +113,7 @@ async def sync_upstream(task: Task) -> TaskEnd:
     asked, go_on_at = await _ask(upstream, listed)
     gone = await _withdrawn(upstream, offer, known, listed)
     found = f"{len(listed)} listed, {asked} asked for"
+    await _report(upstream, gone)
     at = known.at if known.entries == listed else require_env("kv").kv.now()
     await _keep(upstream, offer, UpstreamEntries(listed, at), left, gone, found, go_on_at)
     return TaskEnd(found)
@@ -152,6 +155,21 @@ async def _withdrawn(
     if offer.whole:
         gone |= dict.fromkeys(await tasks_of(upstream, missing), "The upstream does not have it any more.")
     return dict(sorted(gone.items())[:MOST_NAMED])
+
+
+async def _report(upstream: Upstream, gone: dict[str, str]) -> None:
+    """What was withdrawn there since the last look, as reports that a reviewer decides about."""
+    namespace = upstream.namespace
+    for name in gone.keys() - upstream.state.withdrawn.keys():
+        try:
+            await file_report(
+                f"{namespace}/{name}",
+                reporter=f"upstream:{upstream.name}",
+                reason=gone[name],
+                audiences=namespace_audiences(namespace) | {PUBLIC},
+            )
+        except NotFound:
+            continue  # nothing of it was published
 
 
 async def _keep(

@@ -12,6 +12,7 @@ from vskill_core.identity import MAX_URL, normalise
 from vskill_platform.actions.action import Reason, action
 from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.domain.skills.upstream import Intake, Upstream, UpstreamKind
+from vskill_platform.notifications.post import check_url
 from vskill_platform.stages.upstream_sources import source_of
 from vskill_platform.stages.upstreams import ask_for_sync
 from vskill_platform.store.people.audit import AuditNote
@@ -216,7 +217,7 @@ def _existing(found: Upstream | None, name: str) -> Upstream:
 def _checked_address(kind: UpstreamKind, address: str) -> str:
     """A repository's as all places are written; another one as it is."""
     if kind not in (UpstreamKind.MARKETPLACE, UpstreamKind.REPOSITORY):
-        return address
+        return _checked_url(address)
     try:
         identity = normalise(address)
     except InvalidInput as error:
@@ -225,6 +226,13 @@ def _checked_address(kind: UpstreamKind, address: str) -> str:
         fix = "give the repository alone, and choose folders by patterns"
         raise InvalidInput("The address names a folder.", field="address", fix=fix)
     return identity.url
+
+
+def _checked_url(address: str) -> str:
+    try:
+        return check_url(address)
+    except InvalidInput as error:
+        raise InvalidInput(error.message, field="address", fix=error.fix) from None
 
 
 def view_upstream(found: Upstream) -> UpstreamView:
