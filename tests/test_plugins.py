@@ -12,11 +12,12 @@ import msgspec
 import pytest
 
 from tests.support.acting import approve, restore, take_down
+from tests.support.browsing import form_fields
 from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.git_packs import clone_texts
 from tests.support.git_server import git_server, skill_md
 from tests.support.namespaces import manage
-from tests.support.people import make_account, token_of
+from tests.support.people import csrf_in, make_account, signed_in, token_of
 from tests.support.system_reads import get_submission
 from vskill_client.wire.submissions import RunFindings
 from vskill_core.content import SkillFile
@@ -25,7 +26,7 @@ from vskill_core.identity import normalise, submission_id
 from vskill_core.kind import MADE_HERE, Kind
 from vskill_platform.actions.principal import OPERATOR as OPERATOR_ACTOR
 from vskill_platform.actions.submissions.submissions import FINDINGS
-from vskill_platform.domain.people.namespace import EVERYTHING, Visibility
+from vskill_platform.domain.people.namespace import EVERYTHING, NamespaceRole, Visibility
 from vskill_platform.domain.skills.plugin_form import whole_plugin
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.admission import SubmittedBy
@@ -494,3 +495,23 @@ async def test_one_of_the_older_form_gets_nothing_by_the_standard_that_would_los
     assert object_in(made, "plugin.json") is None and object_in(made, "mcp.json") is None
     said = object_in(made, ".claude-plugin/plugin.json")
     assert said is not None and said["name"] == "short"
+
+
+async def test_a_maintainer_changes_the_kind_on_the_page_and_nobody_else_is_offered_it(env, server):
+    server.repo("ann/tools", {"SKILL.md": skill_md("tools"), **PLUGIN})
+    skill = await published(env)
+    place, app = f"/skills/{skill.canonical}", create_app(env)
+    await manage(env, "ann", Visibility.PUBLIC, "user:mia", role=NamespaceRole.MAINTAINER)
+    async with signed_in(app, env, "zoe", Role.AUTHOR) as zoe:
+        text = (await zoe.client.get(place)).text
+        assert f"{place}/kind" not in text
+        sent = {"csrf": csrf_in(text), "repo_url": URL, "kind": "plugin"}
+        assert (await zoe.client.post(f"{place}/kind", data=sent)).status_code != 200
+    await run_until_quiet(env)
+    assert (await get_skill(skill.canonical)).kind is Kind.SKILL
+    async with signed_in(app, env, "mia", Role.AUTHOR) as mia:
+        fields = form_fields((await mia.client.get(place)).text, f"{place}/kind")
+        assert (await mia.client.post(f"{place}/kind", data=fields)).status_code == 303
+        await run_until_quiet(env)
+        assert (await get_skill(skill.canonical)).kind is Kind.PLUGIN
+        assert form_fields((await mia.client.get(place)).text, f"{place}/kind")["kind"] == "skill"

@@ -96,6 +96,8 @@ _PAGES = {
     f"GET {_SUBMISSION}": "One submission: every step, its place in the line, its next attempt, what to do on failure",
     f"GET {_SUBMISSION}/live": "Event stream of that page",
     f"POST {_SUBMISSION}/resubmit": "Submit the same place again",
+    f"POST {_SKILL}/kind": "Submit a skill again as a plugin, or a plugin as a skill",
+    f"GET {_SKILL}/-/{{part}}": "The file of a skill in a plugin",
     f"POST {_SUBMISSION}/upload": "Upload a corrected archive of an upload of one's own",
     "GET /hand-ins/{hand_in_id}": "What was submitted together: each skill with its present state, kept for 90 days",
     "GET /hand-ins/{hand_in_id}/live": "Event stream of that page",

@@ -24,6 +24,7 @@ from vskill_platform.actions.review.reports import FILE, REPORT_KINDS
 from vskill_platform.actions.skills.plugin_parts import find_part, list_beside, read_parts
 from vskill_platform.actions.skills.skill_names import find_skill
 from vskill_platform.actions.skills.versions import RELEASE_NAME
+from vskill_platform.actions.submissions.intake import SUBMIT
 from vskill_platform.actions.verdicts.dossier import Dossier, look_at_skill, read_dossier, read_dossier_files
 from vskill_platform.actions.verdicts.external_scans import list_external_reports
 from vskill_platform.domain.evidence import JudgeWords
@@ -38,6 +39,7 @@ from vskill_platform.web.clients.artifacts import ways_to_install
 from vskill_platform.web.drawing.markdown import Rendered, Style, TextHeading, body_of, render_aside
 from vskill_platform.web.exchange import principal_of, public_address, services_of
 from vskill_platform.web.pages.acting import act_by_form, page_with_flash
+from vskill_platform.web.pages.acting import form as form_of_action
 from vskill_platform.web.routing import form, page, query_of
 from vskill_scan.results.report import by_weight
 
@@ -271,4 +273,7 @@ ENDPOINTS = (
         shows=("skill.security", "scan.external", "scan.external-report"),
     ),
     form(f"{PLACE}/report", report, action=FILE, allowance=FILE.allowance),
+    form_of_action(
+        f"{PLACE}/kind", SUBMIT, lambda _, asked: f"It was submitted as a {asked.kind}.", at=PLACE
+    ),
 )
