@@ -72,6 +72,33 @@ def test_a_finding_has_its_place_its_excerpt_and_what_to_do():
     assert report.ruleset == RULESET.version
 
 
+#: Two ways to the same finding; of each, one pattern is looked for later.
+TOGETHER = """\
+family: download-and-run
+rules:
+  - {id: XX-003, version: 1, title: Both, severity: high, kind: malice, why: Because., remedy: Do not.,
+     match: {any: [{all: [{re: 'often'%s}, {re: 'seldom'}], within: file}, {all: [{re: 'rare'}, {re: 'often'%s}]}]},
+     examples: {match: [a, b], near_miss: [c], benign: [d]}}
+"""
+
+
+def test_what_is_looked_for_later_is_found_in_the_same_places_in_the_same_order():
+    files = [
+        SKILL_MD,
+        text("a.md", "often\n\nnothing else\n"),
+        text("b.md", "often and often\n\nseldom\n\nrare, often\n"),
+        text("c.md", "rare\n\noften\n"),
+        text("d.md", "rare\n\nseldom, often\n"),
+    ]
+    reports = [
+        Engine(Ruleset(read_rules("x.yaml", (TOGETHER % (later, later)).encode())), read_manifest).scan(files)
+        for later in ("", ", later: true")
+    ]
+    at_once, later = map(found, reports)
+    assert at_once == [("XX-003", "b.md", 1, 1), ("XX-003", "b.md", 5, 7), ("XX-003", "d.md", 3, 9)]
+    assert later == at_once
+
+
 def test_excerpts_are_cut_and_on_one_line():
     (finding,) = scan(text("a.md", "x" * 500 + " evil " + "y" * 500)).findings
     assert len(finding.excerpt) <= EXCERPT

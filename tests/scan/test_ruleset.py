@@ -63,6 +63,12 @@ def test_a_rule_has_the_defaults_of_the_format():
         ("{re: 'evil\\d+'}", "{all: [{re: a}, {none: [{re: b}]}]}", "match[1]: asks for nothing"),
         ("{re: 'evil\\d+'}", "{any: [{re: a}, {any: [{none: [{re: b}]}]}]}", "match[1][0]: asks for nothing"),
         ("{re: 'evil\\d+'}", "{all: [{re: a}], none: [{none: [{re: b}]}]}", "match[1]: asks for nothing"),
+        ("{re: 'evil\\d+'}", "{re: a, later: true}", "match: looks for all of something later"),
+        (
+            "{re: 'evil\\d+'}",
+            "{any: [{re: a}, {all: [{re: b, later: true}]}]}",
+            "match: looks for all of something later",
+        ),
         ("{re: 'evil\\d+'}", "{re: a, check: luck}", "check: must stand beside 're' and be one of github"),
         ("{re: 'evil\\d+'}", "{fact: env.dumps}", "'env.dumps', which nothing reports"),
         ("{re: 'evil\\d+'}", "{fact: secret.read, to: a}", "is no attribute of secret.read; it has what"),

@@ -6,7 +6,7 @@ says so. `pool` and `scanner` run this for the workers, `vskill-platform scan` f
 """
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 
@@ -31,7 +31,7 @@ from vskill_scan.rules import structure
 from vskill_scan.rules.checksums import CHECKS
 from vskill_scan.rules.evaluate import places, possible
 from vskill_scan.rules.floods import searchable
-from vskill_scan.rules.matcher import Matcher
+from vskill_scan.rules.matcher import FORBIDDING, LATER, Matcher
 from vskill_scan.rules.ruleset import Leaf, Ruleset, TextRule
 from vskill_scan.rules.structure import CheckManifest
 
@@ -43,6 +43,10 @@ SHOWN_PROBLEMS = 5
 FLOODED = "only partly searched: the same words stand in it too often"
 #: Files whose bytes nobody can read.
 OPAQUE_RULES = (structure.BINARY.id, structure.OPAQUE.id)
+
+
+def _ignore() -> None:
+    """For what need not be told."""
 
 
 def accept_manifest(_: bytes) -> None:
@@ -122,7 +126,8 @@ class _Scan:
         #: layer, offset and length of everything that matched, by leaf
         self._spots: dict[int, list[Spot]] = {}
         self._hits: dict[int, list[Hit]] = {}
-        self._forbidding: set[int] = set()
+        #: layers that were searched for what forbids a finding, and for what is looked for later
+        self._searched: dict[str, set[int]] = {FORBIDDING: set(), LATER: set()}
         self._counts_in: dict[tuple[tuple[str, ...], str], bool] = {}
 
     def at(self, problem: str) -> str:
@@ -216,32 +221,51 @@ class _Scan:
         """Each rule whose condition can hold by what was seen."""
         for rule in self._matched_rules():
             condition = self._ruleset.conditions[rule.id]
-            if possible(condition, self._has_match):
+            if possible(condition, self._spots, later=True):
                 self._budget.check()
-                self.findings.extend(self._findings(rule, places(condition, self._find, self._layers)))
-
-    def _has_match(self, leaf: Leaf) -> bool:
-        return leaf.number in self._spots
+                self._search_later(rule)
+                if possible(condition, self._spots, later=False):
+                    self.findings.extend(self._findings(rule, places(condition, self._find, self._layers)))
 
     def _find(self, leaf: Leaf) -> list[Hit]:
         """The places of a leaf that count, by role, polarity and path."""
         if leaf.number not in self._hits:
             if not leaf.counts:
-                self._search_forbidding()
+                self._search(FORBIDDING, range(len(self._layers)))
             hits = self._hits[leaf.number] = []
-            for spot in self._spots.get(leaf.number, ()):
+            spots = self._spots.get(leaf.number, ())
+            # What was looked for later was found in another order.
+            for spot in sorted(spots) if leaf.later else spots:
                 self._budget.check()
                 if (hit := self._hit(leaf, *spot)) is not None:
                     hits.append(hit)
         return self._hits[leaf.number]
 
-    def _search_forbidding(self) -> None:
-        for number, layer in enumerate(self._layers):
-            if number not in self._forbidding:
-                self._forbidding.add(number)
-                # Too many words that forbid a finding only ever make one more.
-                for leaf, offset, length in self._matcher.forbidding(layer.flowing, lambda: None):
-                    self._spots.setdefault(leaf, []).append((number, offset, length))
+    def _search_later(self, rule: TextRule) -> None:
+        """Look for the rest of a rule in each file where it may hold: its parts hold together in one file at most."""
+        leaves = self._ruleset.leaf_numbers[rule.id]
+        if not any(self._ruleset.leaves[leaf].later for leaf in leaves):
+            return
+        seen: dict[str, set[int]] = {}
+        for leaf in leaves:
+            for spot in self._spots.get(leaf, ()):
+                seen.setdefault(self._layers[spot[0]].path, set()).add(leaf)
+        condition = self._ruleset.conditions[rule.id]
+        paths = {path for path, found in seen.items() if possible(condition, found, later=True)}
+        self._search(LATER, (number for number, layer in enumerate(self._layers) if layer.path in paths))
+
+    def _search(self, group: str, layers: Iterable[int]) -> None:
+        for number in layers:
+            if number in self._searched[group]:
+                continue
+            self._searched[group].add(number)
+            layer = self._layers[number]
+            # Too many words that forbid a finding only ever make one more.
+            is_later = group is LATER
+            text = searchable(layer.flowing) if is_later else layer.flowing
+            flooded = partial(self.reading.problem, layer.path, FLOODED) if is_later else _ignore
+            for leaf, offset, length in self._matcher.matches_of(group, text, flooded):
+                self._spots.setdefault(leaf, []).append((number, offset, length))
 
     def _hit(self, leaf: Leaf, number: int, offset: int, length: int) -> Hit | None:
         layer = self._layers[number]

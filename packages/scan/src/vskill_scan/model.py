@@ -165,7 +165,9 @@ class Layer(msgspec.Struct):
     about: dict[int, AboutSpan | None] = {}
     #: whether the sentence that begins there tells to do what follows the second place
     told: dict[tuple[int, int], bool] = {}
-    #: by the start of its code, where that only says something and does not do it, once somebody asks
+    #: by the start of its code, the comments in that, and where else it only says something and does not do it, once
+    #: somebody asks
+    comments: dict[int, list[tuple[int, int]]] = {}
     spoken: dict[int, list[tuple[int, int, TextRole]]] = {}
 
     def piece_at(self, offset: int) -> Piece:

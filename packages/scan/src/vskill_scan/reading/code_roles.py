@@ -53,7 +53,7 @@ def role_at(layer: Layer, piece: Piece, offset: int) -> TextRole:
         return piece.role
     block = layer.blocks[index]
     if block.start not in layer.spoken:
-        layer.spoken[block.start] = sorted(_spoken(layer.flowing, block))
+        layer.spoken[block.start] = sorted(_spoken(layer, block))
     spoken = layer.spoken[block.start]
     before = bisect_right(spoken, offset, key=_first) - 1
     return spoken[before][2] if before >= 0 and offset < spoken[before][1] else piece.role
@@ -70,17 +70,26 @@ def _first(spoken: Spoken) -> int:
     return spoken[0]
 
 
-def _spoken(text: bytes, block: CodeBlock) -> Iterator[Spoken]:
-    pattern = COMMENTS.get(block.language, _WHOLE_LINES)
-    for start, end in comments_in(text, block.start, block.end, block.language, pattern):
+def _spoken(layer: Layer, block: CodeBlock) -> Iterator[Spoken]:
+    if block.language in COMMENTS:
+        comments = comments_of(layer, block.start, block.end, block.language)
+    else:
+        comments = [match.span(1) for match in _WHOLE_LINES.finditer(layer.flowing, block.start, block.end)]
+    for start, end in comments:
         yield start, end, TextRole.COMMENT
-    for start, end in _refused_lists(text, block):
+    for start, end in _refused_lists(layer.flowing, block):
         yield start, end, TextRole.QUOTE
 
 
-def comments_in(
-    text: bytes, start: int, end: int, language: str, pattern: "re2._Regexp"
-) -> Iterator[tuple[int, int]]:
+def comments_of(layer: Layer, start: int, end: int, language: str) -> list[tuple[int, int]]:
+    """Where the comments of a stretch of code begin and end, told once for all that ask."""
+    if start not in layer.comments:
+        layer.comments[start] = list(_comments_in(layer.flowing, start, end, language))
+    return layer.comments[start]
+
+
+def _comments_in(text: bytes, start: int, end: int, language: str) -> Iterator[tuple[int, int]]:
+    pattern = COMMENTS.get(language, COMMENTS["other"])
     for token in pattern.finditer(text, start, end):
         if token.lastindex and not (
             language == "python" and token.lastindex == 1 and _is_value(text, start, token.start())

@@ -21,7 +21,7 @@ from vskill_core.capability import (
 from vskill_scan.limits import Budget
 from vskill_scan.model import Layer, TextRole
 from vskill_scan.places import SECRET_PATHS, secret_at
-from vskill_scan.reading.code_roles import COMMENTS, comments_in, role_at
+from vskill_scan.reading.code_roles import comments_of, role_at
 from vskill_scan.reading.files import Reading
 from vskill_scan.reading.languages import PARSED, SHALLOW, language_of
 from vskill_scan.results import capability_words as known
@@ -138,8 +138,6 @@ class _LayerReader:
         self._fetched = fetched
         self._code = list(acting_code(layer))
         self._starts = [code.start for code in self._code]
-        #: of each code, its comments
-        self._comments: dict[int, list[tuple[int, int]]] = {}
         #: of shell code, its text without quotes and comments
         self._plain: dict[int, bytes] = {}
         #: a file that is one program, not a text with several blocks, starts other programs
@@ -395,13 +393,8 @@ class _LayerReader:
             # Only comments, documents and labels are made spaces.
             inside = offset - self._starts[index]
             return self._plain[index][inside : inside + 1] == b" " and self._text[offset] != ord(" ")
-        if index not in self._comments:
-            code = self._code[index]
-            pattern = COMMENTS.get(code.language, COMMENTS["other"])
-            self._comments[index] = list(
-                comments_in(self._text, code.start, code.end, code.language, pattern)
-            )
-        spans = self._comments[index]
+        code = self._code[index]
+        spans = comments_of(self._layer, code.start, code.end, code.language)
         before = bisect_right(spans, (offset, len(self._text))) - 1
         return before >= 0 and offset < spans[before][1]
 

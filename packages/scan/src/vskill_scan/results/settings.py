@@ -86,26 +86,33 @@ def _value_after(text: bytes, at: int) -> bytes:
     return line + (below.group() if below is not None else b"")
 
 
-#: Settings with an address, and words of the hosts that they lead to by themselves.
+#: Settings with an address: a word that each of them holds, and words of the hosts that they lead to by themselves.
 _ELSEWHERE = (
-    (r"\b(?:HTTPS?|ALL)_PROXY[\"']?\s*[:=]|\bhttps?[.-]proxy[\"']?\s*[:= ]", ""),
+    (b"proxy", r"\b(?:HTTPS?|ALL)_PROXY[\"']?\s*[:=]|\bhttps?[.-]proxy[\"']?\s*[:= ]", ""),
     (
+        b"registry",
         r"(?m)(?:^|--|\s|:)registry[\"']?\s*[:= ]|\bNPM_CONFIG_REGISTRY[\"']?\s*[:=]",
         "npmjs yarnpkg npmmirror jsr github",
     ),
     (
+        b"index",
         r"\b(?:extra-)?index-url[\"']?\s*[:= ]|\b(?:PIP|UV)_(?:EXTRA_|DEFAULT_)?INDEX(?:_URL)?[\"']?\s*[:=]",
         "pypi pythonhosted pytorch nvidia",
     ),
-    (r"\bGOPROXY[\"']?\s*[:=]", "golang goproxy"),
-    (r"\bgem\s+sources?\s+(?:-a|--add)\s|\bbundle\s+config\s+mirror\.\S+\s", "rubygems"),
-    (r"\burl\.[\"']?|\[url\s", "github gitlab bitbucket"),
+    (b"goproxy", r"\bGOPROXY[\"']?\s*[:=]", "golang goproxy"),
+    (b"source", r"\bgem\s+sources?\s+(?:-a|--add)\s", "rubygems"),
+    (b"mirror", r"\bbundle\s+config\s+mirror\.\S+\s", "rubygems"),
+    (b"insteadof", r"\burl\.[\"']?|\[url\s", "github gitlab bitbucket"),
 )
 _ADDRESS = r"\s*[\"'<]?([a-z]{3,6}://[^\s\"'<>`,;)\]]{4,200})"
-_MOVED = tuple((re2.compile(f"(?:{sign}){_ADDRESS}".encode()), words(own)) for sign, own in _ELSEWHERE)
+_MOVED = tuple(
+    (word, re2.compile(f"(?:{sign}){_ADDRESS}".encode()), words(own)) for word, sign, own in _ELSEWHERE
+)
 _SERVICE = re2.compile(
     rf"\b([A-Z][A-Z0-9]*)_(?:\w+_)?(?:BASE_URL|API_BASE|API_URL|API_HOST|ENDPOINT|ENDPOINT_URL|PROXY_URL)[\"']?\s*[:=]{_ADDRESS}".encode()
 )
+#: One of these stands in each of them.
+_SERVICE_WORDS = (b"_URL", b"API_BASE", b"API_HOST", b"ENDPOINT")
 _SERVER = re2.compile(rf"\"(?:url|serverUrl|endpoint)\"\s*:{_ADDRESS}".encode())
 _KEY = re2.compile(rf"\$\{{?(?:env:)?({KEY_NAMES})\b".encode())
 _HEADERS = re2.compile(rb"\"(?:headers|env)\"\s*:\s*\{([^}]{0,600})")
@@ -116,13 +123,12 @@ def moved_hosts(layer: Layer) -> Iterator[tuple[str, int]]:
     text = layer.text
     if b"://" not in text:
         return
-    for pattern, own in _MOVED:
-        if pattern is _MOVED[-1][0] and b"insteadof" not in text.lower():
-            continue
-        for match in pattern.finditer(text):
+    lower = text.lower()
+    for word, pattern, own in _MOVED:
+        for match in pattern.finditer(text) if word in lower else ():
             if (host := _far_host(match.group(1))) and not any(word in host for word in own):
                 yield host, match.start()
-    for match in _SERVICE.finditer(text):
+    for match in _SERVICE.finditer(text) if any(word in text for word in _SERVICE_WORDS) else ():
         service = service_words(match.group(1).decode())
         if service and (host := _far_host(match.group(2))) and not any(word in host for word in service):
             yield host, match.start()

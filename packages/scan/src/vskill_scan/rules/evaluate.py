@@ -5,7 +5,7 @@ unit (line, sentence, segment, section or file) holds every member and nothing o
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 
 from vskill_scan.model import Hit, Layer, Unit
 from vskill_scan.polarity import sentences
@@ -16,14 +16,15 @@ Find = Callable[[Leaf], list[Hit]]
 Key = tuple[object, ...]
 
 
-def possible(node: RuleNode | Leaf, seen: Callable[[Leaf], bool]) -> bool:
-    """Whether the condition can hold at all, given which leaves occur anywhere in the skill."""
+def possible(node: RuleNode | Leaf, seen: Container[int], *, later: bool) -> bool:
+    """Whether the condition can hold at all, given the numbers of the leaves that were found anywhere in the skill.
+    `later` says that what is looked for later may yet be found."""
     if isinstance(node, Leaf):
-        return seen(node)
-    groups = [possible(child, seen) for child in node.all]
-    if node.any:
-        groups.append(any(possible(child, seen) for child in node.any))
-    return all(groups)
+        return node.number in seen or (later and node.later)
+    for child in node.all:
+        if not possible(child, seen, later=later):
+            return False
+    return not node.any or any(possible(child, seen, later=later) for child in node.any)
 
 
 def places(node: RuleNode | Leaf, find: Find, layers: list[Layer]) -> list[Hit]:

@@ -1,10 +1,11 @@
 """Every pattern of every rule in one pass: compiles the leaves of a rule set into YARA-X, which searches in time
 linear in the text whatever the patterns are, and answers which leaf matched where.
 
-Patterns are grouped by the roles in which they count, so that a text is searched only for what could count in it. Those
-that only forbid a finding are apart: they are looked for when there is a finding to forbid. So are the few that tell
-upper from lower case: all others search a text in lower case, for which the search engine needs tables many times as
-small. A scanner object is costly to make and cheap to use, and belongs to one thread at a time.
+Patterns are grouped by the roles in which they count, so that a text is searched only for what could count in it. Apart
+are those that only forbid a finding, which are looked for when there is one; those that are looked for later, where all
+else that their rule asks for stands; and the few that tell upper from lower case: all others search a text in lower
+case, for which the search engine needs tables many times as small. A scanner object is costly to make and cheap to use,
+and belongs to one thread at a time.
 """
 
 import hashlib
@@ -28,9 +29,9 @@ Match = tuple[int, int, int]
 #: Called when a pattern matches more often than is counted.
 Flooded = Callable[[], None]
 
-FORBIDDING = "forbidding"
+FORBIDDING, LATER = "forbidding", "later"
 #: A scanner reserves 80 MB of addresses, so there are few groups.
-GROUPS = (FORBIDDING, "load", "code", "data", "cased")
+GROUPS = (FORBIDDING, LATER, "load", "code", "data", "cased")
 _LOADED = frozenset({TextRole.LOAD, TextRole.HIDDEN})
 
 
@@ -57,12 +58,12 @@ class Matcher:
         """Leaf number, offset and length of each match of a pattern that may count in one of the roles."""
         lower = text.lower()
         for name, group in self._by_name.items():
-            if name != FORBIDDING and not roles.isdisjoint(group.roles):
+            if name not in (FORBIDDING, LATER) and not roles.isdisjoint(group.roles):
                 yield from group.matches(text, lower, flooded)
 
-    def forbidding(self, text: bytes, flooded: Flooded) -> Iterator[Match]:
-        """The same for patterns that forbid a finding."""
-        group = self._by_name.get(FORBIDDING)
+    def matches_of(self, name: str, text: bytes, flooded: Flooded) -> Iterator[Match]:
+        """The same for the patterns of one group: those that forbid a finding, or those that are looked for later."""
+        group = self._by_name.get(name)
         return group.matches(text, text.lower(), flooded) if group is not None else iter(())
 
 
@@ -86,6 +87,8 @@ def _group(leaf: Leaf) -> str:
         return FORBIDDING
     if leaf.condition.case:
         return "cased"
+    if leaf.later:
+        return LATER
     if leaf.roles <= _LOADED:
         return "load"
     return "data" if TextRole.DATA in leaf.roles else "code"

@@ -63,6 +63,8 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     case: bool = False
     #: what the match must pass besides: a name of `checksums.CHECKS`
     check: str = ""
+    #: frequent in honest texts or slow to find, so it is looked for only in files in which the rest of its rule stands
+    later: bool = False
     fact: str | None = None
     #: wanted attributes of the fact: a shell pattern or a list of them
     where: dict[str, Wanted] = {}
@@ -131,6 +133,7 @@ class Leaf(msgspec.Struct, frozen=True):
     files: tuple[str, ...]
     #: false under `none`: it only forbids
     counts: bool = True
+    later: bool = False
 
     @property
     def excuses(self) -> bool:
@@ -228,6 +231,7 @@ class Ruleset:
             frozenset(polarity),
             files,
             counts,
+            counts and condition.later,
         )
         self.leaves.append(leaf)
         return leaf
@@ -313,6 +317,19 @@ def _check(name: str, rule: TextRule) -> None:
                 raise _invalid(name, rule.id, f"examples.{field}", "a file's content must be text or bytes")
     for problem in _problems(rule.match, "match"):
         raise _invalid(name, rule.id, *problem)
+    if not _is_searched_first(rule.match):
+        everything = (
+            "looks for all of something later, and so never; take 'later' from a pattern of each 'all'"
+        )
+        raise _invalid(name, rule.id, "match", everything)
+
+
+def _is_searched_first(condition: Condition) -> bool:
+    """Whether wherever the condition holds, the file holds something that is not looked for later."""
+    if condition.is_leaf:
+        return not condition.later
+    either = bool(condition.any) and all(map(_is_searched_first, condition.any))
+    return either or any(map(_is_searched_first, condition.all))
 
 
 def _problems(condition: Condition, field: str) -> Iterator[tuple[str, str]]:
