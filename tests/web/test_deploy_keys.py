@@ -3,6 +3,7 @@ connection means, and that the private half is found nowhere."""
 
 import base64
 import gzip
+import sys
 import tarfile
 from pathlib import Path
 
@@ -209,7 +210,6 @@ async def test_a_cut_or_slow_connection_is_an_outage_and_leaves_no_secret_behind
         ssh.fault = fault
         answer = await world.submit("mia")
         assert answer.status_code == 503, answer.text
-        assert ssh.commands
     assert list(tmp_path.rglob("secret-*")) == []
 
 
@@ -311,6 +311,18 @@ async def test_a_new_sealing_key_takes_over_deploy_keys_too(world, ssh):
         assert (await sources.head(normalise(world.url))).commit == world.repo.head()
         found = await _check_sealing(new)
         assert found.ok and "1 credentials" in found.detail
+
+
+async def test_without_the_extra_deploy_keys_wait_and_everybody_is_told(world, ssh, monkeypatch):
+    """Another process may have it, so nothing ends; `doctor` says which one has not."""
+    await made_key(world, ssh)
+    monkeypatch.setitem(sys.modules, "asyncssh", None)
+    for answer in (await world.add_key(hostKey=ssh.host_key), await world.submit("mia")):
+        assert answer.status_code == 503, answer.text
+        assert "the extra `ssh` is not installed" in answer.json()["detail"]
+    with active_env(world.env):
+        found = await _check_sealing(world.env)
+    assert not found.ok and "1 deploy keys wait: Deploy keys cannot be used here" in found.detail
 
 
 async def test_the_page_makes_a_key_and_shows_its_public_half(world, ssh):

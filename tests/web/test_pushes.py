@@ -199,7 +199,9 @@ async def test_a_push_lists_updates_and_marks_the_skills_of_a_monorepo(world, is
     shown = (await world.client.get("/api/v1/follows/show", params=asked, headers=world.olga)).json()
     assert shown["found"] == f"2 new, 1 changed, 1 gone at {head[:12]}", shown
     listed = await world.client.get("/api/v1/skills", params={"owner": "Codertocat", "limit": 100})
-    assert {"new1", "new2"} <= {one["name"].rpartition("/")[2] for one in listed.json()["skills"]}, listed.text
+    assert {"new1", "new2"} <= {one["name"].rpartition("/")[2] for one in listed.json()["skills"]}, (
+        listed.text
+    )
 
 
 @pytest.mark.parametrize("forge", list(HOSTS))
