@@ -243,6 +243,7 @@ MATRIX = {
     "collection.add": Row(ADMIN, "admin", {"name": "tools", "skills": ["{skill}"], **WHY}),
     "collection.remove": Row(ADMIN, "admin", {"name": "tools", "skills": ["{skill}"], **WHY}),
     "collection.delete": Row(ADMIN, "admin", {"name": "tools", **WHY}),
+    "bundle.add": Row(ADMIN, "admin", {"name": "hq", "bundle": "", **WHY}),
     "bundle.make": Row(ADMIN, "admin", {"collection": "tools"}),
     "queue.health": Row(EVERYBODY, "read"),
     "queue.stats": Row(EVERYBODY, "read"),
@@ -462,6 +463,8 @@ IN_WORDS = {
     "queue.pause": {"duration_ms": "1m"},
     **dict.fromkeys(("policy.check", "policy.try", "policy.set"), A_POLICY),
     "memory.update": {"data": str(PACKAGED)},
+    # A bundle without skills, as `bundle make` writes it.
+    "bundle.add": {"file": str(Path(__file__).with_name("withdrawn.tar"))},
 }
 #: Without it the command asks for a password.
 FLAGS = dict.fromkeys(("account.create", "account.reset-password"), ("--generate",))

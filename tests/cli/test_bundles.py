@@ -1,16 +1,26 @@
 """`bundle`: what one registry verified, in one file, carried into another one that has no network."""
 
+import io
 import json
+import sys
+from pathlib import Path
+from subprocess import PIPE, STDOUT
 from typing import Any
 
 import pytest
 
 from tests.support.acting import take_down, yank
 from tests.support.envs import run_until_quiet, submit_skill
+from tests.support.lifetimes import running
+from tests.support.patience import PATIENCE_S
 from tests.support.people import make_account, token_of
+from vskill_core.bundle import OpenBundle
 from vskill_core.content import SkillFile
+from vskill_core.errors import InvalidInput
 from vskill_core.signing_keys import SigningKey
+from vskill_platform.cli.submissions.bundle_commands import split_bundle
 from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.skills.bundles import read_bundles
 from vskill_platform.store.skills.collections import add_skills, create_collection
 
 SCRIPT = SkillFile("scripts/run.sh", "100755", b"#!/bin/sh\necho tidy\n")
@@ -134,3 +144,75 @@ def test_only_admins_make_one(there, registry, run, monkeypatch):
     monkeypatch.setenv("VSKILL_PLATFORM_TOKEN", registry["token"])
     said = there("bundle", "make", "house", "--out", "house.tar", code=1).output
     assert "admin" in said
+
+
+def test_a_file_is_added(there, registry):
+    there("bundle", "make", "house")
+    said = there("bundle", "add", "hq", "house.vskill.tar", "--reason", "carried in").stdout
+    assert "hq has 2 skills of vskill-platform, key " in said
+    assert "compare it with the registry's, from now on it is trusted" in said
+    assert "blocked" not in said
+    kept = registry["do"](lambda env: read_bundles("hq"))
+    (latest,) = kept.latest.values()
+    assert (latest.named, [one.skill for one in latest.skills]) == (2, list(NAMES))
+
+
+def test_a_large_file_is_sent_in_parts_that_are_bundles_themselves(there, tmp_path):
+    there("bundle", "make", "house")
+    with (tmp_path / "house.vskill.tar").open("rb") as file:
+        parts = list(split_bundle(OpenBundle(file), most=1))
+    opened = [OpenBundle(io.BytesIO(part)) for part in parts]
+    assert [[one.entry.skill for one in part.skills(whole=False)] for part in opened] == [
+        [name] for name in NAMES
+    ]
+    with pytest.raises(InvalidInput, match="names another member"):
+        list(OpenBundle(io.BytesIO(parts[1])).skills())
+
+
+def test_a_file_that_is_wrong_is_not_sent(there, registry, tmp_path):
+    there("bundle", "make", "house")
+    data = (tmp_path / "house.vskill.tar").read_bytes()
+    (tmp_path / "cut.tar").write_bytes(data[:-700])
+    there("bundle", "add", "hq", "cut.tar", "--reason", "carried in", code=1)
+    assert registry["do"](lambda env: read_bundles("hq")) is None
+
+
+#: What runs in it sees nothing but a loopback of its own.
+ISOLATED = ("unshare", "--user", "--map-root-user", "--net", "sh", "-eu")
+CARRIED_IN = """
+ip link set lo up
+here=http://127.0.0.1:8080
+VSKILL_PORT=8080 vskill-platform serve >serve.log 2>&1 &
+server=$!
+trap 'kill $server; wait $server || true' EXIT
+until vskill-platform --registry $here skill list >/dev/null 2>&1; do sleep 0.2; done
+vskill-platform bundle add hq house.vskill.tar --reason "carried in"
+for name in tidy wash; do
+  until vskill-platform skill list | grep -q "upload-ann-skills/$name"; do sleep 0.2; done
+done
+vskill-platform --registry $here install upstream~hq/upload-ann-skills/tidy
+vskill-platform verify .claude/skills/tidy --key "$VSKILL_DATA_DIR"/keys/*.pub
+vskill-platform bundle add hq withdrawn.tar --reason "carried in"
+! vskill-platform --registry $here install upstream~hq/upload-ann-skills/tidy --into again
+"""
+
+
+def test_skills_are_carried_into_a_place_without_a_network(there, registry, environment, tmp_path, data_dir):
+    """In a network namespace: added, verified and scanned by its worker, installed by our client, verified offline;
+    then the revocation list alone takes one down."""
+    there("bundle", "make", "house")
+    registry["do"](lambda env: take_down(NAMES[0], "1.0.0", by="admin:eve", reason="steals keys"))
+    there("bundle", "make", "--out", "withdrawn.tar")
+    path = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    place = {**environment, "PATH": path, "HOME": str(tmp_path), "VSKILL_PLATFORM_TOKEN": ""}
+    with running(
+        [*ISOLATED], env=place, cwd=tmp_path, stdin=PIPE, stdout=PIPE, stderr=STDOUT, text=True
+    ) as process:
+        said, _ = process.communicate(CARRIED_IN, timeout=PATIENCE_S)
+    assert process.returncode == 0, said
+    assert "hq has 2 skills of vskill-platform" in said
+    assert "Installed upstream~hq/upload-ann-skills/tidy 1.0.0" in said
+    assert "The attestation is genuine." in said
+    assert "1 content blocked, because it was withdrawn there." in said
+    assert "withdrawn by vskill-platform" in said
+    assert not (tmp_path / "again" / "tidy").exists()

@@ -71,6 +71,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.follow("acme", "github.com/acme/tools"), "follow:acme:github.com/acme/tools"),
         (keys.upstream("vendor"), "upstream:vendor"),
         (keys.upstream_entries("vendor"), "upstream_entries:vendor"),
+        (keys.bundles("vendor"), "bundles:vendor"),
         (keys.credentials("acme"), "credentials:acme"),
         (keys.publishers("github.com/acme/tools"), "publishers:github.com/acme/tools"),
         (keys.session("h"), "session:h"),

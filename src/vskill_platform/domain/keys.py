@@ -128,6 +128,8 @@ follow = _kind("follow:", "namespace", "repository")
 #: another marketplace or registry whose skills may come here, and what it offered last
 upstream = _kind("upstream:", "name")
 upstream_entries = _kind("upstream_entries:", "name")
+#: what signed files brought to an upstream
+bundles = _kind("bundles:", "name")
 repohealth = _kind("repohealth:", "repository")
 job = _kind("job:", "name")
 #: when a worker process was last there

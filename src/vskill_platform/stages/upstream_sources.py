@@ -37,6 +37,7 @@ from vskill_platform.domain.submissions import submission
 from vskill_platform.domain.submissions.submission import Step
 from vskill_platform.machine.slots import some_at_a_time
 from vskill_platform.sources.contract import Place, Repositories, Survey, Watchable
+from vskill_platform.stages.upstream_bundles import BundleSource
 from vskill_platform.stages.upstream_clawhub import ClawhubSource
 from vskill_platform.worker_context import require_env
 from vskill_scan.reading.manifest import read_manifest
@@ -139,6 +140,7 @@ SOURCES: dict[UpstreamKind, UpstreamSource] = {
     UpstreamKind.REPOSITORY: RepositorySource(),
     UpstreamKind.MARKETPLACE: MarketplaceSource(),
     UpstreamKind.CLAWHUB: ClawhubSource(),
+    UpstreamKind.BUNDLE: BundleSource(),
 }
 
 

@@ -76,6 +76,7 @@ class OpenedSkill(msgspec.Struct, frozen=True):
     statement: Statement
     #: the signed envelope
     attestation: bytes
+    archive: bytes
 
 
 # Writing.
@@ -154,7 +155,7 @@ class OpenBundle:
             raise _untrusted(what, error) from error
         if digest_of_files(files) != entry.digest:
             raise _refuse(f"holds other content of {what} than its index names")
-        return OpenedSkill(entry, files, checked.statement, attestation)
+        return OpenedSkill(entry, files, checked.statement, attestation, archive)
 
     def _require(self, name: str, most: int) -> bytes:
         member = self._read(most)

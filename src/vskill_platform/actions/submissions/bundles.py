@@ -6,12 +6,13 @@ so a bundle of any size is written skill by skill.
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
-from typing import Any, Protocol
+import io
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated, Any, Protocol
 
 import msgspec
 
-from vskill_client.wire.base import Ans, NoParameters, Req, Wire
+from vskill_client.wire.base import ActionRequest, Ans, NoParameters, Req, Wire
 from vskill_client.wire.skills import (
     AttestedVersion,
     DownloadVersion,
@@ -21,23 +22,71 @@ from vskill_client.wire.skills import (
 )
 from vskill_core.bundle import (
     END,
+    MEDIA_TYPE,
     PAYLOAD_TYPE,
     BundledSkill,
     BundleIndex,
+    OpenBundle,
     pack_head,
     pack_skill,
 )
+from vskill_core.content import skill_file_of
 from vskill_core.dsse import read_payload, seal
-from vskill_core.errors import Ambiguous, Blocked, NotFound, Withdrawn
-from vskill_core.revocation_list import MAX_BYTES, RevocationDocument
-from vskill_platform.actions.action import Action, Services, action
+from vskill_core.errors import (
+    Ambiguous,
+    AttestationInvalid,
+    Blocked,
+    Conflict,
+    InvalidInput,
+    InvalidManifest,
+    LimitExceeded,
+    NotFound,
+    NotPermitted,
+    Withdrawn,
+)
+from vskill_core.findings import Severity
+from vskill_core.identity import upstream_identity
+from vskill_core.revocation_list import MAX_BYTES, RevocationDocument, RevokedStatus
+from vskill_core.signing_keys import jwk, public_from_jwk, public_from_pem
+from vskill_platform.actions.action import MOST_REASON, Action, Reason, Services, action
 from vskill_platform.actions.principal import Principal, Right, audiences_of, document_reader
+from vskill_platform.actions.recall.blocklist import DEFAULT_SEVERITY
 from vskill_platform.actions.recall.revocations import read_list
 from vskill_platform.actions.skills.collections import read_collection
 from vskill_platform.actions.skills.installs import ATTESTATION, DOWNLOAD, lock, show_keys
-from vskill_platform.store.skills.skills import read_skills
+from vskill_platform.actions.skills.upstreams import UPSTREAMS, UpstreamName
+from vskill_platform.domain.blocklist import BlockEntry, digest_target
+from vskill_platform.domain.people.namespace import PUBLIC, namespace_audiences
+from vskill_platform.domain.skills.upstream import (
+    MOST_DESCRIPTION,
+    Intake,
+    Upstream,
+    UpstreamKind,
+    upstream_namespace,
+)
+from vskill_platform.stages.rescan import request_rescan
+from vskill_platform.stages.upstreams import ask_for_sync
+from vskill_platform.store.people.audit import AuditNote
+from vskill_platform.store.people.namespaces import belonging_of
+from vskill_platform.store.recall.blocklist import add_block, find_hits
+from vskill_platform.store.recall.blocklist_pass import reapply_blocklist
+from vskill_platform.store.skills.bundles import (
+    BroughtSkill,
+    KeptBundles,
+    LatestBundle,
+    keep_bundle,
+    read_brought_list,
+    read_bundles,
+)
+from vskill_platform.store.skills.skills import iter_readable, read_skills
+from vskill_platform.store.skills.upstreams import find_upstream
+from vskill_platform.store.stored_content import keep_content
+from vskill_platform.worker_context import require_env
+from vskill_scan.reading.manifest import read_manifest
 
 BUNDLE = "/api/v1/bundle"
+#: Bundles of different scopes that one upstream takes.
+MOST_SCOPES = 20
 
 
 class MakeBundle(LockSkills, frozen=True, kw_only=True):
@@ -64,6 +113,9 @@ async def make(services: Services, actor: Principal, request: MakeBundle) -> Bun
     """Of what every account may read: the list of withdrawn versions names only that."""
     if services.signing is None:
         raise NotFound("This process has no key to sign with.")
+    if actor.namespace is not None:
+        message = "This token is bound to a namespace, whose revocation list is not the whole one."
+        raise NotPermitted(message, fix="use a token that is not bound to one")
     reader = await document_reader(actor)
     revocations = await read_list(services, actor, ReadRevocationList())
     document = msgspec.json.decode(read_payload(revocations, MAX_BYTES), type=RevocationDocument)
@@ -140,3 +192,186 @@ async def write_bundle(ask: Asks, head: BundleHead) -> AsyncIterator[bytes]:
         archive = await ask(DOWNLOAD, DownloadVersion(skill=one.skill, version=one.version, format="tar.gz"))
         yield await asyncio.to_thread(pack_skill, number, one, attestation, archive)
     yield END
+
+
+# Adding one on the other side.
+
+#: What one request may bring; the command sends a larger file in parts.
+MOST_BYTES = 32 * 1024 * 1024
+
+
+class AddBundle(ActionRequest, frozen=True, kw_only=True):
+    """A bundle, and the upstream that it is for."""
+
+    #: the upstream's short name; the first bundle makes it
+    name: UpstreamName
+    #: the file
+    bundle: Annotated[bytes, msgspec.Meta(max_length=MOST_BYTES)]
+    #: a public key of its registry that you trust, as PEM; otherwise those of the first bundle are trusted from then on
+    key: Annotated[str, msgspec.Meta(max_length=1_000)] = ""
+    #: the file may hold only some of the skills of its index
+    partial: bool = False
+    #: why; kept in the audit
+    reason: Reason
+
+
+class BundleAdded(Wire, frozen=True):
+    """What a bundle brought."""
+
+    upstream: str
+    registry: str
+    #: the key that signed it
+    key_id: str
+    #: nothing vouched for the key yet: compare it with the registry's
+    first_use: bool
+    scope: str
+    serial: int
+    #: full names in the other registry; each is verified here before it is served
+    skills: tuple[str, ...]
+    #: contents that are blocked here from now on, because they were withdrawn there
+    withdrawn: tuple[str, ...]
+
+
+async def add(actor: Principal, request: AddBundle) -> BundleAdded:
+    kept, upstream = await read_bundles(request.name), await find_upstream(request.name)
+    _require_takes(upstream, request.name)
+    given = (public_from_pem(request.key.encode()),) if request.key else ()
+    trusted = (*given, *(map(public_from_jwk, kept.keys) if kept else ()))
+    opened = await asyncio.to_thread(OpenBundle, io.BytesIO(request.bundle), trusted)
+    _merge(kept, opened, (), request.name)
+    skills = [one async for one in _keep_skills(opened, whole=not request.partial)]
+    await require_env("blobs").blobs.put(opened.index.revocations, opened.revocations)
+
+    def make(known: Upstream | None) -> Upstream:
+        _require_takes(known, request.name)
+        return known or Upstream(
+            name=request.name,
+            kind=UpstreamKind.BUNDLE,
+            address=f"bundles of {opened.index.registry}",
+            intake=Intake.ALL,
+            by=actor.actor,
+            created_at=require_env("kv").kv.now(),
+        )
+
+    merged = _merge(kept, opened, skills, request.name)
+    # Before the record remembers the list: after a crash, the same file does it again.
+    withdrawn = await _block_withdrawn(actor, request.name, merged)
+    details = {
+        "registry": opened.index.registry,
+        "key": opened.key.key_id,
+        "scope": opened.index.scope,
+        "serial": str(opened.index.serial),
+        "skills": str(len(skills)),
+    }
+    note = AuditNote("bundle added", request.name, actor.actor, request.reason, details)
+    await ask_for_sync(await keep_bundle(note, lambda now: _merge(now, opened, skills, request.name), make))
+    index = opened.index
+    return BundleAdded(
+        request.name,
+        index.registry,
+        opened.key.key_id,
+        first_use=not trusted,
+        scope=index.scope,
+        serial=index.serial,
+        skills=tuple(one.skill for one in skills),
+        withdrawn=withdrawn,
+    )
+
+
+def _require_takes(upstream: Upstream | None, name: str) -> None:
+    if upstream is not None and upstream.kind is not UpstreamKind.BUNDLE:
+        fix = "give the bundle's upstream another name"
+        raise Conflict(f"The upstream {name} is of the kind {upstream.kind.value}; {fix}.", fix=fix)
+    if upstream is not None and upstream.paused:
+        raise Conflict(f"{name} is paused; resume it first.", upstream=name)
+
+
+def _merge(
+    kept: KeptBundles | None, opened: OpenBundle, skills: Sequence[BroughtSkill], name: str
+) -> KeptBundles:
+    """The record with what the bundle brings; raises where it is another registry's, or older."""
+    index, envelope = opened.index, hashlib.sha256(opened.envelope).hexdigest()
+    known = tuple({key.x: jwk(key) for key in opened.keys}.values())
+    serial, revocations = opened.document.serial, index.revocations
+    if kept is None:
+        latest = {index.scope: LatestBundle(index.serial, envelope, len(index.skills), tuple(skills))}
+        return KeptBundles(index.registry, known, latest, serial, revocations)
+    if kept.registry != index.registry:
+        fix = "add it under another name"
+        message = (
+            f"The bundle is of the registry {index.registry!r}, and {name} takes those of {kept.registry!r}"
+        )
+        raise InvalidInput(f"{message}; {fix}.", field="bundle", fix=fix)
+    before = kept.latest.get(index.scope)
+    seen = before.serial if before else 0
+    is_old_list = index.scope == "revocations" and serial < kept.list_serial
+    if index.serial < seen or is_old_list:
+        fix = f"make a new one there; if that registry was restored from a backup, remove the upstream {name} first"
+        message = f"The bundle is older than one of the same scope ({index.scope}) that {name} has: {fix}."
+        raise InvalidInput(message, field="bundle", fix=fix, serial=index.serial, seen=seen)
+    if before is not None and before.index == envelope:
+        skills = tuple({one.skill: one for one in (*before.skills, *skills)}.values())
+    newest = LatestBundle(index.serial, envelope, len(index.skills), tuple(skills))
+    latest = kept.latest | {index.scope: newest}
+    if len(latest) > MOST_SCOPES:
+        fix = "add it under another name"
+        raise InvalidInput(f"{name} has {MOST_SCOPES} bundles; {fix}.", field="bundle", fix=fix)
+    if serial < kept.list_serial:
+        serial, revocations = kept.list_serial, kept.revocations
+    return KeptBundles(kept.registry, known, latest, serial, revocations)
+
+
+async def _keep_skills(opened: OpenBundle, *, whole: bool) -> AsyncIterator[BroughtSkill]:
+    """Store the skills one by one, each after it was verified."""
+    skills = opened.skills(whole=whole)
+    while (one := await asyncio.to_thread(next, skills, None)) is not None:
+        entry = one.entry
+        await keep_content(entry.digest, one.files)
+        await require_env("blobs").blobs.put(entry.attestation, one.attestation)
+        try:
+            text = read_manifest(skill_file_of(one.files).data, entry.skill.rpartition("/")[2]).description
+        except InvalidManifest:
+            text = ""
+        yield BroughtSkill(
+            entry.skill, entry.version, entry.digest, entry.attestation, text[:MOST_DESCRIPTION]
+        )
+
+
+async def _block_withdrawn(actor: Principal, name: str, merged: KeptBundles) -> tuple[str, ...]:
+    """Block the contents from this upstream that were blocked or taken down there, wherever they are here: what is
+    queued ends, and live versions are taken down. What an owner gave up there stays, and is named as withdrawn."""
+    under = upstream_namespace(name)
+    readers = namespace_audiences(under) | {PUBLIC}
+    here = {one.digest for one in merged.skills()}
+    async for skill in iter_readable(f"{under}/", audiences=readers):
+        here |= {ref.digest for ref in skill.versions}
+    bad, now = (RevokedStatus.BLOCKED, RevokedStatus.TAKEN_DOWN), require_env("kv").kv.now()
+    audience = (await belonging_of(upstream_identity(name, "any", "any"))).audience
+    severities = {level.value: level for level in Severity}
+    blocked: list[str] = []
+    for one in (await read_brought_list(merged)).entries:
+        target = digest_target(one.digest)
+        if one.status not in bad or one.digest not in here or await find_hits((target,)):
+            continue
+        severity = severities.get(one.severity or "", DEFAULT_SEVERITY)
+        reason = f"withdrawn by {merged.registry}: {one.reason}"[:MOST_REASON]
+        await add_block(BlockEntry(target, severity, reason, actor.actor, now, now, audience=audience))
+        blocked.append(one.digest)
+    if blocked:
+        await reapply_blocklist(judge_again=request_rescan)
+    return tuple(blocked)
+
+
+ADD_BUNDLE = action(
+    add,
+    "bundle.add",
+    f"{UPSTREAMS}/{{name}}/bundle",
+    right=Right.ADMIN,
+    errors=(AttestationInvalid, Conflict, LimitExceeded),
+    body_field="bundle",
+    body_media=MEDIA_TYPE,
+    most_body=MOST_BYTES,
+    summary="Add a bundle of another registry: its skills are verified here, and what it withdrew is blocked",
+    about="At most 32 MiB at once; `bundle add` sends a larger file in parts. The first bundle makes the upstream. "
+    "Skills that the bundle's list withdraws do not come.",
+)

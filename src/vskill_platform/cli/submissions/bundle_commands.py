@@ -15,7 +15,7 @@ from vskill_client.install import read_lock
 from vskill_client.output import json_option, plain, print_json, print_table
 from vskill_client.verify import FILE, given_keys
 from vskill_client.wire.base import iso_time
-from vskill_core.bundle import OpenBundle
+from vskill_core.bundle import END, OpenBundle, pack_head, pack_skill
 from vskill_core.errors import AttestationInvalid, InvalidInput
 from vskill_core.plural import counted
 from vskill_platform.actions.submissions import bundles
@@ -143,4 +143,64 @@ def check(*, file: Path, key: Path | None, keys: Path | None, as_json: bool) -> 
     print_table("The bundle is whole.", ("what", "value"), rows)
 
 
-COMMANDS = (make, check)
+#: A part is sent once it has so many bytes.
+PART_BYTES = 12 * 1024 * 1024
+
+
+@click.command("add")
+@click.argument("name")
+@click.argument("file", type=FILE)
+@click.option("--key", type=FILE, help="A public key of its registry that you trust, as PEM.")
+@click.option("--reason", required=True, help="Why; kept in the audit.")
+@json_option
+def add(*, name: str, file: Path, key: Path | None, reason: str, as_json: bool) -> None:
+    """Add a bundle of another registry: its skills are verified here, and what it withdrew is blocked.
+
+    NAME is the upstream, part of the skills' names here; the first bundle makes it. Without --key, the keys of the
+    first bundle are trusted from then on. The whole file is checked before anything is sent.
+    """
+    pem = key.read_text("ascii", "replace") if key else ""
+
+    async def send(caller: Caller, parts: Iterator[bytes]) -> list[bundles.BundleAdded]:
+        done = []
+        while (part := await in_thread(next, parts, None)) is not None:
+            wanted = bundles.AddBundle(name=name, bundle=part, key=pem, partial=True, reason=reason)
+            done.append(await caller.call(bundles.ADD_BUNDLE, wanted))
+        return done
+
+    with file.open("rb") as opened:
+        for _ in OpenBundle(opened).skills():
+            pass
+        opened.seek(0)
+        parts = split_bundle(OpenBundle(opened))
+        done = run_with_caller(lambda caller: send(caller, parts))
+    skills = tuple(skill for one in done for skill in one.skills)
+    withdrawn = tuple(dict.fromkeys(digest for one in done for digest in one.withdrawn))
+    whole = msgspec.structs.replace(done[-1], first_use=done[0].first_use, skills=skills, withdrawn=withdrawn)
+    if as_json:
+        print_json(whole)
+        return
+    first = "; compare it with the registry's, from now on it is trusted" if whole.first_use else ""
+    click.echo(
+        f"{name} has {counted(len(skills), 'skill')} of {plain(whole.registry)}, key {whole.key_id}{first}."
+    )
+    if withdrawn:
+        said = "it was" if len(withdrawn) == 1 else "they were"
+        click.echo(f"{counted(len(withdrawn), 'content')} blocked, because {said} withdrawn there.")
+
+
+def split_bundle(bundle: OpenBundle, most: int = PART_BYTES) -> Iterator[bytes]:
+    """The file in pieces that one request each can bring, each a bundle with some of the skills."""
+    head = pack_head(bundle.envelope, bundle.revocations)
+    part, sent = head, False
+    numbers = {one: number for number, one in enumerate(bundle.index.skills)}
+    for one in bundle.skills():
+        part += pack_skill(numbers[one.entry], one.entry, one.attestation, one.archive)
+        if len(part) - len(head) >= most:
+            yield part + END
+            part, sent = head, True
+    if part != head or not sent:
+        yield part + END
+
+
+COMMANDS = (make, check, add)

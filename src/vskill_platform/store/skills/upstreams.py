@@ -63,7 +63,8 @@ async def remove_upstream(name: str, note: AuditNote) -> None:
 
     async def remove() -> tuple[None, list[Operation]]:
         _, version = await _to_change(name)
-        return None, [Delete(keys.upstream(name), version), Delete(keys.upstream_entries(name))]
+        beside = (keys.upstream_entries(name), keys.bundles(name))
+        return None, [Delete(keys.upstream(name), version), *map(Delete, beside)]
 
     await commit_audited(note, remove)
 

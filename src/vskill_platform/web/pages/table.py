@@ -15,7 +15,15 @@ from vskill_platform.web.pages.people import (
 )
 from vskill_platform.web.pages.recall import admin_blocklist, revocations
 from vskill_platform.web.pages.review import admin_review, policy
-from vskill_platform.web.pages.skills import admin_skills, follows, skill, skill_files, skills, upstreams
+from vskill_platform.web.pages.skills import (
+    admin_skills,
+    bundles,
+    follows,
+    skill,
+    skill_files,
+    skills,
+    upstreams,
+)
 from vskill_platform.web.pages.submissions import queue, submissions, submit
 from vskill_platform.web.pages.telling import notifications
 from vskill_platform.web.routing import Endpoint
@@ -46,6 +54,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *admin_blocklist.ENDPOINTS,
     *admin_skills.ENDPOINTS,
     *upstreams.ENDPOINTS,
+    *bundles.ENDPOINTS,
     *admin_queue.ENDPOINTS,
     *admin_accounts.ENDPOINTS,
     *admin_access.ENDPOINTS,

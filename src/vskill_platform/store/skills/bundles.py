@@ -1,0 +1,89 @@
+"""What bundles brought to an upstream, at `bundles:{name}`: whose they are, which is the latest of each scope, and
+which list of withdrawn versions is the newest. Stored files, attestations and the list are named by digest."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from vskill_core.bundle import BundledSkill
+from vskill_core.dsse import read_payload
+from vskill_core.errors import BlobUnavailable
+from vskill_core.revocation_list import MAX_BYTES, RevocationDocument, read_revocation_list
+from vskill_platform.domain import keys
+from vskill_platform.domain.skills.upstream import Upstream
+from vskill_platform.ledger.kv.entries import Operation, Put
+from vskill_platform.records import read_record
+from vskill_platform.store.people.audit import AuditNote, commit_audited
+from vskill_platform.worker_context import require_env
+
+
+class BroughtSkill(BundledSkill, frozen=True):
+    """A skill of a bundle whose files are stored."""
+
+    description: str = ""
+
+
+class LatestBundle(msgspec.Struct, frozen=True):
+    """The latest bundle of a scope."""
+
+    serial: int
+    #: SHA-256 of its signed index
+    index: str
+    #: how many skills the index names
+    named: int
+    #: those that are here; fewer where the file came in parts that are not all here yet
+    skills: tuple[BroughtSkill, ...]
+
+
+class KeptBundles(msgspec.Struct, frozen=True):
+    """The record at `bundles:{name}`."""
+
+    #: the registry's name
+    registry: str
+    #: its public keys, as JSON Web Keys: pinned at the first bundle
+    keys: tuple[dict[str, str], ...]
+    latest: dict[str, LatestBundle]
+    #: of the newest revocation list
+    list_serial: int
+    #: SHA-256 of its envelope
+    revocations: str
+
+    def skills(self) -> Iterator[BroughtSkill]:
+        """Each skill once, as the latest bundle has it."""
+        found: dict[str, BroughtSkill] = {}
+        for one in sorted(self.latest.values(), key=lambda one: one.serial):
+            found |= {skill.skill: skill for skill in one.skills}
+        return iter(found.values())
+
+
+async def read_bundles(name: str) -> KeptBundles | None:
+    return (await read_record(keys.bundles(name), KeptBundles))[0]
+
+
+async def read_brought_list(kept: KeptBundles) -> RevocationDocument:
+    """The newest revocation list. It was verified when it came, and its digest tells that it is the same."""
+    data = await require_env("blobs").blobs.get(kept.revocations) or b""
+    if hashlib.sha256(data).hexdigest() != kept.revocations:
+        raise BlobUnavailable("The revocation list of a bundle is missing or damaged; add a newer one.")
+    return read_revocation_list(read_payload(data, MAX_BYTES))
+
+
+async def keep_bundle(
+    note: AuditNote,
+    merge: Callable[[KeptBundles | None], KeptBundles],
+    name_upstream: Callable[[Upstream | None], Upstream],
+) -> Upstream:
+    """Write what a bundle brought, and its upstream where there is none. Both functions are called again after a
+    conflict, and may refuse."""
+
+    async def write() -> tuple[Upstream, list[Operation]]:
+        known, version = await read_record(keys.upstream(note.target), Upstream)
+        before, at = await read_record(keys.bundles(note.target), KeptBundles)
+        upstream = msgspec.structs.replace(name_upstream(known), changed_at=require_env("kv").kv.now())
+        return upstream, [
+            Put(keys.upstream(note.target), msgspec.json.encode(upstream), version),
+            Put(keys.bundles(note.target), msgspec.json.encode(merge(before)), at),
+        ]
+
+    return await commit_audited(note, write)

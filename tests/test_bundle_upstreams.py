@@ -1,0 +1,254 @@
+"""Bundles carried into a registry whose only source they are: verified and scanned again, served as verified; what is
+older, foreign, changed or cut is refused, and a revocation list alone takes down."""
+
+import io
+
+import msgspec
+import pytest
+
+from tests.support.acting import take_down, yank
+from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
+from tests.support.manual_clock import ManualClock
+from tests.support.people import signed_in
+from vskill_core.bundle import OpenBundle
+from vskill_core.errors import AttestationInvalid, Conflict, InvalidInput
+from vskill_core.identity import submission_id, upstream_identity
+from vskill_core.signing_keys import SigningKey
+from vskill_platform.actions.principal import OPERATOR
+from vskill_platform.actions.recall.blocklist import BLOCK, BlockSomething
+from vskill_platform.actions.skills.upstreams import PAUSE_UPSTREAM, DecideUpstream
+from vskill_platform.actions.submissions.bundles import (
+    ADD_BUNDLE,
+    MAKE_BUNDLE,
+    AddBundle,
+    BundleAdded,
+    MakeBundle,
+    write_bundle,
+)
+from vskill_platform.domain.blocklist import TargetKind
+from vskill_platform.domain.skills.skill import VersionStatus
+from vskill_platform.domain.submissions.states import State
+from vskill_platform.store.people.accounts import Role
+from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.skills.bundles import read_bundles
+from vskill_platform.store.skills.collections import add_skills, create_collection, remove_skills
+from vskill_platform.store.skills.skills import get_skill
+from vskill_platform.store.skills.upstreams import find_upstream
+from vskill_platform.submission_store import read_submission
+from vskill_platform.web.app import create_app
+
+pytestmark = pytest.mark.anyio
+
+TIDY, WASH = "upload~ann/skills/tidy", "upload~ann/skills/wash"
+HERE = "upstream~hq/upload-ann-skills/tidy"
+PLACE = upstream_identity("hq", "upload-ann-skills", "tidy")
+
+
+@pytest.fixture
+async def there(tmp_path):
+    """The registry that makes bundles: a collection of two skills."""
+    async with open_test_env("memory", tmp_path / "there", active=False, registry_name="hq") as env:
+        with active_env(env):
+            for name in ("tidy", "wash"):
+                await submit_skill(name, namespace="ann", version="1.0.0")
+            await run_until_quiet(env)
+            await create_collection("house", title="", description="", by="system", reason="a test")
+            await add_skills("house", (TIDY, WASH), by="system", reason="a test")
+        yield env
+
+
+@pytest.fixture
+async def here(tmp_path, there):
+    """The registry without a network: it has no git, and so no source but what is brought."""
+    opened = open_test_env("memory", tmp_path / "here", clock=there.clock, active=False, registry_name="shop")
+    async with opened as env:
+        yield env
+
+
+async def made(env, collection: str | None = "house") -> bytes:
+    async def ask(action, request):
+        return await action(env, OPERATOR, request)
+
+    assert isinstance(env.clock, ManualClock)
+    with active_env(env):
+        env.clock.advance(1)
+        head = await MAKE_BUNDLE(env, OPERATOR, MakeBundle(collection=collection))
+        return b"".join([part async for part in write_bundle(ask, head)])
+
+
+async def added(env, data: bytes, **given) -> BundleAdded:
+    request = AddBundle(**{"name": "hq", "bundle": data, "reason": "carried in", **given})
+    with active_env(env):
+        done = await ADD_BUNDLE(env, OPERATOR, request)
+        await run_until_quiet(env)
+        return done
+
+
+async def status_here(env, name: str = HERE) -> VersionStatus:
+    with active_env(env):
+        return (await get_skill(name)).versions[-1].status
+
+
+async def test_skills_of_a_bundle_are_verified_and_scanned_again_and_published(there, here):
+    done = await added(here, await made(there))
+    assert (done.registry, done.first_use, done.skills) == ("hq", True, (TIDY, WASH))
+    with active_env(here):
+        skill = await get_skill(HERE)
+        found = await read_submission(submission_id(PLACE))
+        (entry,) = [one for one in (await list_audit()).items if one.action == "bundle added"]
+    with active_env(there):
+        assert skill.versions[-1].digest == (await get_skill(TIDY)).versions[-1].digest
+    assert found is not None
+    record = found[0]
+    assert record.state is State.PUBLISHED
+    assert record.evidence is not None and record.evidence.digest == record.digest
+    assert entry.details["key"] == done.key_id
+
+
+async def test_this_registry_decides_by_its_own_blocklist(there, here):
+    data = await made(there)
+    with active_env(there):
+        digest = (await get_skill(TIDY)).versions[-1].digest
+    block = BlockSomething(kind=TargetKind.DIGEST, target=digest, reason="not for us", ahead=True)
+    with active_env(here):
+        await BLOCK(here, OPERATOR, block)
+    await added(here, data)
+    with active_env(here):
+        assert await read_submission(submission_id(PLACE)) is None
+        assert (await get_skill(HERE.replace("tidy", "wash"))).current_version == "1.0.0"
+
+
+async def test_the_same_bundle_twice_changes_nothing(there, here):
+    data = await made(there)
+    await added(here, data)
+    with active_env(here):
+        before = await read_submission(submission_id(PLACE))
+    assert not (await added(here, data)).first_use
+    with active_env(here):
+        assert await read_submission(submission_id(PLACE)) == before
+
+
+async def test_a_newer_bundle_brings_the_next_version(there, here):
+    await added(here, await made(there))
+    with active_env(there):
+        await submit_skill("tidy", "More.", namespace="ann", version="1.1.0")
+        await run_until_quiet(there)
+    await added(here, await made(there))
+    with active_env(here):
+        assert [ref.number for ref in (await get_skill(HERE)).versions] == ["1.0.0", "1.1.0"]
+
+
+async def test_an_older_bundle_is_refused(there, here):
+    old = await made(there)
+    with active_env(there):
+        there.clock.advance(1000)
+        await remove_skills("house", (WASH,), by="system", reason="a test")
+    await added(here, await made(there))
+    with pytest.raises(
+        InvalidInput, match=r"older than one of the same scope \(collection house\)"
+    ) as refused:
+        await added(here, old)
+    assert "make a new one there" in refused.value.in_words
+
+
+async def test_another_key_and_another_registry_are_refused(there, here, tmp_path):
+    data = await made(there)
+    with pytest.raises(AttestationInvalid, match="None of the trusted keys has signed it"):
+        await added(here, data, key=SigningKey.generate().public.pem)
+    await added(here, data, key=(await there.signing.public_keys())[0].pem)
+    async with open_test_env("memory", tmp_path / "third", active=False, registry_name="hq") as third:
+        with active_env(third):
+            await submit_skill("tidy", "Evil.", namespace="ann", version="9.0.0")
+            await run_until_quiet(third)
+            await create_collection("house", title="", description="", by="system", reason="a test")
+            await add_skills("house", (TIDY,), by="system", reason="a test")
+        with pytest.raises(AttestationInvalid, match="None of the trusted keys has signed it"):
+            await added(here, await made(third))
+        renamed = msgspec.structs.replace(there.settings, registry_name="other")
+        with pytest.raises(InvalidInput, match="is of the registry 'other', and hq takes those of 'hq'"):
+            await added(here, await made(msgspec.structs.replace(there, settings=renamed)))
+
+
+async def test_a_rotated_key_is_taken_when_it_is_given(there, here):
+    await added(here, await made(there))
+    fresh = (await there.signing.rotate()).public
+    data = await made(there)
+    with pytest.raises(AttestationInvalid) as refused:
+        await added(here, data)
+    assert "compare that with the keys that the registry shows" in refused.value.in_words
+    await added(here, data, key=fresh.pem)
+    await added(here, data)
+
+
+async def test_a_changed_or_cut_file_writes_nothing(there, here):
+    data = await made(there)
+    for wrong in (data[:-700], data[:5000] + b"!" + data[5001:]):
+        with pytest.raises((InvalidInput, AttestationInvalid), match="bundle"):
+            await added(here, wrong)
+    with active_env(here):
+        assert (await read_bundles("hq"), await find_upstream("hq")) == (None, None)
+
+
+async def test_a_revocation_list_alone_takes_down(there, here):
+    await added(here, await made(there))
+    with active_env(there):
+        await take_down(TIDY, "1.0.0", by="admin:eve", reason="steals keys")
+    done = await added(here, await made(there, None))
+    assert (len(done.withdrawn), done.skills) == (1, ())
+    assert await status_here(here) is VersionStatus.TAKEN_DOWN
+    assert await status_here(here, HERE.replace("tidy", "wash")) is VersionStatus.LIVE
+    with active_env(here):
+        assert "withdrawn by hq: " in (await get_skill(HERE)).versions[-1].reason
+
+
+async def test_what_the_newest_list_withdraws_does_not_come_from_another_bundle(there, here):
+    """Of two bundles in one pocket, the list of the later one counts for both."""
+    data = await made(there)
+    with active_env(there):
+        await take_down(TIDY, "1.0.0", by="admin:eve", reason="steals keys")
+    await added(here, await made(there, None))
+    await added(here, data)
+    with active_env(here):
+        assert await read_submission(submission_id(PLACE)) is None
+        upstream = await find_upstream("hq")
+    assert upstream is not None
+    assert [one.name for one in upstream.state.left_out] == [TIDY]
+
+
+async def test_what_an_owner_yanked_there_stays_here(there, here):
+    await added(here, await made(there))
+    with active_env(there):
+        await yank(TIDY, "1.0.0", account="ann", reason="a bug")
+    assert (await added(here, await made(there, None))).withdrawn == ()
+    assert await status_here(here) is VersionStatus.LIVE
+
+
+async def test_a_paused_upstream_and_one_of_another_kind_take_none(there, here):
+    data = await made(there)
+    await added(here, data)
+    with active_env(here):
+        await PAUSE_UPSTREAM(here, OPERATOR, DecideUpstream(name="hq", reason="a test"))
+    with pytest.raises(Conflict, match="paused; resume it first"):
+        await added(here, data)
+
+
+async def test_an_admin_adds_one_on_the_page_and_installs_of_it(there, here):
+    data = await made(there)
+    async with signed_in(create_app(here), here, "root", Role.ADMIN) as root:
+        await root.do(
+            "/admin/upstreams/add", name="hq", kind="bundle", address="by post", intake="all", reason="x"
+        )
+        sent = await root.client.post(
+            "/admin/upstream/hq/bundle",
+            data={"csrf": root.csrf, "reason": "carried in"},
+            files={"archive": ("house.tar", data, "application/x-tar")},
+            headers={"accept": "text/html"},
+        )
+        assert sent.status_code == 303, sent.text[:500]
+        page = (await root.get(sent.headers["location"])).text
+        assert "2 skills of hq came, signed by the key" in page
+        with active_env(here):
+            await run_until_quiet(here)
+        archive = await root.client.get(f"/api/v1/skills/{HERE}/archive?version=1.0.0&format=tar.gz")
+    opened = OpenBundle(io.BytesIO(data))
+    assert archive.content == next(opened.skills()).archive
