@@ -310,3 +310,22 @@ async def checks_due(env) -> int:
         count += len(progress.outstanding)
         if not progress.outstanding and progress.after is None and progress.follows_after is None:
             return count
+
+
+async def test_a_plugin_is_taken_in_whole_and_a_skill_in_it_only_where_it_was_before(env, server):
+    """What was taken in on its own goes on, when the folder around it becomes a plugin."""
+    files = {"kit/skills/old/SKILL.md": skill_md("old")}
+    repo = server.repo("acme/skills", files)
+    await follow(env)
+    manifest = b'{"$schema": "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json", "name": "kit"}'
+    changed = {
+        "kit/skills/old/SKILL.md": skill_md("old", "Changed."),
+        "kit/skills/new/SKILL.md": skill_md("new"),
+    }
+    head = repo.commit({**changed, "kit/plugin.json": manifest})
+    env.clock.advance(60_000)
+    assert (await checked(env)).state.found == f"1 new, 1 changed at {head[:12]}"
+    assert await run_of("kit/skills/new") is None
+    for path in ("kit", "kit/skills/old"):
+        record = await run_of(path)
+        assert record is not None and (record.state, record.commit) == (State.PUBLISHED, head)

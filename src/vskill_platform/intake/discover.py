@@ -104,7 +104,8 @@ async def discover(repo_url: str, skill_path: str = "", *, by: SubmittedBy = NOB
     sources = await sources_for(asked, with_credential=await may_use_credential(asked, by))
     survey = await _repositories(sources).survey(asked, by.commit)
     await require_open(asked, survey.identity, by)
-    found = tuple(_describe_place(one, survey.plugin_above(one.identity.path)) for one in survey.places)
+    parts = survey.parts()
+    found = tuple(_describe_place(one, parts.get(one.identity.path)) for one in survey.places)
     return Discovery(found, survey.truncated, survey.skipped, survey.elsewhere)
 
 

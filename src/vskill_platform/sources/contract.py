@@ -76,11 +76,18 @@ class Survey(msgspec.Struct, frozen=True):
     #: Of the file of a marketplace, what it names and is not among the places, each as a sentence with what to do.
     elsewhere: tuple[str, ...] = ()
 
-    def plugin_above(self, path: str) -> str | None:
-        """The folder of the plugin that a place below it is a part of; None where it is on its own."""
-        plugins = (one.identity.path for one in self.places if one.kind is Kind.PLUGIN)
-        above = [one for one in plugins if one != path and (not one or path.startswith(f"{one}/"))]
-        return max(above, key=len, default=None)
+    def parts(self) -> dict[str, str]:
+        """Places that are parts of a plugin, with the plugin's folder, by path."""
+        plugins = {one.identity.path for one in self.places if one.kind is Kind.PLUGIN}
+        found: dict[str, str] = {}
+        for path in (one.identity.path for one in self.places):
+            above = path
+            while above:
+                above = above.rpartition("/")[0]
+                if above in plugins:
+                    found[path] = above
+                    break
+        return found
 
 
 @runtime_checkable

@@ -119,11 +119,12 @@ async def _choose(follow: Follow, survey: Survey) -> Taking:
     """Which folders to take in now."""
     state, namespace = follow.state, namespace_of(follow.identity)
     # A skill in a plugin is a part of it, but one that was taken in on its own stays.
+    parts = survey.parts()
     found = {
         path: one
         for one in survey.places
         if follow.wants(path := one.identity.path)
-        and (path in state.taken or path in state.gone or survey.plugin_above(path) is None)
+        and (path in state.taken or path in state.gone or path not in parts)
     }
     ordered = sorted(found, key=lambda path: (path not in state.taken, path))
     present = {path: found[path] for path in sorted(ordered[:MOST_FOLDERS])}
