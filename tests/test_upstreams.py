@@ -14,9 +14,9 @@ from tests.support.compiled_rules import bundled_engine
 from tests.support.envs import open_test_env, run_until_quiet
 from tests.support.git_server import git_server, skill_md
 from tests.support.scanners import InlineScanner
-from vskill_core.archives import zip_archive
 from vskill_core.content import SkillFile, digest_of_files
 from vskill_core.identity import normalise, submission_id
+from vskill_platform.domain.downloads import zip_archive
 from vskill_platform.domain.skills.upstream import (
     BROUGHT_PER_HOUR,
     MOST_ENTRIES,
