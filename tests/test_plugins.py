@@ -515,3 +515,36 @@ async def test_a_maintainer_changes_the_kind_on_the_page_and_nobody_else_is_offe
         await run_until_quiet(env)
         assert (await get_skill(skill.canonical)).kind is Kind.PLUGIN
         assert form_fields((await mia.client.get(place)).text, f"{place}/kind")["kind"] == "skill"
+
+
+async def test_the_skills_of_a_plugin_are_skills_of_mcp_at_addresses_of_their_own(env, server):
+    """Also the one that is called as the plugin is."""
+    files = {**PLUGIN, "skills/tools/SKILL.md": skill_md("tools"), "skills/tools/more.md": b"# More\n"}
+    server.repo("ann/tools", files)
+    await published(env)
+    transport = httpx2.ASGITransport(create_app(env))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080") as client:
+
+        async def ask(method: str, **params: object) -> dict:
+            headers = {"accept": "application/json, text/event-stream"}
+            body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            answer = await client.post("/mcp", json=body, headers=headers)
+            return dict(answer.json()["result"])
+
+        place = "skill://ann/tools/tools"
+        listed = {one["uri"]: one for one in (await ask("skills/list"))["skills"]}
+        assert set(listed) == {
+            f"{place}/SKILL.md",
+            *(f"{place}/-/{name}/SKILL.md" for name in ("rename", "tidy", "tools")),
+        }
+        tools = listed[f"{place}/-/tools/SKILL.md"]
+        assert [one["uri"] for one in tools["resources"]] == [
+            f"{place}/-/tools/SKILL.md",
+            f"{place}/-/tools/more.md",
+        ]
+        for one in tools["resources"]:
+            (read,) = (await ask("resources/read", uri=one["uri"]))["contents"]
+            assert f"sha256:{hashlib.sha256(read['text'].encode()).hexdigest()}" == one["digest"]
+        assert (await ask("skills/get", uri=tools["uri"]))["skill"] == tools
+        inside = await ask("resources/directory/read", uri=f"{place}/-/tools")
+        assert [one["name"] for one in inside["resources"]] == ["SKILL.md", "more.md"]

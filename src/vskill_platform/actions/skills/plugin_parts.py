@@ -15,11 +15,20 @@ from vskill_scan.plugins.parts import Part, Plugin, read_plugin
 
 #: Skills of the repository that are looked at, and how many of them a page names.
 MOST_LOOKED_AT, MOST_BESIDE = 200, 20
+#: Skills of one plugin in a list of skills.
+MOST_LISTED = 50
 
 
 async def read_parts(skill: PublishedSkill, files: Sequence[SkillFile]) -> Plugin | None:
     """What a plugin holds; None for a skill."""
     return await asyncio.to_thread(read_plugin, files) if skill.kind is Kind.PLUGIN else None
+
+
+async def list_skill_parts(skill: PublishedSkill, files: Sequence[SkillFile]) -> dict[str, Part]:
+    """The skills in a plugin by name, as many as a list shows; nothing of a skill."""
+    plugin = await read_parts(skill, files)
+    parts = skills_in(plugin)[:MOST_LISTED] if plugin is not None else ()
+    return {one.path.rpartition("/")[2]: one for one in parts}
 
 
 def find_part(skill: PublishedSkill, plugin: Plugin | None, name: str) -> Part:

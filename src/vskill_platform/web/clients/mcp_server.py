@@ -4,7 +4,7 @@ extension for skills (`mcp_skills`).
 Needs the extra `mcp`; `mcp` loads it. What skills say was written by strangers, and the instructions to agents say so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -31,19 +31,23 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from vskill_core.content import FileEntry
 from vskill_core.errors import BlobUnavailable, InvalidInput, PlatformError
 from vskill_core.identity import SKILL_FILE
+from vskill_core.kind import Kind
 from vskill_core.naming import is_plain_name
 from vskill_platform import __version__
 from vskill_platform.actions.action import Services
 from vskill_platform.actions.principal import Principal, reads_as_public
 from vskill_platform.actions.skills.catalogue import list_unblocked
+from vskill_platform.actions.skills.plugin_parts import list_skill_parts
 from vskill_platform.actions.skills.skill_names import (
     find_installable,
     find_skill,
     read_current_versions,
     read_fields,
     read_file,
+    read_files,
 )
 from vskill_platform.domain.skills.skill import PublishedSkill, SkillVersion, VersionRef
 from vskill_platform.settings import Settings
@@ -51,6 +55,7 @@ from vskill_platform.web.clients.mcp_tools import Context, Paging, asking, call_
 from vskill_platform.web.exchange import principal_of, services_of
 from vskill_platform.web.problems import cut_text
 from vskill_platform.worker_context import require_env
+from vskill_scan.reading.manifest import read_front_matter
 
 # The extension for skills (SEP-2640): `skills/list` and `skills/get`, with the SHA-256 of every file, and
 # `resources/directory/read`. The digests are those of the version's manifest, and so those of its attestation. The last
@@ -115,7 +120,7 @@ async def folder_children(uri: str, canonical: str, number: str, folder: str) ->
 
 
 async def skill_entries(services: Services, skills: Sequence[PublishedSkill]) -> list[dict[str, Any]]:
-    """The entries of those that conform, in their order."""
+    """The entries of those that conform, in their order, and behind them those of the skills in plugins."""
     numbers = {one.canonical: one.current_version or "" for one in skills}
     versions = await read_current_versions(numbers)
     found = [
@@ -123,7 +128,31 @@ async def skill_entries(services: Services, skills: Sequence[PublishedSkill]) ->
         for one in skills
         if one.canonical in versions
     ]
-    return [one for one in found if one is not None]
+    for one in skills:
+        if one.kind is Kind.PLUGIN and one.canonical in versions:
+            found += await _entries_of_parts(services, one, versions[one.canonical])
+    # A plugin whose slug is not its name has the address of its skill of that name, and the skill is the one.
+    return list({one["uri"]: one for one in found if one is not None}.values())
+
+
+async def _entries_of_parts(
+    services: Services, plugin: PublishedSkill, version: SkillVersion
+) -> list[dict[str, Any] | None]:
+    """The skills in a plugin, at `/-/NAME`: those whose folder has the name in their front matter."""
+    try:
+        files = await read_files(version.digest)
+    except BlobUnavailable as error:
+        services.log.warning("left out of skills/list", skill=plugin.canonical, error=error.message)
+        return []
+    texts = {file.path: file.data for file in files}
+    found: list[dict[str, Any] | None] = []
+    for name, part in (await list_skill_parts(plugin, files)).items():
+        fields = read_front_matter(texts[part.file]) or {}
+        above = f"{part.path}/"
+        own = [file for file in version.manifest if file.path.startswith(above)]
+        if fields.get("name") == name:
+            found.append(_entry_of(plugin.canonical, fields, own, above))
+    return found
 
 
 async def _entry(services: Services, canonical: str, version: SkillVersion) -> dict[str, Any] | None:
@@ -133,21 +162,30 @@ async def _entry(services: Services, canonical: str, version: SkillVersion) -> d
         # One skill must not hide the others.
         services.log.warning("left out of skills/list", skill=canonical, error=error.message)
         return None
+    return _entry_of(canonical, fields, version.manifest)
+
+
+def _entry_of(
+    canonical: str, fields: Mapping[str, Any], files: Sequence[FileEntry], above: str = ""
+) -> dict[str, Any] | None:
+    """None for a skill that does not conform. Of one in a plugin, its folder is `above`, and its name is always in
+    its address, even where the plugin has the same."""
     name, about = fields.get("name"), fields.get("description")
     is_named = isinstance(name, str) and is_plain_name(name) and isinstance(about, str) and about.strip()
-    size = sum(file.size for file in version.manifest)
-    if not is_named or len(version.manifest) > MOST_FILES or size > MOST_SKILL_BYTES:
+    size = sum(file.size for file in files)
+    if not is_named or len(files) > MOST_FILES or size > MOST_SKILL_BYTES:
         return None
+    place, shown = (f"{canonical}/{_BY_NAME}/{name}", "") if above else (canonical, str(name))
     return {
-        "uri": file_uri(canonical, SKILL_FILE, str(name)),
+        "uri": file_uri(place, SKILL_FILE, shown),
         "frontmatter": fields,
         "resources": [
             {
-                "uri": file_uri(canonical, file.path, str(name)),
+                "uri": file_uri(place, file.path.removeprefix(above), shown),
                 "digest": f"sha256:{file.sha256}",
                 "size": file.size,
             }
-            for file in version.manifest
+            for file in files
         ],
     }
 
@@ -209,8 +247,17 @@ async def _read_resource(_context: Context, params: ReadResourceRequestParams) -
         )
     canonical, path = place[0], place[1] or SKILL_FILE
     skill, ref = await _find_installable(canonical)
-    file = await read_file(skill, ref, path)
+    file = await read_file(skill, ref, f"{await _folder_of_part(uri, skill, ref)}{path}")
     return ReadResourceResult(contents=[_contents(uri, path, file.data)])
+
+
+async def _folder_of_part(uri: str, skill: PublishedSkill, ref: VersionRef) -> str:
+    """Where in a plugin the skill lies that an address names; empty for the plugin itself, and of a skill."""
+    parts = [unquote(part) for part in uri.removeprefix(SCHEME).split("/")]
+    if skill.kind is not Kind.PLUGIN or parts[3:4] != [_BY_NAME]:
+        return ""
+    named = await list_skill_parts(skill, await read_files(ref.digest))
+    return f"{named[parts[4]].path}/" if parts[4:5] and parts[4] in named else ""
 
 
 async def _find_installable(canonical: str) -> tuple[PublishedSkill, VersionRef]:
@@ -249,7 +296,8 @@ async def _get_skill(_context: Context, params: GetSkillParams) -> dict[str, Any
     place = split_uri(params.uri)
     if place is not None and place[1] == SKILL_FILE:
         skill, _ = await _find_installable(place[0])
-        for entry in await skill_entries(services, [skill]):
+        entries = await skill_entries(services, [skill])
+        for entry in [one for one in entries if one["uri"] == params.uri] or entries[:1]:
             return cacheable(services, reader, skill=entry)
     message = f"No skill is served at {params.uri[:200]}: give the address of a SKILL.md from skills/list."
     raise MCPError(code=INVALID_PARAMS, message=message)
@@ -267,7 +315,8 @@ async def _read_directory(_context: Context, params: ReadDirectoryParams) -> dic
     # Children's addresses are made from this one: a last slash would be doubled in them.
     if place is not None and params.cursor is None and not params.uri.endswith("/"):
         skill, ref = await _find_installable(place[0])
-        children = await folder_children(params.uri, skill.canonical, ref.number, place[1])
+        folder = f"{await _folder_of_part(params.uri, skill, ref)}{place[1]}".rstrip("/")
+        children = await folder_children(params.uri, skill.canonical, ref.number, folder)
     if not children:
         message = (
             f"{params.uri[:200]} is not a folder of a skill: give the address of a skill without /SKILL.md, or of a "
