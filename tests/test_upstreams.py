@@ -310,12 +310,6 @@ async def test_the_schedule_asks_once_a_day_and_sooner_after_a_problem(env, serv
     assert (await upstreams.get_upstream("vendor")).state.problem == ""
 
 
-async def test_remembered_only_lists_and_brings_nothing(env, server):
-    server.repo("vendor/skills", tree(a="first"))
-    found = await add(env, intake=Intake.REMEMBERED)
-    assert found.state.listed == 1 and await run_of("skills/a") is None
-
-
 async def test_an_upstream_that_is_removed_leaves_its_skills_and_forgets_its_list(env, server):
     server.repo("vendor/skills", tree(a="first"))
     await add(env, intake=Intake.ALL)

@@ -28,6 +28,7 @@ PLAIN_PARTS = {
     "number": "1.0.0",
     "path": "SKILL.md",
     "collection": "no-such",
+    "upstream": "no-such",
     "file": "index.json",
     "part": "no-such-part",
     "provider": "bandit",

@@ -243,11 +243,7 @@ async def test_an_account_asks_for_a_bounded_number_an_hour(world):
     assert again.status_code == 200, "what was asked for already counts nothing"
 
 
-async def test_a_paused_upstream_and_one_that_is_only_remembered_take_no_requests(offering):
-    await post(offering, "/vendor/change", intake="remembered", **WHY)
-    refused = await post(offering, "/vendor/ask", who="mona", entry="skills/a")
-    assert refused.status_code == 409 and "nothing of it comes" in refused.text
-    await post(offering, "/vendor/change", intake="all", patterns=["none/*"], **WHY)
+async def test_a_paused_upstream_takes_no_requests(offering):
     await post(offering, "/vendor/pause", **WHY)
     refused = await post(offering, "/vendor/ask", who="mona", entry="skills/a")
     assert refused.status_code == 409 and "is paused" in refused.text and await runs(offering) == 0

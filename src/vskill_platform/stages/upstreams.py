@@ -121,8 +121,6 @@ async def sync_upstream(task: Task) -> TaskEnd:
 
 async def _ask(upstream: Upstream, listed: tuple[UpstreamEntry, ...]) -> tuple[int, int]:
     """Ask for what is new and wanted, and for what changed since it came. How many, and when the rest goes on."""
-    if upstream.intake is Intake.REMEMBERED:
-        return 0, 0
     tasks = await tasks_of(upstream, listed)
     due = [one for one in listed if must_bring(tasks.get(one.name), one)]
     if upstream.intake is Intake.ON_REQUEST:

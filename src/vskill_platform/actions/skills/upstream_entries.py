@@ -17,7 +17,7 @@ from vskill_platform.actions.skills.upstreams import UPSTREAMS, UpstreamName
 from vskill_platform.domain.operation.task import Task
 from vskill_platform.domain.people.namespace import audience_for, may_read, namespace_in
 from vskill_platform.domain.people.token import TokenScope
-from vskill_platform.domain.skills.upstream import Intake, Upstream, UpstreamEntry, upstream_in
+from vskill_platform.domain.skills.upstream import Upstream, UpstreamEntry, upstream_in
 from vskill_platform.stages.upstreams import ask_for_entry, must_bring, tasks_of
 from vskill_platform.store.people.attempts import count_request
 from vskill_platform.store.people.namespaces import read_directory
@@ -136,9 +136,8 @@ async def _ask(services: Services, actor: Principal, upstream: Upstream, entry: 
     """The request, which is counted only where nobody has made it."""
     task = (await tasks_of(upstream, (entry,))).get(entry.name)
     if must_bring(task, entry):
-        if upstream.paused or upstream.intake is Intake.REMEMBERED:
-            why = "is paused" if upstream.paused else "only feeds the memory, so nothing of it comes"
-            raise Conflict(f"The upstream {upstream.name} {why}.", upstream=upstream.name)
+        if upstream.paused:
+            raise Conflict(f"The upstream {upstream.name} is paused.", upstream=upstream.name)
         window = await count_request(
             "upstream entries", f"account {actor.account or actor.actor}", ASKED_PER_HOUR, HOUR_MS
         )

@@ -45,7 +45,7 @@ class AddUpstream(ActionRequest, frozen=True, kw_only=True):
     address: Address
     #: what may come, as `REPO/SLUG` with `*` for any characters; everything if left out
     patterns: EntryPatterns = ()
-    #: whether its skills come when somebody asks for them, all of them, or none
+    #: whether its skills come when somebody asks for them, or all of them
     intake: Intake = Intake.ON_REQUEST
     #: why; kept in the audit
     reason: Reason
@@ -90,12 +90,12 @@ class UpstreamView(Wire, frozen=True):
     """An upstream, and what its last synchronisation found."""
 
     name: str
-    #: `marketplace`, `repository`, `clawhub`, `installation` or `bundle`
+    #: `marketplace`, `repository`, `clawhub` or `bundle`
     kind: str
     address: str
     #: empty: everything
     patterns: tuple[str, ...]
-    #: `on-request`, `all` or `remembered`
+    #: `on-request` or `all`
     intake: str
     paused: bool
     #: the first part of its skills' full names

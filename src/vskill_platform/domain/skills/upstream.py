@@ -36,7 +36,6 @@ class UpstreamKind(enum.StrEnum):
     MARKETPLACE = "marketplace"
     REPOSITORY = "repository"
     CLAWHUB = "clawhub"
-    INSTALLATION = "installation"
     BUNDLE = "bundle"
 
 
@@ -47,8 +46,6 @@ class Intake(enum.StrEnum):
     ON_REQUEST = "on-request"
     #: all that fit the patterns, a bounded number an hour
     ALL = "all"
-    #: none: they only feed the memory of public skills
-    REMEMBERED = "remembered"
 
 
 class UpstreamEntry(msgspec.Struct, frozen=True, omit_defaults=True):
