@@ -11,9 +11,11 @@ from tests.support.envs import active_env, open_test_env, run_until_quiet, submi
 from tests.support.manual_clock import ManualClock
 from tests.support.people import signed_in
 from vskill_core.bundle import OpenBundle
+from vskill_core.dsse import read_payload
 from vskill_core.errors import AttestationInvalid, Conflict, InvalidInput
 from vskill_core.identity import submission_id, upstream_identity
 from vskill_core.signing_keys import SigningKey
+from vskill_core.statement import AttestedOrigin, read_statement
 from vskill_platform.actions.principal import OPERATOR
 from vskill_platform.actions.recall.blocklist import BLOCK, BlockSomething
 from vskill_platform.actions.skills.upstreams import PAUSE_UPSTREAM, DecideUpstream
@@ -25,11 +27,14 @@ from vskill_platform.actions.submissions.bundles import (
     MakeBundle,
     write_bundle,
 )
+from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import TargetKind
+from vskill_platform.domain.skills.content_names import addresses_in
 from vskill_platform.domain.skills.skill import VersionStatus
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.audit import list_audit
+from vskill_platform.store.recall.attestations import get_attestation
 from vskill_platform.store.skills.bundles import read_bundles
 from vskill_platform.store.skills.collections import add_skills, create_collection, remove_skills
 from vskill_platform.store.skills.skills import get_skill
@@ -103,6 +108,22 @@ async def test_skills_of_a_bundle_are_verified_and_scanned_again_and_published(t
     assert record.state is State.PUBLISHED
     assert record.evidence is not None and record.evidence.digest == record.digest
     assert entry.details["key"] == done.key_id
+
+
+async def test_both_attestations_are_kept_and_ours_names_the_other(there, here):
+    data = await made(there)
+    await added(here, data)
+    theirs = next(OpenBundle(io.BytesIO(data)).skills())
+    with active_env(here):
+        envelope = await get_attestation(await get_skill(HERE), "1.0.0")
+        kept = await here.kv.get(keys.origin(HERE, "1.0.0"))
+        stored = await here.blobs.get(theirs.entry.attestation)
+    origin = read_statement(read_payload(envelope)).predicate.origin
+    key = (await there.signing.public_keys())[0]
+    assert origin == AttestedOrigin("hq", TIDY, "1.0.0", key.key_id, theirs.entry.attestation)
+    assert stored == theirs.attestation
+    assert kept is not None
+    assert theirs.entry.attestation in addresses_in(kept.key, kept.value), "the collector leaves it"
 
 
 async def test_this_registry_decides_by_its_own_blocklist(there, here):

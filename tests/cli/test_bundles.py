@@ -213,6 +213,7 @@ def test_skills_are_carried_into_a_place_without_a_network(there, registry, envi
     assert "hq has 2 skills of vskill-platform" in said
     assert "Installed upstream~hq/upload-ann-skills/tidy 1.0.0" in said
     assert "The attestation is genuine." in said
+    assert "vskill-platform, upload~ann/skills/tidy 1.0.0, key " in said
     assert "1 content blocked, because it was withdrawn there." in said
     assert "withdrawn by vskill-platform" in said
     assert not (tmp_path / "again" / "tidy").exists()

@@ -72,6 +72,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.upstream("vendor"), "upstream:vendor"),
         (keys.upstream_entries("vendor"), "upstream_entries:vendor"),
         (keys.bundles("vendor"), "bundles:vendor"),
+        (keys.origin("a/b/c", "1.0.0"), "origin:a/b/c:1.0.0"),
         (keys.credentials("acme"), "credentials:acme"),
         (keys.publishers("github.com/acme/tools"), "publishers:github.com/acme/tools"),
         (keys.session("h"), "session:h"),

@@ -106,6 +106,7 @@ def test_the_payload_is_an_in_toto_statement_about_content_and_archives(attestat
         "memory": None,
         "publisher": None,
         "generated": [],
+        "origin": None,
         "teamApproved": False,
     }
 

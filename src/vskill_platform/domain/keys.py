@@ -130,6 +130,8 @@ upstream = _kind("upstream:", "name")
 upstream_entries = _kind("upstream_entries:", "name")
 #: what signed files brought to an upstream
 bundles = _kind("bundles:", "name")
+#: what another registry signed about a version
+origin = _kind("origin:", "canonical", "version")
 repohealth = _kind("repohealth:", "repository")
 job = _kind("job:", "name")
 #: when a worker process was last there

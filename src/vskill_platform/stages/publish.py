@@ -33,6 +33,7 @@ from vskill_platform.store.claims import HeldClaim, Passed
 from vskill_platform.store.people.namespaces import belonging_of
 from vskill_platform.store.recall.attestations import attestation_writes
 from vskill_platform.store.recall.blocklist import require_unblocked
+from vskill_platform.store.skills.bundles import find_origin, origin_writes
 from vskill_platform.store.skills.names import claim_writes
 from vskill_platform.store.skills.quotas import count_publication
 from vskill_platform.store.skills.skills import (
@@ -265,7 +266,10 @@ async def _sealed_writes(
     statement = make_statement(
         registry, published.canonical, current, record, measured.archives, seal.report, content.entries, made
     )
-    return await attestation_writes(statement, seal.key)
+    origin = await find_origin(record.identity, current.digest)
+    about = msgspec.structs.replace(statement.predicate, origin=origin)
+    statement = msgspec.structs.replace(statement, predicate=about)
+    return (*await attestation_writes(statement, seal.key), *origin_writes(statement))
 
 
 def _refuse_taken_down(skill: PublishedSkill | None, record: Submission, digest: str) -> None:

@@ -303,6 +303,11 @@ def _print(checked: "Checked", status: str | None, serial: int | None) -> None:
         *([("made by the registry", ", ".join(about.generated))] if about.generated else ()),
         ("can do", _card_in_words(about.capability_card)),
     ]
+    if (origin := about.origin) is not None:
+        said = (
+            f"{origin.registry}, {origin.skill} {origin.version}, key {origin.key_id}, verified when it came"
+        )
+        rows.insert(-1, ("also signed by", said))
     if about.second_judge_status != "none":
         rows.insert(-1, ("second judge", _judge_in_words(about.second_judge, about.second_judge_status)))
     print_table("The attestation is genuine.", ("what", "value"), rows)

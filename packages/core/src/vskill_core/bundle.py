@@ -77,6 +77,8 @@ class OpenedSkill(msgspec.Struct, frozen=True):
     #: the signed envelope
     attestation: bytes
     archive: bytes
+    #: of the key that signed it
+    key_id: str
 
 
 # Writing.
@@ -155,7 +157,7 @@ class OpenBundle:
             raise _untrusted(what, error) from error
         if digest_of_files(files) != entry.digest:
             raise _refuse(f"holds other content of {what} than its index names")
-        return OpenedSkill(entry, files, checked.statement, attestation, archive)
+        return OpenedSkill(entry, files, checked.statement, attestation, archive, checked.key.key_id)
 
     def _require(self, name: str, most: int) -> bytes:
         member = self._read(most)

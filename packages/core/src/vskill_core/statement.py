@@ -104,6 +104,19 @@ class AttestedPolicy(msgspec.Struct, frozen=True, rename="camel"):
     matched: tuple[AttestedRule, ...]
 
 
+class AttestedOrigin(msgspec.Struct, frozen=True, rename="camel"):
+    """What another registry signed about the same content, which was verified when a bundle brought it."""
+
+    registry: str
+    #: as it is called there
+    skill: str
+    version: str
+    #: of the key that signed it
+    key_id: str
+    #: SHA-256 of the signed envelope
+    attestation: str
+
+
 class Predicate(msgspec.Struct, frozen=True, rename="camel"):
     """What was found out about the subjects."""
 
@@ -148,6 +161,8 @@ class Predicate(msgspec.Struct, frozen=True, rename="camel"):
     publisher: Publisher | None = None
     #: paths of files that the registry made: a plugin's SKILL.md, where it has none of its own
     generated: tuple[str, ...] = ()
+    #: None where no other registry vouches for it
+    origin: AttestedOrigin | None = None
 
 
 class Statement(msgspec.Struct, frozen=True, rename="camel"):

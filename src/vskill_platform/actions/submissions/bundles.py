@@ -332,9 +332,8 @@ async def _keep_skills(opened: OpenBundle, *, whole: bool) -> AsyncIterator[Brou
             text = read_manifest(skill_file_of(one.files).data, entry.skill.rpartition("/")[2]).description
         except InvalidManifest:
             text = ""
-        yield BroughtSkill(
-            entry.skill, entry.version, entry.digest, entry.attestation, text[:MOST_DESCRIPTION]
-        )
+        text = text[:MOST_DESCRIPTION]
+        yield BroughtSkill(entry.skill, entry.version, entry.digest, entry.attestation, text, one.key_id)
 
 
 async def _block_withdrawn(actor: Principal, name: str, merged: KeptBundles) -> tuple[str, ...]:

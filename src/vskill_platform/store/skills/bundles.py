@@ -9,7 +9,9 @@ import msgspec
 from vskill_core.bundle import BundledSkill
 from vskill_core.dsse import read_payload
 from vskill_core.errors import BlobUnavailable
+from vskill_core.identity import UPSTREAM_HOST, Identity
 from vskill_core.revocation_list import MAX_BYTES, RevocationDocument, read_revocation_list
+from vskill_core.statement import AttestedOrigin, Statement
 from vskill_platform.domain import keys
 from vskill_platform.domain.skills.upstream import Upstream
 from vskill_platform.ledger.kv.entries import Operation, Put
@@ -22,6 +24,8 @@ class BroughtSkill(BundledSkill, frozen=True):
     """A skill of a bundle whose files are stored."""
 
     description: str = ""
+    #: of the key that signed its attestation
+    key_id: str = ""
 
 
 class LatestBundle(msgspec.Struct, frozen=True):
@@ -87,3 +91,21 @@ async def keep_bundle(
         ]
 
     return await commit_audited(note, write)
+
+
+async def find_origin(identity: Identity, digest: str) -> AttestedOrigin | None:
+    """What the other registry signed about a content that a bundle brought to this place."""
+    if identity.host != UPSTREAM_HOST or (kept := await read_bundles(identity.owner)) is None:
+        return None
+    brought = next((one for one in kept.skills() if one.digest == digest), None)
+    if brought is None:
+        return None
+    return AttestedOrigin(kept.registry, brought.skill, brought.version, brought.key_id, brought.attestation)
+
+
+def origin_writes(statement: Statement) -> tuple[Operation, ...]:
+    """The record that keeps the other registry's attestation beside ours, whatever later bundles bring."""
+    about = statement.predicate
+    if about.origin is None:
+        return ()
+    return (Put(keys.origin(about.skill, about.version), msgspec.json.encode(about.origin)),)
