@@ -174,6 +174,7 @@ async def _measure(env: Env, servers: Servers, processes: Workers, setup: Setup,
     worker_cpu, web_cpu, postgres_cpu, nats_cpu = (
         cpu_seconds(pids) - was for pids, was in zip(groups, spent, strict=True)
     )
+    content = (Path(env.settings.data_dir) / "blobs").rglob("*")
     known = table()
     first, beside = family(workers[0].pid, known), worker_of(workers[0].pid)
     return Sample(
@@ -187,7 +188,7 @@ async def _measure(env: Env, servers: Servers, processes: Workers, setup: Setup,
         worker_family_mb=sum(map(memory_mb, first)),
         web_mb=memory_mb(webs[0].pid) if webs else 0.0,
         database_bytes=(await _database_bytes(env) - before) / jobs,
-        content_bytes=_folder_bytes(Path(env.settings.data_dir) / "blobs") / (warm + jobs),
+        content_bytes=sum(one.stat().st_blocks * 512 for one in content if one.is_file()) / (warm + jobs),
     )
 
 
@@ -230,10 +231,6 @@ async def _database_bytes(env: Env) -> int:
         return int(await connection.fetchval("SELECT pg_database_size(current_database())"))
     finally:
         await connection.close()
-
-
-def _folder_bytes(folder: Path) -> int:
-    return sum(one.stat().st_blocks * 512 for one in folder.rglob("*") if one.is_file())
 
 
 # What the run says about all of them: figures for every setup, and the goals, which are ratios to one worker.
