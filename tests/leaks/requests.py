@@ -86,6 +86,8 @@ NAMED = {
 #: Parameters that narrow, order or page, and name nothing; with what they are given where they must be given.
 PLAIN: dict[str, Any] = {
     "limit": 5,
+    "key": None,
+    "partial": None,
     "state": None,
     "category": None,
     "sort": None,
@@ -162,6 +164,7 @@ PLAIN: dict[str, Any] = {
 FILTERS = frozenset({"without", "provenance", "minInstalls", "minAge"})
 #: Fields of bodies that name nothing.
 PLAIN_FIELDS: dict[str, Any] = {
+    "entry": "skills/lint",
     "reason": "a test",
     "text": "extends: open",
     "replaces": "",
