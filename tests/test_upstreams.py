@@ -40,7 +40,7 @@ from vskill_platform.store.skills.follows import grant_runs
 from vskill_platform.store.skills.names import read_name
 from vskill_platform.store.skills.quotas import HOUR_MS
 from vskill_platform.store.skills.skills import get_skill
-from vskill_platform.store.tasks import read_task
+from vskill_platform.store.tasks import HeldTask, claim_task, read_task
 from vskill_platform.submission_store import read_submission
 
 pytestmark = pytest.mark.anyio
@@ -308,6 +308,22 @@ async def test_the_schedule_asks_once_a_day_and_sooner_after_a_problem(env, serv
     await ask_for_syncs()
     await run_until_quiet(env)
     assert (await upstreams.get_upstream("vendor")).state.problem == ""
+
+
+async def test_what_is_asked_while_a_worker_reads_is_done_after_it(env, server):
+    """Otherwise a change of patterns in that moment would count on the next day."""
+    server.repo("vendor/skills", tree(a="first"))
+    found = await add(env)
+    await ask_for_sync(found)
+    held = await claim_task(upstreams.UPSTREAM_SYNC, "vendor", 2)
+    assert isinstance(held, HeldTask)
+    await ask_for_sync(found)
+    task, _ = await read_task(upstreams.UPSTREAM_SYNC, "vendor")
+    assert task is not None and task.rerun_requested
+    env.clock.advance(2 * DAY_MS)
+    await ask_for_syncs()
+    again, _ = await read_task(upstreams.UPSTREAM_SYNC, "vendor")
+    assert again == task, "the schedule leaves alone what is under way"
 
 
 async def test_an_upstream_that_is_removed_leaves_its_skills_and_forgets_its_list(env, server):

@@ -63,15 +63,15 @@ async def ask_for_syncs() -> None:
     """Have every upstream synchronised that is due."""
     now = require_env("kv").kv.now()
     for upstream in await list_upstreams():
-        if not upstream.paused and upstream.due_at() <= now:
+        task, _ = await read_task(UPSTREAM_SYNC, upstream.name)
+        is_asked = task is not None and task.state.active
+        if not upstream.paused and upstream.due_at() <= now and not is_asked:
             await ask_for_sync(upstream)
 
 
 async def ask_for_sync(upstream: Upstream) -> None:
-    """Have it synchronised now, unless that is under way."""
-    task, _ = await read_task(UPSTREAM_SYNC, upstream.name)
-    if task is None or not task.state.active or task.claim is None:
-        await ask_for(UPSTREAM_SYNC, upstream.name, {"upstream": upstream.name})
+    """Have it synchronised now, and once more where that is under way: what was changed meanwhile counts."""
+    await ask_for(UPSTREAM_SYNC, upstream.name, {"upstream": upstream.name})
 
 
 async def ask_for_entry(upstream: Upstream, entry: UpstreamEntry) -> Task:
