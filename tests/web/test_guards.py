@@ -43,7 +43,10 @@ OPEN_WRITES = {
     ("POST", "/submit/find"): "the same as a form",
     ("POST", "/submit/send"): "submitting as a form",
     ("POST", "/submissions/{submission_id}/resubmit"): "submitting again as a form",
-    ("POST", "/skills/{owner}/{repo}/{slug}/kind"): "submitting again as a form; only a maintainer names a kind",
+    (
+        "POST",
+        "/skills/{owner}/{repo}/{slug}/kind",
+    ): "submitting again as a form; only a maintainer names a kind",
     ("POST", "/skills/{owner}/{repo}/{slug}/report"): "anybody may report; it is counted by address",
     ("POST", "/api/v1/skills/{owner}/{repo}/{slug}/reports"): "the same",
     ("POST", "/api/v1/skills/{name}/reports"): "the same",

@@ -162,6 +162,9 @@ async def test_a_member_reads_it_everywhere(world):
         if route.startswith("/.well-known/skills/"):
             # The index of the whole registry, which names nothing that only members may read.
             assert answer.status_code == 404
+        elif "/-/{part}" in route:
+            # It is no plugin, and says so to those who may read it.
+            assert answer.status_code == 404 and "has no part" in answer.text
         else:
             assert answer.status_code in {200, 302}, (route, answer.text)
 

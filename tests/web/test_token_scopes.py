@@ -47,6 +47,7 @@ NEEDS_NONE = {
     "POST /internal/marketplace.git/git-upload-pack": "reads",
     "POST /{owner}/git-upload-pack": "reads",
     "POST /collections/{collection}/git-upload-pack": "reads",
+    "POST /upstreams/{upstream}/git-upload-pack": "reads",
     "POST /clawhub/api/cli/telemetry/install": "does nothing",
     "POST /api/v1/external-scans/{digest}/{provider}": "the signature lets in",
     "POST /api/v1/auth/github/exchange-for-vsk-token": "GitHub's word lets in",

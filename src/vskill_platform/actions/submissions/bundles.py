@@ -242,30 +242,24 @@ async def add(actor: Principal, request: AddBundle) -> BundleAdded:
     skills = [one async for one in _keep_skills(opened, whole=not request.partial)]
     await require_env("blobs").blobs.put(opened.index.revocations, opened.revocations)
 
-    def make(known: Upstream | None) -> Upstream:
-        _require_takes(known, request.name)
-        return known or Upstream(
-            name=request.name,
-            kind=UpstreamKind.BUNDLE,
-            address=f"bundles of {opened.index.registry}",
-            intake=Intake.ALL,
-            by=actor.actor,
-            created_at=require_env("kv").kv.now(),
-        )
-
     merged = _merge(kept, opened, skills, request.name)
     # Before the record remembers the list: after a crash, the same file does it again.
     withdrawn = await _block_withdrawn(actor, request.name, merged)
+    index = opened.index
     details = {
-        "registry": opened.index.registry,
+        "registry": index.registry,
         "key": opened.key.key_id,
-        "scope": opened.index.scope,
-        "serial": str(opened.index.serial),
+        "scope": index.scope,
+        "serial": str(index.serial),
         "skills": str(len(skills)),
     }
     note = AuditNote("bundle added", request.name, actor.actor, request.reason, details)
-    await ask_for_sync(await keep_bundle(note, lambda now: _merge(now, opened, skills, request.name), make))
-    index = opened.index
+    begun = await keep_bundle(
+        note,
+        lambda now: _merge(now, opened, skills, request.name),
+        lambda known: _upstream_of(request.name, index.registry, actor, known),
+    )
+    await ask_for_sync(begun)
     return BundleAdded(
         request.name,
         index.registry,
@@ -275,6 +269,19 @@ async def add(actor: Principal, request: AddBundle) -> BundleAdded:
         serial=index.serial,
         skills=tuple(one.skill for one in skills),
         withdrawn=withdrawn,
+    )
+
+
+def _upstream_of(name: str, registry: str, actor: Principal, known: Upstream | None) -> Upstream:
+    """The upstream of the bundles, which the first one makes."""
+    _require_takes(known, name)
+    return known or Upstream(
+        name=name,
+        kind=UpstreamKind.BUNDLE,
+        address=f"bundles of {registry}",
+        intake=Intake.ALL,
+        by=actor.actor,
+        created_at=require_env("kv").kv.now(),
     )
 
 
