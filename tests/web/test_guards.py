@@ -63,6 +63,10 @@ OPEN_WRITES = {
     ("POST", "/internal/marketplace.git/git-upload-pack"): "reads only",
     ("POST", "/{owner}/git-upload-pack"): "reads only",
     ("POST", "/collections/{collection}/git-upload-pack"): "reads only",
+    (
+        "POST",
+        "/upstreams/{upstream}/git-upload-pack",
+    ): "reads only; a clone asks for a skill as its account may",
     ("POST", "/clawhub/api/cli/telemetry/install"): "does nothing",
     ("POST", "/mcp"): "reads; submitting is counted by address",
     ("POST", "/scim/v2/{issuer}/{resource}"): "the directory's token lets in",
