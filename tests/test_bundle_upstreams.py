@@ -10,7 +10,6 @@ from tests.support.acting import take_down, yank
 from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
 from tests.support.manual_clock import ManualClock
 from tests.support.people import signed_in
-from vskill_core.bundle import OpenBundle
 from vskill_core.dsse import read_payload
 from vskill_core.errors import AttestationInvalid, Conflict, InvalidInput
 from vskill_core.identity import submission_id, upstream_identity
@@ -29,6 +28,7 @@ from vskill_platform.actions.submissions.bundles import (
 )
 from vskill_platform.domain import keys
 from vskill_platform.domain.blocklist import TargetKind
+from vskill_platform.domain.skills.bundle import OpenBundle
 from vskill_platform.domain.skills.content_names import addresses_in
 from vskill_platform.domain.skills.skill import VersionStatus
 from vskill_platform.domain.submissions.states import State

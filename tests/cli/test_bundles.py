@@ -14,11 +14,11 @@ from tests.support.envs import run_until_quiet, submit_skill
 from tests.support.lifetimes import running
 from tests.support.patience import PATIENCE_S
 from tests.support.people import make_account, token_of
-from vskill_core.bundle import OpenBundle
 from vskill_core.content import SkillFile
 from vskill_core.errors import InvalidInput
 from vskill_core.signing_keys import SigningKey
 from vskill_platform.cli.submissions.bundle_commands import split_bundle
+from vskill_platform.domain.skills.bundle import OpenBundle
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.skills.bundles import read_bundles
 from vskill_platform.store.skills.collections import add_skills, create_collection

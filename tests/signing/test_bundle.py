@@ -11,7 +11,12 @@ import pytest
 from tests.signing.conftest import DIGEST, TAR, statement
 from tests.signing.test_revocation_list import REVOKED
 from vskill_core.archives import tar_header
-from vskill_core.bundle import (
+from vskill_core.dsse import seal
+from vskill_core.errors import AttestationInvalid, InvalidInput
+from vskill_core.revocation_list import PAYLOAD_TYPE as LIST_TYPE
+from vskill_core.signing_keys import SigningKey, jwk
+from vskill_core.statement import encode_statement
+from vskill_platform.domain.skills.bundle import (
     END,
     MOST_INDEX,
     PAYLOAD_TYPE,
@@ -21,11 +26,6 @@ from vskill_core.bundle import (
     pack_head,
     pack_skill,
 )
-from vskill_core.dsse import seal
-from vskill_core.errors import AttestationInvalid, InvalidInput
-from vskill_core.revocation_list import PAYLOAD_TYPE as LIST_TYPE
-from vskill_core.signing_keys import SigningKey, jwk
-from vskill_core.statement import encode_statement
 from vskill_platform.signing.from_records import encode_document, make_document
 
 KEY, OTHER = SigningKey.generate(), SigningKey.generate()

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.envs import open_test_env, run_until_quiet, submit_skill
 from tests.support.people import browser, signed_in
-from vskill_core.bundle import OpenBundle
+from vskill_platform.domain.skills.bundle import OpenBundle
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.skills.collections import add_skills, create_collection
 from vskill_platform.web.app import create_app

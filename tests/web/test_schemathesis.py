@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from tests.support.patience import PATIENCE_S
 from tests.support.shelf import open_shelf
-from vskill_core.bundle import MEDIA_TYPE as TAR_TYPE
+from vskill_platform.domain.skills.bundle import MEDIA_TYPE as TAR_TYPE
 from vskill_platform.settings import Settings
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.web.app import ENDPOINTS, create_app

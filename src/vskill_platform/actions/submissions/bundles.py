@@ -20,16 +20,6 @@ from vskill_client.wire.skills import (
     LockSkills,
     ReadRevocationList,
 )
-from vskill_core.bundle import (
-    END,
-    MEDIA_TYPE,
-    PAYLOAD_TYPE,
-    BundledSkill,
-    BundleIndex,
-    OpenBundle,
-    pack_head,
-    pack_skill,
-)
 from vskill_core.content import skill_file_of
 from vskill_core.dsse import read_payload, seal
 from vskill_core.errors import (
@@ -57,6 +47,16 @@ from vskill_platform.actions.skills.installs import ATTESTATION, DOWNLOAD, lock,
 from vskill_platform.actions.skills.upstreams import UPSTREAMS, UpstreamName
 from vskill_platform.domain.blocklist import BlockEntry, digest_target
 from vskill_platform.domain.people.namespace import PUBLIC, namespace_audiences
+from vskill_platform.domain.skills.bundle import (
+    END,
+    MEDIA_TYPE,
+    PAYLOAD_TYPE,
+    BundledSkill,
+    BundleIndex,
+    OpenBundle,
+    pack_head,
+    pack_skill,
+)
 from vskill_platform.domain.skills.upstream import (
     MOST_DESCRIPTION,
     Intake,

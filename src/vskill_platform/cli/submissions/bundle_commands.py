@@ -15,10 +15,10 @@ from vskill_client.install import read_lock
 from vskill_client.output import json_option, plain, print_json, print_table
 from vskill_client.verify import FILE, given_keys
 from vskill_client.wire.base import iso_time
-from vskill_core.bundle import END, OpenBundle, pack_head, pack_skill
 from vskill_core.errors import AttestationInvalid, InvalidInput
 from vskill_core.plural import counted
 from vskill_platform.actions.submissions import bundles
+from vskill_platform.domain.skills.bundle import END, OpenBundle, pack_head, pack_skill
 
 
 class BundleFacts(msgspec.Struct, frozen=True):

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from vskill_core.bundle import BundledSkill
 from vskill_core.dsse import read_payload
 from vskill_core.errors import BlobUnavailable
 from vskill_core.identity import UPSTREAM_HOST, Identity
 from vskill_core.revocation_list import MAX_BYTES, RevocationDocument, read_revocation_list
 from vskill_core.statement import AttestedOrigin, Statement
 from vskill_platform.domain import keys
+from vskill_platform.domain.skills.bundle import BundledSkill
 from vskill_platform.domain.skills.upstream import Upstream
 from vskill_platform.ledger.kv.entries import Operation, Put
 from vskill_platform.records import read_record

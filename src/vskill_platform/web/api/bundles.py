@@ -5,9 +5,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from vskill_client.wire.base import Ans, Asked, Req
-from vskill_core.bundle import MEDIA_TYPE
 from vskill_platform.actions.action import Action
 from vskill_platform.actions.submissions.bundles import MAKE_BUNDLE, MakeBundle, write_bundle
+from vskill_platform.domain.skills.bundle import MEDIA_TYPE
 from vskill_platform.web.exchange import attachment, principal_of, services_of
 from vskill_platform.web.routing import get, part_of, query_of
 
