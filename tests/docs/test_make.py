@@ -92,7 +92,7 @@ def test_set_up_shows_what_pip_said_when_pip_fails(tmp_path):
     assert "ready" not in done.stdout
 
 
-@pytest.mark.parametrize("file", ["Makefile", "tools/setup.sh"])
+@pytest.mark.parametrize("file", ["Makefile", "tools/install.sh"])
 def test_what_is_locked_is_installed_without_a_look_at_newer_releases(file):
     """pip refuses a lock from the day on which a package that another wants with an extra has a newer release."""
     lines = Path(ROOT, file).read_text("utf-8").replace("\\\n", " ").splitlines()
