@@ -87,7 +87,7 @@ def main(descriptor: int) -> None:
             connection.sendall(frame([colour(path, text) for path, text in files]))
 
 
-def colour(path: str, text: str) -> list[Pieces] | None:
+def colour(path: str, text: str, seconds: float = FILE_S) -> list[Pieces] | None:
     """The lines of a text in pieces; None if the language is unknown, it takes too long, has too many pieces, or the
     lexer changed the text."""
     lexer = lexer_for(path, text)
@@ -95,7 +95,7 @@ def colour(path: str, text: str) -> list[Pieces] | None:
         return None
     # Some lexers recognise a comment only with its line end.
     ends = text.endswith("\n")
-    signal.setitimer(signal.ITIMER_PROF, FILE_S)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         lines = list(_cut_lines(lexer, text if ends else f"{text}\n"))
     except OutOfTime:
