@@ -46,7 +46,7 @@ LOCK_ALONE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --
 LOCK := $(LOCK_ALONE) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup analysers run test test-slow test-clients test-machine test-all test-judge test-long node browser nginx screenshots check format sim fuzz chaos bench coverage snapshots mutants lock build release reference audit measures clean
+.PHONY: help setup analysers run test test-slow test-clients test-machine test-all test-judge test-debian test-long node browser nginx pgbouncer promtool screenshots check format sim fuzz chaos bench coverage snapshots mutants lock build release reference audit measures clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -126,6 +126,10 @@ $(MODEL_READY): requirements-judge.lock | $(READY)
 test-judge: $(READY) $(MODEL_READY) ## Ask a real small model over the real protocol (ARGS=--write-exchanges records what CI replays)
 	@$(BIN)/python -m pytest -m "model" tests/judge $(ARGS)
 
+test-debian: $(READY) pgbouncer promtool ## What only Debian has programs for: PostgreSQL behind a pooler, and the rules of Prometheus
+	@THROUGH_PGBOUNCER=1 $(PYTEST) tests/contracts -k postgresql $(ARGS)
+	@PATH="$(VENV)/promtool/usr/bin:$$PATH" promtool check rules deploy/monitoring/rules.json
+
 test-long: $(READY) ## The tests that may run longer: 50 kills of workers, 100 beside the audit, 300 histories, 10 interrupted runs, 20 calls of each address, 20 times the examples
 	@KILLS=50 AUDIT_KILLS=100 SEEDS=300 MOMENTS=10 EXAMPLES=20 TIMES=20 $(BIN)/python -m pytest -n $(WORKERS) tests/processes/test_kill.py tests/cli/test_audit_kills.py \
 		tests/simulator/test_histories.py tests/lifetimes tests/web/test_schemathesis.py tests/contracts tests/database/test_fields.py tests/database/test_edges.py \
@@ -146,6 +150,12 @@ browser: $(READY) ## Get Chromium where that is possible (as root on Debian), or
 
 nginx: $(READY) ## Get an nginx where that is possible (on Debian), or say what is missing
 	@$(BIN)/python -m tools.programs nginx
+
+pgbouncer: $(READY) ## The same for PgBouncer
+	@$(BIN)/python -m tools.programs pgbouncer
+
+promtool: $(READY) ## The same for promtool
+	@$(BIN)/python -m tools.programs promtool
 
 screenshots: $(READY) browser ## Make the pictures in docs/images anew
 	@$(BIN)/python -m tools.screenshots

@@ -255,3 +255,9 @@ def test_no_part_of_a_password_is_shown(location):
 )  # fmt: skip
 def test_every_form_of_a_servers_address_is_taken(location):
     check_settings(Settings(store=location))
+
+
+def test_a_pooler_that_keeps_no_transaction_together_is_refused():
+    with pytest.raises(InvalidSettings, match="VSKILL_STORE: 'statement' is no pool_mode") as caught:
+        load_settings({"VSKILL_STORE": "postgresql://me@pooler:6432/db?pool_mode=statement"})
+    assert "?pool_mode=transaction" in caught.value.message

@@ -2,6 +2,7 @@
 one; and locations, as they may be shown."""
 
 from typing import Annotated, Any, Literal, get_args, get_origin
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import msgspec
 import re2
@@ -131,9 +132,22 @@ def check_location(location: str, name: str) -> None:
             "and in the password %40 for @, %2F for /, %3F for ?, %23 for #"
         )
         raise InvalidSettings(f"{name} is no address of a PostgreSQL server: {fix}.", setting=name, fix=fix)
+    if (mode := re2.search(r"[?&]pool_mode=([^&]*)", location)) and mode[1] != "transaction":
+        fix = "write ?pool_mode=transaction behind a pooler in that mode, and nothing in session mode"
+        raise InvalidSettings(f"{name}: {mode[1]!r} is no pool_mode: {fix}.", setting=name, fix=fix)
     if location.startswith("s3:") and not _BUCKET.fullmatch(location):
         fix = "write s3://BUCKET or s3://BUCKET/FOLDER; credentials belong into the AWS_ variables"
         raise InvalidSettings(f"{name} is no place in a bucket: {fix}.", setting=name, fix=fix)
+
+
+def driver_address(location: str) -> tuple[str, bool]:
+    """A PostgreSQL address without `pool_mode`, which no driver knows, and whether it named a pooler, such as PgBouncer,
+    that gives each transaction any of its connections: nothing that a client may ask tells it."""
+    parts = urlsplit(location)
+    options = parse_qs(parts.query)
+    if options.pop("pool_mode", None) is None:
+        return location, False
+    return parts._replace(query=urlencode(options, doseq=True)).geturl(), True
 
 
 def shown_location(location: str) -> str:

@@ -16,6 +16,7 @@ from tests.support.buckets import MemoryBucket
 from tests.support.manual_clock import ManualClock
 from tests.support.nats import queue_of, server
 from tests.support.patience import PATIENCE_S
+from tests.support.pgbouncer import through
 from tests.support.postgres import database_of
 from tests.support.s3 import place_of
 from vskill_platform.domain.messages import Send
@@ -83,7 +84,8 @@ async def open_sqlite(folder: Path, clock: Clock) -> Store:
 
 
 async def open_postgres(folder: Path, clock: Clock) -> Store:
-    database = await PostgresDatabase.open(await database_of(folder), clock=clock, connections=8)
+    location = through(await database_of(folder))
+    database = await PostgresDatabase.open(location, clock=clock, connections=8)
     broker = PostgresBroker(database)
     kv = PostgresKV(database, broker)
 

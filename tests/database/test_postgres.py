@@ -419,3 +419,23 @@ async def test_a_clock_that_is_given_replaces_the_servers(location):
     opened = await PostgresDatabase.open(location, clock=clock)
     assert opened.now() == clock.now()
     await opened.close()
+
+
+async def test_an_address_of_shared_connections_keeps_nothing_on_one(location):
+    """`pool_mode=transaction`: everything works without prepared statements, and waiters poll instead of listening."""
+    database = await PostgresDatabase.open(f"{location}?application_name=test&pool_mode=transaction")
+    kv = PostgresKV(database, PostgresBroker(database))
+    start = await kv.change_cursor()
+    await kv.commit([Put("a:1", b"{}"), Send(b"body")])
+    assert await kv.wait_for_change(start, 2_000)
+    assert [change.key for change in (await kv.changes("a:", after=start)).items] == ["a:1"]
+    async with database.connection() as connection:
+        assert connection.is_in_transaction()
+        assert await connection.fetchval("SELECT count(*) FROM pg_prepared_statements WHERE name <> ''") == 0
+    await database.close()
+
+
+async def test_a_statement_that_a_pooler_lost_says_what_to_write(database):
+    with pytest.raises(StoreUnavailable, match=r"\?pool_mode=transaction"):
+        async with database.connection() as connection:
+            await connection.execute("EXECUTE lost")

@@ -3,7 +3,6 @@ schedules, started, asked to stop and watched by the tests beside this file."""
 
 import asyncio
 import json
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from tests.support import nats, postgres
 from tests.support.envs import active_env, skill_files
 from tests.support.patience import PATIENCE_S
 from tests.support.people import make_account, token_of
+from tests.support.ports import free_port
 from vskill_platform.bootstrap import env_for
 from vskill_platform.settings import Settings
 from vskill_platform.store.people.accounts import Role
@@ -88,9 +88,3 @@ async def installation(tmp_path: Path, **variables: str) -> AsyncIterator[Instal
         await make_account(env, ACCOUNT, Role.AUTHOR)
         with active_env(env):
             yield Installation(env, processes, await token_of(env, ACCOUNT, "submit"))
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

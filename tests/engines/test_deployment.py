@@ -19,7 +19,7 @@ from tests.support.nats import program
 from tools import monitoring
 from tools.blocks import blocks
 from tools.files import ROOT
-from tools.programs import NGINX_MISSING, find_nginx
+from tools.programs import MISSING, find
 from vskill_core.errors import BlobUnavailable
 from vskill_platform.bootstrap import NATS, POSTGRES
 from vskill_platform.cli import cli
@@ -167,9 +167,9 @@ def test_the_page_shows_the_unit_that_is_in_the_folder():
 
 @pytest.mark.slow
 def test_nginx_accepts_the_block_on_the_page(tmp_path):
-    nginx = find_nginx()
+    nginx = find("nginx")
     if nginx is None:
-        pytest.skip(NGINX_MISSING)
+        pytest.skip(MISSING.format(name="nginx"))
     (shown,) = [one.text for one in blocks(PAGE.read_text()) if one.language == "nginx"]
     certificate, key = re.findall(r"ssl_certificate(?:_key)? (\S+);", shown)
     ours = write_certificate(tmp_path / "certificate.pem")

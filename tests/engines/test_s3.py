@@ -5,7 +5,6 @@ import asyncio
 import httpx2
 import pytest
 
-from tests.engines.roles import free_port
 from tests.incidents.steps import check_history, record_of
 from tests.processes.test_kill import check_nothing_owed, check_published_once
 from tests.processes.workers import REAL_WORKER, until, until_record, workers_on
@@ -13,6 +12,7 @@ from tests.support import s3
 from tests.support.damage import BREAKS
 from tests.support.envs import open_test_env, skill_files, submit_skill
 from tests.support.patience import PATIENCE_S
+from tests.support.ports import free_port
 from tests.support.system_reads import get_submission
 from vskill_core.errors import BlobUnavailable, ContentDamaged
 from vskill_platform.domain.submissions.states import State

@@ -9,11 +9,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.engines.roles import free_port
 from tests.processes.workers import until, workers_on
 from tests.support.envs import open_test_env, skill_files
 from tests.support.patience import PATIENCE_S
 from tests.support.people import make_account, token_of
+from tests.support.ports import free_port
 from tests.support.slow_clients import HALF_BODY, HALF_HEAD, NOTHING, slow_clients
 from tests.support.system_reads import get_submission
 from vskill_platform.domain.submissions.states import State

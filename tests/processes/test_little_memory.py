@@ -14,12 +14,12 @@ import msgspec
 import pytest
 
 from tests.chaos.disk import children_of
-from tests.engines.roles import free_port
 from tests.processes.workers import WorkerProcess, Workers, until_record, workers_on
 from tests.support.envs import open_test_env, skill_files
 from tests.support.git_server import git_server, skill_md
 from tests.support.patience import PATIENCE_S
 from tests.support.people import make_account, token_of
+from tests.support.ports import free_port
 from tests.support.role_processes import worker_of
 from vskill_core.identity import normalise, submission_id, upload_identity
 from vskill_platform.domain.submissions.states import State

@@ -18,6 +18,7 @@ from nats.js.errors import NotFoundError
 
 from tests.support import lifetimes
 from tests.support.patience import PATIENCE_S
+from tests.support.ports import free_port
 
 
 def program() -> Path:
@@ -36,7 +37,7 @@ class Server:
 
     def __init__(self, *options: str, jetstream: bool = True) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="vskill-nats-"))
-        self.port = _free_port()
+        self.port = free_port()
         self._options = (*options, *(("-js",) if jetstream else ()))
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
@@ -111,9 +112,3 @@ async def _remove(names: list[str]) -> None:
                     await client.jetstream().delete_stream(stream)
     finally:
         await client.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

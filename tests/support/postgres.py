@@ -8,7 +8,6 @@ import os
 import pwd
 import secrets
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -20,6 +19,7 @@ import asyncpg
 
 from tests.support import lifetimes
 from tests.support.patience import PATIENCE_S
+from tests.support.ports import free_port
 
 #: Who runs it where this process is root.
 ORDINARY_USER = "nobody"
@@ -41,7 +41,7 @@ class Server:
         self, *, durable: bool = False, settings: tuple[str, ...] = (), standby_of: "Server | None" = None
     ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="vskill-postgres-"))
-        self.port = _free_port()
+        self.port = free_port()
         self._durable = durable
         self._settings = settings
         self._user = ORDINARY_USER if os.geteuid() == 0 else None
@@ -168,12 +168,6 @@ async def _execute(location: str, script: str) -> None:
 
 def _environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"}
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _reachable(folder: Path, private: Path, user: str | None) -> Path:

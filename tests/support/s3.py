@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from tests.support import lifetimes
 from tests.support.patience import PATIENCE_S
+from tests.support.ports import answers, free_port
 
 BUCKET = "content"
 KEY, SECRET = "vskill-tests", "a-secret-of-the-tests"
@@ -46,20 +46,18 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
         (self.folder / "data").mkdir()
         (self.folder / "identities.json").write_text(json.dumps(_IDENTITIES))
-        self._start_on_free_ports()
+        self._start_onfree_ports()
 
-    def _start_on_free_ports(self, tries: int = 3) -> None:
+    def _start_onfree_ports(self, tries: int = 3) -> None:
         """Another program may take one of the ports before the server does."""
-        self._ports = {
-            name: _free_port() for part in _PARTS for name in (f"{part}.port", f"{part}.port.grpc")
-        }
+        self._ports = {name: free_port() for part in _PARTS for name in (f"{part}.port", f"{part}.port.grpc")}
         try:
             self.start()
         except RuntimeError:
             if tries == 1:
                 raise
             self.stop(kill=True)
-            self._start_on_free_ports(tries - 1)
+            self._start_onfree_ports(tries - 1)
 
     @property
     def port(self) -> int:
@@ -123,8 +121,7 @@ class Server:
         with contextlib.suppress(OSError):
             self._make_bucket()
             self._filer("PUT", f"{BUCKET}/started", b"yes")
-            with socket.create_connection(("127.0.0.1", self.port), 1):
-                return True
+            return answers(self.port)
         return False
 
     def _make_bucket(self) -> None:
@@ -143,7 +140,7 @@ class Server:
 @contextlib.contextmanager
 def running(command: Sequence[str], variables: Mapping[str, str], folder: Path) -> Iterator[int]:
     """A server by somebody's own command line and variables, on ports and in a folder of ours: its port."""
-    ports = {name: _free_port() for part in _PARTS for name in (f"{part}.port", f"{part}.port.grpc")}
+    ports = {name: free_port() for part in _PARTS for name in (f"{part}.port", f"{part}.port.grpc")}
     ours = {**ports, "dir": folder, "ip": "127.0.0.1", "s3.localSocket": folder / "s3.sock", **_NO_TABLES}
     options = [*command[1:], *(f"-{name}={value}" for name, value in ours.items())]
     with (folder / "s3.log").open("wb") as log:
@@ -152,7 +149,7 @@ def running(command: Sequence[str], variables: Mapping[str, str], folder: Path) 
         )
     deadline = time.monotonic() + PATIENCE_S
     try:
-        while not _answers(ports["s3.port"]) or not _answers(ports["volume.port"]):
+        while not answers(ports["s3.port"]) or not answers(ports["volume.port"]):
             assert process.poll() is None and time.monotonic() < deadline, (folder / "s3.log").read_text()[
                 -2000:
             ]
@@ -163,12 +160,6 @@ def running(command: Sequence[str], variables: Mapping[str, str], folder: Path) 
         for port in ports.values():
             for left in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
                 left.unlink(missing_ok=True)
-
-
-def _answers(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-        return True
-    return False
 
 
 def variables_for(port: int) -> dict[str, str]:
@@ -203,9 +194,3 @@ def place_of(folder: Path) -> str:
     """The location of content that belongs to this test's folder, empty at first."""
     server()
     return f"s3://{BUCKET}/{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

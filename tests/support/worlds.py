@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ import httpx2
 from tests.support import lifetimes
 from tests.support.compiled_rules import keep_compiled_rules
 from tests.support.patience import PATIENCE_S
+from tests.support.ports import free_port
 from tools.blocks import Block
 from tools.files import HOMES, ROOT
 
@@ -76,7 +76,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = _free_port()
+        self.port = free_port()
         self._roles: list[subprocess.Popen[str]] = []
         self.environment = _environment(folder, self.port)
 
@@ -228,10 +228,3 @@ def _environment(folder: Path, port: int) -> dict[str, str]:
         "VSKILL_PORT": str(port),
         "COLUMNS": "120",
     }
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port

@@ -58,6 +58,21 @@ class SystemClock:
             return _time_part(self.now()) + self._random.pop()
 
 
+class ServerClock:
+    """The server's time, from this machine's monotonic clock and the last comparison of the two."""
+
+    def __init__(self) -> None:
+        self._machine = SystemClock()
+        self._offset_ms = self._machine.now() - time.monotonic() * 1000
+
+    def now(self) -> int:
+        return int(time.monotonic() * 1000 + self._offset_ms)
+
+    def compare(self, server_ms: int, asked: float, answered: float) -> None:
+        """The server's time, read between two readings (seconds) of our clock."""
+        self._offset_ms = server_ms - (asked + answered) / 2 * 1000
+
+
 class TimeLimit:
     """As `asyncio.timeout`, but time in which this process was suspended (a sleeping laptop, a paused virtual machine,
     SIGSTOP) does not count: it could not have seen an answer."""

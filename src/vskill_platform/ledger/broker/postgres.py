@@ -148,7 +148,7 @@ class PostgresBroker(Broker):
     async def send_batch(self, sends: Sequence[Send]) -> int:
         if not sends:
             return 0
-        async with self.database.connection() as connection, connection.transaction():
+        async with self.database.transaction() as connection:
             return await send_in(connection, sends, self.database.now())
 
     # Receiving.
@@ -288,7 +288,7 @@ class PostgresBroker(Broker):
             await connection.executemany(_COPY, rows)
 
     async def replay(self, dead_letter_id: int) -> bool:
-        async with self.database.connection() as connection, connection.transaction():
+        async with self.database.transaction() as connection:
             row = await connection.fetchrow(
                 "DELETE FROM dead_letters WHERE id = $1 RETURNING body, key", dead_letter_id
             )

@@ -25,7 +25,7 @@ from vskill_core.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
-from vskill_platform.ledger.clock import Clock, SystemClock
+from vskill_platform.ledger.clock import Clock, ServerClock
 from vskill_platform.ledger.database.migrations import (
     Migration,
     check_version,
@@ -33,8 +33,8 @@ from vskill_platform.ledger.database.migrations import (
     load_declared,
     load_migrations,
 )
-from vskill_platform.ledger.database.waiting import Database
-from vskill_platform.setting_values import shown_location
+from vskill_platform.ledger.database.waiting import SERVER_POLL_S, Database, ServerWatch
+from vskill_platform.setting_values import driver_address, shown_location
 
 _log = structlog.get_logger(__name__)
 
@@ -45,8 +45,6 @@ CONNECT_S = 5.0
 MIGRATION_S = 3600.0
 #: How long a caller waits for a free connection.
 ACQUIRE_S = 5.0
-#: Watches poll this often, because notifications may be lost with their connection.
-POLL_S = 1.0
 #: How often the server's clock is compared with this machine's.
 CLOCK_S = 30.0
 #: Advisory lock for migrations; an arbitrary number that nobody else uses.
@@ -77,37 +75,13 @@ async def derive_nothing(_: object, collection: str) -> None:
     )
 
 
-class ServerClock:
-    """The server's time, from this machine's monotonic clock and the last comparison of the two."""
-
-    def __init__(self) -> None:
-        self._machine = SystemClock()
-        self._offset_ms = self._machine.now() - time.monotonic() * 1000
-
-    def now(self) -> int:
-        return int(time.monotonic() * 1000 + self._offset_ms)
-
-    def compare(self, server_ms: int, asked: float, answered: float) -> None:
-        """The server's time, read between two readings (seconds) of our clock."""
-        self._offset_ms = server_ms - (asked + answered) / 2 * 1000
-
-
-class ServerWatch(asyncio.Event):
-    """One waiter on PostgreSQL; set by notifications. A lost notification only delays it until the next poll."""
-
-    async def changed(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(0.0, min(seconds, POLL_S))):
-                await self.wait()
-        self.clear()
-
-
 class PostgresDatabase(Database):
     """An open database, shared by the store and the queue of one process."""
 
     def __init__(self, location: str, pool: "asyncpg.Pool[Any]", clock: Clock | None) -> None:
         super().__init__()
         self.location = location
+        _, self._shares_connections = driver_address(location)
         self.place = shown_location(location)
         self._pool = pool
         self._own_clock = ServerClock()
@@ -129,12 +103,10 @@ class PostgresDatabase(Database):
         """Connect and bring the schema up to date. `clock` replaces the server's own, for tests."""
         with translate_errors(shown_location(location)):
             pool = await asyncpg.create_pool(
-                location,
+                **_driver_options(location),
                 # With a minimum, the pool would reconnect by itself and log a traceback at every attempt of an outage.
                 min_size=0,
                 max_size=connections,
-                timeout=CONNECT_S,
-                command_timeout=STATEMENT_S,
                 server_settings={"application_name": "vskill-platform", "timezone": "UTC"},
                 reset=_leave_as_it_is,
             )
@@ -150,10 +122,10 @@ class PostgresDatabase(Database):
         async with self.connection() as connection:
             await migrate(connection, self.place, derive)
         await self._compare_clocks()
-        self._tasks = [
-            asyncio.create_task(self._listen(), name="postgres-listen"),
-            asyncio.create_task(self._keep_time(), name="postgres-clock"),
-        ]
+        self._tasks = [asyncio.create_task(self._keep_time(), name="postgres-clock")]
+        # Behind a pooler that shares connections, notifications reach whoever has the connection then: waiters poll.
+        if not self._shares_connections:
+            self._tasks.append(asyncio.create_task(self._listen(), name="postgres-listen"))
 
     # Time.
 
@@ -177,7 +149,22 @@ class PostgresDatabase(Database):
 
     @contextlib.asynccontextmanager
     async def connection(self) -> AsyncIterator["asyncpg.Connection[Any]"]:
-        """One connection for several statements."""
+        """One connection for several statements. A pooler that shares connections keeps it for a transaction only."""
+        if self._shares_connections:
+            async with self.transaction() as connection:
+                yield connection
+        else:
+            async with self._acquire() as connection:
+                yield connection
+
+    @contextlib.asynccontextmanager
+    async def transaction(self, isolation: str | None = None) -> AsyncIterator["asyncpg.Connection[Any]"]:
+        """One connection in a transaction."""
+        async with self._acquire() as connection, connection.transaction(isolation=isolation):
+            yield connection
+
+    @contextlib.asynccontextmanager
+    async def _acquire(self) -> AsyncIterator["asyncpg.Connection[Any]"]:
         if self._closed:
             raise StoreUnavailable(f"{self.place} is closed")
         with translate_errors(self.place):
@@ -239,10 +226,10 @@ class PostgresDatabase(Database):
                 _log.warning("the store's server is gone; looking for it", store=self.place, error=reason)
             for channel in CHANNELS:
                 self.wake(channel)
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(SERVER_POLL_S)
 
     async def _hear(self) -> None:
-        connection = await asyncpg.connect(self.location, timeout=CONNECT_S, command_timeout=STATEMENT_S)
+        connection = await asyncpg.connect(**_driver_options(self.location))
         broken = asyncio.Event()
         connection.add_termination_listener(lambda _: broken.set())
         try:
@@ -272,6 +259,13 @@ class PostgresDatabase(Database):
             self._pool.terminate()
 
 
+def _driver_options(location: str) -> dict[str, Any]:
+    dsn, shared = driver_address(location)
+    options: dict[str, Any] = {"dsn": dsn, "timeout": CONNECT_S, "command_timeout": STATEMENT_S}
+    # What is prepared stays on its connection, which somebody else gets next from a pooler.
+    return options | ({"statement_cache_size": 0} if shared else {})
+
+
 async def _leave_as_it_is(_: object) -> None:
     """Skip the driver's reset of a connection: our sessions keep no state beyond a transaction, which the driver ends
     by itself, and the reset would cost a round trip of four statements after each of ours."""
@@ -282,7 +276,7 @@ async def open_view(location: str) -> AsyncIterator["asyncpg.Connection[Any]"]:
     """A separate connection with one read-only transaction that sees the database as it is now."""
     place = shown_location(location)
     with translate_errors(place):
-        connection = await asyncpg.connect(location, timeout=CONNECT_S, command_timeout=STATEMENT_S)
+        connection = await asyncpg.connect(**_driver_options(location))
     try:
         with translate_errors(place):
             await connection.transaction(isolation="repeatable_read", readonly=True).start()
@@ -304,31 +298,35 @@ async def migrate(connection: Any, place: str, derive: Derive, migrations: Seque
     """Bring the schema to the newest version, one process at a time; refuse one that this release does not know."""
     migrations = migrations or await asyncio.to_thread(load_migrations, "postgres")
     declared = await asyncio.to_thread(load_declared, "postgres")
-    await connection.execute("SELECT pg_advisory_lock($1)", _MIGRATION_LOCK, timeout=MIGRATION_S)
-    try:
-        found = await _read_version(connection)
-        check_version(place, found, migrations)
-        pending = [one for one in migrations if one.number > found]
-        if not pending:
-            # Fails on a read-only server.
-            await connection.execute("SELECT nextval('versions')")
+    for left in reversed(range(_MIGRATION_TRIES)):
+        try:
+            async with connection.transaction():
+                # Ends with the transaction: behind a pooler, an unlock could reach another connection.
+                lock = "SELECT pg_advisory_xact_lock($1)"
+                await connection.execute(lock, _MIGRATION_LOCK, timeout=MIGRATION_S)
+                await _migrate_alone(connection, place, derive, migrations, declared)
             return
-        # A new database has nothing to compute.
-        derived = collections_to_derive(pending) if found else ()
-        for left in reversed(range(_MIGRATION_TRIES)):
-            try:
-                async with connection.transaction():
-                    await _apply(connection, pending, declared)
-                    for collection in derived:
-                        await derive(connection, collection)
-                    await connection.execute("ANALYZE records", timeout=MIGRATION_S)
-                return
-            except asyncpg.DeadlockDetectedError:
-                # A deadlock with others that lock tables in another order; nothing was changed.
-                if not left:
-                    raise
-    finally:
-        await connection.execute("SELECT pg_advisory_unlock($1)", _MIGRATION_LOCK)
+        except asyncpg.DeadlockDetectedError:
+            # A deadlock with others that lock tables in another order; nothing was changed.
+            if not left:
+                raise
+
+
+async def _migrate_alone(
+    connection: Any, place: str, derive: Derive, migrations: Sequence[Migration], declared: str
+) -> None:
+    found = await _read_version(connection)
+    check_version(place, found, migrations)
+    pending = [one for one in migrations if one.number > found]
+    if not pending:
+        # Fails on a read-only server.
+        await connection.execute("SELECT nextval('versions')")
+        return
+    await _apply(connection, pending, declared)
+    # A new database has nothing to compute.
+    for collection in collections_to_derive(pending) if found else ():
+        await derive(connection, collection)
+    await connection.execute("ANALYZE records", timeout=MIGRATION_S)
 
 
 async def _apply(connection: Any, pending: Sequence[Migration], declared: str) -> None:
@@ -349,6 +347,7 @@ async def _read_version(connection: Any) -> int:
 
 # Errors.
 
+_POOLED = "behind a pooler that shares connections, end the address with ?pool_mode=transaction"
 _BY_CLASS: tuple[tuple[type[BaseException], type[StoreError], str], ...] = (
     (asyncpg.DiskFullError, StoreFull, "the disk is full"),
     (asyncpg.ReadOnlySQLTransactionError, StoreReadOnly, "the server is read-only"),
@@ -361,6 +360,8 @@ _BY_CLASS: tuple[tuple[type[BaseException], type[StoreError], str], ...] = (
     (asyncpg.PostgresConnectionError, StoreUnavailable, "the connection broke"),
     (asyncpg.InvalidAuthorizationSpecificationError, StoreUnavailable, "the server refuses this user"),
     (asyncpg.InvalidCatalogNameError, StoreUnavailable, "there is no such database"),
+    (asyncpg.InvalidSQLStatementNameError, StoreUnavailable, _POOLED),
+    (asyncpg.DuplicatePreparedStatementError, StoreUnavailable, _POOLED),
     (asyncpg.PostgresIOError, StoreUnavailable, "the server cannot use its disk"),
     (asyncpg.InterfaceError, StoreUnavailable, "the connection cannot be used"),
     (asyncpg.InternalClientError, StoreUnavailable, "the connection cannot be used"),

@@ -10,6 +10,8 @@ from typing import Protocol
 
 #: How often a waiting watch polls for other processes' commits.
 POLL_SECONDS = 0.05
+#: The same on a server, because notifications may be lost with their connection.
+SERVER_POLL_S = 1.0
 
 
 class Waiter(Protocol):
@@ -96,3 +98,13 @@ class Watches:
                 except RuntimeError:
                     # Its loop is closed: nobody waits there any more.
                     self.remove(channel, watch)
+
+
+class ServerWatch(asyncio.Event):
+    """One waiter on PostgreSQL; set by notifications. A lost notification only delays it until the next poll."""
+
+    async def changed(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, min(seconds, SERVER_POLL_S))):
+                await self.wait()
+        self.clear()

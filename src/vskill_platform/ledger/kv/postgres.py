@@ -140,7 +140,7 @@ class PostgresKV(SqlKV[PostgresDatabase]):
     async def changes(self, prefix: str, *, after: str | None = None, limit: int = PAGE) -> Page[Change]:
         check_texts("prefix", prefix)
         place = None if after is None else self._place(after)
-        async with self._db.connection() as connection, connection.transaction(isolation="repeatable_read"):
+        async with self._db.transaction("repeatable_read") as connection:
             swept = tuple(await connection.fetchrow("SELECT xid, seq FROM changes_swept"))
             last = tuple(await connection.fetchrow(_LAST))
             start = swept if place is None else place

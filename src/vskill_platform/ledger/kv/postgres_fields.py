@@ -106,7 +106,7 @@ async def count(
     if len(audiences) <= FEW_AUDIENCES:
         return _sum(fields, await database.fetch(_COUNTS, kind, fields, sorted(audiences), False))
     # One snapshot for both the audiences and their sums.
-    async with database.connection() as connection, connection.transaction(isolation="repeatable_read"):
+    async with database.transaction("repeatable_read") as connection:
         return await _count_many(connection, kind, fields, audiences)
 
 
