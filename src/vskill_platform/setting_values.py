@@ -141,8 +141,8 @@ def check_location(location: str, name: str) -> None:
 
 
 def driver_address(location: str) -> tuple[str, bool]:
-    """A PostgreSQL address without `pool_mode`, which no driver knows, and whether it named a pooler, such as PgBouncer,
-    that gives each transaction any of its connections: nothing that a client may ask tells it."""
+    """A PostgreSQL address without `pool_mode`, which no driver knows, and whether it named a pooler, such as
+    PgBouncer, that gives each transaction any of its connections: nothing that a client may ask tells it."""
     parts = urlsplit(location)
     options = parse_qs(parts.query)
     if options.pop("pool_mode", None) is None:
