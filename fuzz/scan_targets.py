@@ -5,8 +5,7 @@ beside the others.
 from collections.abc import Iterator
 
 from fuzz.promises import hold
-from vskill_scan.code.parsing import read_code
-from vskill_scan.code.worth_parsing import Signs
+from vskill_scan.code.flows import read_code
 from vskill_scan.model import Layer, Piece, TextRole
 from vskill_scan.reading.carriers import carried_by
 from vskill_scan.reading.code_roles import SPOKEN, role_at
@@ -63,21 +62,20 @@ def chosen(names: tuple[str, ...], data: bytes) -> tuple[str, bytes]:
 
 
 def code(data: bytes) -> None:
-    """Code is read, as a whole and where words tell to, to facts that lie in it."""
+    """Code is read to facts that lie in it."""
     path, written = chosen(PROGRAMS, data)
     text = decode_text(written, named_text=True)
     if text is None:
         return
-    for every in (True, False):
-        layer = segment_file(path, normalise_text(text))
-        read_code(layer, (lambda *_: True) if every else Signs([layer]).telling(layer))
-        for fact in layer.facts:
-            hold(0 <= fact.offset <= len(layer.text), "a fact stands in the text")
-        for piece, offset in pieces_of(layer):
-            hold(
-                role_at(layer, piece, offset) in {piece.role, *SPOKEN},
-                "code only says what is a comment or a list",
-            )
+    layer = segment_file(path, normalise_text(text))
+    read_code(layer)
+    for fact in layer.facts:
+        hold(0 <= fact.offset <= fact.offset + fact.length <= len(layer.text), "a fact stands in the text")
+    for piece, offset in pieces_of(layer):
+        hold(
+            role_at(layer, piece, offset) in {piece.role, *SPOKEN},
+            "code only says what is a comment or a list",
+        )
 
 
 def carrier(data: bytes) -> None:

@@ -11,15 +11,11 @@ import pytest
 
 from tools.files import HOMES, ROOT, module_name
 
-GRAMMARS = {
-    "tree_sitter",
-    *(f"tree_sitter_{name}" for name in ("bash", "python")),
-}
 #: What each may know beside itself and what Python brings. httpcore2 comes with httpx2.
 KNOWN = {
     "vskill_core": {"cryptography", "msgspec"},
     "vskill_client": {"vskill_core", "click", "cryptography", "httpcore2", "httpx2", "msgspec"},
-    "vskill_scan": {"vskill_core", "click", "msgspec", "re2", "rich", "yaml", "yara_x", *GRAMMARS},
+    "vskill_scan": {"vskill_core", "click", "msgspec", "re2", "rich", "yaml", "yara_x"},
 }
 MOST_LINES = {"vskill_core": 3_100, "vskill_client": 3_900}
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from vskill_scan.code import parsing
+from vskill_scan.code.flows import read_code
 from vskill_scan.hits import polarity_at
 from vskill_scan.model import Layer, Polarity, TextRole
 from vskill_scan.reading.code_roles import role_at
@@ -232,7 +232,7 @@ def test_hostile_text_takes_time_linear_in_its_size(stopwatch, path):
     """Ten times the bound of an honest file of this size, so that a busy machine does not fail it."""
     began = stopwatch()
     layer = segment_file(path, normalise_text(HOSTILE[path].decode()))
-    parsing.read_code(layer, lambda *_: True)
+    read_code(layer)
     for offset in range(0, len(layer.text), 50):
         role_at(layer, layer.piece_at(offset), offset)
     assert stopwatch() - began < 3

@@ -14,8 +14,7 @@ from vskill_core.capability import LONGEST_VALUE, CapabilityKind, SkillCapabilit
 from vskill_core.content import SkillFile
 from vskill_core.findings import Coverage, Finding, ScanStatus, StaticReport
 from vskill_core.form import FormNote
-from vskill_scan.code import parsing
-from vskill_scan.code.worth_parsing import Signs, Telling
+from vskill_scan.code.flows import read_code
 from vskill_scan.hits import fits, is_excusable, make_finding, polarity_at
 from vskill_scan.limits import DEFAULT_LIMITS, SEARCHED_BYTES, Budget, Exceeded, Limits
 from vskill_scan.model import Fact, Hit, Layer
@@ -153,15 +152,10 @@ class _Scan:
                 self._read_text(source, source.text)
         for layer in command_layers(self._plugin) if self._plugin else ():
             self._add(layer)
-        signs = Signs(self._layers)
-        for layer in self._layers:
-            self._read_code(layer, signs.telling(layer))
-        written = len(self._layers)
-        for number in range(written):
+        for number in range(len(self._layers)):
             self._decode(number)
-        for layer in self._layers[written:]:
-            self._read_code(layer, signs.telling(layer))
         for number, layer in enumerate(self._layers):
+            self._read_code(layer)
             for fact in layer.facts:
                 self._fact(number, fact)
 
@@ -196,12 +190,11 @@ class _Scan:
         for leaf, offset, length in self._matcher.matches(text, layer.roles, flooded):
             self._spots.setdefault(leaf, []).append((number, offset, length))
 
-    def _read_code(self, layer: Layer, telling: Telling) -> None:
+    def _read_code(self, layer: Layer) -> None:
         self._budget.check()
         self.reading.path = layer.path
         try:
-            if telling:
-                parsing.read_code(layer, telling, self._budget.check_code)
+            read_code(layer, self._budget.check_code)
         except Exceeded as error:
             layer.unread = f"not fully read: {error}"
         if layer.unread:

@@ -53,10 +53,7 @@ SCANNER = OwnPart(
     "vskill_scan",
     "The scanner of this registry.",
     "vskill-scan = vskill_scan.command:main",
-    (
-        *("click", "google-re2", "msgspec", "pyyaml", "rich", "tree-sitter", "tree-sitter-bash"),
-        *("tree-sitter-python", "yara-x"),
-    ),
+    ("click", "google-re2", "msgspec", "pyyaml", "rich", "yara-x"),
 )
 WHEEL_TYPE = "application/zip"
 PREDICATE_TYPE = "urn:vskill-platform:client:v1"

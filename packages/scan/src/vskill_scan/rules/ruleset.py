@@ -30,7 +30,7 @@ from vskill_scan.model import (
 from vskill_scan.rules.checksums import CHECKS
 
 #: Raised with every change of the engine that can change a verdict.
-ENGINE_VERSION = 19
+ENGINE_VERSION = 20
 RULES_FOLDER = Path(__file__).parent
 LEAST_MATCHES, LEAST_NEAR_MISSES, LEAST_BENIGN = 2, 1, 1
 #: A capital letter that is no class of characters such as `\\S`. Texts are searched in lower case.

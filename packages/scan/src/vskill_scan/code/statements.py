@@ -1,0 +1,306 @@
+"""Code cut into statements, each with what is known of its names put in their places: what a pattern sees is what runs.
+Nothing is parsed, and the time is linear in the code."""
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+import re2
+
+from vskill_scan.results.command_lines import blank_quoted
+
+#: Of what is known of one name, and of what is put for names in one statement, in characters.
+LONGEST_TEXT, MOST_INSERTED = 1000, 32 * 1024
+#: Brackets that are open so long never close.
+LONGEST_STATEMENT = 8000
+
+_STRING = r"\"{3}.*?\"{3}|'{3}.*?'{3}|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'"
+_PART = re2.compile(rf"(?s){_STRING}|#[^\n]*|;".encode())
+_OPEN, _CLOSED, _LONG_QUOTES = (b"(", b"[", b"{"), (b")", b"]", b"}"), (b'"""', b"'''")
+#: With these a line begins something new, whatever is still open above it.
+_BEGINNINGS = (b"def ", b"class ", b"import ", b"from ", b"@", b"async ")
+#: Texts with their prefixes, names with their members, and comments.
+_PYTHON_PIECE = re2.compile(
+    rf"(?s)[rbfuRBFU]{{0,2}}(?:{_STRING})|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*|#[^\n]*".encode()
+)
+_NAME = re2.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_GIVES = re2.compile(r"(?:^|[^=<>!:])=(?:[^=]|$)|:=")
+_INSERTED = re2.compile(r"\{([^{}]{0,200})\}")
+_JOINED = re2.compile(r"\"([^\"]{0,3})\"\.join\(\s*[\[(]+((?:\s*\"[^\"]*\"\s*,?)+)[\])]+")
+_HOME = re2.compile(
+    r"(?:pathlib\.)?Path\.home\(\)|os\.path\.expanduser\(\s*[\"']~/?[\"']\s*\)|"
+    r"os\.(?:environ(?:\.get)?[\[(]|getenv\()\s*[\"'](?:HOME|USERPROFILE)[\"']\s*[\])]"
+)
+#: Modules and members that are named by a text.
+_IMPORTED = re2.compile(r"(?:__import__|\bimport_module|importlib\.\w+)\(\s*\"([\w.]+)\"\s*\)")
+_MEMBER = re2.compile(r"\bgetattr\(\s*([\w.]+)\s*,\s*\"(\w+)\"\s*\)")
+_BUILTIN = re2.compile(r"\b(?:__builtins__|builtins)\.")
+#: Where a document begins, or a pipe goes on, a line does not end.
+_APART = str.maketrans(",()", "   ")
+_SHELL_END = re2.compile(rb"[^<]<<-?[ \t\\\"']*\w[^\n]*\n|\|[ \t]*\n|[\n;()]|&&|\|\|")
+_EXPANSION = re2.compile(r"\$\{?[!#]?(\w+)(?:(:?-)([^{}]*)|[^\w{}\s\"'/$][^{}\s]*)?\}|\$(\w+)")
+
+
+KEY = "key:"
+
+
+class Value(NamedTuple):
+    """What is known of a name."""
+
+    tags: frozenset[str] = frozenset()
+    #: the text that it stands for; "" where that is not known
+    text: str = ""
+
+    @property
+    def plain(self) -> str:
+        """What is put for it: the name of what holds a service's key stays."""
+        return "" if any(tag.startswith(KEY) for tag in self.tags) else self.text
+
+
+class Used(NamedTuple):
+    """A name in a statement."""
+
+    name: str
+    #: what of it is asked for: `.read()`, `[`
+    rest: str
+
+
+class Statement(NamedTuple):
+    """One statement."""
+
+    text: str
+    used: list[Used]
+    #: names that it gives something to
+    given: list[str]
+    #: what these are given
+    value: str
+    #: of the shell, without what stands in quotes
+    plain: str
+
+
+Known = Mapping[str, Value]
+
+
+def python_statements(code: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Where the statements begin and end; of a compound one its head. Told by lines and counted brackets."""
+    at, open_until, depth = start, b"", 0
+    while start < end:
+        stop = code.find(b"\n", start, end) % (end + 1)
+        line = code[start:stop]
+        if open_until:
+            open_until = b"" if line.count(open_until) % 2 else open_until
+        else:
+            if line.startswith(_BEGINNINGS):
+                if at < start:
+                    yield at, start
+                at, depth = start, 0
+            depth = max(0, depth + sum(map(line.count, _OPEN)) - sum(map(line.count, _CLOSED)))
+            open_until = next((quotes for quotes in _LONG_QUOTES if line.count(quotes) % 2), b"")
+        start = stop + 1
+        is_over = not depth or start - at > LONGEST_STATEMENT
+        if is_over and not open_until and line[-1:] != b"\\":
+            yield from _parts(code, at, stop)
+            at, open_until, depth = start, b"", 0
+    if at < end:
+        yield at, end
+
+
+def _parts(code: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The statements of one line."""
+    for token in _PART.finditer(code, start, end) if code.find(b";", start, end) >= 0 else ():
+        if token.group() == b";":
+            yield start, token.start()
+            start = token.end()
+    yield start, end
+
+
+def shell_statements(code: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Where the pipelines begin and end, each with the documents in it."""
+    depth, at = 0, start
+    for token in _SHELL_END.finditer(blank_quoted(code[start:end])):
+        sign, stop = token.group(), start + token.start()
+        if sign == b"(":
+            depth += 1
+        elif sign == b")":
+            depth = max(0, depth - 1)
+        elif sign[1:] in (b"", b"&", b"|") and (not depth or _is_whole(code, at, stop)):
+            yield at, stop
+            depth, at = 0, start + token.end()
+    yield at, end
+
+
+def _is_whole(code: bytes, at: int, stop: int) -> bool:
+    """Quotes inside an output that stands in quotes leave a bracket open that is closed in the text."""
+    opened, closed = code.count(b"(", at, stop), code.count(b")", at, stop)
+    return opened <= closed or stop - at > LONGEST_STATEMENT
+
+
+class PythonReader:
+    """Puts texts for names, and names for those that stand for them."""
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+        self._aliases: dict[str, str] = {}
+
+    def read(self, written: str) -> Statement:
+        if written.startswith(("import ", "from ")):
+            self._import(written.translate(_APART).split())
+            return Statement(written, [], [], "", written)
+        fold = _Fold(self._known, self._aliases)
+        fold.read(_HOME.sub('"~"', written))
+        text = _JOINED.sub(_join_texts, fold.text)
+        text = _BUILTIN.sub("", _MEMBER.sub(r"\1.\2", _IMPORTED.sub(r"\1", text)))
+        given, value = fold.given, text
+        if fold.split >= 0:
+            value = text.partition(fold.sign)[2]
+            if len(given) == 1 and value.strip().replace(".", "").isidentifier():
+                self._aliases[given[0]] = value.strip()
+        return Statement(
+            text, fold.used, given or _bound([one.name + one.rest for one in fold.used]), value, text
+        )
+
+    def _import(self, words: list[str]) -> None:
+        module = words[1] + "." if words[0] == "from" and len(words) > 1 else ""
+        names = words[words.index("import") + 1 :] if "import" in words else []
+        for before, name in zip(["", *names], names, strict=False):
+            at = names.index(name)
+            if before == "as" and at > 1:
+                self._aliases[name] = module + names[at - 2]
+            elif module:
+                self._aliases[name] = module + name
+
+
+def _join_texts(found: "re2._Match[str]") -> str:
+    parts = [part.strip().strip('"') for part in found.group(2).split(",") if part.strip()]
+    return f'"{found.group(1).join(parts)}"'
+
+
+def _bound(words: list[str]) -> list[str]:
+    """The names that a loop or `with` gives something to."""
+    words = words[1:] if words[:1] == ["async"] else words
+    if words[:1] == ["for"] and "in" in words:
+        return words[1 : words.index("in")]
+    return [name for before, name in pairwise(words) if before == "as" and words[0] == "with"]
+
+
+class _Fold:
+    """One statement while it is read: texts that are joined become one."""
+
+    def __init__(self, known: Known, aliases: Mapping[str, str]) -> None:
+        self._known, self._aliases = known, aliases
+        self.used: list[Used] = []
+        self.given: list[str] = []
+        #: where its first assignment stands, and how that is written
+        self.split, self.sign = -1, "\0="
+        self._out: list[str] = []
+        #: a text that may go on, and what stands behind it
+        self._open: str | None = None
+        self._between = ""
+        self._depth = 0
+        self._room = MOST_INSERTED
+
+    @property
+    def text(self) -> str:
+        self._close()
+        return "".join(self._out)
+
+    def read(self, written: str) -> None:
+        at = 0
+        # One byte a character, so that places in the one are places in the other.
+        for piece in _PYTHON_PIECE.finditer(written.encode("ascii", "replace")):
+            start, end = piece.span()
+            self._gap(written[at:start], written[end : end + 1])
+            said, at = written[start:end], end
+            if said[-1] in "\"'":
+                prefix, quote, rest = said.partition(said[-1])
+                quotes = 3 if rest.startswith(quote * 2) and len(rest) > 2 else 1
+                self._string(rest[quotes - 1 : -quotes], inserts="f" in prefix.lower())
+            elif said[0] != "#":
+                self._name(self._real(said), written[end : end + 1])
+        self._gap(written[at:], "")
+
+    def _gap(self, signs: str, after: str) -> None:
+        """What stands between texts and names."""
+        if not signs:
+            return
+        plain = signs.strip()
+        if self._open is not None and plain in ("", "+", "/") and after != "":
+            self._between += plain
+            return
+        self._close()
+        before = self._depth + _opened(signs.partition("=")[0])
+        self._depth += _opened(signs)
+        if self.split < 0 and not before and "=" in signs and _GIVES.search(signs):
+            self.split = len(self._out)
+            self.given = [one.name + one.rest.rstrip("([") for one in self.used]
+            signs = signs.replace("=", self.sign, 1)
+        self._out.append(signs)
+
+    def _real(self, name: str) -> str:
+        first, dot, rest = name.partition(".")
+        return self._aliases.get(first, first) + dot + rest
+
+    def _name(self, name: str, after: str) -> None:
+        base = name
+        while base and base not in self._known:
+            base = base.rpartition(".")[0]
+        rest = name[len(base) :] if base else ""
+        self.used.append(Used(base or name, rest + (after if after in "([" else "")))
+        text = self._known[base].plain if base and self._room > 0 else ""
+        self._room -= len(text)
+        if text and not (after == "(" and not rest):
+            self._string(text, inserts=False)
+            if rest:
+                self._close()
+                self._out.append(rest)
+        else:
+            self._close()
+            self._out.append(name)
+
+    def _string(self, text: str, *, inserts: bool) -> None:
+        if inserts and "{" in text:
+            text = _INSERTED.sub(self._insert, text)
+        if self._open is not None and len(self._between) < 2:
+            self._open += self._between.replace("+", "") + text[:LONGEST_TEXT]
+            self._between = ""
+        else:
+            self._close()
+            self._open = text[:LONGEST_TEXT]
+
+    def _insert(self, found: "re2._Match[str]") -> str:
+        for name in _NAME.findall(found.group(1)):
+            base = name if name in self._known else name.partition(".")[0]
+            self.used.append(Used(base, name[len(base) :]))
+        plain = self._known.get(found.group(1).strip())
+        return plain.plain if plain is not None and plain.plain else "{}"
+
+    def _close(self) -> None:
+        if self._open is not None:
+            self._out += ('"', self._open[:LONGEST_TEXT].replace('"', "'"), '"', self._between)
+            self._open, self._between = None, ""
+
+
+def _opened(signs: str) -> int:
+    return sum(map(signs.count, "([{")) - sum(map(signs.count, ")]}"))
+
+
+class ShellReader:
+    """Puts texts for variables."""
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+
+    def read(self, written: str) -> Statement:
+        used: list[Used] = []
+        room = MOST_INSERTED
+
+        def expand(found: "re2._Match[str]") -> str:
+            nonlocal room
+            name = found.group(1) or found.group(4)
+            used.append(Used(name, ""))
+            text = self._known[name].text if name in self._known and room > 0 else ""
+            room -= len(text)
+            return text or found.group(3) or ("sh" if name == "SHELL" else f"${name}")
+
+        text = _EXPANSION.sub(expand, written)
+        return Statement(text, used, [], text, text)
