@@ -17,25 +17,70 @@ _BEFORE, _BEHIND, _HEADING = 400, 200, 2000
 MOST_TOLD = 500
 
 _SENDS = re2.compile(
-    rb"(?i)(?:^|[^\w-])(?:post|send|upload|submit|report|forward|transmit|deliver|push|pipe|relay|beacon|share|e-?mail)"
-    rb"(?:s|ed|ing)?\b[^.!?]*\b(?:to|at|via|into|with)\b[^.!?]{0,60}$|(?:^|[^\w-])(?:POST|PUT|PATCH)\b[\s:`*\"'<(\[]*$"
+    rb"(?i)(?:^|[^\w-])(?:post|send|upload|submit|report|forward|transmit|deliver|push|pipe|relay|beacon|share|"
+    rb"e-?mail)"
+    rb"(?:s|ed|ing)?\b[^.!?]*\b(?:to|at|via|into|with)\b[^.!?]{0,60}$|(?:^|[^\w-])(?:POST|PUT|"
+    rb"PATCH)\b[\s:`*\"'<(\[]*$"
 )
 _ASKS = re2.compile(rb"(?:^|[^\w-])(?:GET|DELETE|HEAD)\b[\s:`*\"'<(\[]*$")
 #: What people report and submit themselves.
 _BY_PEOPLE = re2.compile(
     rb"(?i)\b(?:bugs?|issues?|feedback|pull requests?|PRs?|features?|questions?|vulnerabilit\w+|ideas|suggestions)\b"
 )
+#: That something must be there, or be done, before the rest works.
 _NEEDS = re2.compile(
-    rb"(?i)\b(?:pre-?requisites?|requires?|required|requirements?|must|needs?|needed|mandatory|before (?:you|using|"
-    rb"running|starting|first|the|this|anything)|"
-    rb"(?:install|download|set up)\w* (?:it )?first|first,? (?:install|download)|"
-    rb"depends on|dependency|(?:not|cannot|won't|nothing) works?\b[^.]{0,30}\bwithout|without (?:it|this))\b"
+    rb"(?i)\b(?:pre-?requisites?|requires?|required|requirements?|requiring|must|needs?|needed|mandatory|have to|"
+    rb"has to|"
+    rb"before (?:you|using|running|starting|first|the|this|that|any\w*|it|we|continu\w+|going on)|beforehand|"
+    rb"ahead of|"
+    rb"(?:install|download|set ?up)\w* (?:it )?first|first(?:,? (?:install|download|run|get|of all|time|start|use|"
+    rb"launch|step)|$)|"
+    rb"depends? (?:up)?on|dependenc(?:y|ies)|rel(?:y|ies) (?:up)?on|built on|powered by|expects?|assumes?|one-time|"
+    rb"(?:do|does|will|can|is|are)(?: not|n[o']t) (?:\w+ ){0,2}(?:work|run|start|function|load|respond|answer|"
+    rb"install|found|there|present|available)|"
+    rb"(?:wo|ca)n[o']t (?:\w+ ){0,2}(?:work|run|start|function|load)|"
+    rb"(?:not|cannot|won't|nothing|none|refuses?|fails?) (?:\w+ ){0,4}(?:works?|runs?|starts?|functions?|without|"
+    rb"until|unless)\b|"
+    rb"(?:prints?|returns?|shows?) nothing|(?:stays?|remains?|is|are) (?:disabled|locked|inactive|idle|off|"
+    rb"missing)|missing|until|unless|"
+    rb"without (?:it|this|that|the|them)|"
+    rb"step (?:0|1|one|zero))\b"
 )
+#: That somebody gets it, or opens where it is got.
 _GETS = re2.compile(
-    rb"(?i)\b(?:download(?:s|ed|ing|able)?|install(?:s|ed|er|ing|ation)?|unzip|extract|"
-    rb"(?:copy|paste|run|execute) (?:the |this |that )?(?:following )?(?:command|script|installer|snippet|binary))\b"
+    rb"(?i)\b(?:download(?:s|ed|ing|able)?|install(?:s|ed|er|ing|ation)?|unzip|unpack|extract|"
+    rb"(?:copy|paste|run|execute) (?:the |this |that |what )?(?:\w+ ){0,3}(?:command|script|installer|snippet|"
+    rb"binary|line|one-liner|shows?))\b"
+)
+_OPENS = re2.compile(
+    rb"(?i)\b(?:get|gets|grab|fetch|obtain|pull|take|pick (?:it )?up|visit|open|go to|head (?:over )?to|navigate|"
+    rb"browse|follow|"
+    rb"paste|launch|load|add|enable|set ?up|import|mount|ships?|shipped|distributed|served|published|provided|"
+    rb"comes?|lives?|"
+    rb"available|hosted|found|here|from)\b"
+)
+#: What such an address may be for besides: something to read, or somebody's account.
+_NOT_A_PROGRAM = re2.compile(
+    rb"(?i)\b(?:api[- ]?keys?|keys?|tokens?|accounts?|sign(?:ing)?[- ]?(?:up|in)|log(?:ging)?[- ]?in|register|"
+    rb"subscri\w+|credentials?|"
+    rb"oauth|docs?|documentation|reference|guides?|tutorials?|articles?|dashboards?|pricing|plans?|support|"
+    rb"issues?|endpoints?|apis?|"
+    rb"base url|webhooks?|licen[cs]es?|examples?|e\.g\.|such as|credits?|funds?|wallets?|posts?|pages? of|"
+    rb"articles?|reports?|data)\b"
+)
+#: Files that are run or unpacked.
+_PROGRAM_FILE = re2.compile(
+    rb"(?i)^[^\s\"'`<>)\]]{0,300}\.(?:zip|7z|rar|t?gz|t?xz|dmg|pkg|msi|exe|deb|rpm|appimage|apk|jar|sh|ps1|bat|"
+    rb"cmd|whl|vsix|crx|bin|run|iso)\b"
 )
 _SENTENCE_END = re2.compile(rb"[.!?][\"')*_`]*\s")
+#: An address in code, and one that programs ask.
+_IN_CODE = re2.compile(rb"(?:=|\w[\"']?:)\s*[\"'`]+$|\w\([\"'`]?$")
+_SERVICE = re2.compile(
+    rb"(?i)^\w+://(?:api\.|[^\s/]*/(?:\S*/)?(?:api|v\d+|rest|rpc|graphql|log-?in|sign-?in|accounts?|auth|"
+    rb"oauth)\b)|^\S*(?:\{|\.json\b|\.xml\b)"
+)
+_ADDRESS = re2.compile(rb"https?://[^\s)\"'>`]+")
 _REFERENCE = re2.compile(rb"^\s*\[([^\]\n]{1,60})\]:\s*<?$")
 
 _COLLECTS = re2.compile(
@@ -55,7 +100,8 @@ _SPOKEN = re2.compile(
 _KINDS = ("dotenv", "ssh", "wallet", "browser", "env", "keychain")
 #: Commands and calls that find every file of that name.
 _FINDS_ALL = re2.compile(
-    rb"(?i)(?:\bfind\s|\bfd\s|\blocate\s|\bgrep\s+-\w*r|r?glob\(|walk\(|childitem\b|\btar\s|\bzip\s)[^\n]{0,120}[\s*/\"'`({,]\.env\b"
+    rb"(?i)(?:\bfind\s|\bfd\s|\blocate\s|\bgrep\s+-\w*r|r?glob\(|walk\(|childitem\b|\btar\s|"
+    rb"\bzip\s)[^\n]{0,120}[\s*/\"'`({,]\.env\b"
 )
 
 
@@ -70,12 +116,26 @@ def told_uses(layer: Layer, offset: int, length: int) -> tuple[bool, list[Capabi
     uses = []
     if _SENDS.search(before) and not _BY_PEOPLE.search(before):
         uses.append(CapabilityUse.SENDS)
-    if _GETS.search(around) and (_NEEDS.search(around) or _NEEDS.search(_heading_above(text, offset))):
+    if _is_required(text, offset, before, around):
         uses.append(CapabilityUse.REQUIRES)
     if not uses and not _ASKS.search(before):
         return False, []
     is_told = polarity_at(layer, layer.piece_at(offset), offset, length) is Polarity.NEUTRAL
     return is_told, uses if is_told else []
+
+
+def _is_required(text: bytes, offset: int, before: bytes, around: bytes) -> bool:
+    """Whether a sentence or the heading above it says that what is got from an address is needed first, in whatever
+    words: only an address to read at, or of an account, is none."""
+    if not (_NEEDS.search(around) or _NEEDS.search(_heading_above(text, offset))):
+        return False
+    if _GETS.search(around) or _PROGRAM_FILE.match(text[offset : offset + _BEFORE]):
+        return True
+    after = text[offset : offset + _BEHIND].partition(b"\n")[0]
+    if _ASKS.search(before) or _IN_CODE.search(before) or _SERVICE.match(after):
+        return False
+    is_opened = _OPENS.search(before + _ADDRESS.sub(b" ", after)) is not None
+    return is_opened and _NOT_A_PROGRAM.search(_ADDRESS.sub(b" ", around)) is None
 
 
 def _sentence(text: bytes, offset: int) -> bytes:
