@@ -4,6 +4,7 @@ to clients of plugins, and as a skill that tells of the rest to all others."""
 import base64
 import hashlib
 import io
+import itertools
 import json
 import zipfile
 
@@ -16,51 +17,41 @@ from tests.support.browsing import form_fields
 from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.git_packs import clone_texts
 from tests.support.git_server import git_server, skill_md
+from tests.support.handed_out import collect
 from tests.support.namespaces import manage
 from tests.support.people import csrf_in, make_account, signed_in, token_of
+from tests.support.plugins import REMOTE, hooks, manifest, older, servers
 from tests.support.system_reads import get_submission
 from vskill_client.wire.submissions import RunFindings
 from vskill_core.content import SkillFile
 from vskill_core.errors import InvalidManifest, NoSkillFound, NotPermitted
 from vskill_core.identity import normalise, submission_id
-from vskill_core.kind import MADE_HERE, Kind
+from vskill_core.kind import MADE_HERE, PLUGIN_SCHEMA, Kind
 from vskill_platform.actions.principal import OPERATOR as OPERATOR_ACTOR
 from vskill_platform.actions.submissions.submissions import FINDINGS
+from vskill_platform.bootstrap import env_for
 from vskill_platform.domain.people.namespace import EVERYTHING, NamespaceRole, Visibility
 from vskill_platform.domain.skills.plugin_form import whole_plugin
 from vskill_platform.domain.submissions.states import State
+from vskill_platform.installation.backup import back_up
+from vskill_platform.installation.backup import restore as restore_backup
 from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.intake.discover import discover, submit_skills
 from vskill_platform.intake.submit import submit_repository, submit_upload
+from vskill_platform.settings import Settings
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.skills.catalogue import search_skills
 from vskill_platform.store.skills.skills import get_skill
 from vskill_platform.web.app import create_app
-from vskill_scan.plugins.forms import PLUGIN_SCHEMA, SERVERS_SCHEMA
 
 pytestmark = pytest.mark.anyio
 
-URL = "https://github.com/ann/tools"
+URL, NEW = "https://github.com/ann/tools", "https://github.com/ann/new"
 #: What an outsider would learn it by.
 WORDS = ("ann/tools", "Sort the files", "Looks after")
 OPERATOR = SubmittedBy(audiences=EVERYTHING, operator=True)
 
 
-def manifest(name="tools", **fields) -> bytes:
-    return json.dumps(
-        {"$schema": PLUGIN_SCHEMA, "name": name, "description": "Looks after files.", **fields}
-    ).encode()
-
-
-def older(name="tools", **fields) -> bytes:
-    return json.dumps({"name": name, "description": "Looks after files.", **fields}).encode()
-
-
-def servers(**given) -> bytes:
-    return json.dumps({"$schema": SERVERS_SCHEMA, "mcpServers": given}).encode()
-
-
-REMOTE = {"type": "streamable-http", "url": "https://docs.example.org/mcp"}
 ADDRESS = "/marketplace/ann/tools/tools.git"
 PLUGIN = {
     "plugin.json": manifest(version="1.2.0", license="MIT"),
@@ -185,22 +176,43 @@ async def test_a_kind_never_changes_by_the_files(env, server):
     assert (await published(env, kind=Kind.SKILL)).kind is Kind.SKILL
 
 
-async def test_a_plugin_its_skill_and_a_skill_of_the_same_name_have_three_addresses(env, server, client):
-    """What was published from inside a plugin stays, and each page leads to the other."""
-    files = below("foo", {"skills/foo/SKILL.md": skill_md("foo")})
-    repo = server.repo("ann/tools", files)
-    alone = await published(env, "foo/skills/foo")
-    repo.commit({**files, "foo/plugin.json": manifest("foo")})
-    plugin = await published(env, "foo")
-    assert alone.canonical == "ann/tools/foo" and plugin.canonical.startswith("ann/tools/foo~")
-    assert (await get_skill("ann/tools/foo")).current_version == alone.current_version
-    page = await client.get(f"/skills/{plugin.canonical}")
-    assert page.status_code == 200 and 'href="/skills/ann/tools/foo"' in page.text
-    part = await client.get(f"/skills/{plugin.canonical}/-/foo", follow_redirects=True)
+@pytest.mark.parametrize("places", list(itertools.permutations(("foo", "foo/skills/foo", "skills/foo"))))
+async def test_a_plugin_its_skill_and_skills_of_the_same_name_have_an_address_each(
+    env, server, client, places
+):
+    """Whatever is published first keeps its names, and what is handed out of it stays byte for byte. A plugin and a skill
+    that was published from inside it lead to each other."""
+    files = {
+        **below("foo", {"plugin.json": manifest("foo"), "skills/foo/SKILL.md": skill_md("foo")}),
+        "skills/foo/SKILL.md": skill_md("foo", "Beside the plugin."),
+    }
+    server.repo("ann/tools", files)
+    first = await published(env, places[0])
+    assert first.canonical == "ann/tools/foo"
+    asked = dict.fromkeys(("marketplaces", "checks"), ()) | {
+        "indexes": ("/ann/tools/foo",),
+        "names": ("foo", "ann/tools/foo"),
+        "skills": ("ann/tools/foo",),
+    }
+    before = await collect(client, asked)
+    found = {places[0]: first.canonical}
+    for place in places[1:]:
+        found[place] = (await published(env, place)).canonical
+    after = await collect(client, asked)
+    assert after.pop("clawhub").items() >= before.pop("clawhub").items()
+    assert before == after and before["names"]["foo"][0] == 200
+    texts = {place: (await client.get(f"/skills/{name}")).text for place, name in found.items()}
+    # The rest of a page names other skills of the owner.
+    told = {place: text.partition('"parts"')[2].partition("</section>")[0] for place, text in texts.items()}
+    plugin, inside, beside = (found[place] for place in ("foo", "foo/skills/foo", "skills/foo"))
+    assert len({plugin, inside, beside}) == 3
+    assert f'href="/skills/{inside}"' in told["foo"] and f'href="/skills/{beside}"' not in told["foo"]
+    assert f'href="/skills/{plugin}"' in told["foo/skills/foo"] and not told["skills/foo"]
+    part = await client.get(f"/skills/{plugin}/-/foo", follow_redirects=True)
     assert part.status_code == 200 and "skills/foo/SKILL.md" in part.text
-    page = await client.get("/skills/ann/tools/foo")
-    assert page.status_code == 200 and f'href="/skills/{plugin.canonical}"' in page.text
-    assert (await client.get(f"/skills/{plugin.canonical}/-/nothing")).status_code == 404
+    assert (await client.get(f"/skills/{plugin}/-/nothing")).status_code == 404
+    for name in found.values():
+        assert (await clone_texts(client, f"/marketplace/{name}.git")).status == 200
 
 
 async def test_a_plugin_is_served_whole_in_both_forms(env, server, client):
@@ -263,69 +275,143 @@ async def test_clients_without_plugins_get_its_skills_and_are_told_of_the_rest(e
     assert "which only clients of plugins use" in claw["skill"]["summary"]
 
 
-async def test_an_update_that_gains_a_server_or_a_hook_reaches_nobody_until_a_person_agrees(
-    env, server, client
+@pytest.mark.parametrize(
+    ("path", "data"),
+    [
+        ("mcp.json", servers(files={"type": "stdio", "command": "npx", "args": ["-y", "x@1.0.0"]})),
+        ("mcp.json", servers(docs=REMOTE)),
+        ("hooks/hooks.json", hooks()),
+    ],
+    ids=["program", "server", "hook"],
+)
+async def test_an_update_that_gains_a_program_a_server_or_a_hook_reaches_nobody_until_a_person_agrees(
+    env, server, client, path, data
 ):
-    gains = {
-        "mcp.json": servers(docs=REMOTE),
-        "hooks/hooks.json": json.dumps(
-            {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}
-        ).encode(),
-    }
     repo = server.repo("ann/tools", PLUGIN)
     skill = await published(env)
-    for path, data in gains.items():
-        repo.commit({**PLUGIN, path: data})
-        await submit_repository(URL)
-        await run_until_quiet(env)
-        record = await state_of()
-        assert record.state is State.NEEDS_REVIEW, (path, record.why)
-        assert (await get_skill(skill.canonical)).current_version == "1.2.0"
-        texts = (await clone_texts(client, ADDRESS)).texts
-        assert data.decode() not in texts and PLUGIN["skills/tidy/SKILL.md"].decode() in texts
-    await approve(record.id, by="admin:eve", reason="I know this server")
+    repo.commit({**PLUGIN, path: data})
+    await submit_repository(URL)
+    await run_until_quiet(env)
+    record = await state_of()
+    assert record.state is State.NEEDS_REVIEW, (path, record.why)
+    assert (await get_skill(skill.canonical)).current_version == "1.2.0"
+    texts = (await clone_texts(client, ADDRESS)).texts
+    assert data.decode() not in texts and PLUGIN["skills/tidy/SKILL.md"].decode() in texts
+    await approve(record.id, by="admin:eve", reason="I know it")
     await run_until_quiet(env)
     assert (await get_skill(skill.canonical)).current_version == "1.2.1"
-    assert gains["hooks/hooks.json"].decode() in (await clone_texts(client, ADDRESS)).texts
+    assert data.decode() in (await clone_texts(client, ADDRESS)).texts
+
+
+SKILL = {"skills/a/SKILL.md": skill_md("a")}
+MEGABYTE = b" " * 1_000_000
 
 
 @pytest.mark.parametrize(
     ("files", "sentence"),
     [
         ({"plugin.json": manifest("Not A Name")}, "plugin.json line 1: the manifest does not fit the form"),
+        (
+            {"plugin.json": manifest(**{"$schema": PLUGIN_SCHEMA.replace("1.0.0", "2.0.0")}), **SKILL},
+            f'names no version of the standard; write "$schema": "{PLUGIN_SCHEMA}".',
+        ),
+        (
+            {"plugin.json": manifest(author={"name": "Ann", "phone": "1"}), **SKILL},
+            "has an `author` with more than name, email and url; leave the rest out.",
+        ),
         ({"plugin.json": manifest()}, "The plugin has no part that a client would use; put its skills into"),
         (
             {"plugin.json": manifest(), "mcp.json": servers(**{f"s{n}": REMOTE for n in range(200)})},
             "mcp.json line 1: it declares 200 servers, and at most 50 of a plugin are read; split it into",
         ),
         (
-            {".claude-plugin/plugin.json": older() + b" " * 1_000_000, "skills/a/SKILL.md": skill_md("a")},
-            "plugin.json has 1000",
+            {"plugin.json": manifest(), "hooks/hooks.json": hooks(200)},
+            "hooks/hooks.json line 1: it declares 200 hooks, and at most 50 of a plugin are read; split it into",
         ),
         (
-            {".claude-plugin/plugin.json": b'{"name": "a", "name": "b"}', "skills/a/SKILL.md": skill_md("a")},
+            {".claude-plugin/plugin.json": older() + MEGABYTE, **SKILL},
+            "bytes, and at most 262144 are read; keep only what a client needs in it.",
+        ),
+        (
+            {"plugin.json": manifest() + MEGABYTE, **SKILL},
+            "bytes, and at most 262144 are read; keep only what a client needs in it.",
+        ),
+        (
+            {".claude-plugin/plugin.json": b'{"name": "a", "name": "b"}', **SKILL},
             "the key 'name' stands twice",
         ),
         (
             {"plugin.json": manifest(), "skills/a/SKILL.md": ("120000", b"../../secret")},
             "is a symbolic link, which a skill may not hold; replace it by the file",
         ),
+        (
+            {"plugin.json": manifest(), "skills": ("120000", b"../../secret")},
+            "'skills' is a symbolic link, which a skill may not hold; replace it by the file",
+        ),
+        (
+            {"plugin.json": ("120000", b"other.json"), "other.json": manifest(), **SKILL},
+            "'plugin.json' is a symbolic link, which a skill may not hold; replace it by the file",
+        ),
+        (
+            {"plugin.json": manifest(), "servers/far": ("160000", "1" * 40), **SKILL},
+            "is a submodule, which a skill may not hold; copy its files into the folder",
+        ),
     ],
 )
 async def test_a_plugin_that_no_client_would_take_is_refused_with_a_sentence_and_its_fix(
-    env, server, files, sentence
+    env, server, client, files, sentence
 ):
-    server.repo("ann/tools", files)
-    await submit_repository(URL)
+    """What was published before stays as it is."""
+    repo = server.repo("ann/tools", PLUGIN)
+    skill = await published(env)
+    before = (await clone_texts(client, ADDRESS)).texts
+    repo.commit(files)
+    server.repo("ann/new", files)
+    for url in (URL, NEW):
+        await submit_repository(url)
+        await run_until_quiet(env)
+        record = await get_submission(submission_id(normalise(url)))
+        assert record.state is State.REJECTED and sentence in record.why, record.why
+    assert (await get_skill(skill.canonical)).current_version == "1.2.0"
+    assert (await clone_texts(client, ADDRESS)).texts == before
+
+
+async def test_of_a_repository_nothing_is_left_out_without_a_word(env, server):
+    """A manifest that cannot be read stands for a plugin, and is refused with the reason; a file of a marketplace is told
+    of."""
+    server.repo(
+        "ann/tools",
+        {
+            "link/plugin.json": ("120000", b"other.json"),
+            "long/plugin.json": manifest() + MEGABYTE,
+            **below("long", SKILL),
+            ".claude-plugin/marketplace.json": MEGABYTE,
+        },
+    )
+    found = await discover(URL)
+    assert [(one.path, one.kind) for one in found.skills if one.problem] == [
+        ("link", Kind.PLUGIN),
+        ("long", Kind.PLUGIN),
+    ]
+    assert all("keep a short plain file there" in one.problem for one in found.skills if one.problem)
+    (told,) = found.elsewhere
+    assert told.endswith("is a link or too large, and was not read; keep a short plain file there.")
+    done = await submit_skills(URL)
+    assert [one.skill_path for one in done.results] == ["link", "long"]
     await run_until_quiet(env)
-    record = await state_of()
-    assert record.state is State.REJECTED and sentence in record.why, record.why
+    assert {(await state_of(path)).state for path in ("link", "long")} == {State.REJECTED}
 
 
 async def test_a_folder_with_neither_is_told_so(env, server):
-    server.repo("ann/tools", {"README.md": b"hello", "panel/plugin.json": b'{"type": "panel"}'})
-    with pytest.raises(NoSkillFound, match=r"There is no SKILL\.md"):
+    """An author who forgot what makes a file a manifest is told what it lacks."""
+    panel = b'{"type": "panel"}'
+    server.repo("ann/tools", {"README.md": b"hello", "panel/plugin.json": panel})
+    lacking = r"There is no SKILL\.md .*\. Its plugin\.json would make it a plugin if it said \"\$schema\": "
+    with pytest.raises(NoSkillFound, match=lacking):
         await submit_repository(URL, "panel")
+    uploaded = (SkillFile("plugin.json", "100644", panel),)
+    with pytest.raises(NoSkillFound, match=lacking):
+        await submit_upload(uploaded, namespace="local", slug="tools", by=OPERATOR)
     with pytest.raises(NoSkillFound):
         await discover(URL)
 
@@ -359,6 +445,34 @@ async def test_an_uploaded_plugin_is_one_submission_and_the_same_bytes_are_known
             "its name is not that of plugin.json, and each client believes another file; write the same name into both.",
         ),
         (
+            {".claude-plugin/plugin.json": older(version="9.0.0")},
+            "its version is not that of plugin.json, and each client believes another file; write the same version into",
+        ),
+        (
+            {".claude-plugin/plugin.json": older(skills=["../../secrets"])},
+            "it names a path that leaves the plugin's folder; keep what it needs inside the folder.",
+        ),
+        (
+            {".claude-plugin/plugin.json": older(hooks="../hooks.json")},
+            "it names a path that leaves the plugin's folder; keep what it needs inside the folder.",
+        ),
+        (
+            {"plugin.json": manifest(hooks={})},
+            "the field 'hooks' is none of the standard, and clients ignore it; move it below `extensions`.",
+        ),
+        (
+            {"mcp.json": json.dumps({"mcpServers": {"docs": REMOTE}}).encode()},
+            'it does not fit the form, so clients of the standard start none of its servers; write "$schema": ',
+        ),
+        (
+            {"mcp.json": servers(docs=REMOTE) + MEGABYTE},
+            "a client may start what was not read: mcp.json has 1000162 bytes, and at most 262144 are read; keep only",
+        ),
+        (
+            {"hooks/hooks.json": hooks() + MEGABYTE},
+            "hooks/hooks.json has 1000076 bytes, and at most 262144 are read; keep only what a client needs in it",
+        ),
+        (
             {"mcp.json": servers(away={"type": "stdio", "command": "./../../bin/sh"})},
             "names a path that leaves the plugin's folder; keep what it needs inside the folder.",
         ),
@@ -370,6 +484,10 @@ async def test_an_uploaded_plugin_is_one_submission_and_the_same_bytes_are_known
             {"mcp.json": servers(docs={**REMOTE, "headers": {"Authorization": "Bearer abcdefghijklmnop"}})},
             "the header 'Authorization' of the server 'docs' holds what looks like a secret; take it from",
         ),
+        (
+            {"mcp.json": servers(own={"type": "stdio", "command": "x", "env": {"KEY": "abcdefghijklmnop"}})},
+            "the variable 'KEY' of the server 'own' holds what looks like a secret; take it from",
+        ),
     ],
 )
 async def test_what_is_wrong_with_a_part_is_in_the_report_with_its_fix(env, server, files, sentence):
@@ -377,9 +495,10 @@ async def test_what_is_wrong_with_a_part_is_in_the_report_with_its_fix(env, serv
     server.repo("ann/tools", {**PLUGIN, **files})
     done = await submit_repository(URL)
     await run_until_quiet(env)
-    assert done.submission is not None
+    assert done.submission is not None and (await state_of()).state in (State.PUBLISHED, State.NEEDS_REVIEW)
     found = await FINDINGS(env, OPERATOR_ACTOR, RunFindings(submission_id=done.submission.id))
-    assert any(sentence in one.remedy for one in found.findings), [one.remedy for one in found.findings]
+    told = [found.reason, *(one.remedy for one in found.findings)]
+    assert any(sentence in one for one in told), told
     assert b"abcdefghijklmnop" not in msgspec.json.encode(found)
 
 
@@ -440,6 +559,32 @@ async def test_what_a_client_downloads_is_what_is_attested_and_the_made_file_is_
     inside = zipfile.ZipFile(io.BytesIO(archive))
     own = {one["path"]: one["sha256"] for one in statement["predicate"]["files"]}
     assert own == {name: hashlib.sha256(inside.read(name)).hexdigest() for name in inside.namelist()}
+
+
+async def test_a_backup_of_a_plugin_restores_all_that_is_handed_out_of_it(env, server, client, tmp_path):
+    server.repo("ann/tools", {**PLUGIN, "mcp.json": servers(docs=REMOTE)})
+    skill = await published(env)
+    part = f"/skills/{skill.canonical}/-/tidy"
+    asked = dict.fromkeys(("marketplaces", "checks"), ()) | {
+        "indexes": ("/", "/ann"),
+        "names": ("tools", skill.canonical),
+        "skills": (skill.canonical,),
+    }
+    before, page = await collect(client, asked), (await client.get(part, follow_redirects=True)).text
+    await back_up(env.settings, tmp_path / "backup.tar", with_keys=True)
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    store = f"sqlite:{place / 'vskill.db'}"
+    other = Settings(data_dir=str(place), store=store, source_rewrites=(server.rewrite(),))
+    assert not (await restore_backup(other, tmp_path / "backup.tar")).damaged
+    async with env_for(other, clock=env.clock) as there:
+        with active_env(there):
+            assert await get_skill(skill.canonical) == skill
+            assert (await search_skills("rename", audiences=EVERYTHING)).items
+        transport = httpx2.ASGITransport(create_app(there))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://registry.test") as restored:
+            assert await collect(restored, asked) == before
+            assert (await restored.get(part, follow_redirects=True)).text == page
 
 
 def object_in(files: tuple[SkillFile, ...], path: str) -> dict | None:

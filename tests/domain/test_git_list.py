@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.domain.test_skill_changes import by, publication
 from vskill_core.errors import PlatformError
+from vskill_core.kind import PLUGIN_SCHEMA as SCHEMA
 from vskill_platform.domain.skills.git_list import (
     GitList,
     ListMarks,
@@ -28,7 +29,6 @@ from vskill_platform.domain.skills.skill_changes import (
     unyank,
     yank,
 )
-from vskill_scan.plugins.forms import PLUGIN_SCHEMA as SCHEMA
 
 MARKS = ListMarks("7", 1, 2, 3)
 LIST = ServedList("a" * 64, 5_000, "all: 1 skills")

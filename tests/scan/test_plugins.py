@@ -10,9 +10,9 @@ from tests.support.compiled_rules import bundled_engine
 from vskill_core.capability import CapabilityKind, new_capabilities
 from vskill_core.content import SkillFile
 from vskill_core.findings import ScanStatus
-from vskill_core.kind import OLDER
+from vskill_core.kind import OLDER, PLUGIN_SCHEMA
 from vskill_scan.engine import Engine
-from vskill_scan.plugins.forms import PLUGIN_SCHEMA, SERVERS_SCHEMA, Invalid
+from vskill_scan.plugins.forms import SERVERS_SCHEMA, Invalid
 from vskill_scan.plugins.json_files import LONGEST_JSON
 from vskill_scan.plugins.parts import (
     MOST_FIELDS,
@@ -233,7 +233,10 @@ def test_of_a_flood_of_fields_and_paths_the_first_are_said():
         ({"type": "sse", "url": "https://u:p@a.example.dev"}, "an account or a fragment"),
         ({"type": "sse", "url": "file:///etc/passwd"}, "no absolute http"),
         ({"type": "sse", "url": "https://[a"}, "no absolute http"),
+        ({"type": "sse", "url": "http://127.a.dev/"}, "without TLS"),
         ({"type": "sse", "url": "https://a.dev", "headers": {"A": "1", "a": "2"}}, "a header twice"),
+        ({"type": "sse", "url": "https://a.dev", "headers": {"A b": "1"}}, "at `key` in `$.headers`"),
+        ({"type": "sse", "url": "https://a.dev", "headers": {"A": "1\r\nB: 2"}}, "at `$.headers[...]`"),
     ],
 )
 def test_what_clients_of_the_standard_skip_is_said(server, words):

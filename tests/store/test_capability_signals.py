@@ -17,13 +17,14 @@ from tests.support.scanners import InlineScanner
 from tests.support.system_reads import get_submission
 from vskill_core.capability import CapabilityContext, CapabilityKind, SkillCapability
 from vskill_core.content import SkillFile, digest_of_files
+from vskill_core.kind import PLUGIN_SCHEMA
 from vskill_platform.domain.skills.skill import Certification
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.domain.verdicts.policy import DEFAULT_POLICY
 from vskill_platform.store.verdicts.capability_signals import DOUBTFUL, Gains, capability_signals
 from vskill_platform.worker_context import Env
-from vskill_scan.plugins.forms import PLUGIN_SCHEMA, SERVERS_SCHEMA
+from vskill_scan.plugins.forms import SERVERS_SCHEMA
 
 pytestmark = pytest.mark.anyio
 

@@ -29,7 +29,8 @@ from vskill_platform.sources.cache import CacheLimits, SnapshotCache
 from vskill_platform.sources.command import CommandLimits, Git, make_repository
 from vskill_platform.sources.contract import Fetched, FilesAtHead, Place, RepositoryHead, Survey
 from vskill_platform.sources.credential import GitCredential
-from vskill_platform.sources.marketplace_file import named_elsewhere
+from vskill_platform.sources.listing import file_in
+from vskill_platform.sources.marketplace_file import MARKETPLACE, named_elsewhere
 from vskill_platform.sources.remote import CommitGone, Remote, no_branch
 from vskill_platform.sources.snapshots import Snapshot
 
@@ -142,7 +143,8 @@ class GitSource:
                 )
                 for path in every
             )
-            elsewhere = named_elsewhere(await snapshot.marketplace(identity.path), identity.path, every)
+            told = await snapshot.texts([file_in(identity.path, MARKETPLACE)])
+            elsewhere = named_elsewhere(told, identity.path, every)
             return Survey(found, places, truncated, tuple(odd), elsewhere)
 
     async def head(self, identity: Identity) -> RepositoryHead:

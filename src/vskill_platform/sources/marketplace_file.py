@@ -5,7 +5,7 @@ that, and nothing is fetched because of it.
 """
 
 import posixpath
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from vskill_core.content import SkillFile
@@ -16,10 +16,13 @@ MARKETPLACE = ".claude-plugin/marketplace.json"
 MOST_ENTRIES, SHOWN = 200, 60
 
 
-def named_elsewhere(data: bytes | None, folder: str, places: Collection[str]) -> tuple[str, ...]:
+def named_elsewhere(
+    files: Mapping[str, bytes | None], folder: str, places: Collection[str]
+) -> tuple[str, ...]:
     """A sentence for each plugin that a marketplace in this folder names and no place holds; nothing without a file."""
+    data = next(iter(files.values()), b"{}")
     if data is None:
-        return ()
+        return (f"{MARKETPLACE} is a link or too large, and was not read; keep a short plain file there.",)
     try:
         document = read_object(SkillFile(MARKETPLACE, "100644", data)).data
     except BadJson as error:

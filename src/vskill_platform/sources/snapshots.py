@@ -14,7 +14,7 @@ from typing import TypeVar
 from vskill_core.content import MODES, ContentLimits, SkillFile, check_files
 from vskill_core.errors import InvalidInput, LimitExceeded, NoSkillFound, Shortage
 from vskill_core.identity import SKILL_FILE
-from vskill_core.kind import OLDER, STANDARD, is_manifest
+from vskill_core.kind import OLDER, STANDARD, UNSIGNED, is_manifest
 from vskill_platform.machine.shortages import MACHINE
 from vskill_platform.sources.command import (
     CommandLimits,
@@ -42,7 +42,6 @@ from vskill_platform.sources.listing import (
     shown_path,
     skill_file_in,
 )
-from vskill_platform.sources.marketplace_file import MARKETPLACE
 
 W = TypeVar("W")
 F = TypeVar("F")
@@ -55,6 +54,8 @@ SMALL_FILES = 500
 SMALL_BYTES = 4 * 1024 * 1024
 #: Limit of one list of skills.
 MOST_SKILLS = 1000
+#: Of a repository that is not listed in memory, so many files are asked for one by one.
+FEW_PATHS = 8
 #: A longer SKILL.md is listed without its name.
 LISTED_SKILL_BYTES = 256 * 1024
 #: A commit with a longer message is not asked for its time.
@@ -126,19 +127,13 @@ class Snapshot:
         raise await self.no_skill(folder)
 
     async def manifest(self, folder: str) -> SkillFile | None:
-        """The manifest of the plugin in this folder, its path from the folder; None where it is no plugin."""
+        """The manifest of the plugin in this folder, its path from the folder; None where it is no plugin. One that is
+        a link or too large has no data here: the run refuses it with the reason."""
         for name in (OLDER, STANDARD):
-            path = file_in(folder, name)
-            there = await self.texts([path])
-            # One that is too large is the run's to refuse, with the reason.
-            if path in there and is_manifest(name, there[path] or b""):
-                return SkillFile(name, "100644", there[path] or b"")
+            for data in (await self.texts([file_in(folder, name)])).values():
+                if data is None or is_manifest(name, data):
+                    return SkillFile(name, "100644", data or b"")
         return None
-
-    async def marketplace(self, folder: str) -> bytes | None:
-        """The file of a marketplace in this folder, if there is one of a sane size."""
-        path = file_in(folder, MARKETPLACE)
-        return (await self.texts([path])).get(path)
 
     async def plugins(self, below: str) -> dict[str, SkillFile]:
         """The same for every plugin at or below this folder that an address can name, by folder."""
@@ -146,14 +141,12 @@ class Snapshot:
         found = await _choose(folders_with_manifest, lines, below)
         named = {folder: found[folder] for folder in sorted(found) if can_be_named(folder)}
         wanted = {path: folder for folder in [*named][:MOST_SKILLS] for path in named[folder]}
-        entries = [one for one in map(entry_of, await _choose(lines_of, lines, wanted)) if one.mode in MODES]
-        blobs = await self._small_blobs(entries)
         plugins: dict[str, SkillFile] = {}
-        for entry in entries:
-            folder, data = wanted[entry.path], blobs.get(entry.id, b"")
-            name = entry.path.removeprefix(f"{folder}/") if folder else entry.path
-            if is_manifest(name, data) and (name == OLDER or folder not in plugins):
-                plugins[folder] = SkillFile(name, "100644", data)
+        for path, data in (await self.texts(wanted)).items():
+            folder = wanted[path]
+            name = path.removeprefix(f"{folder}/") if folder else path
+            if (data is None or is_manifest(name, data)) and (name == OLDER or folder not in plugins):
+                plugins[folder] = SkillFile(name, "100644", data or b"")
         return plugins
 
     async def skill_folders(self, below: str) -> tuple[list[str], list[str], bool]:
@@ -171,11 +164,8 @@ class Snapshot:
     async def skill_texts(self, folders: Sequence[str]) -> dict[str, bytes]:
         """The SKILL.md of each folder, if it is a plain file of a sane size."""
         wanted = {skill_file_in(folder): folder for folder in folders}
-        lines = self._lines if self._lines is not None else (await self._list(self.commit))[0]
-        found = await _choose(lines_of, lines, wanted)
-        entries = [entry for entry in map(entry_of, found) if entry.mode in MODES]
-        blobs = await self._small_blobs(entries)
-        return {wanted[entry.path]: blobs[entry.id] for entry in entries if entry.id in blobs}
+        there = await self.texts(wanted)
+        return {wanted[path]: data for path, data in there.items() if data is not None}
 
     async def folder_digests(self, folders: Sequence[str]) -> dict[str, str]:
         """Of each folder, what tells two states of it apart."""
@@ -215,10 +205,11 @@ class Snapshot:
         return (await reader.contents([self.commit]))[self.commit]
 
     async def _find_entries(self, paths: Collection[str]) -> list[TreeEntry]:
-        if self._lines is not None:
-            lines = await _choose(lines_of, self._lines, paths)
-        else:
+        if self._lines is None and len(paths) <= FEW_PATHS:
             lines = [line for path in paths for line in (await self._list(self.commit, path))[0]]
+        else:
+            every = self._lines if self._lines is not None else (await self._list(self.commit))[0]
+            lines = await _choose(lines_of, every, paths)
         return [entry for entry in map(entry_of, lines) if entry.path in paths]
 
     async def no_skill(self, folder: str) -> NoSkillFound:
@@ -232,6 +223,8 @@ class Snapshot:
         paths = (path_of(line) for line in self._lines or () if line.lower().endswith(ending))
         if near := next((path for path in paths if path.lower() == wanted), ""):
             hint = f"there is {near!r}, but names are case-sensitive"
+        if await self.texts([file_in(folder, STANDARD)]):
+            hint += f". Its {UNSIGNED}"
         return NoSkillFound(f"There is no SKILL.md {where}; {hint}.", folder=folder, found=named[:20])
 
     async def _entries(self, folder: str) -> list[TreeEntry]:

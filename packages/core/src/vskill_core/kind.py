@@ -12,8 +12,11 @@ from vskill_core.identity import SKILL_FILE
 
 #: Where the manifest of a plugin stands, by Agent Plugins 1.0.0 and by the form before it.
 STANDARD, OLDER = "plugin.json", ".claude-plugin/plugin.json"
-#: What a manifest by the standard holds. Many other tools have a `plugin.json` too.
-STANDARD_SIGN = b"agent-plugins.org/schemas/"
+#: What a manifest by the standard holds, however its slashes are written. Many other tools have a `plugin.json` too.
+STANDARD_SIGN = b"agent-plugins.org"
+PLUGIN_SCHEMA = "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json"
+#: Where there is no SKILL.md and a `plugin.json` that may be somebody else's.
+UNSIGNED = f'{STANDARD} would make it a plugin if it said "$schema": "{PLUGIN_SCHEMA}"'
 #: The last line of a SKILL.md that a registry made.
 MADE_HERE = "This file was made by the registry: the plugin has none of its own."
 
@@ -43,7 +46,8 @@ def require_content(files: Iterable[SkillFile], where: str = "at this address") 
     """NoSkillFound for files that are neither a skill nor a plugin."""
     files = tuple(files)
     if not has_manifest(files):
-        skill_file_of(files, where)
+        more = f". Its {UNSIGNED}" if any(file.path == STANDARD for file in files) else ""
+        skill_file_of(files, where + more)
 
 
 def kind_of(files: Iterable[SkillFile]) -> Kind:

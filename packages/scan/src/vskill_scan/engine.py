@@ -141,7 +141,8 @@ class _Scan:
             self.findings.extend(problem_findings(plugin.problems))
             for one in plugin.problems:
                 if one.unread:
-                    self.reading.problem(one.file, f"a client may start what was not read: {one.sentence}")
+                    told = f"a client may start what was not read: {one.sentence}; {one.fix}"
+                    self.reading.problem(one.file, told)
 
     def read(self, files: Sequence[SkillFile]) -> None:
         """Every text, however deep it lies, becomes layers with everything that matched in them."""

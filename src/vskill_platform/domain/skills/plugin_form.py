@@ -12,8 +12,8 @@ import msgspec
 
 from vskill_core.content import SkillFile
 from vskill_core.kind import OLDER as CLAUDE
-from vskill_core.kind import STANDARD, is_made_here
-from vskill_scan.plugins.forms import PLUGIN_SCHEMA, SERVERS_SCHEMA, Invalid, Server, read_server
+from vskill_core.kind import PLUGIN_SCHEMA, STANDARD, is_made_here
+from vskill_scan.plugins.forms import SERVERS_SCHEMA, Invalid, Server, read_server
 from vskill_scan.plugins.json_files import BadJson, read_object
 from vskill_scan.plugins.parts import STANDARD_SERVERS, read_plugin
 

@@ -9,14 +9,17 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import msgspec
+import re2
 
-PLUGIN_SCHEMA = "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json"
 SERVERS_SCHEMA = "https://agent-plugins.org/schemas/1.0.0/mcp.schema.json"
 
 #: How files of the plugin are named, whoever starts the program.
 ROOTS = ("${CLAUDE_PLUGIN_ROOT}", "${PLUGIN_ROOT}", "$CLAUDE_PLUGIN_ROOT", "$PLUGIN_ROOT")
 _NAME = r"^(?!.*(--|\.\.))[a-z0-9]([a-z0-9.-]*[a-z0-9])?\Z"
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=_NAME)]
+_NEARBY = re2.compile(r"^(?:localhost|::1|127(?:\.\d{1,3}){3})$")
+HeaderName = Annotated[str, msgspec.Meta(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")]
+HeaderValue = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x08\x0a-\x1f\x7f]*\Z")]
 Texts = tuple[str, ...]
 PLAIN_TEXTS = ("homepage", "repository")
 Given = str | Texts | dict[str, Any]
@@ -65,7 +68,7 @@ class HttpServer(
     """A server elsewhere."""
 
     url: Annotated[str, msgspec.Meta(min_length=1)]
-    headers: dict[str, str] = {}
+    headers: dict[HeaderName, HeaderValue] = {}
 
 
 class EventServer(HttpServer, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="sse"):
@@ -176,12 +179,11 @@ def _check_address(url: str) -> None:
         host, named = parts.hostname or "", "@" in parts.netloc
     except ValueError:
         host, named, parts = "", False, urlsplit("")
-    nearby = host in ("localhost", "::1") or host.startswith("127.")
     if not host or parts.scheme not in ("http", "https"):
         raise Invalid("has no absolute http or https address", "write its whole address into `url`")
     if named or parts.fragment:
         raise Invalid("has an account or a fragment in its address", "leave it out of `url`")
-    if parts.scheme == "http" and not nearby:
+    if parts.scheme == "http" and not _NEARBY.match(host):
         raise Invalid("is talked to without TLS", "use https")
 
 

@@ -52,6 +52,9 @@ def read_object(file: SkillFile) -> JsonObject:
             f"{file.path} has {len(file.data)} bytes, and at most {LONGEST_JSON} are read",
             "keep only what a client needs in it",
         )
+    if not file.data:
+        fix = "keep a short plain file there"
+        raise BadJson(f"{file.path} is empty, a link or too large", fix, may_count=False)
     text = file.data.decode("utf-8", "replace")
     try:
         file.data.decode("utf-8")

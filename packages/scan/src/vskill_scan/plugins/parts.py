@@ -12,10 +12,9 @@ import msgspec
 
 from vskill_core.content import SkillFile
 from vskill_core.errors import InvalidManifest
-from vskill_core.kind import OLDER, STANDARD
+from vskill_core.kind import OLDER, PLUGIN_SCHEMA, STANDARD
 from vskill_scan.plugins.forms import (
     PLAIN_TEXTS,
-    PLUGIN_SCHEMA,
     SERVERS_SCHEMA,
     HookGroup,
     Invalid,
