@@ -194,10 +194,7 @@ class _Scan:
     def _read_code(self, layer: Layer) -> None:
         self._budget.check()
         self.reading.path = layer.path
-        try:
-            read_code(layer, self._budget.check_code)
-        except Exceeded as error:
-            layer.unread = f"not fully read: {error}"
+        read_code(layer, self._budget.check)
         if layer.unread:
             self.reading.problem(layer.path, layer.unread)
 

@@ -10,8 +10,6 @@ class Limits(msgspec.Struct, frozen=True):
     #: Expressions, places and stretches of text that are looked at. The largest skill of a public marketplace takes a
     #: tenth of them.
     steps: int = 1_000_000
-    #: how many of the steps reading code may take; the rest is for the rules
-    code_share: float = 0.6
     #: A safety net around a scan whose steps are slow, which only the pool counts: the process is ended.
     cpu_s: float = 10.0
     #: A scan computes and waits for nothing, so one that takes this long was starved by the machine. Only the pool
@@ -27,8 +25,8 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 DEFAULT_LIMITS = Limits()
-#: Bytes that are searched, or parsed, in the time of one step.
-SEARCHED_BYTES, PARSED_BYTES = 64, 8
+#: Bytes that are searched, or read as code, in the time of one step.
+SEARCHED_BYTES, READ_BYTES = 64, 8
 
 
 class Exceeded(Exception):
@@ -44,13 +42,5 @@ class Budget:
 
     def check(self, steps: int = 1) -> None:
         self._steps += steps
-        self._compare(self.limits.steps)
-
-    def check_code(self, steps: int = 1) -> None:
-        """Reading code must leave steps for the rules."""
-        self._steps += steps
-        self._compare(int(self.limits.steps * self.limits.code_share))
-
-    def _compare(self, most: int) -> None:
-        if self._steps > most:
-            raise Exceeded(f"the scan needs more than {most} steps")
+        if self._steps > self.limits.steps:
+            raise Exceeded(f"the scan needs more than {self.limits.steps} steps")

@@ -1,7 +1,7 @@
 """The words that the scanner's parts share: the role and polarity of a piece of text, a layer of text to be
 searched, a fact about it, and the place where something was found.
 
-`segments` and `parsing` produce pieces and facts, `matcher` produces hits, `ruleset` refers to both by name, and
+`segments` and `flows` produce pieces and facts, `matcher` produces hits, `ruleset` refers to both by name, and
 `engine` joins them.
 """
 
@@ -119,7 +119,7 @@ class Piece(msgspec.Struct, gc=False):
 
 
 class CodeBlock(msgspec.Struct, frozen=True, gc=False):
-    """A stretch of a layer in a language whose syntax is known."""
+    """A stretch of a layer in a language that has a reader."""
 
     start: int
     end: int

@@ -1,1 +1,1 @@
-"""What code does, told from its syntax: which secrets it reads, what it sends, fetches and runs."""
+"""What code does, told by its statements: which secrets it reads, what it sends, fetches and runs."""

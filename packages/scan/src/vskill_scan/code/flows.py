@@ -21,7 +21,7 @@ from vskill_scan.code.statements import (
     python_statements,
     shell_statements,
 )
-from vskill_scan.limits import PARSED_BYTES
+from vskill_scan.limits import READ_BYTES
 from vskill_scan.model import CodeBlock, Fact, Layer
 from vskill_scan.places import (
     GIT_HOOKS,
@@ -32,7 +32,7 @@ from vskill_scan.places import (
     persists_at,
     secret_at,
 )
-from vskill_scan.reading.languages import PARSED
+from vskill_scan.reading.languages import FOLLOWED
 from vskill_scan.reading.outline import COMMANDS
 from vskill_scan.results.command_lines import blank_quoted
 
@@ -65,7 +65,7 @@ _PARTS = re2.compile(r"\$\{?(\w+)\}?")
 def read_code(layer: Layer, check: Check = lambda _: None) -> None:
     """Adds the facts of the layer's code. `check` raises when there are no steps left; what was found until then
     stays."""
-    blocks = [block for block in layer.blocks if block.language in PARSED]
+    blocks = [block for block in layer.blocks if block.language in FOLLOWED]
     # Between line breaks, so that what begins or ends a block begins or ends a line.
     signs = doing.telling_words(b"\n".join(layer.flowing[block.start : block.end] for block in blocks))
     if not signs:
@@ -78,7 +78,7 @@ def read_code(layer: Layer, check: Check = lambda _: None) -> None:
             hits = sorted(block.start + hit.end() - 1 for sign in signs for hit in sign.finditer(written))
             if not (hits or program.names_known(written)):
                 continue
-            check(len(written) // PARSED_BYTES)
+            check(len(written) // READ_BYTES)
             if block.end - block.start > MOST_CODE_BYTES:
                 layer.unread = TOO_LARGE
             else:

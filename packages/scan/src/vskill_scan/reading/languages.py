@@ -1,4 +1,4 @@
-"""What a file or a fenced block is, told by its name: which syntax, and which role its text has."""
+"""What a file or a fenced block is, told by its name: which language, and which role its text has."""
 
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -6,8 +6,8 @@ from functools import lru_cache
 from vskill_scan.model import TextRole
 from vskill_scan.words import words
 
-#: Languages whose syntax tree is read.
-PARSED = frozenset({"bash", "python"})
+#: Languages whose statements are read, and whose values are followed.
+FOLLOWED = frozenset({"bash", "python"})
 #: Languages of which patterns tell the commands that they start, with their names; no value is followed.
 SHALLOW = {
     "javascript": "JavaScript", "typescript": "TypeScript", "go": "Go", "ruby": "Ruby", "powershell": "PowerShell",
@@ -15,7 +15,7 @@ SHALLOW = {
     "script": "Perl, AWK, VBScript or AppleScript",
 }  # fmt: skip
 #: All that have a reader.
-READ = PARSED | SHALLOW.keys()
+READ = FOLLOWED | SHALLOW.keys()
 
 _BY_SUFFIX = {
     "bash": "sh bash zsh ksh command",

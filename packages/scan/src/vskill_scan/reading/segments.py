@@ -1,7 +1,7 @@
 """Cuts a file's text into pieces, each with the role and the polarity that decide whether a match in it counts.
 
 `markdown` does the prose; this module decides what a file is, and lets everything else be one piece of its role.
-Scripts are refined later, by their syntax, and only where something in them matters.
+Scripts are refined later, by their tokens, and only where something in them matters.
 """
 
 from vskill_scan.model import CodeBlock, Layer, Piece, TextRole

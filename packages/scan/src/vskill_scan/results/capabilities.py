@@ -1,8 +1,8 @@
 """The capability card of a skill, made of the layers that the scan has read: hosts, commands, files, secrets, installs
 and what outlives the session, each with its first place, and what could not be read.
 
-Words and literals are looked for in code and commands, not in comments, and nothing is parsed for it; what only a
-syntax tree tells (which secret is read, what is made to last) comes from the facts of `parsing`. So a card costs
+Words and literals are looked for in code and commands, not in comments; what only
+whole statements tell (which secret is read, what is made to last) comes from the facts of `flows`. So a card costs
 little, and the same text gives the same card whatever stands beside it.
 """
 
@@ -23,7 +23,7 @@ from vskill_scan.model import Layer, TextRole
 from vskill_scan.places import SECRET_PATHS, secret_at
 from vskill_scan.reading.code_roles import comments_of, role_at
 from vskill_scan.reading.files import Reading
-from vskill_scan.reading.languages import PARSED, SHALLOW, language_of
+from vskill_scan.reading.languages import FOLLOWED, SHALLOW, language_of
 from vskill_scan.results import capability_words as known
 from vskill_scan.results.card_names import argument_lines, host_name, path_name
 from vskill_scan.results.command_lines import CommandLine, blank_quoted, command_lines, defined_functions
@@ -346,8 +346,8 @@ class _LayerReader:
             if name not in computed[code.start]:
                 said = f"environment variable {name.decode()}"
                 yield CardFind(CapabilityKind.SECRET, said, at, code.context)
-        # What reads a tree says it by facts.
-        for code in (one for one in self._code if one.language not in PARSED):
+        # Of those whose values are followed, facts say it.
+        for code in (one for one in self._code if one.language not in FOLLOWED):
             for match in SECRET_PATHS.finditer(self._text, code.start, code.end):
                 what = secret_at(match.group().decode("utf-8", "replace"))
                 if what and not self._is_comment(match.start()):
@@ -364,7 +364,7 @@ class _LayerReader:
         given = known.ASSIGNED.finditer(self._text, code.start, code.end)
         return {one.group(1) for one in given if b"$" + one.group(1) not in one.group(2).replace(b"{", b"")}
 
-    # What the syntax tree tells.
+    # What statements tell.
 
     def _facts(self) -> Iterator[CardFind]:
         for fact in self._layer.facts:

@@ -45,7 +45,7 @@ LASTING = {
     "hosts": "the hosts file",
 }
 
-#: Facts of a syntax tree that belong on a card, and the words for what they name.
+#: Facts about code that belong on a card, and the words for what they name.
 FACTS: dict[str, tuple[CapabilityKind, dict[str, str]]] = {
     "secret.read": (CapabilityKind.SECRET, SECRETS),
     "env.dump": (CapabilityKind.SECRET, {"": "the whole environment"}),

@@ -1,8 +1,7 @@
-"""Shell text cut into simple commands without a syntax tree: quotes, comments and documents inside it are blanked, the
+"""Shell text cut into simple commands without a parser: quotes, comments and documents inside it are blanked, the
 rest is split where a command ends. One pass, in time linear in the text.
 
-`shell` reads a tree, and only where something suspicious may stand, because parsing costs more than everything else.
-The capability card needs the programs of every command in every skill, so it takes this cheaper and blunter way.
+The capability card needs the programs of every command in every skill; `flows` cuts what is telling into statements.
 """
 
 from collections.abc import Container, Iterator
