@@ -1,5 +1,6 @@
 """Questions to PostgreSQL that must not grow with the number of records: what their plans read."""
 
+import base64
 import re
 
 import pytest
@@ -7,13 +8,14 @@ import pytest
 from tests.support import postgres
 from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.skills.search import TermQuery, WantedTerm, every_term
+from vskill_platform.domain.submissions.states import State
 from vskill_platform.ledger.database.postgres import PostgresDatabase
 from vskill_platform.ledger.kv.collections import SKILLS, SUBMISSIONS
 from vskill_platform.ledger.kv.entries import Put
 from vskill_platform.ledger.kv.postgres import PostgresKV
 from vskill_platform.ledger.kv.postgres_fields import FOLD_STEP
 from vskill_platform.ledger.kv.postgres_query import search, select
-from vskill_platform.ledger.kv.query import CheckedSearch, Is, Query
+from vskill_platform.ledger.kv.query import CheckedSearch, In, Is, Query
 
 pytestmark = pytest.mark.anyio
 
@@ -35,15 +37,16 @@ def most_removed(plan: str) -> int:
     return max(map(int, re.findall(r"Rows Removed by (?:Filter|Index Recheck): (\d+)", plan)), default=0)
 
 
-async def fill(kv: PostgresKV, count: int) -> None:
-    """Submissions that ended, whose addresses share a word that no name has."""
+async def fill(kv: PostgresKV, count: int, at: int | None = None) -> None:
+    """Submissions that ended, whose addresses share a word that no name has; all at one time, or each at its own."""
     for start in range(0, count, 500):
         await kv.commit(
             [
                 Put(
                     f"sub:{number:06d}",
                     b'{"state":"PUBLISHED","updated_at":%d,"created_at":%d,"skill_name":"name-%d",'
-                    b'"repo_url":"https://example.org/r%d"}' % (number, number, number, number),
+                    b'"repo_url":"https://example.org/r%d"}'
+                    % (number if at is None else at, number, number, number),
                 )
                 for number in range(start, start + 500)
             ]
@@ -147,6 +150,17 @@ async def test_a_page_of_few_audiences_reads_one_record_of_each_and_its_own(kv, 
     plan = await plan_of(kv, *select(query, 0))
     read = sum(map(int, re.findall(r"Index Scan .*actual rows=(\d+)", plan)))
     assert 31 <= read <= 31 + len(audiences), plan
+
+
+@pytest.mark.parametrize("descending", [False, True])
+async def test_a_page_reads_its_own_however_many_records_share_a_time(kv, descending):
+    await fill(kv, 3_000, at=7)
+    after = base64.urlsafe_b64encode(b'[7,"sub:001500"]').decode()
+    states = In(tuple(sorted(State)))
+    query = Query.of(SUBMISSIONS, {"state": states}, "updated_at", descending, after, 30, EVERYTHING)
+    plan = await plan_of(kv, *select(query, 0))
+    read = sum(map(int, re.findall(r"Index Scan .*actual rows=(\d+)", plan)))
+    assert (read, most_removed(plan)) == (31, 0), plan
 
 
 async def test_words_of_the_name_come_before_those_of_other_fields(kv):

@@ -207,7 +207,8 @@ def _walk(
         if lead.values is not None
     ]
     head = _first(query, {**fixed, **heads}, bounds, "id", 1)
-    beyond = _bounds(query, _beyond_place(query, "walk.place", "walk.key"))
+    # The sign takes the key's affinity away; with it, SQLite seeks the place alone and steps over all who share it.
+    beyond = _bounds(query, _beyond_place(query, "walk.place", "+walk.key"))
     following = _first(query, {**fixed, **taken}, beyond, "id", 1)
     place = f"r.{_place_of(query)}" if query.order_by != "key" else "NULL"
     # Without LIMIT, SQLite would drop the queue's ORDER BY, and so the page's; -1 means no limit. The outer LIMIT ends
