@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from joserfc.jwk import ECKey
 
+from tests.docs.test_policies import FROM_CI, POLICIES
 from tests.support.ci_jobs import URL, WHY, WORKFLOW, ci_world, let_in_job
 from tests.support.envs import active_env, run_until_quiet
 from tests.support.git_server import skill_md
@@ -409,25 +410,17 @@ async def test_the_skills_page_says_who_published_it(world):
     assert "Published from CI" in page and WORKFLOW in page
 
 
-POLICY = """
-extends: open
-rules:
-  - name: only-from-ci
-    when: "publisher.repository != 'github.com/acme/skills' || !publisher.ref.startsWith('refs/heads/')"
-    then: refuse
-    say: "publish it from CI"
-"""
-
-
-async def test_a_policy_lets_only_ci_publish(tmp_path):
+async def test_the_how_tos_policy_lets_only_ci_publish_and_at_once(tmp_path):
     file = tmp_path / "policy.yaml"
-    file.write_text(POLICY)
+    file.write_text(POLICIES[FROM_CI])
     async with ci_world(tmp_path, policy=str(file)) as world:
         await world.add()
         by_hand = await settled(world, await world.submit({}))
-        assert by_hand.published is None and "publish it from CI" in by_hand.decision.reason
-        from_ci = await settled(world, await world.submit(await world.job()))
-        assert from_ci.published is not None
+        assert by_hand.published is None and "and not by hand" in by_hand.decision.reason
+        from_main = await settled(world, await world.submit(await world.job()))
+        assert from_main.published is None and "on a tag v*" in from_main.decision.reason
+        job = await world.job(ref="refs/tags/v1.0.0", sub="repo:acme/skills:ref:refs/tags/v1.0.0")
+        assert (await settled(world, await world.submit(job))).published is not None
 
 
 @pytest.mark.parametrize(
