@@ -15,12 +15,13 @@ from tests.test_rescan import FAILING
 from vskill_core.content import SkillFile
 from vskill_core.errors import TransitionError
 from vskill_core.findings import StaticReport
+from vskill_core.identity import upload_identity
 from vskill_platform.actions.verdicts.policy_trials import RESCAN_BY_POLICY, PolicyRescanView, RescanByPolicy
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import EVERYTHING, PUBLIC_ONLY
 from vskill_platform.domain.skills.skill import VersionStatus
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.verdicts.dry_run import PolicyDifference, PolicyOutcome, try_policies
+from vskill_platform.domain.verdicts.dry_run import PolicyOutcome, PolicyTrial
 from vskill_platform.domain.verdicts.facts import CapabilityFacts, CardFacts, Facts, JudgeFacts, SkillFacts
 from vskill_platform.domain.verdicts.policy import Preset, load_policy
 from vskill_platform.queue.jobs import JOBS
@@ -43,6 +44,8 @@ RULES = (
     "{name: d, when: '1 / card.hosts.size() > 0', then: note}",
     "{name: e, when: 'true', then: note, say: '{1 / gained.hosts.size()}'}",
     "{name: f, when: 'owner.name == \"\"', then: note}",
+    "{name: g, when: 'card.hosts.exists(h, !h.known)', then: {wait: 1d}}",
+    "{name: h, when: '!owner.trusted', then: refuse, say: '{owner.vouched}'}",
 )
 DAY_MS = 86_400_000
 #: Uses a host that nobody knows.
@@ -96,29 +99,33 @@ async def test_the_text_that_decided_decides_the_same_again(env, text):
     for record in (await submitted(env), await submitted(env, "runs", extra=(RUNS,))):
         stored, _ = await read_record(keys.facts(record.id, "1"), DecidedFacts)
         assert stored is not None and record.decision is not None
-        (again,) = try_policies([load_policy(text)], stored.floor, stored.facts, record.identity)
+        (again,) = PolicyTrial(load_policy(text)).outcomes(stored.floor, stored.facts, record.identity)
         assert again.outcome is ends[record.state]
         assert {one.name for one in again.rules} <= {one.name for one in record.decision.matched}
 
 
-@given(
-    st.lists(st.sampled_from(RULES), max_size=3, unique=True),
-    st.lists(st.sampled_from(RULES), max_size=3, unique=True),
+TEXTS = st.builds(
+    "{}\n{}".format,
+    st.sampled_from(("", "own_hosts: [odd.dev]", "trusted: [upload/tests]", "needs: {judges: 1}")),
+    st.lists(st.sampled_from(RULES), max_size=3, unique=True).map(
+        lambda found: f"rules: [{', '.join(found)}]"
+    ),
 )
-def test_the_quick_answer_is_never_wrong(one, other):
-    texts = [
-        "rules:\n" + "\n".join(f"  - {rule}" for rule in rules) if rules else "" for rules in (one, other)
-    ]
-    policies = PolicyDifference(*map(load_policy, texts))
+
+
+@given(TEXTS, TEXTS)
+def test_two_policies_that_are_asked_together_do_what_each_does_alone(one, other):
+    policies = [load_policy(one), load_policy(other)]
+    trial, owner = PolicyTrial(*policies), upload_identity("tests", "demo")
     host = CapabilityFacts(value="odd.dev", file="a.sh", acts=True, shell=True)
     for facts in (
         Facts(),
         Facts(card=CardFacts(hosts=(host,), secrets=(host,))),
-        Facts(gained=CardFacts(hosts=(host,))),
+        Facts(gained=CardFacts(hosts=(host,)), judge=JudgeFacts(answered=1)),
     ):
-        both = try_policies(policies.policies, State.AUTO_APPROVED, facts)
-        quick = policies.compare(State.AUTO_APPROVED, facts)
-        assert quick == both or (quick is None and both[0].outcome is both[1].outcome)
+        both = trial.outcomes(State.AUTO_APPROVED, facts, owner)
+        alone = [PolicyTrial(each).outcomes(State.AUTO_APPROVED, facts, owner) for each in policies]
+        assert both == tuple(found for (found,) in alone)
 
 
 async def test_runs_without_facts_are_older_unless_a_reviewer_approved_their_bytes(env):
@@ -172,11 +179,11 @@ async def test_own_hosts_and_trusted_owners_of_the_text_count(env):
 
 
 def test_what_is_needed_of_judges_holds_and_what_the_table_holds_is_never_published():
-    nothing, needs = load_policy(""), load_policy("needs: {judges: 1}")
+    trial = PolicyTrial(*map(load_policy, ("", "needs: {judges: 1}", REFUSE)))
     facts = Facts(skill=SkillFacts(name="a"))
 
     def outcomes(floor: State, asked: Facts) -> list[PolicyOutcome]:
-        return [one.outcome for one in try_policies((nothing, needs, load_policy(REFUSE)), floor, asked)]
+        return [one.outcome for one in trial.outcomes(floor, asked)]
 
     assert outcomes(State.AUTO_APPROVED, facts) == [PUBLISHED, HELD, REFUSED]
     judged = msgspec.structs.replace(facts, judge=JudgeFacts(answered=1))
@@ -186,10 +193,10 @@ def test_what_is_needed_of_judges_holds_and_what_the_table_holds_is_never_publis
 
 def test_a_wait_only_delays_what_nobody_must_look_at():
     wait, facts = 'rules: [{name: w, when: "true", then: {wait: 1d}}]', Facts(skill=SkillFacts(name="a"))
-    policies = [load_policy(wait), load_policy(f"needs: {{judges: 1}}\n{wait}")]
+    trial = PolicyTrial(load_policy(wait), load_policy(f"needs: {{judges: 1}}\n{wait}"))
 
     def outcomes(floor: State) -> list[PolicyOutcome]:
-        return [one.outcome for one in try_policies(policies, floor, facts)]
+        return [one.outcome for one in trial.outcomes(floor, facts)]
 
     assert outcomes(State.AUTO_APPROVED) == [DELAYED, HELD]
     assert outcomes(State.NEEDS_REVIEW) == [HELD, HELD]

@@ -22,7 +22,7 @@ from vskill_platform.domain.skills.skill import Certification, PublishedSkill, V
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.submissions.submission import Approval
 from vskill_platform.domain.verdicts.brake import HeldTakeDown, needs_brake
-from vskill_platform.domain.verdicts.dry_run import try_policies
+from vskill_platform.domain.verdicts.dry_run import PolicyTrial
 from vskill_platform.domain.verdicts.facts import Facts
 from vskill_platform.domain.verdicts.policy import Policy
 from vskill_platform.domain.verdicts.rescan_decision import RescanOutcome, decide_rescan
@@ -129,7 +129,7 @@ async def _request_by_policy(
 
 
 def _holding_rules(policy: Policy, facts: Facts, skill: PublishedSkill) -> tuple[MatchedRule, ...]:
-    (tried,) = try_policies([policy], State.AUTO_APPROVED, facts, skill.identity)
+    (tried,) = PolicyTrial(policy).outcomes(State.AUTO_APPROVED, facts, skill.identity)
     return tried.rules
 
 

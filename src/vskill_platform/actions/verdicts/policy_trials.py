@@ -17,7 +17,7 @@ from vskill_platform.actions.action import Reason, Services, action
 from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.actions.verdicts.policy import POLICY, PolicyToCheck, load_for_here
 from vskill_platform.domain.verdicts.decision import can_be_raised, decide
-from vskill_platform.domain.verdicts.dry_run import PolicyOutcome, TriedPolicy, try_policies
+from vskill_platform.domain.verdicts.dry_run import PolicyOutcome, PolicyTrial, TriedPolicy
 from vskill_platform.domain.verdicts.facts import CardFacts, Facts, FindingFacts, SignalFacts, SourceFacts
 from vskill_platform.domain.verdicts.policy import Policy
 from vskill_platform.stages.rescan import request_policy_rescans
@@ -181,7 +181,8 @@ def try_on_files(
         foreign = {host: places for host, places in steps.items() if not policy.owns(host)}
         notices = (*noticed, notice_hosts(memory, foreign))
         signals = SignalFacts.of(signal_of(one) for one in notices if one is not None)
-        return try_policies([policy], floor.next_state, msgspec.structs.replace(facts, signals=signals))[0]
+        seen = msgspec.structs.replace(facts, signals=signals)
+        return PolicyTrial(policy).outcomes(floor.next_state, seen)[0]
 
     return tuple(map(try_one, policies))
 

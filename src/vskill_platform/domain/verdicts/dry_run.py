@@ -2,13 +2,12 @@
 facts are those of the day of the decision."""
 
 import enum
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from vskill_core.identity import Identity
-from vskill_platform.domain.signals import MatchedRule, RuleEffect
+from vskill_platform.domain.signals import NEEDS_RULE, MatchedRule, RuleEffect
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.domain.verdicts.expressions import context_of
 from vskill_platform.domain.verdicts.facts import CapabilityFacts, CardFacts, Facts
@@ -36,32 +35,32 @@ class TriedPolicy(msgspec.Struct, frozen=True):
     rules: tuple[MatchedRule, ...] = ()
 
 
-class PolicyDifference:
-    """Two policies, and a quick answer where they cannot differ: only rules that one of them alone has are asked then.
-    Only what their rules name is handed over, which is most of what a trial costs."""
+class PolicyTrial:
+    """Policies that are asked about the same skills. Only what their rules name is handed over, which is most of what a
+    trial costs, and a rule that several of them have is asked once."""
 
-    def __init__(self, before: Policy, after: Policy) -> None:
-        self.policies = (before, after)
-        texts = [{rule.text for rule in one.rules.values()} for one in self.policies]
-        self._own = [
-            rule for one in self.policies for rule in one.rules.values() if rule.text in texts[0] ^ texts[1]
-        ]
-        words = " ".join(f"{rule.when} {rule.say}" for rule in texts[0] | texts[1])
+    def __init__(self, *policies: Policy) -> None:
+        self._policies = policies
+        rules = {rule.text for one in policies for rule in one.rules.values()}
+        words = " ".join(f"{rule.when} {rule.say}" for rule in rules)
         parts = (*CardFacts.__struct_fields__, *CapabilityFacts.__struct_fields__)
         self._facts = [name for name in Facts.__struct_fields__ if name in words]
         self._card = frozenset(name for name in parts if name in words)
 
-    def compare(
-        self, floor: State, facts: Facts, owner: Identity | None = None
-    ) -> tuple[TriedPolicy, ...] | None:
-        """What each does with a skill, as `try_policies` says it; None where both surely do the same."""
-        if self.policies[0].keys != self.policies[1].keys:
-            return try_policies(self.policies, floor, facts, owner)
-        context = context_of(self._named(_as_seen_by(self.policies[0], facts, owner)))
-        answers: _Answers = {rule.text: rule.match(context) for rule in self._own}
-        if not any(answers.values()):
-            return None
-        return tuple(_ask(policy, floor, facts, context, answers) for policy in self.policies)
+    def outcomes(self, floor: State, facts: Facts, owner: Identity | None = None) -> tuple[TriedPolicy, ...]:
+        """What each policy does. `floor` is what the table says without rules.
+
+        What `trusted` changes about findings, and what analysers would say, is not known afterwards."""
+        asked: list[tuple[Facts, Any, _Answers]] = []
+        tried: list[TriedPolicy] = []
+        for policy in self._policies:
+            seen = _as_seen_by(policy, facts, owner)
+            known = next((one for one in asked if one[0] == seen), None)
+            if known is None:
+                known = (seen, context_of(self._named(seen)), {})
+                asked.append(known)
+            tried.append(_ask(policy, floor, *known))
+        return tuple(tried)
 
     def _named(self, facts: Facts) -> dict[str, Any]:
         data = {name: msgspec.to_builtins(getattr(facts, name)) for name in self._facts}
@@ -72,26 +71,6 @@ class PolicyDifference:
                     {field: one[field] for field in one if field in self._card} for one in kept
                 ]
         return data
-
-
-def try_policies(
-    policies: Sequence[Policy], floor: State, facts: Facts, owner: Identity | None = None
-) -> tuple[TriedPolicy, ...]:
-    """What each policy does. `floor` is what the table says without rules. A rule that several policies have is asked
-    once, by one handing-over of the facts.
-
-    What `trusted` changes about findings, and what analysers would say, is not known afterwards."""
-    contexts: list[tuple[Facts, Any, _Answers]] = []
-    tried: list[TriedPolicy] = []
-    for policy in policies:
-        seen = _as_seen_by(policy, facts, owner)
-        known = next((one for one in contexts if one[0] == seen), None)
-        if known is None:
-            known = (seen, context_of(seen), {})
-            contexts.append(known)
-        _, context, answers = known
-        tried.append(_ask(policy, floor, facts, context, answers))
-    return tuple(tried)
 
 
 def _ask(policy: Policy, floor: State, facts: Facts, context: Any, answers: _Answers) -> TriedPolicy:
@@ -107,7 +86,7 @@ def _ask(policy: Policy, floor: State, facts: Facts, context: Any, answers: _Ans
     holding = [one for one in matched if one.then is not RuleEffect.NOTE]
     if facts.judge.answered < policy.keys.needs.judges:
         reason = f"it needs {policy.keys.needs.judges} judges, and {facts.judge.answered} answered"
-        holding.append(MatchedRule("needs", RuleEffect.REVIEW, reason))
+        holding.append(MatchedRule(NEEDS_RULE, RuleEffect.REVIEW, reason))
     if floor is not State.AUTO_APPROVED or any(one.then is RuleEffect.REVIEW for one in holding):
         return TriedPolicy(PolicyOutcome.HELD, tuple(holding))
     return TriedPolicy(PolicyOutcome.DELAYED if holding else PolicyOutcome.PUBLISHED, tuple(holding))

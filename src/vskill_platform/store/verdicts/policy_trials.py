@@ -11,7 +11,7 @@ from vskill_core.identity import Identity
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import Audiences
 from vskill_platform.domain.submissions.states import State
-from vskill_platform.domain.verdicts.dry_run import PolicyDifference, PolicyOutcome, TriedPolicy
+from vskill_platform.domain.verdicts.dry_run import PolicyOutcome, PolicyTrial, TriedPolicy
 from vskill_platform.domain.verdicts.policy import Policy
 from vskill_platform.ledger.kv.collections import SUBMISSIONS
 from vskill_platform.ledger.kv.entries import Entry
@@ -92,7 +92,7 @@ async def try_on_stored(
     env, found = require_env("kv"), TrialFigures(after=after)
     skips = Skips("policy_trial")
     where: dict[str, Condition] = {"state": _EVERY_STATE, "updated_at": Between(least=since)}
-    limit, policies = min(most, PAGE_RUNS), PolicyDifference(in_force, other)
+    limit, trial = min(most, PAGE_RUNS), PolicyTrial(in_force, other)
     for _ in range(0, most, limit):
         page = await env.kv.select(
             SUBMISSIONS.prefix,
@@ -105,7 +105,7 @@ async def try_on_stored(
         )
         runs = skips.decode_all(entries_of(page), _RunFields)
         facts = await read_entries(one.facts_key for one in runs)
-        await asyncio.to_thread(_try_page, policies, runs, facts, found, skips)
+        await asyncio.to_thread(_try_page, trial, runs, facts, found, skips)
         found.after = page.after
         if found.after is None:
             break
@@ -115,7 +115,7 @@ async def try_on_stored(
 
 
 def _try_page(
-    policies: PolicyDifference,
+    trial: PolicyTrial,
     runs: Sequence[_RunFields],
     facts: Mapping[str, Entry],
     found: TrialFigures,
@@ -126,16 +126,15 @@ def _try_page(
         if entry is None:
             found.older += run.state in _DECIDED and run.evidence is not None and run.approval is None
         elif (stored := skips.decode(entry, DecidedFacts)) is not None:
-            _try_run(policies, run, stored, found)
+            _try_run(trial, run, stored, found)
 
 
-def _try_run(policies: PolicyDifference, run: _RunFields, stored: DecidedFacts, found: TrialFigures) -> None:
+def _try_run(trial: PolicyTrial, run: _RunFields, stored: DecidedFacts, found: TrialFigures) -> None:
     found.tried += 1
     found.cut += bool(stored.cut)
-    tried = policies.compare(stored.floor, stored.facts, run.identity)
-    if tried is None or tried[0].outcome is tried[1].outcome:
+    before, after = trial.outcomes(stored.floor, stored.facts, run.identity)
+    if before.outcome is after.outcome:
         return
-    before, after = tried
     found.changes[before.outcome, after.outcome] += 1
     found.failed += any(rule.failed for rule in after.rules)
     owner = stored.facts.owner.name
