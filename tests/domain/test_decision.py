@@ -27,7 +27,7 @@ from vskill_core.findings import (
     counting,
     score,
 )
-from vskill_platform.domain.signals import MatchedRule, RuleEffect, Signal, SignalKind
+from vskill_platform.domain.signals import NEEDS_RULE, MatchedRule, RuleEffect, Signal, SignalKind
 from vskill_platform.domain.skills.skill import Certification
 from vskill_platform.domain.submissions.states import TRANSITIONS, State
 from vskill_platform.domain.verdicts.decision import (
@@ -124,14 +124,15 @@ class Case(NamedTuple):
     def critical(self) -> list[Finding]:
         return [f for f in self.counted if f.severity is Severity.CRITICAL]
 
-    def decide(self) -> Decision:
+    def decide(self, *rules: MatchedRule, team: str | None = None) -> Decision:
         return decide(
             StaticReport("r1", self.status, self.findings),
             self.judge,
             blocklist_hit=self.hit,
             approved_by=self.approved,
+            approved_by_team=team,
             trusted_vendor=self.vendor,
-            matched=by_default(self.signals, trusted=self.vendor),
+            matched=(*by_default(self.signals, trusted=self.vendor), *rules),
         )
 
 
@@ -575,6 +576,8 @@ def test_a_wait_names_its_rules_its_end_and_what_would_happen_otherwise() -> Non
         "otherwise it passed the static scan; no judge is configured"
     )
     assert decide(StaticReport("r1"), NO_JUDGE, matched=rules).next_state is State.AUTO_APPROVED
+    alone = decide(StaticReport("r1"), NO_JUDGE, matched=rules[:1], held_until=LATER)
+    assert "UTC by the rule young: nobody knows them; " in alone.reason
 
 
 def test_refusing_wins_over_reviewing_and_names_every_rule_that_refuses() -> None:
@@ -586,6 +589,42 @@ def test_refusing_wins_over_reviewing_and_names_every_rule_that_refuses() -> Non
     decision = decide(StaticReport("r1"), NO_JUDGE, matched=rules)
     assert (decision.next_state, decision.row) == (State.REJECTED, DecisionRow.POLICY)
     assert decision.reason == "refused by the policy: no licence; no description"
+
+
+ODD = MatchedRule("odd", RuleEffect.REVIEW, "it is odd")
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_theirs"),
+    [
+        (ODD, True),
+        (msgspec.structs.replace(ODD, then=RuleEffect.NOTE), True),
+        (msgspec.structs.replace(ODD, then=RuleEffect.REFUSE), False),
+        (msgspec.structs.replace(ODD, failed=True), False),
+        (msgspec.structs.replace(ODD, name=NEEDS_RULE), False),
+    ],
+)
+def test_maintainers_of_a_namespace_decide_about_concerns_and_rules_and_about_nothing_graver(
+    rule, is_theirs
+) -> None:
+    own_rows = {DecisionRow.JUDGE_UNSURE, DecisionRow.UNJUDGED_CONCERNS, DecisionRow.POLICY}
+    seen = set()
+    for case in CASES[::13]:
+        decision = case.decide(rule)
+        grave = (
+            any(f.kind is FindingKind.MALICE and f.severity.rank >= 2 for f in case.counted) or case.critical
+        )
+        doubtful = decision.next_state is State.NEEDS_REVIEW and decision.row in own_rows
+        assert decision.own_review == (doubtful and is_theirs and not grave)
+        approved = case.decide(rule, team="user:olga")
+        if not decision.own_review:
+            assert approved == decision
+            continue
+        assert (approved.next_state, approved.row) == (State.AUTO_APPROVED, DecisionRow.APPROVED)
+        assert approved.reason == "a maintainer of its namespace approved these bytes (user:olga)"
+        assert approved.certification is not None and not approved.own_review
+        seen.add(decision.row)
+    assert bool(seen) == is_theirs and seen <= own_rows
 
 
 # Rescan.
