@@ -15,8 +15,11 @@ def test_a_policy_is_tried_where_nothing_was_decided_yet(run, tmp_path):
     assert run("policy", "try", text).stdout == "Of 0 decisions, none would differ.\n"
     assert json.loads(run("policy", "try", text, "--json").stdout)["tried"] == 0
     assert "since" in run("policy", "try", text, "--since", "soon", code=1).stderr
+    told = "0 live versions that the policy would not publish will be judged again.\n"
+    assert run("policy", "rescan", "--reason", "a test").stdout == told
     text.write_text("rules: 7")
-    assert "Line 1, column" in run("policy", "try", text, code=1).stderr
+    for verb in (("check", text), ("try", text), ("set", text, "--reason", "a test")):
+        assert "Line 1, column 8: " in run("policy", *verb, code=1).stderr
 
 
 def test_folders_are_tried_by_each_policy_without_a_registry(run, data_dir, tmp_path):
