@@ -21,7 +21,7 @@ from vskill_platform.cli.operation.doctor import doctor
 from vskill_platform.cli.operation.keys import keys
 from vskill_platform.cli.operation.migrate import migrate
 from vskill_platform.cli.operation.serve import schedule, serve, worker
-from vskill_platform.cli.process import PROGRAM, keep_files_private, refuse_elsewhere
+from vskill_platform.cli.process import PROGRAM, keep_private, refuse_elsewhere
 from vskill_platform.cli.submissions.scan import scan
 from vskill_platform.cli.verdicts.judge import judge
 
@@ -116,5 +116,5 @@ def _open_standard_descriptors() -> None:
 def main() -> None:
     """The entry point of the executable."""
     _open_standard_descriptors()
-    # The process is ours, so its umask is too; `cli` itself may be called in anybody's process.
-    cli.main(prog_name=PROGRAM, obj=keep_files_private)
+    # The process is ours, so its umask and limits are too; `cli` itself may be called in anybody's process.
+    cli.main(prog_name=PROGRAM, obj=keep_private)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import signal
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +14,7 @@ import msgspec
 
 from vskill_client.destination import Destination
 from vskill_core.errors import InvalidInput, InvalidSettings
+from vskill_platform.machine.child_side import limit_resource
 from vskill_platform.settings import DEFAULT_STORE, Settings, has_own_store, process_settings
 
 T = TypeVar("T")
@@ -34,10 +36,13 @@ def run_async(main: Coroutine[Any, Any, T]) -> T:
         return runner.run(main)
 
 
-def keep_files_private() -> None:
-    """Files that this process and its children create are for this account alone; existing ones stay as they are. Only
-    for the beginning of our own process: a caller that runs a command in its own process keeps its umask."""
+def keep_private() -> None:
+    """Files that this process and its children create are for this account alone, existing ones stay as they are; and
+    none of them leaves a core dump, which would hold every secret in use. Only for the beginning of our own process: a
+    caller that runs a command in its own process keeps its umask."""
     os.umask(os.umask(0o077) | 0o077)
+    # Not 0: with 1, Linux hands no dump to another program either.
+    limit_resource(resource.RLIMIT_CORE, 1)
 
 
 def refuse_elsewhere(registry: str, account: str | None) -> None:
