@@ -16,7 +16,8 @@ import httpx2
 import pytest
 
 from tests.clients.clients import Installed
-from tests.clients.test_npm_oidc import HTML, WHY, Journeys, RealIssuer, ShiftedClock, accounts_of
+from tests.clients.real_issuer import RealIssuer
+from tests.clients.test_npm_oidc import HTML, WHY, Journeys, ShiftedClock, accounts_of
 from tests.support import lifetimes
 from tests.support.acting import create_token
 from tests.support.envs import active_env

@@ -3,38 +3,31 @@ issuer can be made to do is in `tests/web/test_single_sign_on.py`."""
 
 import asyncio
 import html
-import json
 import re
-import socket
-import subprocess
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
-from joserfc.jwk import RSAKey
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.clients.clients import Installed, git
-from tests.support import lifetimes
+from tests.clients.clients import git
+from tests.clients.real_issuer import RealIssuer
 from tests.support.acting import create_token
 from tests.support.envs import active_env
 from tests.support.namespaces import manage
 from tests.support.people import ADDRESS, browser, csrf_in, led_to, make_account
 from tests.support.shelf import Shelf, open_shelf
 from tests.support.streams import serving
-from tools.files import ROOT
 from vskill_platform.actions.people.access import MAKE_SCIM_TOKEN, ScimIssuer, check_issuers
 from vskill_platform.actions.people.teams import ADD_TO_TEAM, CREATE_TEAM, ChangeTeam, ExplainedTeam
 from vskill_platform.actions.principal import OPERATOR
 from vskill_platform.domain.people.namespace import EVERYTHING, Visibility
 from vskill_platform.domain.people.token import TokenScope
 from vskill_platform.ledger.clock import SystemClock
-from vskill_platform.setting_issuers import Issuer
 from vskill_platform.sign_in.oidc import LOOK_AGAIN_MS, SKEW_S
 from vskill_platform.store.people.accounts import Role, read_user
 from vskill_platform.store.people.sign_in_rule import READ_MS
@@ -44,7 +37,6 @@ from vskill_platform.web.browser import SESSION_COOKIE
 pytestmark = [pytest.mark.anyio, pytest.mark.node]
 
 HTML = {"accept": "text/html"}
-CLIENT: dict[str, Any] = {"client_id": "the-registry", "client_secret": "a secret of 32 characters or more"}
 CANARY = "canaryhouse/tools/quartz"
 WHY = "a test"
 
@@ -58,52 +50,6 @@ class ShiftedClock(SystemClock):
 
     def now(self) -> int:
         return super().now() + self.shift
-
-
-class RealIssuer:
-    """The provider's process, with its people and keys in files."""
-
-    def __init__(self, installed: Installed, folder: Path, name: str, **client: str) -> None:
-        self._installed = installed
-        self._folder = folder / name
-        self._folder.mkdir()
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.address = f"http://127.0.0.1:{self.port}"
-        self.name = name
-        self._write("client", {**CLIENT, **client, "redirect_uris": [f"{ADDRESS}/signin/{name}/callback"]})
-        self.write_people(mia={"preferred_username": "mia", "groups": ["core"]})
-        self.write_keys()
-
-    def _write(self, name: str, value: Any) -> None:
-        (self._folder / f"{name}.json").write_text(json.dumps(value))
-
-    def write_people(self, **people: dict[str, Any]) -> None:
-        self._write("people", people)
-
-    def write_keys(self) -> None:
-        key = RSAKey.generate_key(2048, {"use": "sig", "alg": "RS256"}, auto_kid=True)
-        self._write("keys", {"keys": [key.as_dict(private=True)]})
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        script = ROOT / "tests" / "clients" / "node" / "issuer.mjs"
-        command: list[str | Path] = [
-            self._installed.node,
-            script,
-            self._installed.modules,
-            self._folder,
-            str(self.port),
-        ]
-        with lifetimes.running(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-            assert process.stdout is not None and process.stdout.readline() == b"listening\n"
-            yield
-
-    @property
-    def configured(self) -> Issuer:
-        scopes = ("openid", "profile", "email", "groups")
-        return Issuer(name=self.name, issuer=self.address, scopes=scopes, **CLIENT)
 
 
 class Journeys:

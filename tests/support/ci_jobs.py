@@ -126,7 +126,8 @@ async def ci_world(folder: Path, engine: str = "memory", **settings: Any) -> Asy
     now: Callable[[], int] = clock.now
     with forge(folder / "git") as (git, repo):
         async with own_issuer(now) as github, own_issuer(now) as gitlab:
-            issuers = tuple(map(ci_issuer, CI_ISSUERS, (github.address, gitlab.address)))
+            named = settings.pop("issuers", (github.address, gitlab.address))
+            issuers = tuple(map(ci_issuer, CI_ISSUERS, named))
             settings = {"public_url": ADDRESS, "rate_limits": "off", **settings}
             async with open_test_env(
                 engine,
