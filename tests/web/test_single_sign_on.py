@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 from joserfc.jwk import ECKey
+from structlog.testing import capture_logs
 
 from tests.support.acting import create_token
 from tests.support.envs import active_env
@@ -142,8 +143,11 @@ async def test_a_discovery_document_that_lies_leads_nowhere(house, document):
 
 async def test_only_the_issuers_own_host_may_be_a_private_one(house):
     house.acme.document = {"token_endpoint": "http://10.0.0.1:1/token"}
-    answer = await house.sign_in()
-    assert answer.status_code == 503 and "10.0.0.1 is not a public address" in answer.text
+    with capture_logs() as logged:
+        answer = await house.sign_in()
+    assert answer.status_code == 503 and "Acme cannot be reached at the moment" in answer.text
+    (line,) = (one for one in logged if one["event"] == "sign-in refused")
+    assert "10.0.0.1 is not a public address" in line["problem"] and "10.0.0.1" not in answer.text
 
 
 @pytest.mark.parametrize("state", ["", "x"])

@@ -15,7 +15,7 @@ from vskill_platform.actions.principal import ANYBODY
 from vskill_platform.domain.verdicts.policy import Preset
 from vskill_platform.ledger.kv.entries import Operation
 from vskill_platform.settings import Settings
-from vskill_platform.sign_in.contract import Journey, new_journey
+from vskill_platform.sign_in.contract import Journey, Provider, new_journey
 from vskill_platform.sign_in.providers import find_provider, list_providers
 from vskill_platform.store.people.accounts import User, get_user
 from vskill_platform.store.people.credentials import LONGEST_MS, close_session, open_session, sign_in
@@ -108,13 +108,9 @@ async def _sign_out_there(request: Request, how: str) -> Response | None:
     for provider in list_providers(services_of(request).settings):
         if provider.name == how:
             with suppress(SourceUnavailable, InvalidInput):
-                to = await provider.sign_out_url()
-                request.scope["principal"] = ANYBODY
-                return (
-                    render(request, "signin-away.html", to=to, provider=provider.title, out=True)
-                    if to
-                    else None
-                )
+                if to := await provider.sign_out_url():
+                    request.scope["principal"] = ANYBODY
+                    return render(request, "signin-away.html", to=to, provider=provider.title, out=True)
     return None
 
 
@@ -218,7 +214,7 @@ async def start_at_provider(request: Request) -> Response:
     try:
         to = await provider.authorize_url(journey)
     except (SourceUnavailable, InvalidInput) as error:
-        return await _sign_in_page(request, wanted, error)
+        return await _sign_in_page(request, wanted, _for_people(request, provider, error))
     response = render(request, "signin-away.html", to=to, provider=provider.title, out=False)
     kept = base64.urlsafe_b64encode(msgspec.json.encode(journey)).decode()
     signed = f"{kept}.{mac_of(request, OAUTH_COOKIE, kept)}"
@@ -230,17 +226,11 @@ async def end_at_provider(request: Request) -> Response:
     """Back from a provider: the state must be the one that this browser left for it with."""
     provider = find_provider(services_of(request).settings, request.path_params["provider"])
     given = query_of(request, CallbackQuery)
-    journey = _journey(request)
-    is_ours = (
-        journey is not None
-        and journey.provider == provider.name
-        and journey.account in (None, principal_of(request).account)
-    )
-    if (
-        journey is None
-        or not is_ours
-        or not hmac.compare_digest(journey.state.encode(), given.state.encode())
-    ):
+    if principal_of(request).account is not None and not cookie_of(request, OAUTH_COOKIE):
+        # It has ended well before, and the person has pressed Back, or loads the page again.
+        return RedirectResponse("/account", 303)
+    journey = _journey(request, provider.name, given.state)
+    if journey is None:
         error = NotSignedIn("That sign-in did not begin here; start again.")
         await note_refusal("sign-in", f"{provider.title}: {error.message}")
         return await _sign_in_page(request, "/account", error)
@@ -249,23 +239,32 @@ async def end_at_provider(request: Request) -> Response:
             raise NotSignedIn(f"{provider.title} did not let you in; try again.")
         user = await provider.sign_in(given.code, journey)
     except PlatformError as error:
-        log = services_of(request).log
-        log.warning("sign-in refused", provider=provider.name, code=error.code, address=client_of(request))
         await note_refusal("sign-in", f"{provider.title}: {error.message}", account=journey.account or "")
-        return await _sign_in_page(request, journey.next, error)
+        return await _sign_in_page(request, journey.next, _for_people(request, provider, error))
     response = await signed_in(request, user, provider.name, journey.next)
     drop_cookie(request, response, OAUTH_COOKIE)
     return response
 
 
-def _journey(request: Request) -> Journey | None:
-    """What the browser kept; None if it names an account, and the session of now did not sign it."""
+def _for_people(request: Request, provider: Provider, error: PlatformError) -> PlatformError:
+    """What somebody who signs in is told; why a connection failed is for the operator, who finds it in the log."""
+    told = {"code": error.code, "problem": error.message[:200], "address": client_of(request)}
+    services_of(request).log.warning("sign-in refused", provider=provider.name, **told)
+    if isinstance(error, SourceUnavailable):
+        return SourceUnavailable(f"{provider.title} cannot be reached at the moment; try again in a while.")
+    return error
+
+
+def _journey(request: Request, provider: str, state: str) -> Journey | None:
+    """What the browser kept of this journey; where it names an account, the session of now must have signed it."""
     body, _, mac = (cookie_of(request, OAUTH_COOKIE) or "").partition(".")
     try:
         journey = msgspec.json.decode(base64.urlsafe_b64decode(body), type=Journey)
     except (ValueError, msgspec.DecodeError):
         return None
-    if journey.account is not None and not fits_mac(request, OAUTH_COOKIE, body, mac):
+    is_signed = journey.account is None or fits_mac(request, OAUTH_COOKIE, body, mac)
+    is_ours = journey.provider == provider and journey.account in (None, principal_of(request).account)
+    if not (is_signed and is_ours and hmac.compare_digest(journey.state.encode(), state.encode())):
         return None
     return msgspec.structs.replace(journey, next=safe_next(journey.next))
 
