@@ -136,7 +136,8 @@ def opened(chromium, server):
     contexts: list[BrowserContext] = []
     complaints: list[str] = []
 
-    def make(*, expected: tuple[int | str, ...] = (), viewport=None, theme="light", **options):
+    def make(*, expected: tuple[int | str, ...] = (), others=(), viewport=None, theme="light", **options):
+        """`others` are sites that a person is led to."""
         context = new_context(
             chromium,
             viewport=viewport or DESK,
@@ -146,9 +147,9 @@ def opened(chromium, server):
         )
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda message: _note_console(complaints, message, expected))
+        page.on("console", lambda message: _note_console(complaints, message, expected, others))
         page.on("pageerror", lambda error: complaints.append(f"script error: {error}"))
-        page.on("request", lambda request: _note_request(complaints, request, server))
+        page.on("request", lambda request: _note_request(complaints, request, server, others))
         return page
 
     yield make
@@ -157,8 +158,10 @@ def opened(chromium, server):
     assert complaints == []
 
 
-def _note_console(complaints, message, expected):
+def _note_console(complaints, message, expected, others):
     if message.type not in ("error", "warning") or LEFT_WHILE_ASKING in message.text:
+        return
+    if others and (message.location.get("url") or "").startswith(others):
         return
     if any(
         one in message.text if isinstance(one, str) else f"status of {one}" in message.text
@@ -168,9 +171,9 @@ def _note_console(complaints, message, expected):
     complaints.append(f"{message.type}: {message.text} ({message.location.get('url')})")
 
 
-def _note_request(complaints, request, server):
+def _note_request(complaints, request, server, others):
     host = server.address.rpartition(":")[0]
-    if not request.url.startswith((host, "data:", "blob:")):
+    if not request.url.startswith((host, "data:", "blob:", *others)):
         complaints.append(f"a request left the host: {request.url}")
 
 

@@ -1,8 +1,6 @@
 """Signing in to a registry elsewhere: the token is checked, kept for nobody else's eyes, and used by later commands."""
 
 import json
-import os
-import pty
 import shutil
 import stat
 import sys
@@ -12,8 +10,7 @@ import pytest
 import re2
 from click.testing import CliRunner
 
-from tests.support.lifetimes import running
-from tests.support.patience import PATIENCE_S
+from tests.support.pseudo_terminal import at_terminal
 from vskill_platform.cli import cli
 from vskill_platform.store.people.device_codes import answer_code
 
@@ -49,27 +46,14 @@ def test_login_keeps_a_token_that_works_where_nobody_else_can_read_it(registry, 
 
 def test_login_at_a_terminal_shows_a_code_and_waits_until_somebody_has_typed_it(registry, home):
     address = registry["address"]
-    ours, theirs = pty.openpty()
-    with running([PROGRAM, "login", address], stdin=theirs, stdout=theirs, stderr=theirs) as process:
-        os.close(theirs)
-        shown = _read_until(ours, "type the code ")
-        (code,) = re2.findall(r"type the code ([A-Z]{4}-[A-Z]{4})", shown)
+    with at_terminal([PROGRAM, "login", address]) as terminal:
+        (code,) = re2.findall(r"type the code ([A-Z]{4}-[A-Z]{4})", terminal.read_until("type the code "))
         registry["do"](lambda _: answer_code(code, "ann", ("read", "submit")))
-        shown = _read_until(ours, "Try: ")
-        assert process.wait(PATIENCE_S) == 0
-    os.close(ours)
+        shown = terminal.read_rest()
     assert f"Signed in to {address} as ann with the scopes read, submit." in shown
     assert "vsk_" not in shown
     (token,) = json.loads((home / "registries.json").read_text()).values()
     assert token.startswith("vsk_") and token != registry["token"]
-
-
-def _read_until(terminal: int, wanted: str) -> str:
-    """What is shown until there is a whole line with these words."""
-    shown = ""
-    while wanted not in shown or not shown.endswith("\n"):
-        shown += os.read(terminal, 4096).decode()
-    return shown
 
 
 def test_a_refusal_says_what_to_do_on_a_command_line(registry, home, monkeypatch):
