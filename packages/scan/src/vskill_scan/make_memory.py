@@ -4,32 +4,19 @@ The same folders, date and rules give the same bytes. `--part` takes some of the
 on skills of owners whom it has not seen.
 """
 
-import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
 import msgspec
-import re2
 
-from vskill_core.content import SkillFile
-from vskill_core.errors import PlatformError
-from vskill_core.findings import StaticReport
 from vskill_core.folders import read_folder
-from vskill_core.identity import SKILL_FILE, normalise
-from vskill_core.naming import hyphenate, slugify
 from vskill_scan.engine import Engine
-from vskill_scan.memory.install_hosts import hosts_named
-from vskill_scan.memory.memory import FORMAT, Memory, MemoryContent
-from vskill_scan.memory.notices import acting_entries
-from vskill_scan.memory.sketch import sketch_of
+from vskill_scan.memory.making import PublicFacts, facts_of, pack_memory
+from vskill_scan.memory.memory import Memory
 from vskill_scan.reading.manifest import read_manifest
 from vskill_scan.rules.ruleset import bundled_rules
-
-#: Of an origin or a name.
-LONGEST = 120
-_REPOSITORY = re2.compile(r"(?m)^ *repository: *[\"']?(https://[^\s\"']+)")
 
 
 class PublicSkill(msgspec.Struct, frozen=True):
@@ -67,73 +54,15 @@ def is_in_part(skill: PublicSkill, part: int, parts: int) -> bool:
     return int(hashlib.sha256(skill.share.encode()).hexdigest(), 16) % parts == part - 1
 
 
-class _Facts(msgspec.Struct):
-    """What is known so far."""
-
-    origins: list[str] = []
-    repositories: dict[int, str] = {}
-    sizes: bytearray = msgspec.field(default_factory=bytearray)
-    sketches: list[int] = []
-    cards: list[int] = []
-    #: owners by host and by name
-    hosts: dict[str, set[str]] = {}
-    names: dict[str, set[str]] = {}
-    vendors: dict[str, str] = {}
-
-    def add(self, skill: PublicSkill, files: tuple[SkillFile, ...], report: StaticReport) -> None:
-        number, (name, repository) = len(self.origins), _describe(skill, files)
-        self.origins.append(f"{skill.owner}/{name}"[:LONGEST])
-        if repository:
-            self.repositories[number] = repository
-        sketch = sketch_of(files)
-        self.sizes.append(len(sketch))
-        self.sketches += (one << 16 | number for one in sketch)
-        self.cards += (number << 48 | one for one in acting_entries(report))
-        for host in hosts_named(report.capabilities or ()):
-            self.hosts.setdefault(host, set()).add(skill.owner)
-        self.names.setdefault(name, set()).add(skill.owner)
-        if skill.vendor:
-            self.vendors[name] = skill.vendor
-
-
-def _describe(skill: PublicSkill, files: tuple[SkillFile, ...]) -> tuple[str, str]:
-    """Its name, and the repository that its front matter names; empty where that names none."""
-    name, repository = slugify(skill.folder.name), ""
-    text = next((file.data for file in files if file.path == SKILL_FILE), b"")
-    head = text.decode("utf-8", "replace").removeprefix("---").partition("\n---")[0]
-    # What cannot be submitted as it is, is known by its text and its hosts all the same.
-    with contextlib.suppress(PlatformError):
-        name = read_manifest(text).name if skill.vendor else name
-    with contextlib.suppress(PlatformError):
-        if said := _REPOSITORY.search(head):
-            repository = normalise(said[1]).repo_key
-    return hyphenate(name)[:LONGEST] or "unnamed", repository
-
-
 def make_memory(skills: Iterable[PublicSkill], date: str) -> bytes:
     """The file."""
-    engine, facts = Engine(bundled_rules(), read_manifest), _Facts()
-    for skill in skills:
-        files = read_folder(skill.folder)
-        facts.add(skill, files, engine.scan(files))
-    content = MemoryContent(
-        format=FORMAT,
-        date=date,
-        ruleset=engine.version,
-        origins=facts.origins,
-        repositories=facts.repositories,
-        sizes=bytes(facts.sizes),
-        sketches=_packed(facts.sketches),
-        cards=_packed(facts.cards),
-        hosts={host: len(owners) for host, owners in sorted(facts.hosts.items())},
-        names={name: len(owners) for name, owners in sorted(facts.names.items())},
-        vendors=dict(sorted(facts.vendors.items())),
-    )
-    return msgspec.msgpack.encode(content)
+    engine = Engine(bundled_rules(), read_manifest)
 
+    def tell(skill: PublicSkill) -> PublicFacts:
+        files, is_vendor = read_folder(skill.folder), bool(skill.vendor)
+        return facts_of(files, engine.scan(files), skill.folder.name, skill.owner, is_vendor=is_vendor)
 
-def _packed(numbers: Iterable[int]) -> bytes:
-    return b"".join(one.to_bytes(8, "little") for one in sorted(set(numbers)))
+    return pack_memory(map(tell, skills), date, engine.version)
 
 
 @click.command()

@@ -83,6 +83,8 @@ class Memory:
     """A file, read. Looking something up costs the same however many skills it remembers."""
 
     def __init__(self, content: MemoryContent, digest: str) -> None:
+        #: What another memory may be made on top of.
+        self.content = content
         self.date = content.date
         self.ruleset = content.ruleset
         #: SHA-256 of the file
