@@ -16,6 +16,7 @@ from tests.support.git_server import git_server, skill_md
 from tests.support.scanners import InlineScanner
 from vskill_core.content import SkillFile, digest_of_files
 from vskill_core.identity import normalise, submission_id
+from vskill_platform.domain import keys
 from vskill_platform.domain.downloads import zip_archive
 from vskill_platform.domain.skills.upstream import (
     BROUGHT_PER_HOUR,
@@ -36,7 +37,7 @@ from vskill_platform.stages.upstreams import ask_for_entry, ask_for_sync, ask_fo
 from vskill_platform.store.people.audit import AuditNote
 from vskill_platform.store.review.reports import list_reports
 from vskill_platform.store.skills import upstreams
-from vskill_platform.store.skills.follows import grant_runs
+from vskill_platform.store.skills.follows import grant_runs, keep_state
 from vskill_platform.store.skills.names import read_name
 from vskill_platform.store.skills.quotas import HOUR_MS
 from vskill_platform.store.skills.skills import get_skill
@@ -76,7 +77,7 @@ def marketplace(*plugins: object, **more: object) -> dict[str, bytes]:
 async def add(env, kind=UpstreamKind.REPOSITORY, address=URL, **chosen) -> Upstream:
     made = Upstream(name="vendor", kind=kind, address=address, by="user:olga", **chosen)
     note = AuditNote("upstream added", "vendor", "user:olga", "ours")
-    await upstreams.change_upstream("vendor", note, lambda _: made)
+    await upstreams.change_upstream(note, lambda _: made)
     return await synced(env)
 
 
@@ -275,9 +276,7 @@ async def test_a_paused_upstream_is_not_asked_and_goes_on_when_it_is_resumed(env
 
     async def set_paused(*, paused: bool) -> None:
         known = await upstreams.get_upstream("vendor")
-        await upstreams.change_upstream(
-            "vendor", note, lambda _: msgspec.structs.replace(known, paused=paused)
-        )
+        await upstreams.change_upstream(note, lambda _: msgspec.structs.replace(known, paused=paused))
 
     await set_paused(paused=True)
     repo.commit(tree(a="second"))
@@ -326,10 +325,35 @@ async def test_what_is_asked_while_a_worker_reads_is_done_after_it(env, server):
     assert again == task, "the schedule leaves alone what is under way"
 
 
+async def test_a_request_that_fetched_nothing_is_made_again(env, server):
+    """It found no entry, because the list was empty for a moment. Nobody has to ask once more."""
+    server.repo("vendor/skills", tree(a="first"))
+    upstream = await add(env)
+    await ask_for_entry(upstream, (await listed())["skills/a"])
+    await env.kv.put(keys.upstream_entries("vendor"), msgspec.json.encode(UpstreamEntries()))
+    await run_until_quiet(env)
+    task, _ = await read_task(upstreams.UPSTREAM_BRING, "vendor/skills/a")
+    assert task is not None and task.outcome.startswith("not fetched: ") and await run_of("skills/a") is None
+    await synced(env)
+    assert await live("skills/a") == digest("a", "first")
+
+
+async def test_what_was_found_for_an_upstream_that_was_changed_meanwhile_is_not_written(env, server):
+    server.repo("vendor/skills", tree(a="first", b="first"))
+    await add(env, intake=Intake.ALL, patterns=("skills/none",))
+    known = await upstreams.get_upstream("vendor")
+    wanted = msgspec.structs.replace(known, patterns=("skills/b",))
+    env.clock.advance(1)
+    note = AuditNote("upstream changed", "vendor", "user:olga", "only b")
+    await upstreams.change_upstream(note, lambda _: wanted)
+    assert not await keep_state(known, lambda state: msgspec.structs.replace(state, listed=9))
+    assert (await synced(env)).state.listed == 1 and set(await listed()) == {"skills/b"}
+
+
 async def test_an_upstream_that_is_removed_leaves_its_skills_and_forgets_its_list(env, server):
     server.repo("vendor/skills", tree(a="first"))
     await add(env, intake=Intake.ALL)
-    await upstreams.remove_upstream("vendor", AuditNote("upstream removed", "vendor", "user:olga", "moved"))
+    await upstreams.remove_upstream(AuditNote("upstream removed", "vendor", "user:olga", "moved"))
     assert await upstreams.find_upstream("vendor") is None and await listed() == {}
     assert await live("skills/a") == digest("a", "first")
 
@@ -398,12 +422,15 @@ class ClawHub:
             version, data = self.skills.get(query["slug"], ("", b""))
             return (200, data) if version == query["version"] else (404, b"not found")
         begin = int(query.get("cursor") or 0)
+        if self.endless:
+            items = [{"slug": f"s{begin + one}", "latestVersion": {"version": "1.0.0"}} for one in range(200)]
+            return 200, msgspec.json.encode({"items": items, "nextCursor": str(begin + 200)})
         names = sorted(self.skills)[begin : begin + 1]
         items = [
             {"slug": one, "summary": f"It is {one}.", "latestVersion": {"version": self.skills[one][0]}}
             for one in names
         ]
-        more = str(begin + 1) if self.endless or begin + 1 < len(self.skills) else None
+        more = str(begin + 1) if begin + 1 < len(self.skills) else None
         return 200, msgspec.json.encode({"items": items, "nextCursor": more})
 
 
@@ -473,6 +500,18 @@ async def test_a_registry_that_answers_nonsense_is_said_and_changes_nothing(hub_
     hub.answer = answer
     found = await synced(hub_env)
     assert found.state.problem and found.state.listed == 1 and await live("skills/a") == digest("a", "first")
+
+
+@pytest.mark.slow
+async def test_a_list_that_never_ends_is_given_up_and_changes_nothing(hub_env, clawhub):
+    """Each page has other names."""
+    hub, address = clawhub
+    hub.skills = {"a": ("1.0.0", zipped("a", "first"))}
+    await add(hub_env, UpstreamKind.CLAWHUB, address, intake=Intake.ALL)
+    hub.endless = True
+    found = await synced(hub_env)
+    assert f"more than {MOST_OFFERED} skills" in found.state.problem and found.state.listed == 1
+    assert len(hub.requests) < MOST_OFFERED / 200 + 10 and await live("skills/a") == digest("a", "first")
 
 
 async def test_a_download_that_is_no_archive_is_refused_with_the_reason(hub_env, clawhub):

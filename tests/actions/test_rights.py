@@ -464,7 +464,7 @@ IN_WORDS = {
     **dict.fromkeys(("policy.check", "policy.try", "policy.set"), A_POLICY),
     "memory.update": {"data": str(PACKAGED)},
     # A bundle without skills, as `bundle make` writes it.
-    "bundle.add": {"file": str(Path(__file__).with_name("withdrawn.tar"))},
+    "bundle.add": {"bundle": str(Path(__file__).with_name("withdrawn.tar"))},
 }
 #: Without it the command asks for a password.
 FLAGS = dict.fromkeys(("account.create", "account.reset-password"), ("--generate",))

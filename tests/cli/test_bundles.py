@@ -1,6 +1,5 @@
 """`bundle`: what one registry verified, in one file, carried into another one that has no network."""
 
-import io
 import json
 import sys
 from pathlib import Path
@@ -15,10 +14,7 @@ from tests.support.lifetimes import running
 from tests.support.patience import PATIENCE_S
 from tests.support.people import make_account, token_of
 from vskill_core.content import SkillFile
-from vskill_core.errors import InvalidInput
 from vskill_core.signing_keys import SigningKey
-from vskill_platform.cli.submissions.bundle_commands import split_bundle
-from vskill_platform.domain.skills.bundle import OpenBundle
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.skills.bundles import read_bundles
 from vskill_platform.store.skills.collections import add_skills, create_collection
@@ -150,26 +146,14 @@ def test_a_file_is_added(there, registry):
     there("bundle", "make", "house")
     said = there("bundle", "add", "hq", "house.vskill.tar", "--reason", "carried in").stdout
     assert "hq has 2 skills of vskill-platform, key " in said
-    assert "compare it with the registry's, from now on it is trusted" in said
+    assert "Compare the key with the registry's: from now on it is trusted." in said
     assert "blocked" not in said
     kept = registry["do"](lambda env: read_bundles("hq"))
     (latest,) = kept.latest.values()
-    assert (latest.named, [one.skill for one in latest.skills]) == (2, list(NAMES))
+    assert [one.skill for one in latest.skills] == list(NAMES)
 
 
-def test_a_large_file_is_sent_in_parts_that_are_bundles_themselves(there, tmp_path):
-    there("bundle", "make", "house")
-    with (tmp_path / "house.vskill.tar").open("rb") as file:
-        parts = list(split_bundle(OpenBundle(file), most=1))
-    opened = [OpenBundle(io.BytesIO(part)) for part in parts]
-    assert [[one.entry.skill for one in part.skills(whole=False)] for part in opened] == [
-        [name] for name in NAMES
-    ]
-    with pytest.raises(InvalidInput, match="names another member"):
-        list(OpenBundle(io.BytesIO(parts[1])).skills())
-
-
-def test_a_file_that_is_wrong_is_not_sent(there, registry, tmp_path):
+def test_a_file_that_is_wrong_is_refused(there, registry, tmp_path):
     there("bundle", "make", "house")
     data = (tmp_path / "house.vskill.tar").read_bytes()
     (tmp_path / "cut.tar").write_bytes(data[:-700])
@@ -214,6 +198,6 @@ def test_skills_are_carried_into_a_place_without_a_network(there, registry, envi
     assert "Installed upstream~hq/upload-ann-skills/tidy 1.0.0" in said
     assert "The attestation is genuine." in said
     assert "vskill-platform, upload~ann/skills/tidy 1.0.0, key " in said
-    assert "1 content blocked, because it was withdrawn there." in said
+    assert "1 content blocked, because withdrawn there." in said
     assert "withdrawn by vskill-platform" in said
     assert not (tmp_path / "again" / "tidy").exists()

@@ -22,7 +22,7 @@ AGREED = Path(__file__).parent / "printed_answers.txt"
 #: Answers: the number of items in each list, and whether what may be missing is there.
 ANSWERS = {"everything": 2, "little": 1, "nothing": 0}
 #: They print what they read in a way of their own.
-NO_ACTION = {"audit tail", "bundle add", "bundle check", "bundle make", "skill export"}
+NO_ACTION = {"audit tail", "bundle check", "bundle make", "skill export"}
 T = TypeVar("T")
 
 

@@ -71,6 +71,7 @@ def built_keys() -> list[tuple[str, str]]:
         (keys.follow("acme", "github.com/acme/tools"), "follow:acme:github.com/acme/tools"),
         (keys.upstream("vendor"), "upstream:vendor"),
         (keys.upstream_entries("vendor"), "upstream_entries:vendor"),
+        (keys.upstream_facts("vendor", "skills/lint"), "upstream_facts:vendor:skills/lint"),
         (keys.bundles("vendor"), "bundles:vendor"),
         (keys.origin("a/b/c", "1.0.0"), "origin:a/b/c:1.0.0"),
         (keys.credentials("acme"), "credentials:acme"),

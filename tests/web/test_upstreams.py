@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from tests.support.envs import active_env, open_test_env, run_until_quiet
@@ -9,9 +10,11 @@ from tests.support.git_server import git_server, skill_md
 from tests.support.namespaces import manage
 from tests.support.people import browser, csrf_in, make_account, signed_in, token_of
 from vskill_platform.actions.skills.upstream_entries import ASKED_PER_HOUR
+from vskill_platform.domain import keys
 from vskill_platform.domain.operation.task import Task
 from vskill_platform.domain.people.namespace import NamespaceRole, Visibility
 from vskill_platform.domain.people.token import SCOPES_OF
+from vskill_platform.domain.skills.upstream import MOST_ENTRIES, UpstreamEntries, UpstreamEntry
 from vskill_platform.records import decode, iter_entries
 from vskill_platform.stages.upstreams import bring_entry
 from vskill_platform.store.people.accounts import Role
@@ -227,6 +230,26 @@ async def test_by_name_everybody_gets_the_same_answer_and_only_an_account_asks(o
         assert await runs(world) == 1
     other = await world.client.get("/api/v1/skills/upstream~vendor/skills/none", headers=world.mona)
     assert "There is no skill" in other.text and await runs(world) == 1
+
+
+@pytest.mark.slow
+async def test_whoever_is_not_signed_in_makes_no_submission_of_five_thousand_placeholders(offering):
+    """By clone, and by name in each protocol."""
+    world, names = offering, [f"skills/s{number}" for number in range(MOST_ENTRIES)]
+    entries = UpstreamEntries(
+        tuple(UpstreamEntry("skills", name.partition("/")[2], "mark") for name in names)
+    )
+    with active_env(world.env):
+        await world.env.kv.put(keys.upstream_entries("vendor"), msgspec.json.encode(entries))
+    ways = (
+        "/marketplace/upstream~vendor/{}.git/info/refs?service=git-upload-pack",
+        "/api/v1/skills/upstream~vendor/{}",
+    )
+    found = set()
+    for number, name in enumerate(names):
+        answer = await world.client.get(ways[number % len(ways)].format(name))
+        found.add(answer.status_code)
+    assert found <= {401, 404, 429} and await runs(world) == 0
 
 
 async def test_an_account_asks_for_a_bounded_number_an_hour(world):

@@ -214,6 +214,20 @@ def action(
     )
 
 
+class Actions(msgspec.Struct, frozen=True):
+    """What actions on records of one kind share. Each is at its verb behind the path of a record, unless it says
+    otherwise."""
+
+    subject: str
+    #: of one record, such as `/api/v1/webhooks/{name}`
+    path: str
+    shared: Mapping[str, Any]
+
+    def __call__(self, run: Run[Req, Ans], verb: str, summary: str, **declared: Any) -> Action[Req, Ans]:
+        derived = {"name": f"{self.subject}.{verb}", "path": f"{self.path}/{verb}", "summary": summary}
+        return action(run, **{**derived, **self.shared, **declared})
+
+
 def action_for(run: Run[Req, Ans], call: RegistryCall[Req, Ans], **declared: Any) -> Action[Req, Ans]:
     """Declare the action that answers a call of the client: its name and its way over HTTP are the call's."""
     wire: dict[str, Any] = {

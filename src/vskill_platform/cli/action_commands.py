@@ -96,9 +96,9 @@ def each(items: Raw, *parts: Part) -> Show:
     return show
 
 
-def known(field: str) -> Value:
-    """A field that a table shows as unknown where it is empty."""
-    return lambda item: _read(item, field) or UNKNOWN
+def known(field: str, otherwise: str = UNKNOWN) -> Value:
+    """A field that a table shows as unknown, or as something else, where it is empty."""
+    return lambda item: _read(item, field) if attrgetter(field)(item) else otherwise
 
 
 def _find(items: Raw, answer: Any) -> Any:

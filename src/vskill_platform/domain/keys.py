@@ -128,6 +128,8 @@ follow = _kind("follow:", "namespace", "repository")
 #: another marketplace or registry whose skills may come here, and what it offered last
 upstream = _kind("upstream:", "name")
 upstream_entries = _kind("upstream_entries:", "name")
+#: what the memory knows of a skill of an upstream
+upstream_facts = _kind("upstream_facts:", "name", "entry")
 #: what signed files brought to an upstream
 bundles = _kind("bundles:", "name")
 #: what another registry signed about a version

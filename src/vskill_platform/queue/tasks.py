@@ -22,7 +22,7 @@ from vskill_platform.stages.rescan import RESCAN, rescan
 from vskill_platform.stages.upstreams import SYNC_BUDGET_MS, bring_entry, sync_upstream
 from vskill_platform.store.claims import NotClaimed
 from vskill_platform.store.external_scans import EXTERNAL_SCAN
-from vskill_platform.store.skills.upstreams import UPSTREAM_BRING, UPSTREAM_SYNC
+from vskill_platform.store.skills.upstreams import UPSTREAM_BRING, UPSTREAM_REMEMBER, UPSTREAM_SYNC
 from vskill_platform.store.stored_content import REPAIR
 from vskill_platform.store.tasks import HeldTask, TaskEnd, TaskKind, claim_task, read_task
 from vskill_platform.store.telling.notifications import DIGEST, MAIL
@@ -46,6 +46,7 @@ KINDS: tuple[TaskKind, ...] = (
         SYNC_BUDGET_MS,
     ),
     TaskKind(UPSTREAM_BRING, "fetches and submits one skill of an upstream", bring_entry),
+    TaskKind(UPSTREAM_REMEMBER, "fetches one skill of an upstream for the memory", bring_entry),
     TaskKind(REPAIR, "brings damaged content back from where it came from", repair),
     TaskKind(EXTERNAL_SCAN, "lets another analyser look at a content", scan, TASK_BUDGET_MS, DELAYS_MS),
 )

@@ -151,7 +151,7 @@ async def _take(follow: Follow, place: Place) -> Untaken | None:
     """Submit one folder; what is returned was refused."""
     waits = False
     try:
-        reason = await held_back(place.identity) or await _submit(follow, place)
+        reason = await held_back(place.identity) or await hand_in(place, follow.identity)
     except StoreUnavailable:
         raise
     except PlatformError as error:
@@ -169,15 +169,16 @@ async def held_back(place: Identity) -> str:
     return "It was taken down or deleted here, so somebody has to restore it first." if is_down else ""
 
 
-async def _submit(follow: Follow, place: Place) -> str:
-    namespace = namespace_of(follow.identity)
-    by = SubmittedBy(
-        audiences=namespace_audiences(namespace) | {PUBLIC},
-        namespace=namespace,
-        follow=follow.identity.repo_key,
-    )
+async def hand_in(place: Place, followed: Identity, upload: str | None = None) -> str:
+    """Submit a place as its namespace and by nobody in particular, with the files that are kept already, if they are.
+    Why not; empty where it was done."""
+    namespace = namespace_of(followed)
+    readable = namespace_audiences(namespace) | {PUBLIC}
+    by = SubmittedBy(audiences=readable, namespace=namespace, follow=followed.repo_key)
     name = declared_name(place)
-    done = await submit(Request(place.identity, EntryPoint.CRAWLER, by, declared_name=name, place=place))
+    done = await submit(
+        Request(place.identity, EntryPoint.CRAWLER, by, upload, declared_name=name, place=place)
+    )
     return f"It is blocked: {done.reason}" if done.outcome is IntakeOutcome.BLOCKED else ""
 
 

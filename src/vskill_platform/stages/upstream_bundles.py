@@ -24,7 +24,6 @@ class BundleSource:
                 for one in skills
                 if one.digest in withdrawn
             ),
-            whole=all(len(one.skills) == one.named for one in kept.latest.values()),
         )
 
     async def fetch(self, _upstream: Upstream, entry: UpstreamEntry) -> Brought:

@@ -5,9 +5,13 @@ The task of an entry is the one request for it, whoever asks and how often. From
 upstream has no say: what is verified, reviewed and served are those bytes.
 """
 
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
 import msgspec
 
-from vskill_core.content import DEFAULT_LIMITS, check_files, digest_of_files, skill_file_of
+from vskill_core.content import DEFAULT_LIMITS, SkillFile, check_files, digest_of_files, skill_file_of
 from vskill_core.errors import (
     NotFound,
     PlatformError,
@@ -16,6 +20,8 @@ from vskill_core.errors import (
     SourceUnavailable,
     StoreUnavailable,
 )
+from vskill_core.identity import Identity
+from vskill_platform.domain import keys
 from vskill_platform.domain.operation.task import Task, TaskState, task_key
 from vskill_platform.domain.people.namespace import PUBLIC, namespace_audiences
 from vskill_platform.domain.skills.upstream import (
@@ -23,40 +29,40 @@ from vskill_platform.domain.skills.upstream import (
     MOST_NAMED,
     Brought,
     Intake,
-    LeftOutEntry,
     Offer,
     Upstream,
     UpstreamEntries,
     UpstreamEntry,
-    UpstreamState,
     settle,
 )
-from vskill_platform.domain.submissions.submission import EntryPoint
-from vskill_platform.intake.admission import SubmittedBy
 from vskill_platform.intake.discover import AT_ONCE
-from vskill_platform.intake.submit import IntakeOutcome, Request, declared_name, submit
+from vskill_platform.ledger.kv.entries import Delete, Put
 from vskill_platform.machine.slots import some_at_a_time
-from vskill_platform.records import Skips
+from vskill_platform.records import decode_readable, iter_entries, read_entries
 from vskill_platform.sources.contract import Place
-from vskill_platform.stages.follow import held_back
+from vskill_platform.stages.follow import hand_in, held_back
 from vskill_platform.stages.upstream_sources import source_of
 from vskill_platform.store.review.reports import file_report
-from vskill_platform.store.skills.follows import grant_runs
+from vskill_platform.store.skills.follows import grant_runs, keep_state
 from vskill_platform.store.skills.quotas import HOUR_MS
 from vskill_platform.store.skills.upstreams import (
     UPSTREAM_BRING,
+    UPSTREAM_REMEMBER,
     UPSTREAM_SYNC,
     find_upstream,
-    keep_found,
     list_upstreams,
     read_upstream_entries,
 )
 from vskill_platform.store.stored_content import keep_content
 from vskill_platform.store.tasks import TaskEnd, ask_for, read_task
+from vskill_platform.store.verdicts.memory import RememberedSkill, refresh_memory
 from vskill_platform.worker_context import require_env
+from vskill_scan.memory.making import facts_of
 
 #: A whole marketplace may name a hundred repositories.
 SYNC_BUDGET_MS = 600_000
+#: How the outcome of a request begins that has to be made again.
+_NOT_FETCHED = "not fetched: "
 
 
 async def ask_for_syncs() -> None:
@@ -77,15 +83,22 @@ async def ask_for_sync(upstream: Upstream) -> None:
 async def ask_for_entry(upstream: Upstream, entry: UpstreamEntry) -> Task:
     """The request for one entry: asked again for the same state of it, it is the same."""
     subject = {"upstream": upstream.name, "name": entry.name, "mark": entry.mark}
-    task_id = f"{upstream.name}/{entry.name}"
-    known, _ = await read_task(UPSTREAM_BRING, task_id)
+    kind, task_id = _kind_of(upstream), f"{upstream.name}/{entry.name}"
+    known, _ = await read_task(kind, task_id)
     is_same = known is not None and not must_bring(known, entry)
-    return await ask_for(UPSTREAM_BRING, task_id, subject, again=not is_same)
+    return await ask_for(kind, task_id, subject, again=not is_same)
+
+
+def _kind_of(upstream: Upstream) -> str:
+    """What was only remembered was asked for by nobody, so it has tasks of its own."""
+    return UPSTREAM_REMEMBER if upstream.intake is Intake.REMEMBERED else UPSTREAM_BRING
 
 
 def must_bring(task: Task | None, entry: UpstreamEntry) -> bool:
     """Whether an entry that somebody wants was not fetched in this state."""
-    return task is None or task.subject.get("mark") != entry.mark or task.state is TaskState.FAILED
+    if task is None or task.subject.get("mark") != entry.mark:
+        return True
+    return task.state is TaskState.FAILED or task.outcome.startswith(_NOT_FETCHED)
 
 
 # Synchronising.
@@ -96,31 +109,60 @@ async def sync_upstream(task: Task) -> TaskEnd:
     upstream = await find_upstream(task.subject["upstream"])
     if upstream is None or upstream.paused:
         return TaskEnd("the upstream is paused" if upstream else "the upstream was removed")
-    known = await read_upstream_entries(upstream.name)
+    now = require_env("kv").kv.now()
     try:
-        offer = await source_of(upstream.kind).list_entries(upstream)
-        listed, left = settle(upstream, offer, known)
+        found = await _look(upstream, now)
     except StoreUnavailable:
         raise
     except PlatformError as error:
-        problem, now = error.in_words, require_env("kv").kv.now()
+        found = {"problem": error.in_words, "go_on_at": 0}
+    if found is None:
+        return TaskEnd("the upstream was changed meanwhile")
+    await keep_state(upstream, lambda state: msgspec.structs.replace(state, checked_at=now, **found))
+    return TaskEnd(found["problem"] or found["found"])
 
-        def fail(state: UpstreamState) -> UpstreamState:
-            return msgspec.structs.replace(state, checked_at=now, problem=problem, go_on_at=0)
 
-        await keep_found(upstream, fail)
-        return TaskEnd(problem)
+async def _look(upstream: Upstream, now: int) -> dict[str, Any] | None:
+    """Read what it has, and ask for what is wanted. What that changes in its state; None where an admin changed it
+    meanwhile."""
+    known, is_remembered = await read_upstream_entries(upstream.name), upstream.intake is Intake.REMEMBERED
+    offer = await source_of(upstream.kind).list_entries(upstream)
+    listed, left = settle(upstream, offer, known)
+    shown: dict[str, Any] = {"listed": len(listed), "left_out": left[:MOST_NAMED]}
+    shown["withdrawn"] = await _withdrawn(upstream, offer, known, listed)
+    entries = UpstreamEntries(listed, known.at if known.entries == listed else now)
+    written = Put(keys.upstream_entries(upstream.name), msgspec.json.encode(entries))
+    stale = await _stale_facts(upstream, listed if is_remembered else ()) if offer.whole else []
+    # Before anything is asked for: whoever fetches an entry looks for it there.
+    if not await keep_state(
+        upstream, lambda state: msgspec.structs.replace(state, **shown), written, *map(Delete, stale)
+    ):
+        return None
     asked, go_on_at = await _ask(upstream, listed)
-    gone = await _withdrawn(upstream, offer, known, listed)
     found = f"{len(listed)} listed, {asked} asked for"
-    await _report(upstream, gone)
-    at = known.at if known.entries == listed else require_env("kv").kv.now()
-    await _keep(upstream, offer, UpstreamEntries(listed, at), left, gone, found, go_on_at)
-    return TaskEnd(found)
+    if is_remembered or stale:
+        memory = await refresh_memory(f"upstream:{upstream.name}", "the upstream was read")
+        found = f"{found}; submissions are compared with {memory.memory.words}"
+    if is_remembered and asked:
+        # It is in the memory after the next look.
+        go_on_at = go_on_at or now + HOUR_MS
+    found = " ".join(filter(None, (found, offer.found)))
+    return {"problem": "", "good_at": now, "go_on_at": go_on_at, "found": found}
+
+
+async def _stale_facts(upstream: Upstream, listed: tuple[UpstreamEntry, ...]) -> list[str]:
+    """The facts of what an upstream has no longer, by their keys."""
+    here = {keys.upstream_facts(upstream.name, one.name) for one in listed}
+    known = [one.key async for one in iter_entries(keys.upstream_facts.under(upstream.name))]
+    return [key for key in known if key not in here]
 
 
 async def _ask(upstream: Upstream, listed: tuple[UpstreamEntry, ...]) -> tuple[int, int]:
     """Ask for what is new and wanted, and for what changed since it came. How many, and when the rest goes on."""
+    if upstream.intake is Intake.REMEMBERED:
+        # Other rules find other facts.
+        rules = require_env("scanner").scanner.ruleset
+        listed = tuple(msgspec.structs.replace(one, mark=f"{one.mark} {rules}") for one in listed)
     tasks = await tasks_of(upstream, listed)
     due = [one for one in listed if must_bring(tasks.get(one.name), one)]
     if upstream.intake is Intake.ON_REQUEST:
@@ -130,86 +172,59 @@ async def _ask(upstream: Upstream, listed: tuple[UpstreamEntry, ...]) -> tuple[i
     return min(room, len(due)), next_hour if len(due) > room else 0
 
 
-async def tasks_of(upstream: Upstream, entries: tuple[UpstreamEntry, ...]) -> dict[str, Task]:
+async def tasks_of(upstream: Upstream, entries: tuple[UpstreamEntry, ...], kind: str = "") -> dict[str, Task]:
     """Those that were asked for, by the entry's name."""
-    wanted = {task_key(UPSTREAM_BRING, f"{upstream.name}/{one.name}"): one.name for one in entries}
-    settled = await require_env("kv").kv.get_many(wanted)
-    for error in settled.failed.values():
-        raise error
-    skips = Skips("upstream_tasks")
-    tasks = {wanted[key]: skips.decode(entry, Task) for key, entry in settled.found.items()}
-    skips.report(require_env("kv"))
-    return {name: task for name, task in tasks.items() if task is not None}
+    wanted = (task_key(kind or _kind_of(upstream), f"{upstream.name}/{one.name}") for one in entries)
+    found = (await read_entries(wanted)).values()
+    return {task.subject["name"]: task for task in decode_readable(found, Task, "upstream_tasks")}
 
 
 async def _withdrawn(
     upstream: Upstream, offer: Offer, known: UpstreamEntries, listed: tuple[UpstreamEntry, ...]
 ) -> dict[str, str]:
-    """What was brought here and is not offered any more, by name with the reason."""
+    """What was brought here and is not offered any more, by name with the reason. What went since the last look is a
+    report that a reviewer decides about."""
     here = {one.name for one in listed}
     offered = {one.name for one in offer.entries}
     missing = tuple(one for one in known.entries if one.name not in here and one.name not in offered)
     gone = {name: why for name, why in upstream.state.withdrawn.items() if name not in here}
     if offer.whole:
-        gone |= dict.fromkeys(await tasks_of(upstream, missing), "The upstream does not have it any more.")
-    return dict(sorted(gone.items())[:MOST_NAMED])
-
-
-async def _report(upstream: Upstream, gone: dict[str, str]) -> None:
-    """What was withdrawn there since the last look, as reports that a reviewer decides about."""
-    namespace = upstream.namespace
+        brought = await tasks_of(upstream, missing, UPSTREAM_BRING)
+        gone |= dict.fromkeys(brought, "The upstream does not have it any more.")
+    gone = dict(sorted(gone.items())[:MOST_NAMED])
+    readers = namespace_audiences(upstream.namespace) | {PUBLIC}
     for name in gone.keys() - upstream.state.withdrawn.keys():
-        try:
-            await file_report(
-                f"{namespace}/{name}",
-                reporter=f"upstream:{upstream.name}",
-                reason=gone[name],
-                audiences=namespace_audiences(namespace) | {PUBLIC},
-            )
-        except NotFound:
-            continue  # nothing of it was published
-
-
-async def _keep(
-    upstream: Upstream,
-    offer: Offer,
-    entries: UpstreamEntries,
-    left: tuple[LeftOutEntry, ...],
-    gone: dict[str, str],
-    found: str,
-    go_on_at: int,
-) -> None:
-    now = require_env("kv").kv.now()
-    state = UpstreamState(
-        checked_at=now,
-        good_at=now,
-        found=" ".join(filter(None, (found, offer.found))),
-        listed=len(entries.entries),
-        left_out=left[:MOST_NAMED],
-        withdrawn=gone,
-        go_on_at=go_on_at,
-    )
-    await keep_found(upstream, lambda _: state, entries)
+        # Of some nothing was published.
+        with suppress(NotFound):
+            skill, by = f"{upstream.namespace}/{name}", f"upstream:{upstream.name}"
+            await file_report(skill, reporter=by, reason=gone[name], audiences=readers)
+    return gone
 
 
 # Bringing one entry.
 
 
 async def bring_entry(task: Task) -> TaskEnd:
-    """Fetch the files of an entry, keep them and submit them. What is refused is asked for again when it changes."""
+    """Fetch the files of an entry, keep them and submit them, or only remember what they are. What is refused is asked
+    for again when it changes."""
     upstream = await find_upstream(task.subject["upstream"])
     if upstream is None:
-        return TaskEnd("the upstream was removed")
+        return TaskEnd(f"{_NOT_FETCHED}the upstream was removed")
     now = require_env("kv").kv.now()
     if upstream.paused:
         return TaskEnd("the upstream is paused", again_at=now + HOUR_MS)
+    if task.kind != _kind_of(upstream):
+        return TaskEnd(f"{_NOT_FETCHED}its skills come another way now: {upstream.intake.value}")
     entry = (await read_upstream_entries(upstream.name)).find(task.subject["name"])
     if entry is None:
-        return TaskEnd("the upstream does not list it any more")
+        return TaskEnd(f"{_NOT_FETCHED}the upstream does not list it any more")
     try:
-        if reason := await held_back(upstream.place_of(entry)):
+        place, source = upstream.place_of(entry), source_of(upstream.kind)
+        if upstream.intake is Intake.REMEMBERED:
+            return await _remember(upstream, entry, (await source.fetch(upstream, entry)).files)
+        if reason := await held_back(place):
             return TaskEnd(reason)
-        return TaskEnd(await _submit(upstream, entry, await source_of(upstream.kind).fetch(upstream, entry)))
+        return TaskEnd(await _submit(place, await source.fetch(upstream, entry)))
     except (StoreUnavailable, SourceUnavailable):
         raise
     except (RateLimited, QuotaExceeded) as error:
@@ -218,20 +233,21 @@ async def bring_entry(task: Task) -> TaskEnd:
         return TaskEnd(f"refused: {error.in_words}")
 
 
-async def _submit(upstream: Upstream, entry: UpstreamEntry, brought: Brought) -> str:
-    place = upstream.place_of(entry)
+async def _submit(place: Identity, brought: Brought) -> str:
     check_files(brought.files, DEFAULT_LIMITS)
     text = skill_file_of(brought.files, "among the files of the upstream").data
     digest = digest_of_files(brought.files)
     await keep_content(digest, brought.files)
-    seen = Place(place, brought.commit, text)
-    namespace = upstream.namespace
-    by = SubmittedBy(
-        audiences=namespace_audiences(namespace) | {PUBLIC}, namespace=namespace, follow=place.repo_key
-    )
-    done = await submit(
-        Request(place, EntryPoint.CRAWLER, by, upload=digest, declared_name=declared_name(seen), place=seen)
-    )
-    if done.outcome is IntakeOutcome.BLOCKED:
-        return f"It is blocked: {done.reason}"
-    return f"{done.outcome.value}: {digest}"
+    return await hand_in(Place(place, brought.commit, text), place, digest) or f"submitted: {digest}"
+
+
+async def _remember(upstream: Upstream, entry: UpstreamEntry, files: tuple[SkillFile, ...]) -> TaskEnd:
+    """Write the facts about an entry, of which nothing is kept or served."""
+    check_files(files, DEFAULT_LIMITS)
+    skill_file_of(files, "among the files of the upstream")
+    report = await require_env("scanner").scanner.scan(files)
+    facts = facts_of(files, report, entry.slug, upstream.name)
+    day = datetime.fromtimestamp(require_env("kv").kv.now() / 1000, UTC).date().isoformat()
+    record = RememberedSkill(**msgspec.structs.asdict(facts), day=day)
+    put = Put(keys.upstream_facts(upstream.name, entry.name), msgspec.json.encode(record))
+    return TaskEnd("remembered", (put,))

@@ -96,6 +96,8 @@ def _view(action: Action[Any, Any], kind: type[msgspec.Struct]) -> Callable[[Req
         status = action.status if action.status_of is None else action.status_of(answer)
         if answer is None:
             return Response(None, status)
+        if isinstance(answer, bytes):
+            return Response(answer, status, {"cache-control": "no-store"}, action.media)
         shown = json_response(answer, status)
         shown.headers["content-type"] = action.media
         return shown

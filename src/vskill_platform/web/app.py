@@ -14,7 +14,6 @@ from vskill_platform.web import operations
 from vskill_platform.web.action_routes import endpoints_of
 from vskill_platform.web.api import (
     account,
-    bundles,
     external_scans,
     feed,
     installs,
@@ -50,7 +49,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *keys.ENDPOINTS,
     *skills.ENDPOINTS,
     *installs.ENDPOINTS,
-    *bundles.ENDPOINTS,
     *account.ENDPOINTS,
     *feed.ENDPOINTS,
     *revocations.ENDPOINTS,

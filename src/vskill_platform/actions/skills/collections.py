@@ -9,7 +9,7 @@ import msgspec
 from vskill_client.wire.base import ActionRequest, NoParameters, SkillName, Wire
 from vskill_client.wire.skills import CollectionName
 from vskill_core.errors import Conflict, InvalidInput, NotFound
-from vskill_platform.actions.action import Reason, Services, action
+from vskill_platform.actions.action import Actions, Reason, Services
 from vskill_platform.actions.principal import Principal, Right, audiences_of
 from vskill_platform.actions.skills.skill_names import find_skill, leave_out_blocked
 from vskill_platform.domain import keys
@@ -222,46 +222,27 @@ def _view(found: Collection) -> CollectionView:
     return CollectionView.of(found, namespace=namespace)
 
 
-LIST_COLLECTIONS = action(
+_COLLECTION = Actions("collection", _ONE, {"right": Right.ADMIN, "errors": (NotFound, Conflict)})
+LIST_COLLECTIONS = _COLLECTION(
     list_all,
-    "collection.list",
-    COLLECTIONS,
+    "list",
+    "List the collections that you may read, with their skills",
+    path=COLLECTIONS,
     method="GET",
     right=Right.ANYONE,
-    summary="List the collections that you may read, with their skills",
+    errors=(),
 )
-CREATE_COLLECTION = action(
+CREATE_COLLECTION = _COLLECTION(
     create,
-    "collection.create",
-    COLLECTIONS,
-    right=Right.ADMIN,
+    "create",
+    "Make an empty collection",
+    path=COLLECTIONS,
     errors=(Conflict,),
     status=201,
-    summary="Make an empty collection",
     about="Its marketplace is at `/collections/NAME/marketplace.json`.",
 )
-ADD_SKILLS = action(
-    add,
-    "collection.add",
-    f"{_ONE}/add",
-    right=Right.ADMIN,
-    errors=(NotFound, Conflict),
-    summary="Add skills to a collection",
-)
-REMOVE_SKILLS = action(
-    remove,
-    "collection.remove",
-    f"{_ONE}/remove",
-    right=Right.ADMIN,
-    errors=(NotFound, Conflict),
-    summary="Remove skills from a collection",
-)
-DELETE_COLLECTION = action(
-    delete,
-    "collection.delete",
-    f"{_ONE}/delete",
-    right=Right.ADMIN,
-    errors=(NotFound, Conflict),
-    status=204,
-    summary="Delete a collection; its skills stay as they are",
+ADD_SKILLS = _COLLECTION(add, "add", "Add skills to a collection")
+REMOVE_SKILLS = _COLLECTION(remove, "remove", "Remove skills from a collection")
+DELETE_COLLECTION = _COLLECTION(
+    delete, "delete", "Delete a collection; its skills stay as they are", status=204
 )

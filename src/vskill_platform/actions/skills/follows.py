@@ -5,9 +5,9 @@ from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Wire, iso_time, maybe_time
+from vskill_client.wire.base import ActionRequest, Wire, iso_time
 from vskill_core.errors import InvalidInput, NotFound
-from vskill_platform.actions.action import Allowance, NamespaceName, Reason, action
+from vskill_platform.actions.action import Actions, Allowance, NamespaceName, Reason
 from vskill_platform.actions.people.namespaces import written
 from vskill_platform.actions.people.owners import RepositoryRequest, object_of, repository_of
 from vskill_platform.actions.principal import ActionObject, Principal, Right
@@ -138,56 +138,44 @@ def view_follow(follow: Follow) -> FollowView:
     gone = (GoneFolder(path, iso_time(since)) for path, since in state.gone.items())
     return FollowView.of(
         follow,
+        state,
         repo_url=follow.identity.url,
-        checked_at=maybe_time(state.checked_at),
-        found=state.found,
-        problem=state.problem,
         skills=len(state.taken),
-        untaken=tuple(UntakenFolder(one.path, one.reason) for one in state.untaken),
         gone=tuple(gone),
     )
 
 
-LIST_FOLLOWS = action(
+_OF_REPOSITORY = Actions(
+    "follow", FOLLOWS, {"right": Right.MAINTAINER, "acts_on": object_of, "errors": (NotFound,)}
+)
+LIST_FOLLOWS = _OF_REPOSITORY(
     list_all,
-    "follow.list",
-    FOLLOWS,
+    "list",
+    "List the repositories that a namespace follows",
+    path=FOLLOWS,
     method="GET",
-    right=Right.MAINTAINER,
     acts_on=object_of_list,
-    summary="List the repositories that a namespace follows",
+    errors=(),
 )
-SHOW_FOLLOW = action(
-    show,
-    "follow.show",
-    f"{FOLLOWS}/show",
-    method="GET",
-    right=Right.MAINTAINER,
-    acts_on=object_of,
-    errors=(NotFound,),
-    summary="Show a followed repository, and what its last check found",
+SHOW_FOLLOW = _OF_REPOSITORY(
+    show, "show", "Show a followed repository, and what its last check found", method="GET"
 )
-FOLLOW = action(
+FOLLOW = _OF_REPOSITORY(
     add,
-    "follow.add",
-    FOLLOWS,
-    right=Right.MAINTAINER,
-    acts_on=object_of,
+    "add",
+    "Follow a repository, or change what is followed of it",
+    path=FOLLOWS,
+    errors=(),
     status=201,
     allowance=Allowance.SUBMISSIONS,
-    summary="Follow a repository, or change what is followed of it",
     about="It is checked at once, and every day. Each check submits new folders with a SKILL.md, and changed ones "
     "again, as the namespace. Folders that are "
     "deleted are marked; their skills stay. With a branch, everybody sees the repository as it is on that branch.",
 )
-UNFOLLOW = action(
+UNFOLLOW = _OF_REPOSITORY(
     remove,
-    "follow.remove",
-    f"{FOLLOWS}/remove",
-    right=Right.MAINTAINER,
-    acts_on=object_of,
-    errors=(NotFound,),
+    "remove",
+    "Follow a repository no longer",
     status=204,
-    summary="Follow a repository no longer",
     about="Its skills stay, and are checked as any others.",
 )

@@ -11,13 +11,13 @@ import msgspec
 from vskill_client.wire.base import ActionRequest, Wire
 from vskill_core.errors import Conflict, NotFound, NotVerifiedYet, RateLimited
 from vskill_core.identity import submission_id
-from vskill_platform.actions.action import Cursor, PageSize, Services, action
+from vskill_platform.actions.action import Cursor, PageSize, Services
 from vskill_platform.actions.principal import Principal, Right, audiences_of
-from vskill_platform.actions.skills.upstreams import UPSTREAMS, UpstreamName
+from vskill_platform.actions.skills.upstreams import UPSTREAM, UpstreamName
 from vskill_platform.domain.operation.task import Task
 from vskill_platform.domain.people.namespace import audience_for, may_read, namespace_in
 from vskill_platform.domain.people.token import TokenScope
-from vskill_platform.domain.skills.upstream import Upstream, UpstreamEntry, upstream_in
+from vskill_platform.domain.skills.upstream import Intake, Upstream, UpstreamEntry, upstream_in
 from vskill_platform.stages.upstreams import ask_for_entry, must_bring, tasks_of
 from vskill_platform.store.people.attempts import count_request
 from vskill_platform.store.people.namespaces import read_directory
@@ -88,11 +88,12 @@ class AskedEntry(Wire, frozen=True):
 
 
 async def readable_upstream(reader: Principal, name: str) -> Upstream:
-    """An upstream whose namespace the reader may read; NotFound for all others, existing or not."""
+    """An upstream of which something comes, and whose namespace the reader may read; NotFound for all others."""
     found, directory = await find_upstream(name), await read_directory()
     namespace = "" if found is None else found.namespace
     audience = audience_for(directory.namespaces.get(namespace), namespace)
-    if found is None or not may_read(audience, audiences_of(reader)):
+    is_closed = found is None or found.intake is Intake.REMEMBERED
+    if found is None or is_closed or not may_read(audience, audiences_of(reader)):
         raise NotFound(f"There is no upstream {name!r}.", upstream=name)
     return found
 
@@ -193,22 +194,20 @@ async def explain_missing(services: Services, reader: Principal, name: str, miss
     return NotVerifiedYet(f"{name} is not verified yet; {state}", skill=name)
 
 
-LIST_ENTRIES = action(
+LIST_ENTRIES = UPSTREAM(
     list_entries,
-    "upstream.entries",
-    f"{UPSTREAMS}/{{name}}/entries",
+    "entries",
+    "List what an upstream has, and which of it is verified",
     method="GET",
     right=Right.ANYONE,
     errors=(NotFound,),
-    summary="List what an upstream has, and which of it is verified",
 )
-ASK_FOR_ENTRY = action(
+ASK_FOR_ENTRY = UPSTREAM(
     ask,
-    "upstream.ask",
-    f"{UPSTREAMS}/{{name}}/ask",
+    "ask",
+    "Ask for a skill of an upstream to be verified",
     right=Right.SIGNED_IN,
     scope=TokenScope.SUBMIT,
     errors=(NotFound, Conflict, RateLimited),
-    summary="Ask for a skill of an upstream to be verified",
     about="One request for each skill, whoever asks; the answer says where it stands.",
 )

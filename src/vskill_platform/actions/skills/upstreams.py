@@ -2,14 +2,15 @@
 says which, and what of each may come; the rest is `stages.upstreams`."""
 
 from collections.abc import Callable
-from typing import Annotated
+from itertools import starmap
+from typing import Annotated, Any
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, NoParameters, Wire, maybe_time
+from vskill_client.wire.base import ActionRequest, NoParameters, Wire
 from vskill_core.errors import Conflict, InvalidInput, NotFound
 from vskill_core.identity import MAX_URL, normalise
-from vskill_platform.actions.action import Reason, action
+from vskill_platform.actions.action import Actions, Reason
 from vskill_platform.actions.principal import Principal, Right
 from vskill_platform.domain.skills.upstream import Intake, Upstream, UpstreamKind
 from vskill_platform.notifications.post import check_url
@@ -22,6 +23,7 @@ from vskill_platform.store.skills.upstreams import (
     list_upstreams,
     remove_upstream,
 )
+from vskill_platform.store.verdicts.memory import refresh_memory
 from vskill_platform.worker_context import require_env
 
 UPSTREAMS = "/api/v1/upstreams"
@@ -45,7 +47,7 @@ class AddUpstream(ActionRequest, frozen=True, kw_only=True):
     address: Address
     #: what may come, as `REPO/SLUG` with `*` for any characters; everything if left out
     patterns: EntryPatterns = ()
-    #: whether its skills come when somebody asks for them, or all of them
+    #: whether its skills come when somebody asks for them, all of them, or none: then the memory alone knows them
     intake: Intake = Intake.ON_REQUEST
     #: why; kept in the audit
     reason: Reason
@@ -95,7 +97,7 @@ class UpstreamView(Wire, frozen=True):
     address: str
     #: empty: everything
     patterns: tuple[str, ...]
-    #: `on-request` or `all`
+    #: `on-request`, `all` or `remembered`
     intake: str
     paused: bool
     #: the first part of its skills' full names
@@ -159,24 +161,15 @@ async def change(actor: Principal, request: ChangeUpstream) -> UpstreamView:
     known = await get_upstream(request.name)
     address = _checked_address(known.kind, request.address) if request.address else known.address
     intake = request.intake or known.intake
-
-    def to_change(found: Upstream | None) -> Upstream:
-        return msgspec.structs.replace(
-            _existing(found, request.name), address=address, patterns=request.patterns, intake=intake
-        )
-
-    details = {"address": address, "patterns": " ".join(request.patterns), "intake": intake.value}
-    return await _written(
-        AuditNote("upstream changed", request.name, actor.actor, request.reason, details), to_change
-    )
+    return await _decide("changed", actor, request, address=address, patterns=request.patterns, intake=intake)
 
 
 async def pause(actor: Principal, request: DecideUpstream) -> UpstreamView:
-    return await _set_paused(actor, request, paused=True)
+    return await _decide("paused", actor, request, paused=True)
 
 
 async def resume(actor: Principal, request: DecideUpstream) -> UpstreamView:
-    return await _set_paused(actor, request, paused=False)
+    return await _decide("resumed", actor, request, paused=False)
 
 
 async def synchronise(request: NamedUpstream) -> UpstreamView:
@@ -188,37 +181,41 @@ async def synchronise(request: NamedUpstream) -> UpstreamView:
 
 
 async def remove(actor: Principal, request: DecideUpstream) -> None:
-    await remove_upstream(
-        request.name, AuditNote("upstream removed", request.name, actor.actor, request.reason)
-    )
+    known = await get_upstream(request.name)
+    await remove_upstream(AuditNote("upstream removed", known.name, actor.actor, request.reason))
+    if known.intake is Intake.REMEMBERED:
+        await refresh_memory(actor.actor, f"the upstream {known.name} was removed: {request.reason}")
 
 
-async def _set_paused(actor: Principal, request: DecideUpstream, *, paused: bool) -> UpstreamView:
+async def _decide(
+    said: str, actor: Principal, request: DecideUpstream | ChangeUpstream, /, **changed: Any
+) -> UpstreamView:
+    """Change an upstream; the audit says what."""
+
     def to_change(found: Upstream | None) -> Upstream:
-        return msgspec.structs.replace(_existing(found, request.name), paused=paused)
+        if found is None:
+            raise NotFound(f"There is no upstream {request.name!r}.", upstream=request.name)
+        return msgspec.structs.replace(found, **changed)
 
-    said = "upstream paused" if paused else "upstream resumed"
-    return await _written(AuditNote(said, request.name, actor.actor, request.reason), to_change)
+    details = {
+        name: " ".join(value) if isinstance(value, tuple) else str(value) for name, value in changed.items()
+    }
+    note = AuditNote(f"upstream {said}", request.name, actor.actor, request.reason, details)
+    return await _written(note, to_change)
 
 
 async def _written(note: AuditNote, change: Callable[[Upstream | None], Upstream]) -> UpstreamView:
-    made = await change_upstream(note.target, note, change)
+    made = await change_upstream(note, change)
     if not made.paused:
         await ask_for_sync(made)
     return view_upstream(made)
 
 
-def _existing(found: Upstream | None, name: str) -> Upstream:
-    if found is None:
-        raise NotFound(f"There is no upstream {name!r}.", upstream=name)
-    return found
-
-
 def _checked_address(kind: UpstreamKind, address: str) -> str:
     """A repository's as all places are written; another one as it is."""
-    if kind not in (UpstreamKind.MARKETPLACE, UpstreamKind.REPOSITORY):
-        return _checked_url(address)
     try:
+        if kind not in (UpstreamKind.MARKETPLACE, UpstreamKind.REPOSITORY):
+            return check_url(address)
         identity = normalise(address)
     except InvalidInput as error:
         raise InvalidInput(error.message, field="address", fix=error.fix) from None
@@ -228,93 +225,30 @@ def _checked_address(kind: UpstreamKind, address: str) -> str:
     return identity.url
 
 
-def _checked_url(address: str) -> str:
-    try:
-        return check_url(address)
-    except InvalidInput as error:
-        raise InvalidInput(error.message, field="address", fix=error.fix) from None
-
-
 def view_upstream(found: Upstream) -> UpstreamView:
-    state = found.state
-    return UpstreamView.of(
-        found,
-        checked_at=maybe_time(state.checked_at),
-        good_at=maybe_time(state.good_at),
-        problem=state.problem,
-        found=state.found,
-        listed=state.listed,
-        left_out=tuple(NamedReason(one.name, one.reason) for one in state.left_out),
-        withdrawn=tuple(NamedReason(name, reason) for name, reason in state.withdrawn.items()),
-    )
+    withdrawn = tuple(starmap(NamedReason, found.state.withdrawn.items()))
+    return UpstreamView.of(found, found.state, withdrawn=withdrawn)
 
 
-LIST_UPSTREAMS = action(
-    list_all,
-    "upstream.list",
-    UPSTREAMS,
-    method="GET",
-    right=Right.ADMIN,
-    summary="List upstreams, and what was found at each",
+UPSTREAM = Actions("upstream", _ONE, {"right": Right.ADMIN, "errors": (NotFound, Conflict)})
+LIST_UPSTREAMS = UPSTREAM(
+    list_all, "list", "List upstreams, and what was found at each", path=UPSTREAMS, method="GET", errors=()
 )
-SHOW_UPSTREAM = action(
-    show,
-    "upstream.show",
-    _ONE,
-    method="GET",
-    right=Right.ADMIN,
-    errors=(NotFound,),
-    summary="Show an upstream, and what its last synchronisation found",
+SHOW_UPSTREAM = UPSTREAM(
+    show, "show", "Show an upstream, and what its last synchronisation found", path=_ONE, method="GET"
 )
-ADD_UPSTREAM = action(
+ADD_UPSTREAM = UPSTREAM(
     add,
-    "upstream.add",
-    UPSTREAMS,
-    right=Right.ADMIN,
+    "add",
+    "Add another marketplace, repository or registry whose skills may come here",
+    path=UPSTREAMS,
     errors=(Conflict,),
     status=201,
-    summary="Add another marketplace, repository or registry whose skills may come here",
     about="It is read at once, and every day. Nothing of it is served before it was verified here, and then the bytes "
     "that were verified are served, whatever becomes of the upstream.",
 )
-CHANGE_UPSTREAM = action(
-    change,
-    "upstream.change",
-    f"{_ONE}/change",
-    right=Right.ADMIN,
-    errors=(NotFound, Conflict),
-    summary="Change where an upstream is, and what of it may come",
-)
-PAUSE_UPSTREAM = action(
-    pause,
-    "upstream.pause",
-    f"{_ONE}/pause",
-    right=Right.ADMIN,
-    errors=(NotFound, Conflict),
-    summary="Read nothing more of an upstream until it is resumed",
-)
-RESUME_UPSTREAM = action(
-    resume,
-    "upstream.resume",
-    f"{_ONE}/resume",
-    right=Right.ADMIN,
-    errors=(NotFound, Conflict),
-    summary="Read an upstream again",
-)
-SYNC_UPSTREAM = action(
-    synchronise,
-    "upstream.sync",
-    f"{_ONE}/sync",
-    right=Right.ADMIN,
-    errors=(NotFound, Conflict),
-    summary="Read an upstream now",
-)
-REMOVE_UPSTREAM = action(
-    remove,
-    "upstream.remove",
-    f"{_ONE}/remove",
-    right=Right.ADMIN,
-    errors=(NotFound, Conflict),
-    status=204,
-    summary="Remove an upstream; its skills stay",
-)
+CHANGE_UPSTREAM = UPSTREAM(change, "change", "Change where an upstream is, and what of it may come")
+PAUSE_UPSTREAM = UPSTREAM(pause, "pause", "Read nothing more of an upstream until it is resumed")
+RESUME_UPSTREAM = UPSTREAM(resume, "resume", "Read an upstream again")
+SYNC_UPSTREAM = UPSTREAM(synchronise, "sync", "Read an upstream now")
+REMOVE_UPSTREAM = UPSTREAM(remove, "remove", "Remove an upstream; its skills stay", status=204)

@@ -1,25 +1,16 @@
-"""Bundles: skills of this registry as one signed file, for registries without a network.
-
-The index and the revocation list are made in one answer; attestations and archives are those that everybody downloads,
-so a bundle of any size is written skill by skill.
-"""
+"""Bundles: skills of this registry as one signed file, for registries without a network."""
 
 import asyncio
 import hashlib
 import io
-from collections.abc import AsyncIterator, Sequence
-from typing import Annotated, Any, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Annotated
 
 import msgspec
 
-from vskill_client.wire.base import ActionRequest, Ans, NoParameters, Req, Wire
-from vskill_client.wire.skills import (
-    AttestedVersion,
-    DownloadVersion,
-    LeftOut,
-    LockSkills,
-    ReadRevocationList,
-)
+from vskill_client.wire.base import ActionRequest, NoParameters, Wire
+from vskill_client.wire.skills import LockedSkill, LockSkills, ReadRevocationList
+from vskill_core.archives import tar_archive
 from vskill_core.content import skill_file_of
 from vskill_core.dsse import read_payload, seal
 from vskill_core.errors import (
@@ -38,18 +29,20 @@ from vskill_core.findings import Severity
 from vskill_core.identity import upstream_identity
 from vskill_core.revocation_list import MAX_BYTES, RevocationDocument, RevokedStatus
 from vskill_core.signing_keys import jwk, public_from_jwk, public_from_pem
-from vskill_platform.actions.action import MOST_REASON, Action, Reason, Services, action
+from vskill_platform.actions.action import MOST_REASON, Reason, Services, action
 from vskill_platform.actions.principal import Principal, Right, audiences_of, document_reader
 from vskill_platform.actions.recall.blocklist import DEFAULT_SEVERITY
 from vskill_platform.actions.recall.revocations import read_list
 from vskill_platform.actions.skills.collections import read_collection
-from vskill_platform.actions.skills.installs import ATTESTATION, DOWNLOAD, lock, show_keys
-from vskill_platform.actions.skills.upstreams import UPSTREAMS, UpstreamName
+from vskill_platform.actions.skills.installs import lock, show_keys
+from vskill_platform.actions.skills.skill_names import read_files
+from vskill_platform.actions.skills.upstreams import UPSTREAM, UpstreamName
 from vskill_platform.domain.blocklist import BlockEntry, digest_target
 from vskill_platform.domain.people.namespace import PUBLIC, namespace_audiences
 from vskill_platform.domain.skills.bundle import (
     END,
     MEDIA_TYPE,
+    MOST_BYTES,
     PAYLOAD_TYPE,
     BundledSkill,
     BundleIndex,
@@ -74,17 +67,15 @@ from vskill_platform.store.skills.bundles import (
     BroughtSkill,
     KeptBundles,
     LatestBundle,
-    keep_bundle,
     read_brought_list,
     read_bundles,
 )
 from vskill_platform.store.skills.skills import iter_readable, read_skills
-from vskill_platform.store.skills.upstreams import find_upstream
+from vskill_platform.store.skills.upstreams import change_upstream, find_upstream
 from vskill_platform.store.stored_content import keep_content
 from vskill_platform.worker_context import require_env
 from vskill_scan.reading.manifest import read_manifest
 
-BUNDLE = "/api/v1/bundle"
 #: Bundles of different scopes that one upstream takes.
 MOST_SCOPES = 20
 
@@ -93,23 +84,7 @@ class MakeBundle(LockSkills, frozen=True, kw_only=True):
     """Which skills: by name, or a whole collection; without either, the revocation list alone."""
 
 
-class BundleHead(Wire, frozen=True):
-    """How a bundle begins; the attestation and the archive of each skill of its index follow."""
-
-    #: the signed index
-    index: dict[str, Any]
-    #: the signed revocation list
-    revocations: dict[str, Any]
-    #: skills of the collection that cannot be installed now
-    left_out: tuple[LeftOut, ...]
-
-    @property
-    def skills(self) -> tuple[BundledSkill, ...]:
-        payload = read_payload(msgspec.json.encode(self.index))
-        return msgspec.json.decode(payload, type=BundleIndex).skills
-
-
-async def make(services: Services, actor: Principal, request: MakeBundle) -> BundleHead:
+async def make(services: Services, actor: Principal, request: MakeBundle) -> bytes:
     """Of what every account may read: the list of withdrawn versions names only that."""
     if services.signing is None:
         raise NotFound("This process has no key to sign with.")
@@ -120,17 +95,16 @@ async def make(services: Services, actor: Principal, request: MakeBundle) -> Bun
     revocations = await read_list(services, actor, ReadRevocationList())
     document = msgspec.json.decode(read_payload(revocations, MAX_BYTES), type=RevocationDocument)
     serial, scope = document.issued_ms, "revocations"
-    skills: tuple[BundledSkill, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
+    locked: tuple[LockedSkill, ...] = ()
     if request.skills or request.collection is not None:
-        locked = await lock(services, reader, request)
-        left_out = locked.left_out
-        skills = tuple(
-            BundledSkill(one.skill, one.version, one.digest, _hash_of(one.attestation))
-            for one in locked.skills
-        )
+        locked = (await lock(services, reader, request)).skills
         scope = "skills" if request.collection is None else f"collection {request.collection}"
-        serial = max(serial, await _changed_at(services, reader, request.collection, skills))
+        serial = max(serial, await _changed_at(services, reader, request.collection, locked))
+    attestations = [msgspec.json.encode(one.attestation) for one in locked]
+    skills = tuple(
+        BundledSkill(one.skill, one.version, one.digest, hashlib.sha256(attestation).hexdigest())
+        for one, attestation in zip(locked, attestations, strict=True)
+    )
     keys = sorted((await show_keys(NoParameters())).keys, key=lambda one: one["kid"])
     index = BundleIndex(
         1,
@@ -142,11 +116,24 @@ async def make(services: Services, actor: Principal, request: MakeBundle) -> Bun
         skills,
     )
     envelope = seal(msgspec.json.encode(index), await services.signing.current(), PAYLOAD_TYPE)
-    return BundleHead(msgspec.json.decode(envelope), msgspec.json.decode(revocations), left_out)
+    return await _packed(pack_head(envelope, revocations), zip(skills, attestations, strict=True))
+
+
+async def _packed(head: bytes, skills: Iterable[tuple[BundledSkill, bytes]]) -> bytes:
+    """The whole file; LimitExceeded where one request could not carry it."""
+    made = bytearray(head)
+    for number, (one, attestation) in enumerate(skills):
+        archive = await asyncio.to_thread(tar_archive, await read_files(one.digest))
+        made += pack_skill(number, attestation, archive)
+        if len(made) + len(END) > MOST_BYTES:
+            message = f"The bundle is larger than {MOST_BYTES} bytes at {one.skill}."
+            fix = "make several bundles of fewer skills"
+            raise LimitExceeded(message, limit="bytes", allowed=MOST_BYTES, fix=fix)
+    return bytes(made + END)
 
 
 async def _changed_at(
-    services: Services, reader: Principal, collection: str | None, skills: tuple[BundledSkill, ...]
+    services: Services, reader: Principal, collection: str | None, skills: tuple[LockedSkill, ...]
 ) -> int:
     """When the newest of these versions was published, and when the collection last changed: with the revocation list
     this makes a serial that follows from the content and rises with every change of a collection's bundle."""
@@ -160,44 +147,21 @@ async def _changed_at(
     return max(moments, default=0)
 
 
-def _hash_of(envelope: dict[str, Any]) -> str:
-    """Of the envelope's bytes, as it is stored and sent."""
-    return hashlib.sha256(msgspec.json.encode(envelope)).hexdigest()
-
-
 MAKE_BUNDLE = action(
     make,
     "bundle.make",
-    BUNDLE,
+    "/api/v1/bundle",
     method="GET",
     right=Right.ADMIN,
-    errors=(Ambiguous, Blocked, NotFound, Withdrawn),
-    summary="Make the signed index of a bundle of skills, with the revocation list",
-    about="`bundle make` puts the attestation and the archive of each skill behind it; so does the page of "
-    "collections. A bundle holds what every account of this registry may read.",
+    errors=(Ambiguous, Blocked, LimitExceeded, NotFound, Withdrawn),
+    media=MEDIA_TYPE,
+    summary="Make a bundle of skills: one signed file, for registries without a network",
+    about="It holds their archives and attestations, the registry's public keys and its revocation list, at most 32 "
+    "MiB in all, of what every account of this registry may read. Without skills it holds the list alone.",
 )
 
 
-class Asks(Protocol):
-    """Calls this registry."""
-
-    async def __call__(self, call: Action[Req, Ans], request: Req, /) -> Ans: ...
-
-
-async def write_bundle(ask: Asks, head: BundleHead) -> AsyncIterator[bytes]:
-    """The whole file, member by member."""
-    yield pack_head(msgspec.json.encode(head.index), msgspec.json.encode(head.revocations))
-    for number, one in enumerate(head.skills):
-        attestation = await ask(ATTESTATION, AttestedVersion(skill=one.skill, version=one.version))
-        archive = await ask(DOWNLOAD, DownloadVersion(skill=one.skill, version=one.version, format="tar.gz"))
-        yield await asyncio.to_thread(pack_skill, number, one, attestation, archive)
-    yield END
-
-
 # Adding one on the other side.
-
-#: What one request may bring; the command sends a larger file in parts.
-MOST_BYTES = 32 * 1024 * 1024
 
 
 class AddBundle(ActionRequest, frozen=True, kw_only=True):
@@ -209,8 +173,6 @@ class AddBundle(ActionRequest, frozen=True, kw_only=True):
     bundle: Annotated[bytes, msgspec.Meta(max_length=MOST_BYTES)]
     #: a public key of its registry that you trust, as PEM; otherwise those of the first bundle are trusted from then on
     key: Annotated[str, msgspec.Meta(max_length=1_000)] = ""
-    #: the file may hold only some of the skills of its index
-    partial: bool = False
     #: why; kept in the audit
     reason: Reason
 
@@ -233,40 +195,30 @@ class BundleAdded(Wire, frozen=True):
 
 
 async def add(actor: Principal, request: AddBundle) -> BundleAdded:
-    kept, upstream = await read_bundles(request.name), await find_upstream(request.name)
-    _require_takes(upstream, request.name)
+    kept = await read_bundles(request.name)
+    _upstream_of(request.name, "", actor, await find_upstream(request.name))
     given = (public_from_pem(request.key.encode()),) if request.key else ()
     trusted = (*given, *(map(public_from_jwk, kept.keys) if kept else ()))
     opened = await asyncio.to_thread(OpenBundle, io.BytesIO(request.bundle), trusted)
     _merge(kept, opened, (), request.name)
-    skills = [one async for one in _keep_skills(opened, whole=not request.partial)]
+    skills = await _keep_skills(opened)
     await require_env("blobs").blobs.put(opened.index.revocations, opened.revocations)
-
-    merged = _merge(kept, opened, skills, request.name)
+    merged, index = _merge(kept, opened, skills, request.name), opened.index
     # Before the record remembers the list: after a crash, the same file does it again.
     withdrawn = await _block_withdrawn(actor, request.name, merged)
-    index = opened.index
-    details = {
-        "registry": index.registry,
-        "key": opened.key.key_id,
-        "scope": index.scope,
-        "serial": str(index.serial),
-        "skills": str(len(skills)),
-    }
-    note = AuditNote("bundle added", request.name, actor.actor, request.reason, details)
-    begun = await keep_bundle(
-        note,
-        lambda now: _merge(now, opened, skills, request.name),
+    facts = {"registry": index.registry, "scope": index.scope, "key": opened.key.key_id}
+    details = {**facts, "serial": str(index.serial), "skills": str(len(skills))}
+    begun = await change_upstream(
+        AuditNote("bundle added", request.name, actor.actor, request.reason, details),
         lambda known: _upstream_of(request.name, index.registry, actor, known),
+        lambda now: _merge(now, opened, skills, request.name),
     )
     await ask_for_sync(begun)
-    return BundleAdded(
-        request.name,
-        index.registry,
-        opened.key.key_id,
+    return BundleAdded.of(
+        index,
+        upstream=request.name,
+        key_id=opened.key.key_id,
         first_use=not trusted,
-        scope=index.scope,
-        serial=index.serial,
         skills=tuple(one.skill for one in skills),
         withdrawn=withdrawn,
     )
@@ -274,7 +226,11 @@ async def add(actor: Principal, request: AddBundle) -> BundleAdded:
 
 def _upstream_of(name: str, registry: str, actor: Principal, known: Upstream | None) -> Upstream:
     """The upstream of the bundles, which the first one makes."""
-    _require_takes(known, name)
+    if known is not None and known.kind is not UpstreamKind.BUNDLE:
+        fix = "give the bundle's upstream another name"
+        raise Conflict(f"The upstream {name} is of the kind {known.kind.value}; {fix}.", fix=fix)
+    if known is not None and known.paused:
+        raise Conflict(f"{name} is paused; resume it first.", upstream=name)
     return known or Upstream(
         name=name,
         kind=UpstreamKind.BUNDLE,
@@ -285,52 +241,36 @@ def _upstream_of(name: str, registry: str, actor: Principal, known: Upstream | N
     )
 
 
-def _require_takes(upstream: Upstream | None, name: str) -> None:
-    if upstream is not None and upstream.kind is not UpstreamKind.BUNDLE:
-        fix = "give the bundle's upstream another name"
-        raise Conflict(f"The upstream {name} is of the kind {upstream.kind.value}; {fix}.", fix=fix)
-    if upstream is not None and upstream.paused:
-        raise Conflict(f"{name} is paused; resume it first.", upstream=name)
-
-
 def _merge(
     kept: KeptBundles | None, opened: OpenBundle, skills: Sequence[BroughtSkill], name: str
 ) -> KeptBundles:
     """The record with what the bundle brings; raises where it is another registry's, or older."""
-    index, envelope = opened.index, hashlib.sha256(opened.envelope).hexdigest()
-    known = tuple({key.x: jwk(key) for key in opened.keys}.values())
-    serial, revocations = opened.document.serial, index.revocations
-    if kept is None:
-        latest = {index.scope: LatestBundle(index.serial, envelope, len(index.skills), tuple(skills))}
-        return KeptBundles(index.registry, known, latest, serial, revocations)
+    index, serial = opened.index, opened.document.serial
+    kept = kept or KeptBundles(index.registry)
     if kept.registry != index.registry:
         fix = "add it under another name"
         message = (
             f"The bundle is of the registry {index.registry!r}, and {name} takes those of {kept.registry!r}"
         )
         raise InvalidInput(f"{message}; {fix}.", field="bundle", fix=fix)
-    before = kept.latest.get(index.scope)
-    seen = before.serial if before else 0
-    is_old_list = index.scope == "revocations" and serial < kept.list_serial
-    if index.serial < seen or is_old_list:
+    known = tuple({key.x: jwk(key) for key in opened.keys}.values())
+    seen = kept.latest[index.scope].serial if index.scope in kept.latest else 0
+    if index.serial < seen or (index.scope == "revocations" and serial < kept.list_serial):
         fix = f"make a new one there; if that registry was restored from a backup, remove the upstream {name} first"
         message = f"The bundle is older than one of the same scope ({index.scope}) that {name} has: {fix}."
         raise InvalidInput(message, field="bundle", fix=fix, serial=index.serial, seen=seen)
-    if before is not None and before.index == envelope:
-        skills = tuple({one.skill: one for one in (*before.skills, *skills)}.values())
-    newest = LatestBundle(index.serial, envelope, len(index.skills), tuple(skills))
-    latest = kept.latest | {index.scope: newest}
+    latest = kept.latest | {index.scope: LatestBundle(index.serial, tuple(skills))}
     if len(latest) > MOST_SCOPES:
         fix = "add it under another name"
         raise InvalidInput(f"{name} has {MOST_SCOPES} bundles; {fix}.", field="bundle", fix=fix)
     if serial < kept.list_serial:
-        serial, revocations = kept.list_serial, kept.revocations
-    return KeptBundles(kept.registry, known, latest, serial, revocations)
+        return msgspec.structs.replace(kept, keys=known, latest=latest)
+    return KeptBundles(kept.registry, known, latest, serial, index.revocations)
 
 
-async def _keep_skills(opened: OpenBundle, *, whole: bool) -> AsyncIterator[BroughtSkill]:
+async def _keep_skills(opened: OpenBundle) -> list[BroughtSkill]:
     """Store the skills one by one, each after it was verified."""
-    skills = opened.skills(whole=whole)
+    skills, kept = opened.skills(), []
     while (one := await asyncio.to_thread(next, skills, None)) is not None:
         entry = one.entry
         await keep_content(entry.digest, one.files)
@@ -339,8 +279,9 @@ async def _keep_skills(opened: OpenBundle, *, whole: bool) -> AsyncIterator[Brou
             text = read_manifest(skill_file_of(one.files).data, entry.skill.rpartition("/")[2]).description
         except InvalidManifest:
             text = ""
-        text = text[:MOST_DESCRIPTION]
-        yield BroughtSkill(entry.skill, entry.version, entry.digest, entry.attestation, text, one.key_id)
+        facts = msgspec.structs.asdict(entry)
+        kept.append(BroughtSkill(**facts, description=text[:MOST_DESCRIPTION], key_id=one.key_id))
+    return kept
 
 
 async def _block_withdrawn(actor: Principal, name: str, merged: KeptBundles) -> tuple[str, ...]:
@@ -368,16 +309,14 @@ async def _block_withdrawn(actor: Principal, name: str, merged: KeptBundles) -> 
     return tuple(blocked)
 
 
-ADD_BUNDLE = action(
+ADD_BUNDLE = UPSTREAM(
     add,
-    "bundle.add",
-    f"{UPSTREAMS}/{{name}}/bundle",
-    right=Right.ADMIN,
+    "bundle",
+    "Add a bundle of another registry: its skills are verified here, and what it withdrew is blocked",
+    name="bundle.add",
     errors=(AttestationInvalid, Conflict, LimitExceeded),
     body_field="bundle",
     body_media=MEDIA_TYPE,
     most_body=MOST_BYTES,
-    summary="Add a bundle of another registry: its skills are verified here, and what it withdrew is blocked",
-    about="At most 32 MiB at once; `bundle add` sends a larger file in parts. The first bundle makes the upstream. "
-    "Skills that the bundle's list withdraws do not come.",
+    about="At most 32 MiB. The first bundle makes the upstream. Skills that the bundle's list withdraws do not come.",
 )

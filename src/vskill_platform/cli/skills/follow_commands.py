@@ -2,24 +2,20 @@
 
 from typing import Any
 
-from vskill_client.output import show_text_time
 from vskill_platform.actions.skills import follows, push_hooks
-from vskill_platform.cli.action_commands import command_for, details, each, table
+from vskill_platform.cli.action_commands import command_for, details, each, known, table
 
 _BY_ADDRESS: dict[str, Any] = {"arguments": ("repo_url",), "metavars": {"repo_url": "URL"}}
 
 
-def _checked(one: follows.FollowView) -> str:
-    return show_text_time(one.checked_at) if one.checked_at else "not yet"
-
-
+_CHECKED = ("last check (UTC)", known("checked_at", "not yet"))
 _FOLLOW = (
     details(
         "{repo_url}",
-        ("branch", lambda one: one.branch or "the default branch"),
-        ("folders", lambda one: one.folders or "all"),
+        ("branch", known("branch", "the default branch")),
+        ("folders", known("folders", "all")),
         ("followed", "{created_at} by {by}"),
-        ("last check (UTC)", _checked),
+        _CHECKED,
         ("found", "found"),
         ("problem", "problem"),
         ("skills", "skills"),
@@ -31,9 +27,9 @@ _TABLE = table(
     "{#follows} repositories that {namespace} follows",
     "follows",
     ("repository", "repo_url"),
-    ("branch", lambda one: one.branch or "default"),
-    ("folders", lambda one: one.folders or "all"),
-    ("last check (UTC)", _checked),
+    ("branch", known("branch", "default")),
+    ("folders", known("folders", "all")),
+    _CHECKED,
     ("found", lambda one: one.problem or one.found),
     ("skills", "skills"),
     ("not taken", lambda one: len(one.untaken)),

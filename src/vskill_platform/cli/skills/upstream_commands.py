@@ -1,16 +1,9 @@
 """The commands of `upstream`."""
 
-from vskill_client.output import show_text_time
 from vskill_platform.actions.skills import upstream_entries, upstreams
-from vskill_platform.cli.action_commands import command_for, details, each, show_rest, table
+from vskill_platform.cli.action_commands import command_for, details, each, known, show_rest, table
 
-
-def _checked(one: upstreams.UpstreamView) -> str:
-    return show_text_time(one.checked_at) if one.checked_at else "not yet"
-
-
-def _good(one: upstreams.UpstreamView) -> str:
-    return show_text_time(one.good_at) if one.good_at else "never"
+_GOOD = ("last read well (UTC)", known("good_at", "never"))
 
 
 def _state(one: upstreams.UpstreamView) -> str:
@@ -24,7 +17,7 @@ COMMANDS = (
             "{#upstreams:upstream}",
             "upstreams",
             *("name", "kind", "address", ("comes", "intake"), "listed"),
-            ("last read well (UTC)", _good),
+            _GOOD,
             ("state", _state),
         ),
     ),
@@ -33,11 +26,11 @@ COMMANDS = (
         details(
             "{name}",
             *(("kind", "kind"), ("address", "address"), ("comes", "intake")),
-            ("patterns", lambda one: " ".join(one.patterns) or "everything"),
+            ("patterns", known("patterns", "everything")),
             ("skills are named", "{namespace}/REPO/SLUG"),
             ("added", "{created_at} by {by}"),
-            ("last read (UTC)", _checked),
-            ("last read well (UTC)", _good),
+            ("last read (UTC)", known("checked_at", "not yet")),
+            _GOOD,
             ("state", _state),
             ("found", "found"),
         ),

@@ -2,8 +2,8 @@
 
 It is a plain tar: a signed index, the signed revocation list, then of each skill its attestation and its archive, in
 the order of the index. The index names the SHA-256 of every member but the archives, which the attestations name. The
-same content gives the same bytes, and a file has one valid form, so any changed byte is noticed. It is read and written
-member by member. docs/reference/bundles.md describes it.
+same content gives the same bytes, and a file has one valid form, so any changed byte is noticed.
+docs/reference/bundles.md describes it.
 """
 
 import hashlib
@@ -27,6 +27,8 @@ from vskill_core.verification import check_attestation, open_revocation_list
 PAYLOAD_TYPE = "application/vnd.vskill.bundle+json"
 MEDIA_TYPE = "application/x-tar"
 MOST_SKILLS = 500
+#: One request makes a bundle, and one adds it.
+MOST_BYTES = 32 * 1024 * 1024
 #: Of the signed index: a skill takes some 300 bytes of it.
 MOST_INDEX = 1024 * 1024
 #: Behind the last member.
@@ -76,7 +78,6 @@ class OpenedSkill(msgspec.Struct, frozen=True):
     statement: Statement
     #: the signed envelope
     attestation: bytes
-    archive: bytes
     #: of the key that signed it
     key_id: str
 
@@ -89,11 +90,8 @@ def pack_head(index: bytes, revocations: bytes) -> bytes:
     return _pack(_INDEX, index) + _pack(_LIST, revocations)
 
 
-def pack_skill(number: int, entry: BundledSkill, attestation: bytes, archive: bytes) -> bytes:
-    """The members of one skill; AttestationInvalid where it is no longer what the index names."""
-    if hashlib.sha256(attestation).hexdigest() != entry.attestation:
-        message = f"{entry.skill} {entry.version} was verified again meanwhile: make the bundle again."
-        raise AttestationInvalid(message, skill=entry.skill)
+def pack_skill(number: int, attestation: bytes, archive: bytes) -> bytes:
+    """The members of one skill."""
     return _pack(_name(number, _ATTESTATION), attestation) + _pack(_name(number, _ARCHIVE), archive)
 
 
@@ -115,27 +113,19 @@ class OpenBundle:
         """Raises InvalidInput or AttestationInvalid, which say what to do. Where no key is trusted yet, those that the
         bundle itself names count: then only its being whole is checked."""
         self._file = file
-        #: The signed envelope of its index.
-        self.envelope = self._require(_INDEX, MOST_INDEX)
         #: `keys` are those that its attestations may be signed by.
-        self.index, self.key, self.keys = _open_index(self.envelope, tuple(trusted))
+        self.index, self.key, self.keys = _open_index(self._require(_INDEX, MOST_INDEX), tuple(trusted))
         #: The signed envelope of its revocation list.
         self.revocations = self._require(_LIST, MOST_LIST)
         self.document = self._open_list()
 
-    def skills(self, *, whole: bool = True) -> Iterator[OpenedSkill]:
-        """Its skills in the order of the index, each verified. Unless it must be `whole`, some may be missing."""
-        wanted = iter(enumerate(self.index.skills))
-        while (member := self._read(MAX_BYTES)) is not None:
-            name, attestation = member
-            number, entry = next(
-                (one for one in wanted if whole or name == _name(one[0], _ATTESTATION)), (-1, None)
-            )
-            if entry is None or name != _name(number, _ATTESTATION):
-                raise _refuse(f"holds {name!r} where its index names another member")
+    def skills(self) -> Iterator[OpenedSkill]:
+        """Its skills in the order of the index, each verified; raises where one is missing, or one too many."""
+        for number, entry in enumerate(self.index.skills):
+            attestation = self._require(_name(number, _ATTESTATION), MAX_BYTES)
             yield self._open_skill(entry, attestation, self._require(_name(number, _ARCHIVE), _MOST_ARCHIVE))
-        if whole and (left := sum(1 for _ in wanted)):
-            raise _refuse(f"lacks {left} of the {len(self.index.skills)} skills that its index names")
+        if (member := self._read(MAX_BYTES)) is not None:
+            raise _refuse(f"holds {member[0]!r}, which its index does not name")
 
     def _open_list(self) -> RevocationDocument:
         if hashlib.sha256(self.revocations).hexdigest() != self.index.revocations:
@@ -157,7 +147,7 @@ class OpenBundle:
             raise _untrusted(what, error) from error
         if digest_of_files(files) != entry.digest:
             raise _refuse(f"holds other content of {what} than its index names")
-        return OpenedSkill(entry, files, checked.statement, attestation, archive, checked.key.key_id)
+        return OpenedSkill(entry, files, checked.statement, attestation, checked.key.key_id)
 
     def _require(self, name: str, most: int) -> bytes:
         member = self._read(most)

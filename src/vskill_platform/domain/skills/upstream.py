@@ -15,6 +15,7 @@ from vskill_core.content import SkillFile
 from vskill_core.errors import InvalidInput
 from vskill_core.identity import UPSTREAM_HOST, Identity, upstream_identity
 from vskill_core.naming import slugify
+from vskill_platform.domain import keys
 
 #: Entries of one upstream that are listed; those beyond are said.
 MOST_ENTRIES = 5_000
@@ -46,6 +47,8 @@ class Intake(enum.StrEnum):
     ON_REQUEST = "on-request"
     #: all that fit the patterns, a bounded number an hour
     ALL = "all"
+    #: none: the memory knows all that fit, so that submissions are compared with them
+    REMEMBERED = "remembered"
 
 
 class UpstreamEntry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -95,22 +98,27 @@ class Brought(msgspec.Struct, frozen=True):
     commit: str = ""
 
 
-class UpstreamState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What synchronisations found."""
+class LookState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What looks found at a place that somebody had followed, or at an upstream."""
 
     checked_at: int | None = None
+    #: What the last one that succeeded did.
+    found: str = ""
+    #: Why the last one did not; empty where it did.
+    problem: str = ""
+    #: When those go on that wait because an hour's runs are used up; 0 where none does.
+    go_on_at: int = 0
+
+
+class UpstreamState(LookState, frozen=True, omit_defaults=True):
+    """What synchronisations found."""
+
     #: when the last one succeeded
     good_at: int | None = None
-    #: why the last one did not; empty where it did
-    problem: str = ""
-    #: what the last one that succeeded did
-    found: str = ""
     listed: int = 0
     left_out: tuple[LeftOutEntry, ...] = ()
     #: names that came from here and that the upstream has no longer, or took back, with the reason
     withdrawn: Mapping[str, str] = {}
-    #: when those go on that wait for the next hour; 0: none
-    go_on_at: int = 0
 
 
 class Upstream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -130,8 +138,16 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: UpstreamState = UpstreamState()
 
     @property
+    def key(self) -> str:
+        return keys.upstream(self.name)
+
+    @property
     def namespace(self) -> str:
         return upstream_namespace(self.name)
+
+    def is_same(self, other: "Upstream") -> bool:
+        """Whether what it asks for is the same."""
+        return self.changed_at == other.changed_at
 
     def due_at(self) -> int:
         """When it is to be synchronised; a paused one never is, and nobody asks."""

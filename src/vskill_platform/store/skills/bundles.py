@@ -2,7 +2,7 @@
 which list of withdrawn versions is the newest. Stored files, attestations and the list are named by digest."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
@@ -13,10 +13,8 @@ from vskill_core.revocation_list import MAX_BYTES, RevocationDocument, read_revo
 from vskill_core.statement import AttestedOrigin, Statement
 from vskill_platform.domain import keys
 from vskill_platform.domain.skills.bundle import BundledSkill
-from vskill_platform.domain.skills.upstream import Upstream
 from vskill_platform.ledger.kv.entries import Operation, Put
 from vskill_platform.records import read_record
-from vskill_platform.store.people.audit import AuditNote, commit_audited
 from vskill_platform.worker_context import require_env
 
 
@@ -32,11 +30,6 @@ class LatestBundle(msgspec.Struct, frozen=True):
     """The latest bundle of a scope."""
 
     serial: int
-    #: SHA-256 of its signed index
-    index: str
-    #: how many skills the index names
-    named: int
-    #: those that are here; fewer where the file came in parts that are not all here yet
     skills: tuple[BroughtSkill, ...]
 
 
@@ -46,12 +39,12 @@ class KeptBundles(msgspec.Struct, frozen=True):
     #: the registry's name
     registry: str
     #: its public keys, as JSON Web Keys: pinned at the first bundle
-    keys: tuple[dict[str, str], ...]
-    latest: dict[str, LatestBundle]
+    keys: tuple[dict[str, str], ...] = ()
+    latest: dict[str, LatestBundle] = {}
     #: of the newest revocation list
-    list_serial: int
+    list_serial: int = 0
     #: SHA-256 of its envelope
-    revocations: str
+    revocations: str = ""
 
     def skills(self) -> Iterator[BroughtSkill]:
         """Each skill once, as the latest bundle has it."""
@@ -71,26 +64,6 @@ async def read_brought_list(kept: KeptBundles) -> RevocationDocument:
     if hashlib.sha256(data).hexdigest() != kept.revocations:
         raise BlobUnavailable("The revocation list of a bundle is missing or damaged; add a newer one.")
     return read_revocation_list(read_payload(data, MAX_BYTES))
-
-
-async def keep_bundle(
-    note: AuditNote,
-    merge: Callable[[KeptBundles | None], KeptBundles],
-    name_upstream: Callable[[Upstream | None], Upstream],
-) -> Upstream:
-    """Write what a bundle brought, and its upstream where there is none. Both functions are called again after a
-    conflict, and may refuse."""
-
-    async def write() -> tuple[Upstream, list[Operation]]:
-        known, version = await read_record(keys.upstream(note.target), Upstream)
-        before, at = await read_record(keys.bundles(note.target), KeptBundles)
-        upstream = msgspec.structs.replace(name_upstream(known), changed_at=require_env("kv").kv.now())
-        return upstream, [
-            Put(keys.upstream(note.target), msgspec.json.encode(upstream), version),
-            Put(keys.bundles(note.target), msgspec.json.encode(merge(before)), at),
-        ]
-
-    return await commit_audited(note, write)
 
 
 async def find_origin(identity: Identity, digest: str) -> AttestedOrigin | None:

@@ -3,6 +3,7 @@ which folders were taken in. The checks are those of `stages.repo_check`."""
 
 import fnmatch
 from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -10,6 +11,7 @@ from vskill_core.errors import InvalidInput, NotFound
 from vskill_core.identity import Identity
 from vskill_platform.domain import keys
 from vskill_platform.domain.people.namespace import namespace_of
+from vskill_platform.domain.skills.upstream import LookState, Upstream
 from vskill_platform.ledger.kv.entries import Delete, Operation, Put
 from vskill_platform.records import decode_readable, iter_entries, persist, read_record
 from vskill_platform.store.people.audit import AuditNote, commit_audited
@@ -35,23 +37,16 @@ class Untaken(msgspec.Struct, frozen=True):
     waits: bool = False
 
 
-class FollowState(msgspec.Struct, frozen=True, omit_defaults=True):
+class FollowState(LookState, frozen=True, omit_defaults=True):
     """What checks found."""
 
     #: The head whose folders were all looked at; empty: look at them again.
     commit: str = ""
-    checked_at: int | None = None
-    #: What the last check that could look did.
-    found: str = ""
-    #: Why the last check could not look; empty where it could.
-    problem: str = ""
     #: By path, what the folder's files were when it was submitted last.
     taken: Mapping[str, str] = {}
     #: By path, since when the folder is not in the repository any more.
     gone: Mapping[str, int] = {}
     untaken: tuple[Untaken, ...] = ()
-    #: When those go on that wait because an hour's runs are used up; 0 where none does.
-    go_on_at: int = 0
 
 
 class Follow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -79,6 +74,10 @@ class Follow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def is_same(self, other: "Follow") -> bool:
         """Whether what it asks for is the same."""
         return (self.created_at, self.branch, self.folders) == (other.created_at, other.branch, other.folders)
+
+
+#: What somebody had looked at again and again.
+Looked = TypeVar("Looked", Follow, Upstream)
 
 
 def _key(identity: Identity) -> str:
@@ -172,14 +171,15 @@ async def grant_runs(namespace: str, wanted: int, per_hour: int = RUNS_PER_HOUR)
     return await persist(count)
 
 
-async def keep_state(looked_at: Follow, change: Callable[[FollowState], FollowState]) -> None:
-    """Write what a check found, unless something else is asked for since."""
+async def keep_state(looked_at: Looked, change: Callable[[Any], LookState], *beside: Operation) -> bool:
+    """Write what a look found, unless something else is asked for since; whether it was written."""
 
-    async def write() -> None:
-        known, version = await read_follow(looked_at.identity)
+    async def write() -> bool:
+        known, version = await read_record(looked_at.key, type(looked_at))
         if known is None or not known.is_same(looked_at):
-            return
+            return False
         changed = msgspec.structs.replace(known, state=change(known.state))
-        await require_env("kv").kv.commit([Put(known.key, msgspec.json.encode(changed), version)])
+        await require_env("kv").kv.commit([Put(known.key, msgspec.json.encode(changed), version), *beside])
+        return True
 
-    await persist(write)
+    return await persist(write)

@@ -7,15 +7,17 @@ import msgspec
 
 from vskill_core.errors import NotFound
 from vskill_platform.domain import keys
-from vskill_platform.domain.skills.upstream import Upstream, UpstreamEntries, UpstreamState
+from vskill_platform.domain.skills.upstream import Upstream, UpstreamEntries
 from vskill_platform.ledger.kv.entries import Delete, Operation, Put
-from vskill_platform.records import decode_readable, iter_entries, persist, read_record
+from vskill_platform.records import decode_readable, iter_entries, read_record
 from vskill_platform.store.people.audit import AuditNote, commit_audited
+from vskill_platform.store.skills.bundles import KeptBundles
 from vskill_platform.worker_context import require_env
 
 #: How one is asked to be brought up to date, and one of its entries to be fetched.
 UPSTREAM_SYNC = "upstream_sync"
 UPSTREAM_BRING = "upstream_bring"
+UPSTREAM_REMEMBER = "upstream_remember"
 
 
 async def find_upstream(name: str) -> Upstream | None:
@@ -24,14 +26,9 @@ async def find_upstream(name: str) -> Upstream | None:
 
 async def get_upstream(name: str) -> Upstream:
     """The record, or NotFound."""
-    return (await _to_change(name))[0]
-
-
-async def _to_change(name: str) -> tuple[Upstream, int]:
-    found, version = await read_record(keys.upstream(name), Upstream)
-    if found is None:
+    if (found := await find_upstream(name)) is None:
         raise NotFound(f"There is no upstream {name!r}.", upstream=name)
-    return found, version
+    return found
 
 
 async def list_upstreams() -> list[Upstream]:
@@ -46,46 +43,33 @@ async def read_upstream_entries(name: str) -> UpstreamEntries:
 
 
 async def change_upstream(
-    name: str, note: AuditNote, change: Callable[[Upstream | None], Upstream]
+    note: AuditNote,
+    change: Callable[[Upstream | None], Upstream],
+    merge: Callable[[KeptBundles | None], KeptBundles] | None = None,
 ) -> Upstream:
-    """Write what an admin chose; `change` gets the record, or None, and is called again after a conflict."""
+    """Write the upstream that the note names, and what a bundle brought to it. Both functions get the record or None,
+    may refuse, and are called again after a conflict."""
 
     async def put() -> tuple[Upstream, list[Operation]]:
-        known, version = await read_record(keys.upstream(name), Upstream)
+        known, version = await read_record(keys.upstream(note.target), Upstream)
         changed = msgspec.structs.replace(change(known), changed_at=require_env("kv").kv.now())
-        return changed, [Put(keys.upstream(name), msgspec.json.encode(changed), version)]
+        writes: list[Operation] = [Put(changed.key, msgspec.json.encode(changed), version)]
+        if merge is not None:
+            before, at = await read_record(keys.bundles(note.target), KeptBundles)
+            writes.append(Put(keys.bundles(note.target), msgspec.json.encode(merge(before)), at))
+        return changed, writes
 
     return await commit_audited(note, put)
 
 
-async def remove_upstream(name: str, note: AuditNote) -> None:
+async def remove_upstream(note: AuditNote) -> None:
     """Its skills stay. NotFound where there is none."""
 
     async def remove() -> tuple[None, list[Operation]]:
-        _, version = await _to_change(name)
-        beside = (keys.upstream_entries(name), keys.bundles(name))
-        return None, [Delete(keys.upstream(name), version), *map(Delete, beside)]
+        name = note.target
+        await get_upstream(name)
+        facts = [one.key async for one in iter_entries(keys.upstream_facts.under(name))]
+        records = (keys.upstream(name), keys.upstream_entries(name), keys.bundles(name), *facts)
+        return None, [*map(Delete, records)]
 
     await commit_audited(note, remove)
-
-
-async def keep_found(
-    looked_at: Upstream,
-    change: Callable[[UpstreamState], UpstreamState],
-    entries: UpstreamEntries | None = None,
-) -> None:
-    """Write what a synchronisation found, unless something else is asked for since."""
-
-    async def write() -> None:
-        known, version = await read_record(keys.upstream(looked_at.name), Upstream)
-        if known is None or known.changed_at != looked_at.changed_at:
-            return
-        changed = msgspec.structs.replace(known, state=change(known.state))
-        listed: list[Operation] = []
-        if entries is not None:
-            listed.append(Put(keys.upstream_entries(known.name), msgspec.json.encode(entries)))
-        await require_env("kv").kv.commit(
-            [Put(keys.upstream(known.name), msgspec.json.encode(changed), version), *listed]
-        )
-
-    await persist(write)

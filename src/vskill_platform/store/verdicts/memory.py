@@ -2,15 +2,17 @@
 has set another. A decision's evidence says which one it was compared with; it is no part of the rule set."""
 
 import asyncio
+import hashlib
 
 import msgspec
 
-from vskill_core.errors import InvalidInput
+from vskill_core.errors import Conflict, InvalidInput
 from vskill_platform.domain import keys
 from vskill_platform.ledger.kv.entries import Operation, Put
-from vskill_platform.records import read_record
+from vskill_platform.records import decode_readable, iter_entries, read_record
 from vskill_platform.store.people.audit import AuditNote, commit_audited
 from vskill_platform.worker_context import require_env
+from vskill_scan.memory.making import PublicFacts, pack_memory
 from vskill_scan.memory.memory import Memory
 
 
@@ -22,6 +24,8 @@ class StoredMemory(msgspec.Struct, frozen=True):
     by: str
     at: int
     reason: str
+    #: of the file that what upstreams have was added to, empty for the release's own; None: nothing was added
+    base: str | None = None
 
 
 class MemoryInForce(msgspec.Struct, frozen=True):
@@ -58,15 +62,43 @@ async def _load(digest: str) -> Memory:
     return memory
 
 
-async def set_memory(data: bytes, *, by: str, reason: str) -> MemoryInForce:
-    """Let a valid file be in force. Raises InvalidInput."""
+class RememberedSkill(PublicFacts, frozen=True, kw_only=True):
+    """The record at `upstream_facts:{name}:{entry}`."""
+
+    #: of these facts, as YYYY-MM-DD
+    day: str
+
+
+async def refresh_memory(by: str, reason: str) -> MemoryInForce:
+    """Have the memory know what upstreams have, on top of the file that an operator set or the release's own. Raises
+    InvalidInput, and leaves the memory, where that is more than a memory may hold."""
+    env = require_env("blobs")
+    stored, _ = await read_record(keys.CONTROL_MEMORY, StoredMemory)
+    named = "" if stored is None else stored.digest if stored.base is None else stored.base
+    base = await _load(named) if named else env.packaged_memory()
+    entries = [one async for one in iter_entries(keys.upstream_facts.prefix)]
+    told = decode_readable(entries, RememberedSkill, "refresh_memory")
+    day = max((base.date, *(one.day for one in told)))
+    data = await asyncio.to_thread(pack_memory, told, day, base.ruleset, base.content)
+    if hashlib.sha256(data).hexdigest() == (base.digest if stored is None else stored.digest):
+        return await read_memory()
+    return await set_memory(data, by=by, reason=reason, onto=(named, stored))
+
+
+async def set_memory(
+    data: bytes, *, by: str, reason: str, onto: tuple[str, StoredMemory | None] | None = None
+) -> MemoryInForce:
+    """Let a valid file be in force; one that was made `onto` another, only where nobody has set one since. Raises
+    InvalidInput and Conflict."""
     env = require_env("blobs")
     memory = await asyncio.to_thread(lambda: Memory.load(data).check())
     await env.blobs.put(memory.digest, data)
 
     async def write() -> tuple[None, list[Operation]]:
-        _, version = await read_record(keys.CONTROL_MEMORY, StoredMemory)
-        stored = StoredMemory(memory.digest, by, env.kv.now(), reason)
+        known, version = await read_record(keys.CONTROL_MEMORY, StoredMemory)
+        if onto is not None and known != onto[1]:
+            raise Conflict("The memory was set while it was made anew.")
+        stored = StoredMemory(memory.digest, by, env.kv.now(), reason, onto and onto[0])
         return None, [Put(keys.CONTROL_MEMORY, msgspec.json.encode(stored), version)]
 
     details = {"date": memory.date, "skills": str(len(memory))}

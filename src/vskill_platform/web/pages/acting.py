@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import msgspec
 from msgspec import inspect
+from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -118,7 +119,7 @@ async def act_by_form(request: Request, action: Action[Req, Ans], **given: objec
 
 async def form_request(request: Request, action: Action[Req, Any], **given: object) -> Req:
     """The action's request, made of the address and the form's fields. An empty field is one that was left out; one of
-    many values may be sent more than once, and with spaces, commas or lines between them."""
+    many values may be sent more than once, and with spaces, commas or lines between them. A file is its bytes."""
     kind = action.request
     sent = {**await form_of(request), **request.path_params}
     if "slug" in request.path_params:
@@ -130,6 +131,10 @@ async def form_request(request: Request, action: Action[Req, Any], **given: obje
             values[field.encode_name] = split_names(*await values_of(request, field.name))
         elif isinstance(text, str) and (text.strip() or field.required):
             values[field.encode_name] = text
+        elif isinstance(text, UploadFile):
+            values[field.encode_name] = await text.read()
+            # It may be a file on disk.
+            await text.close()
     wire = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
     values |= {wire[name]: value for name, value in given.items()}
     try:

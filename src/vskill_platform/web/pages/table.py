@@ -17,7 +17,6 @@ from vskill_platform.web.pages.recall import admin_blocklist, revocations
 from vskill_platform.web.pages.review import admin_review, policy
 from vskill_platform.web.pages.skills import (
     admin_skills,
-    bundles,
     follows,
     skill,
     skill_files,
@@ -54,7 +53,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *admin_blocklist.ENDPOINTS,
     *admin_skills.ENDPOINTS,
     *upstreams.ENDPOINTS,
-    *bundles.ENDPOINTS,
     *admin_queue.ENDPOINTS,
     *admin_accounts.ENDPOINTS,
     *admin_access.ENDPOINTS,

@@ -30,12 +30,12 @@ class Wire(msgspec.Struct, frozen=True, rename="camel"):
     """What the API answers with: ready to be encoded in one step. Times are text already (`iso_time`)."""
 
     @classmethod
-    def of(cls, record: object, /, **given: Any) -> Self:
-        """An answer of the fields that a record has under the same names: times and members of enums as text, and
-        structs inside as the answers that the fields declare. `given` are those that the record lacks or has in another
-        form."""
+    def of(cls, record: object, beside: object = None, /, **given: Any) -> Self:
+        """An answer of the fields that a record, or else the one `beside` it, has under the same names: times and
+        members of enums as text, and structs inside as the answers that the fields declare. `given` are those that both
+        lack or have in another form."""
         derived = {
-            name: convert(getattr(record, name))
+            name: convert(getattr(record if beside is None or hasattr(record, name) else beside, name))
             for name, convert in _conversions(cls).items()
             if name not in given
         }
