@@ -10,6 +10,7 @@ import msgspec
 
 from simulator.content import HOLDING_POLICY, POLICIES, Content, Place, write_content
 from simulator.faults import Process
+from simulator.hub import Hub
 from simulator.lists import ClonedList, clone_list
 from simulator.outside import Outside
 from simulator.world import World
@@ -138,9 +139,10 @@ class Filed(msgspec.Struct):
 class People:
     """Everyone outside of the workers, using the web side's process."""
 
-    def __init__(self, world: World, outside: Outside) -> None:
+    def __init__(self, world: World, outside: Outside, hub: Hub) -> None:
         self._world = world
         self._outside = outside
+        self.hub = hub
         self._rng = world.rng
         self._nonce = 0
         self._generation = 0
@@ -202,7 +204,9 @@ class People:
 
     # What they do. Names are the keys of WEIGHTS.
 
-    async def _submit(self, place: Place) -> Submitted:
+    async def _submit(self, place: Place) -> Submitted | str:
+        if place.is_upstream:
+            return await self._change_upstream(place)
         poison = self._world.poison_left and "poison"
         self._world.poison_left = False
         content = self._new_content(place, poison or None)
@@ -226,6 +230,16 @@ class People:
             done = await submit_repository(identity.url, identity.path, by=SUE)
         filed.outcome, filed.ended = done.outcome, world.moment()
         world.trace.count(f"submitted: {done.outcome}")
+        return done
+
+    async def _change_upstream(self, place: Place) -> str:
+        """The other registry changes what it has; it is read now or later, and somebody asks for it by name."""
+        done = self.hub.change(place, self._new_content(place))
+        if self._rng.random() < 0.7:
+            await self.hub.synchronise()
+        if self._rng.random() < 0.7:
+            await asyncio.sleep(self._rng.random() * 10)
+            await self.hub.ask(place)
         return done
 
     async def _cancel(self, place: Place) -> SubmissionView:
@@ -406,6 +420,14 @@ class People:
         if files != self.written[digest].files:
             self._world.broken("a wrong byte is never handed out", f"{found.canonical} {digest}")
         return len(files)
+
+    async def read_upstream(self) -> None:
+        """Once more, when nothing is wrong any more."""
+        while not await self._try("synchronise", self._world.places[-1]):
+            pass
+
+    async def _synchronise(self, _: Place) -> None:
+        await self.hub.synchronise()
 
     async def mend_uploads(self) -> None:
         """Whoever uploaded something last submits it again where it was damaged: nobody else has it."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 import msgspec
 
 from simulator.clocks import StoreClock
-from simulator.content import HOLDING_POLICY, PLACES, POLICIES
+from simulator.content import HOLDING_POLICY, PLACES, POLICIES, UPSTREAM_PLACES
 from simulator.trace import Trace
 from vskill_core.identity import Identity
 from vskill_platform.domain import keys
@@ -48,7 +48,7 @@ FOREVER_MS = 10**15
 #: A history takes some hundred.
 MOST_STEPS = 3_000
 
-LABELS = {place.id: place.label for place in PLACES}
+LABELS = {place.id: place.label for place in (*PLACES, *UPSTREAM_PLACES)}
 
 
 class Broken(Exception):

@@ -24,8 +24,16 @@ from vskill_core.findings import (
     StaticReport,
     Verdict,
 )
-from vskill_core.identity import Identity, normalise, submission_id, upload_identity
+from vskill_core.identity import (
+    UPSTREAM_HOST,
+    Identity,
+    normalise,
+    submission_id,
+    upload_identity,
+    upstream_identity,
+)
 from vskill_core.naming import slug_of
+from vskill_platform.domain.canonical_names import canonical_name
 from vskill_platform.domain.submissions.submission import Submission
 from vskill_platform.ledger.blobs.contract import Blobs
 from vskill_platform.sources.contract import Fetched, FilesAtHead, RepositoryHead
@@ -98,6 +106,14 @@ class Place(msgspec.Struct, frozen=True):
     def slug(self) -> str:
         return slug_of(self.identity)
 
+    @property
+    def canonical(self) -> str:
+        return canonical_name(self.identity)
+
+    @property
+    def is_upstream(self) -> bool:
+        return self.identity.host == UPSTREAM_HOST
+
 
 PLACES = (
     Place("ann/alpha", upload_identity("ann", "alpha")),
@@ -106,6 +122,12 @@ PLACES = (
     Place("tools:alpha", normalise("https://github.com/acme/tools", "skills/alpha")),
     Place("tools:other", normalise("https://github.com/acme/tools", "other/alpha")),
     Place("kit", normalise("https://gitlab.com/acme/kit")),
+)
+
+#: The other registry whose skills come here, in some histories, and what it may have.
+UPSTREAM = "hub"
+UPSTREAM_PLACES = tuple(
+    Place(f"hub:{slug}", upstream_identity(UPSTREAM, "skills", slug)) for slug in ("gamma", "delta")
 )
 
 

@@ -11,6 +11,7 @@ from simulator.actors import AMBUSHES, WEIGHTS, People
 from simulator.checks import Broken
 from simulator.content import Place
 from simulator.faults import Process
+from simulator.hub import Hub
 from simulator.invariants import check_end
 from simulator.loop import NothingLeft
 from simulator.machines import Machine
@@ -27,6 +28,7 @@ from vskill_platform.ledger.kv.collections import SKILLS
 from vskill_platform.notifications import deliveries
 from vskill_platform.queue.control import Pause
 from vskill_platform.queue.jobs import Job
+from vskill_platform.stages import upstream_clawhub
 from vskill_platform.store.operation.jobs import JobRecord
 from vskill_platform.upkeep.scrub import PASS_EVERY_MS, ScrubProgress
 
@@ -70,7 +72,7 @@ class History:
         self._acts: list[tuple[Process, asyncio.Task[None]]] = []
         self._outside = Outside(world)
         self._ambushes = world.rng.choice((0.0, 0.02, 0.06, 0.15))
-        self._people = People(world, self._outside)
+        self._people = People(world, self._outside, Hub(world))
         jobs = [job for job in jobs_of(bug) if self._is_run(job)]
         schedules = world.rng.choice((1, 2, 2))
         self._machines = [
@@ -86,6 +88,7 @@ class History:
             "repositories": self.world.plan.watched,
             "scrub": bool(self.world.plan.damages),
             "policy": self.world.plan.has_policy,
+            "upstreams": self.world.plan.has_upstream,
         }
         return wanted.get(job.name, job.name in NEEDED or self.world.plan.chores)
 
@@ -96,7 +99,10 @@ class History:
         self.world.loop.set_exception_handler(self._unhandled)
         gc.disable()
         try:
-            with mock.patch.object(deliveries, "post", self._outside.post):
+            with (
+                mock.patch.object(deliveries, "post", self._outside.post),
+                mock.patch.object(upstream_clawhub, "request", self._people.hub.request),
+            ):
                 self.world.loop.run_until_complete(self._live())
         except NothingLeft:
             self.world.broken("the world does not stop by itself", "nothing is left that could ever happen")
@@ -128,6 +134,8 @@ class History:
         await self._outside.subscribe()
         if self.world.plan.has_policy:
             await self.world.begin_with_policy()
+        if self.world.plan.has_upstream:
+            await self._people.hub.add()
         self._schedule_chaos()
         for machine in self._machines:
             machine.start()
@@ -138,6 +146,8 @@ class History:
         self._scrubbed = await self._scrub_progress()
         if self.world.plan.damages:
             await self._people.mend_uploads()
+        if self.world.plan.has_upstream:
+            await self._people.read_upstream()
         await self._settle()
         while await self._is_at_work():
             # A job that looks at the world again and again has asked for something in the last moment.
@@ -145,6 +155,8 @@ class History:
                 machine.start()
             await self._settle()
         await check_end(self.world, self._people, self._outside)
+        if self.world.plan.has_upstream:
+            await self._people.hub.check()
 
     async def _is_at_work(self) -> bool:
         return await self._in_hand() or bool(await self._waiting())

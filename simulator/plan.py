@@ -125,6 +125,8 @@ class Plan(msgspec.Struct, frozen=True):
     analyser: bool = False
     #: The sources of live skills are looked after.
     watched: bool = False
+    #: Skills of another registry come here.
+    has_upstream: bool = False
     #: Jobs run that have nothing to do with what is checked here.
     chores: bool = False
     #: When some stored content is damaged, and how.
@@ -148,6 +150,12 @@ def add_policy(plan: Plan, rng: Random) -> Plan:
     return msgspec.structs.replace(
         plan, has_policy=True, policy_acts=acts, clock_jumps=(*plan.clock_jumps, *jumps)
     )
+
+
+def add_upstream(plan: Plan, rng: Random) -> Plan:
+    """Some plans get an upstream; the others stay as they are. Nobody else has its bytes, so none is damaged."""
+    has_one = not plan.only_slow and not plan.damages and rng.random() < 0.25
+    return msgspec.structs.replace(plan, has_upstream=True) if has_one else plan
 
 
 def draw_plan(rng: Random) -> Plan:

@@ -15,6 +15,7 @@ from simulator.clocks import ProcessClock, StoreClock
 from simulator.content import (
     PLACES,
     POLICIES,
+    UPSTREAM_PLACES,
     Place,
     Repositories,
     SimulatedJudge,
@@ -24,7 +25,7 @@ from simulator.content import (
 from simulator.engines import Channel, FaultyBlobs, FaultyBroker
 from simulator.faults import Process, Weather
 from simulator.loop import VirtualLoop
-from simulator.plan import Fault, add_policy, draw_plan
+from simulator.plan import Fault, add_policy, add_upstream, draw_plan
 from simulator.planted import Bug, content_class, kept_class, queue_class, store_class
 from simulator.trace import Trace, TraceLog
 from vskill_core.errors import ContentDamaged
@@ -73,8 +74,9 @@ class World:
         on_task_step: Callable[[], None],
     ) -> None:
         self.rng = Random(f"world {seed}")
-        # By numbers of its own: a seed without a policy stays what it was.
-        self.plan = add_policy(draw_plan(self.rng), Random(f"policy {seed}"))
+        # By numbers of their own: a seed without a policy or an upstream stays what it was.
+        plan = add_policy(draw_plan(self.rng), Random(f"policy {seed}"))
+        self.plan = add_upstream(plan, Random(f"upstream {seed}"))
         self.loop = VirtualLoop(Random(f"loop {seed}"))
         self.trace = Trace(lambda: int(self.loop.time() * 1000))
         self.weather = Weather(self.plan, self.rng, self.loop, self.trace)
@@ -86,6 +88,8 @@ class World:
         self.channel = Channel(self.weather)
         self.repositories = Repositories()
         self.places: list[Place] = self.rng.sample(PLACES, self.rng.randint(3, len(PLACES)))
+        if self.plan.has_upstream:
+            self.places.extend(UPSTREAM_PLACES)
         self.poison_left = self.plan.poison
         self.problem: Broken | None = None
         #: Done once the history is: at its end, or at the first thing that is broken.
