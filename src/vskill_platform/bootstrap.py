@@ -60,13 +60,11 @@ NATS = ("nats", "tls")
 
 @asynccontextmanager
 async def env_for(settings: Settings, *, clock: Clock = _SYSTEM_CLOCK) -> AsyncIterator[Env]:
-    """An open environment, closed in reverse order at the end."""
     async with AsyncExitStack() as stack:
         yield await open_env(settings, stack, clock=clock)
 
 
 async def open_env(settings: Settings, stack: AsyncExitStack, *, clock: Clock = _SYSTEM_CLOCK) -> Env:
-    """Open every resource that the settings name; the stack closes them."""
     check_settings(settings)
     kv, broker = await open_store(settings, stack, clock)
     worker_id = new_worker_id()
@@ -253,7 +251,6 @@ async def _open_sources(settings: Settings, blobs: Blobs, stack: AsyncExitStack)
 async def open_judges(
     settings: Settings, stack: AsyncExitStack, *, clock: Clock, log: FilteringBoundLogger, metrics: Metrics
 ) -> list[HttpJudge]:
-    """The configured ones, the first judge first; none is the named degraded mode."""
     addresses = (
         JudgeAddress("first", settings.judge_url, settings.judge_model, settings.judge_api_key),
         JudgeAddress(

@@ -27,7 +27,6 @@ class SettingFacts(msgspec.Struct, frozen=True):
 
 @functools.cache
 def describe_settings() -> tuple[SettingFacts, ...]:
-    """Every setting, in the order of its declaration."""
     kinds, defaults, sentences = get_type_hints(Settings, include_extras=True), Settings(), _sentences()
     return tuple(
         SettingFacts(
@@ -43,12 +42,10 @@ def describe_settings() -> tuple[SettingFacts, ...]:
 
 
 def written_value(value: object) -> str:
-    """A setting's value as its variable holds it."""
     return " ".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _sentences() -> dict[str, str]:
-    """The `#:` line above each field."""
     lines = [line.strip() for line in inspect.getsource(Settings).splitlines()]
     return {
         below.partition(":")[0]: line.removeprefix("#: ")

@@ -64,7 +64,6 @@ class Issuer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return f"{GROUP_PREFIX}{self.name}:{quote(group, safe=_PLAIN)}"
 
     def __repr__(self) -> str:
-        """Without the secret."""
         return f"Issuer(name={self.name!r}, issuer={self.issuer!r})"
 
 

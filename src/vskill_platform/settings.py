@@ -256,7 +256,6 @@ TOGETHER = (
 
 
 def process_settings() -> Settings:
-    """The settings of this process, from its environment."""
     return load_settings(os.environ)
 
 
@@ -292,12 +291,10 @@ def has_own_store(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def variable(field: str) -> str:
-    """The environment variable of a setting."""
     return PREFIX + field.upper()
 
 
 def keys_folder(settings: Settings) -> Path:
-    """Where the registry's signing keys are kept."""
     return Path(settings.data_dir) / "keys"
 
 

@@ -170,7 +170,6 @@ class Action(RegistryCall[Req, Ans], Generic[Req, Ans], frozen=True, kw_only=Tru
 
 
 async def refuse(actor: Principal, wanted: str, error: PlatformError, objects: Iterable[object] = ()) -> None:
-    """Audit that somebody was refused something."""
     await note_refusal(
         wanted,
         error.message,

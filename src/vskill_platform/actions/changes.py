@@ -73,7 +73,6 @@ def mark_own(actor: Principal, record: Submission, reason: str) -> str:
 
 
 async def may_decide(actor: Principal, record: Submission) -> bool:
-    """Whether the actor may decide about what waits."""
     try:
         await require_decider(actor, record, Step("", 0, "", ""))
     except NotPermitted:

@@ -68,7 +68,6 @@ class Principal(msgspec.Struct, frozen=True):
 
     @property
     def actor(self) -> str:
-        """How history and audit name it."""
         if self.operator and self.account is None:
             return OPERATOR_NAME
         if self.ci is not None:
@@ -151,7 +150,6 @@ class Right(enum.StrEnum):
 
     @property
     def meaning(self) -> str:
-        """Who has it, in words."""
         return _MEANINGS[self]
 
 
@@ -199,7 +197,6 @@ class ActionObject(msgspec.Struct, frozen=True):
 
     @property
     def within(self) -> str:
-        """The namespace that it belongs to."""
         return self.namespace if self.identity is None else namespace_of(self.identity)
 
 
@@ -233,12 +230,10 @@ def admit(principal: Principal, right: Right, scope: TokenScope) -> None:
 
 
 def is_unlimited(principal: Principal) -> bool:
-    """Whether rate limits do not apply to the principal."""
     return principal.is_admin
 
 
 async def may(principal: Principal, right: Right, acted_on: ActionObject) -> bool:
-    """Whether the principal has a right on an object."""
     if principal.ci is not None:
         return principal.ci.is_of(acted_on.identity)
     if right is Right.READER or principal.operator:
@@ -262,7 +257,6 @@ async def may(principal: Principal, right: Right, acted_on: ActionObject) -> boo
 
 
 async def require_right(principal: Principal, right: Right, acted_on: ActionObject) -> None:
-    """Raise NotPermitted with what would give the right."""
     if not await may(principal, right, acted_on):
         raise _refusal(principal, right, acted_on)
 
@@ -306,7 +300,6 @@ class Viewer(msgspec.Struct, frozen=True):
         return self.reviewer or (self.account is not None and self.account == record.submitter)
 
     def actor(self, actor: str) -> str:
-        """An actor of the history as this viewer may know it."""
         kind, _, name = actor.partition(":")
         is_own = kind in ("user", MAINTAINER) and name == self.account
         if not name or self.reviewer or kind in ("ci", "follow") or is_own:
@@ -318,7 +311,6 @@ class Viewer(msgspec.Struct, frozen=True):
         return record.submitter if self.sees_private(record) else None
 
     def worker(self, record: Submission) -> str | None:
-        """The worker that holds it, or None."""
         return (
             None
             if record.claim is None
@@ -351,7 +343,6 @@ async def resolve(principal: Principal) -> Principal:
 
 
 def audiences_in(principal: Principal, directory: Directory) -> Audiences:
-    """What it may read by this directory."""
     reader = Reader(principal.account, principal.is_reviewer, principal.namespace, principal.groups)
     return audiences(reader, directory)
 
@@ -374,7 +365,6 @@ def require_entry(principal: Principal, *, lets_jobs_in: bool = False) -> None:
 
 
 def audiences_of(reader: Principal) -> Audiences:
-    """The audiences whose records this reader may read."""
     if reader.audiences is None:
         raise TypeError("what this reader may read was not found out: call resolve first")
     return reader.audiences
@@ -427,7 +417,6 @@ def shares_form(services: Env, reader: Principal) -> bool:
 
 
 def reads_as_public(services: Env, reader: Principal) -> bool:
-    """Whether those who did not sign in may read the same."""
     known = services.kept.directory
     return known is not None and audiences_of(reader) == public_form(known[1])
 

@@ -18,7 +18,6 @@ QUOTES = "'\"`"
 
 
 def wire_names(kind: Any) -> dict[str, str]:
-    """The fields of a struct that go by another name on the wire, each with that name."""
     fields, written = getattr(kind, "__struct_fields__", ()), getattr(kind, "__struct_encode_fields__", ())
     return {name: shown for name, shown in zip(fields, written, strict=True) if name != shown}
 

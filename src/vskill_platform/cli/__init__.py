@@ -114,7 +114,6 @@ def _open_standard_descriptors() -> None:
 
 
 def main() -> None:
-    """The entry point of the executable."""
     _open_standard_descriptors()
     # The process is ours, so its umask and limits are too; `cli` itself may be called in anybody's process.
     cli.main(prog_name=PROGRAM, obj=keep_private)

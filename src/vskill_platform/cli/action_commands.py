@@ -39,7 +39,6 @@ Raw = str | Callable[[Any], Any]
 
 
 def show_answer(answer: Any, *parts: Part) -> None:
-    """Print the parts in order."""
     for part in parts:
         if isinstance(part, tuple):
             show_answer(answer, *part)
@@ -112,7 +111,6 @@ def _tell(value: Value, item: Any) -> object:
 
 
 def _read(item: object, field: str) -> object:
-    """A field as people read it."""
     value = attrgetter(field)(item)
     if f"_{field.replace('.', '_')}".endswith(TIME_FIELDS):
         return show_text_time(value)

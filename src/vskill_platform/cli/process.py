@@ -118,7 +118,6 @@ def check_shared(settings: Settings) -> None:
 
 
 def shared_settings() -> Settings:
-    """The settings of a command that works beside the server."""
     settings = process_settings()
     check_shared(settings)
     return settings

@@ -46,7 +46,6 @@ class BlockTarget(msgspec.Struct, frozen=True, order=True):
 
     @property
     def key(self) -> str:
-        """Of the entry about it."""
         return keys.block(self.kind.value, self.value)
 
 
@@ -176,6 +175,5 @@ def worst_of(entries: Iterable[BlockEntry]) -> BlockEntry | None:
 
 
 def hit_reason(entries: Iterable[BlockEntry]) -> str | None:
-    """Why something is blocked, by the worst of the entries that hit it; None without any."""
     worst = worst_of(entries)
     return None if worst is None else f"{BLOCK_REASON}{worst.target}): {worst.reason}"

@@ -46,7 +46,6 @@ def archive_digests(files: Iterable[SkillFile]) -> ArchiveDigests:
 
 
 def artifact_of(files: Iterable[SkillFile], digests: ArchiveDigests) -> Artifact:
-    """How these files are handed out in one piece."""
     files = tuple(files)
     if len(files) == 1:
         return Artifact(True, hashlib.sha256(skill_file_of(files).data).hexdigest())

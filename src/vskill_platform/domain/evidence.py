@@ -57,7 +57,6 @@ class ComparedMemory(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """As pages say it."""
         return describe_memory(self.skills, self.date)
 
 
@@ -100,7 +99,6 @@ class Evidence(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """The sentences of the signals that ask for a reviewer."""
         return tuple(one.reason for one in self.noticed if one.holds)
 
 
@@ -142,13 +140,11 @@ def _by_severity(findings: Iterable[Finding]) -> dict[Severity, int]:
 
 
 def words_of(first: JudgeReport, second: JudgeReport = NO_JUDGE) -> JudgeWords:
-    """What the judges said, in short."""
     one, other = rank_judges(first, second)
     return JudgeWords(_shorten(one), one.status, _shorten(other), other.status)
 
 
 def _shorten(judge: JudgeReport) -> JudgeWord | None:
-    """None where there is no answer."""
     answer = judge.answer
     if answer is None:
         return None

@@ -49,7 +49,6 @@ def _key(prefix: str, parts: tuple[str, ...]) -> str:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether nothing of it needs escaping."""
     return text.isascii() and text.isprintable() and ":" not in text and "%" not in text
 
 

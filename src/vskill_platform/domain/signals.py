@@ -27,12 +27,10 @@ class SignalKind(enum.StrEnum):
 
     @property
     def heading(self) -> str:
-        """What it is called on pages."""
         return _HEADINGS[self]
 
     @property
     def advice(self) -> str:
-        """What its author can do."""
         return _ADVICE.get(self, "A reviewer looks at it; there is nothing that you must do.")
 
 

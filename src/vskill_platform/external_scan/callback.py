@@ -65,7 +65,6 @@ class RemoteReport(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_f
 
 
 def sign(secret: str, timestamp_s: int, body: bytes) -> str:
-    """The signature's header, as a remote analyser makes it."""
     signed = f"{timestamp_s}.".encode() + body
     return _SCHEME + hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
 

@@ -58,7 +58,6 @@ async def find_analyser(name: str) -> Analyser | None:
 
 
 async def installed_analysers() -> tuple[str, ...]:
-    """The names of those that can run here."""
     found = [kind.name for kind in ANALYSERS if await find_analyser(kind.name) is not None]
     return tuple(found)
 

@@ -60,7 +60,6 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 def layout_of(files: Sequence[SkillFile], reads: frozenset[str]) -> Layout:
-    """The skill's files of the kinds that the analyser reads."""
     kinds = ((file, kind_of(file)) for file in files)
     wanted = [(file, kind) for file, kind in kinds if kind in reads]
     return Layout({f"f{number:04}{kind}": file for number, (file, kind) in enumerate(wanted, start=1)})

@@ -257,7 +257,6 @@ class _Writer:
         self._partial.rename(self._place)
 
     def close(self) -> None:
-        """Close it, and remove an unfinished file."""
         self._spool.close()
         self._file.close()
         self._partial.unlink(missing_ok=True)

@@ -57,7 +57,6 @@ async def move_content(
 
 
 async def copy_content(here: Blobs, there: Blobs, progress: Progress, *, verify: bool) -> MovedContent:
-    """The same between two open places."""
     wanted = await _addresses(here)
     known = await _addresses(there)
     lacking = sorted(wanted - known)

@@ -46,7 +46,6 @@ class Migrated(msgspec.Struct, frozen=True):
 
 
 async def migrate(source: str, target: str, progress: Progress = tell_nobody) -> Migrated:
-    """Copy what differs, then compare the whole."""
     if source == target:
         raise InvalidInput("the source and the target are the same store", field="to")
     # The source first: if it cannot be opened, no empty target is left behind.

@@ -100,7 +100,6 @@ class Request(msgspec.Struct, frozen=True):
 
     @property
     def commit(self) -> str | None:
-        """The commit that the run is to verify."""
         return self.place.commit if self.place else None
 
     @property
@@ -109,7 +108,6 @@ class Request(msgspec.Struct, frozen=True):
 
     @property
     def actor(self) -> str:
-        """How history and audit name who submits."""
         if self.publisher is not None:
             return self.publisher.actor
         if self.by.follow:

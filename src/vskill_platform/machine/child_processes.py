@@ -55,7 +55,6 @@ class RunningProcess:
 
     @property
     def reader(self) -> asyncio.StreamReader:
-        """Its output."""
         return self._connections[0][0]
 
     @property
@@ -105,7 +104,6 @@ class RunningProcess:
             os.killpg(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Close its sockets."""
         for _, writer in self._connections:
             writer.close()
 
@@ -239,7 +237,6 @@ async def _start(
 
 
 def describe_ending(code: int) -> str:
-    """An exit code of `subprocess`, in words."""
     if code >= 0:
         return f"exit code {code}"
     try:

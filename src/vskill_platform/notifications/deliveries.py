@@ -69,7 +69,6 @@ async def find_notices(cursor: str | None) -> str:
 
 
 async def find_reports(cursor: str | None) -> str:
-    """The same for reports."""
     return await _follow(keys.report.prefix, (keys.report.prefix,), cursor, _tell_of_reports)
 
 
@@ -136,7 +135,6 @@ async def find_recalls(serial: int | None) -> int:
 
 
 async def tell_of_alerts(notices: Sequence[AlertNotice]) -> None:
-    """Tell of alerts that began or ended."""
     hooks = await list_webhooks() if notices else []
     for notice in notices:
         subject = _alert_subject(notice)
@@ -227,7 +225,6 @@ def _news_of_alert(notice: AlertNotice) -> News:
 
 
 async def tell_again(task: Task) -> TaskEnd:
-    """Tell accounts again after a failure."""
     try:
         news = await _find_news(task.subject)
     except NotFound as error:

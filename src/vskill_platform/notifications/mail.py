@@ -180,7 +180,6 @@ def recipient(submitter: str | None, settings: Settings) -> str | None:
 
 
 def compose(notice: Notice, to: str, settings: Settings) -> EmailMessage:
-    """The message about a decision."""
     data = notice.data
     is_asked = data.reason.startswith(ASKED)
     state = "waiting for your answer" if is_asked else data.state.label.lower()
@@ -197,13 +196,11 @@ def compose(notice: Notice, to: str, settings: Settings) -> EmailMessage:
 
 
 def compose_for_operator(told: Notification, to: str, settings: Settings) -> EmailMessage:
-    """The message about a report or an alert."""
     lines = [told.text, _link(told.path, settings)]
     return _compose(to, told.text[:_SUBJECT], lines, told.id, told.at, settings)
 
 
 def compose_digest(items: Sequence[Notification], to: str, until: int, settings: Settings) -> EmailMessage:
-    """The message about what an account was told in a day."""
     lines: list[str | None] = []
     for one in items[:MOST_IN_DIGEST]:
         lines += [f"- {one.text}", _link(one.path, settings, "  ")]
@@ -219,7 +216,6 @@ def compose_digest(items: Sequence[Notification], to: str, until: int, settings:
 
 
 def compose_proof(account: str, proof: MailProof, settings: Settings) -> EmailMessage:
-    """The message with the code that confirms an address."""
     until = f"{_datetime(proof.good_until):%Y-%m-%d %H:%M} UTC"
     most = f"at most {MOST_PROOFS_TO_ADDRESS} mails like this one are sent to an address in a day"
     lines = [

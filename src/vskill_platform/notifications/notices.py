@@ -124,7 +124,6 @@ AlertNotice: TypeAlias = NoticeOf[AlertData]
 
 
 def report_notices(report: Report) -> Iterator[ReportNotice]:
-    """One notice that it was filed, and one that it was decided."""
     category, status = report.category.value, report.status.value
     data = ReportData(report.id, report.skill, report.version, category, report.reason, status)
     filed, decided = NoticeType.REPORT_FILED, NoticeType.REPORT_DECIDED
@@ -147,7 +146,6 @@ def recall_id(event: Revocation, kind: RevocationKind) -> str:
 
 
 def recall_notices(event: Revocation, skill: PublishedSkill) -> Iterator[RecallNotice]:
-    """All notices of a revocation."""
     for kind, steps in steps_by_kind(event).items():
         versions = tuple(msgspec.convert(step, RecalledVersion, from_attributes=True) for step in steps)
         data = RecallData(event.skill, event.serial, versions, skill.current_version)
@@ -155,7 +153,6 @@ def recall_notices(event: Revocation, skill: PublishedSkill) -> Iterator[RecallN
 
 
 def notices_of(record: Submission) -> Iterator[Notice]:
-    """All notices of this run's history."""
     for event in record.history:
         for kind in _types(event):
             yield Notice(f"{event.id}.{kind.value}", kind, event.at, _data(record, event))

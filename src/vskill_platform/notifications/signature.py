@@ -13,12 +13,10 @@ _SECRET_BYTES = 32
 
 
 def new_secret() -> str:
-    """A fresh secret, as receivers' libraries expect it."""
     return PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
 
 
 def sign(secret: str, message_id: str, timestamp_s: int, body: bytes) -> dict[str, str]:
-    """The three headers of a delivery."""
     signed = f"{message_id}.{timestamp_s}.".encode() + body
     digest = hmac.new(_key(secret), signed, hashlib.sha256).digest()
     return {

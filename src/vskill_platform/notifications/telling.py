@@ -86,7 +86,6 @@ class Teller:
             self._tell_all(await find_watchers(data.skill, notice.at), told)
 
     async def tell_of_recall(self, event: Revocation) -> None:
-        """Tell watchers of a skill that versions were withdrawn, yanked or restored."""
         watchers = await find_watchers(event.skill, event.at) if event.steps else []
         for kind, steps in steps_by_kind(event).items() if watchers else ():
             numbers = ", ".join(step.version for step in steps)
@@ -117,7 +116,6 @@ class Teller:
                 self._tell_all((one for one in maintainers if one not in reporter), told)
 
     async def tell_of_alert(self, notice: AlertNotice) -> None:
-        """Tell admins that it began or ended."""
         await self._tell_role(about_alert(notice))
 
     async def _tell_role(self, notification: Notification) -> None:
@@ -187,13 +185,11 @@ async def _maintainers_of(skill: str) -> list[str]:
 
 
 def about_report(notice: ReportNotice, report: Report) -> Notification:
-    """The notification that a report waits for a reviewer."""
     text = f"Somebody reported {report.skill}: {report.category.value}."
     return Notification(notice.id, Topic.REPORTS, notice.type.value, notice.at, text, skill=report.skill)
 
 
 def about_alert(notice: AlertNotice) -> Notification:
-    """The notification that an alert began or ended."""
     data = notice.data
     minutes = (notice.at - data.since) // 60_000
     ended = f"The alert {data.code} ended after {minutes} min. It said: {data.text}"

@@ -239,7 +239,6 @@ def _body(letter: DeadLetter) -> Body | None:
 
 
 def find_alerts(look: QueueState) -> tuple[Alert, ...]:
-    """Every alert that holds, the gravest first."""
     return (*_of_storage(look), *_of_the_queue(look), *_of_jobs(look), *_of_decisions(look))
 
 

@@ -113,7 +113,6 @@ async def _handle_submission(message: Message, body: SubmissionMessage) -> str:
 
 
 async def _work(claim: HeldClaim) -> None:
-    """One attempt: run the pipeline within its budget, and write the outcome to the record."""
     env = require_env("kv")
 
     async def lacked_nothing(_: object) -> None:
@@ -158,7 +157,6 @@ def _dependency(error: PlatformError) -> str:
 
 
 async def _hand_back(claim: HeldClaim) -> None:
-    """Hand the claim back, unless it is over or lost."""
     with suppress(ClaimLost):
         await claim.hand_back("its worker is stopping")
 

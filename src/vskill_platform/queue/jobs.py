@@ -148,7 +148,6 @@ async def _tell_owed(state: JobState) -> bool:
 
 
 async def watch_alerts(state: JobState) -> JobState:
-    """Tell of alerts that began or ended since the last look."""
     return {"firing": await look_at_alerts(_text(state.get("firing")) or "[]")}
 
 
@@ -176,7 +175,6 @@ async def look_after(state: JobState) -> JobState:
 
 
 async def follow(state: JobState) -> JobState:
-    """Bring the lists' numbers of installs up to date."""
     return {"cursor": await follow_installs(_text(state.get("cursor")))}
 
 

@@ -27,6 +27,5 @@ class Outlook(msgspec.Struct, frozen=True):
 
 
 async def look_ahead() -> Outlook:
-    """The outlook now."""
     pause, workers = await current_pause(), await look_at_workers()
     return Outlook(pause, workers.gone, require_env("kv").kv.now())

@@ -55,8 +55,6 @@ async def run_job(job: Job, *, forced: bool = False) -> JobOutcome | None:
 
 @asynccontextmanager
 async def _keep_renewing(taken: JobRecord) -> AsyncIterator[None]:
-    """Renew the tick while the job runs."""
-
     async def renew() -> None:
         still_ours = True
         while still_ours:

@@ -80,7 +80,6 @@ async def settle_unclaimed(message: Message, refusal: NotClaimed) -> str:
 
 
 async def _work(kind: TaskKind, held: HeldTask) -> None:
-    """One attempt; writes the outcome."""
     env = require_env("kv")
 
     async def finish(result: TaskEnd) -> None:

@@ -182,6 +182,5 @@ def encode_document(document: RevocationDocument) -> bytes:
 
 
 def utc_text(ms: int) -> str:
-    """A time as attestations write it."""
     text = datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")

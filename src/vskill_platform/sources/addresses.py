@@ -206,7 +206,6 @@ def _is_ssh(entry: str) -> bool:
 
 
 def _ssh_endpoints(entries: Iterable[str], setting: str) -> frozenset[str]:
-    """`host:port` of each entry for SSH."""
     found = set()
     for entry in filter(_is_ssh, entries):
         host, _, port = entry.lower().removeprefix(_SSH).rstrip("/").partition(":")

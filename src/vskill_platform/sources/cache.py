@@ -49,7 +49,6 @@ class SnapshotCache:
         return kept is not None and kept.until > time.monotonic()
 
     def knows(self, repo_key: str) -> bool:
-        """Whether any commit of this repository is there."""
         return any(repo == repo_key for repo, _ in self._kept)
 
     async def add(self, key: Key, snapshot: Snapshot) -> None:

@@ -35,7 +35,6 @@ class GitCredential(msgspec.Struct, frozen=True):
 
     @property
     def basic(self) -> str:
-        """For the header `Authorization`."""
         return f"Basic {b64encode(self.user.encode() + b':' + self.secret).decode('ascii')}"
 
     def covers(self, place: Identity) -> bool:

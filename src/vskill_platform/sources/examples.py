@@ -85,7 +85,6 @@ class ExampleRepository(msgspec.Struct, frozen=True):
         return root / self.owner / self.name
 
     def files(self, commit: int) -> Iterator[ExampleFile]:
-        """Every file of one commit, by its path from the root."""
         yield from self.beside
         for skill in self.skills:
             for file in skill.at(commit) or ():
@@ -93,7 +92,6 @@ class ExampleRepository(msgspec.Struct, frozen=True):
 
 
 def examples_folder(settings: Settings) -> Path:
-    """Where an installation keeps the examples' repositories."""
     return Path(settings.data_dir) / "examples"
 
 
@@ -107,12 +105,10 @@ def example_rewrites(settings: Settings) -> tuple[str, ...]:
 
 @cache
 def bundled_repositories() -> tuple[ExampleRepository, ...]:
-    """Every repository of examples, by owner and name."""
     return tuple(_repository(folder) for folder in sorted(BUNDLED.glob("*/*")) if folder.is_dir())
 
 
 def known_bad_digests() -> tuple[str, ...]:
-    """Digests of the examples that count as known malware."""
     bad = [skill for repository in bundled_repositories() for skill in repository.skills if skill.known_bad]
     return tuple(digest_of_files(_skill_files(version)) for skill in bad for version in skill.versions)
 

@@ -64,7 +64,6 @@ class _GitAnswer(msgspec.Struct, frozen=True):
 
 
 async def default_branch(_identity: Identity) -> str:
-    """The host's choice."""
     return ""
 
 
@@ -98,7 +97,6 @@ class GitSource:
         return bound
 
     def _key(self, identity: Identity) -> str:
-        """What answers and snapshots of a repository are kept under."""
         credential = self._credential
         is_used = credential is not None and credential.covers(identity)
         return f"{identity.repo_key} {credential.id}" if credential and is_used else identity.repo_key
@@ -290,11 +288,9 @@ class _Folders:
         self._asking: Path | None = None
 
     async def new(self) -> Path:
-        """A bare repository of its own."""
         return await asyncio.to_thread(self._new)
 
     async def asking(self) -> Path:
-        """An empty repository that only questions are asked from."""
         if self._asking is None or not await asyncio.to_thread(self._asking.is_dir):
             self._asking = await self.new()
         return self._asking

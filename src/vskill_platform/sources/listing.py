@@ -42,7 +42,6 @@ def path_of(line: bytes) -> str:
 
 
 def lines_below(lines: Sequence[bytes], folder: str) -> list[bytes]:
-    """The lines of files in or below this folder."""
     if not folder:
         return list(lines)
     prefix = b"\t" + folder.encode() + b"/"
@@ -51,7 +50,6 @@ def lines_below(lines: Sequence[bytes], folder: str) -> list[bytes]:
 
 
 def lines_of(lines: Sequence[bytes], paths: Collection[str]) -> list[bytes]:
-    """The lines of exactly these files."""
     wanted = {path.encode() for path in paths}
     return [line for line in lines if line.partition(b"\t")[2] in wanted]
 
@@ -75,7 +73,6 @@ def folders_with_manifest(lines: Sequence[bytes], below: str) -> dict[str, list[
 
 
 def folders_with(name: str, lines: Sequence[bytes], below: str) -> set[str]:
-    """Folders at or below one that hold a file of this name."""
     ending = name.encode()
     paths = (path_of(line) for line in lines if line.endswith((b"\t" + ending, b"/" + ending)))
     folders = (path[: -len(name)].rstrip("/") for path in paths)

@@ -97,7 +97,6 @@ class Snapshot:
         self.memory_bytes += sum(map(len, self._lines or ()))
 
     async def remove(self) -> None:
-        """Delete it from the disk."""
         if self._folder is not None:
             folder, self._folder = self._folder, None
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
@@ -168,7 +167,6 @@ class Snapshot:
         return {wanted[path]: data for path, data in there.items() if data is not None}
 
     async def folder_digests(self, folders: Sequence[str]) -> dict[str, str]:
-        """Of each folder, what tells two states of it apart."""
         lines = self._lines if self._lines is not None else (await self._list(self.commit))[0]
         return await _choose(digests_below, lines, folders)
 
@@ -283,7 +281,6 @@ class Snapshot:
         await self.remove()
 
     async def _read(self, entries: Sequence[TreeEntry]) -> dict[str, bytes]:
-        """The bytes of these entries, after a check of their sizes."""
         if self._blobs is not None:
             self._check_sizes(entries, {entry.id: len(self._blobs[entry.id]) for entry in entries})
             return self._blobs

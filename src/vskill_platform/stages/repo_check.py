@@ -115,7 +115,6 @@ def _places(follows: dict[str, Follow]) -> dict[str, Identity]:
 
 
 async def ask_for_check(identity: Identity) -> Task:
-    """Have one repository checked as soon as there is a worker."""
     if identity.is_upload:
         raise InvalidInput("An upload has no repository to check.", field="repo_url", fix="name a repository")
     subject = {"host": identity.host, "owner": identity.owner, "repo": identity.repo}
@@ -123,7 +122,6 @@ async def ask_for_check(identity: Identity) -> Task:
 
 
 def _repositories(skills: Iterable[_Published]) -> list[Identity]:
-    """Those of live skills, each once."""
     live = (one.identity for one in skills if not one.withdrawn and not one.identity.is_upload)
     return list({identity.repo_key: identity for identity in live}.values())
 

@@ -152,8 +152,6 @@ class HeldClaim:
                 await self._write(self._renewal, None)
 
     async def move(self, to: State, reason: str, **changes: object) -> None:
-        """Move to another state of the same run, keeping the claim if that state is active."""
-
         async def build(record: Submission) -> RecordChange:
             step = self._step(event_id, reason)
             held = record.claim if to.active else None
@@ -188,17 +186,14 @@ class HeldClaim:
         await self._apply(build, event_id)
 
     async def failed(self, reason: str) -> None:
-        """This content failed the attempt."""
         await self._give_up(attempts.record_failure, reason)
 
     async def unavailable(self, waiting_for: str, reason: str) -> None:
-        """A dependency is down."""
         await self._give_up(
             lambda record, step: attempts.record_unavailable(record, step, waiting_for), reason
         )
 
     async def hand_back(self, reason: str) -> None:
-        """The worker stops."""
         await self._give_up(attempts.hand_back, reason)
 
     async def _give_up(self, change: Callable[[Submission, Step], Submission], reason: str) -> None:

@@ -79,18 +79,15 @@ def external_task_id(digest: str, provider: str) -> str:
 
 
 async def get_external_scan(digest: str, provider: str) -> ExternalReport | None:
-    """The stored report, or None where that analyser has said nothing about it yet."""
     return (await read_record(keys.extscan(digest, provider), ExternalReport))[0]
 
 
 async def list_external_scans(digest: str) -> tuple[ExternalReport, ...]:
-    """Every analyser's report about this content, by the analyser's name."""
     entries = [entry async for entry in iter_entries(keys.extscan.under(digest))]
     return tuple(decode_readable(entries, ExternalReport, "list_external_scans"))
 
 
 async def read_external_task(digest: str, provider: str) -> Task | None:
-    """The task that produces the report, or None where nobody asked for it."""
     return (await read_task(EXTERNAL_SCAN, external_task_id(digest, provider)))[0]
 
 

@@ -118,7 +118,6 @@ async def get_health(identity: Identity) -> RepoHealth:
 
 
 def health_write(health: RepoHealth, identity: Identity, version: int) -> Put:
-    """The operation that stores it over the version that was read."""
     return Put(keys.repohealth(identity.repo_key), msgspec.json.encode(health), version)
 
 

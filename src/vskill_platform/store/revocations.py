@@ -40,7 +40,6 @@ async def _raise_serial(skill: str, steps: tuple[RevocationStep, ...]) -> tuple[
 
 
 async def read_serial() -> int:
-    """The current serial; 0 before the first revocation."""
     entry = await require_env("kv").kv.get(keys.CONTROL_REVOCATIONS)
     return 0 if entry is None else int(entry.value)
 
@@ -50,7 +49,6 @@ async def read_revocation(serial: int) -> Revocation | None:
 
 
 async def list_revocations(after: int, limit: int = PAGE) -> tuple[Revocation, ...]:
-    """The events after a serial, oldest first."""
     page = await require_env("kv").kv.scan(
         keys.revocation.prefix, after=keys.revocation_at(after), limit=limit
     )

@@ -91,7 +91,6 @@ async def list_damage() -> tuple[Damage, ...]:
 
 
 async def ask_for_repair(digest: str) -> None:
-    """Request its repair."""
     await ask_for(REPAIR, digest, {"digest": digest})
 
 

@@ -38,7 +38,6 @@ class _NotThere(Exception):
 
 
 async def repair(task: Task) -> TaskEnd:
-    """Repair one content, or say why that cannot be done now."""
     damage = await read_damage(task.subject["digest"])
     if damage is None:
         return TaskEnd("nothing to repair: it is not damaged")

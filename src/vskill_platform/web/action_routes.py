@@ -31,7 +31,6 @@ _SKILL_FORMS = (CANONICAL, ANY_NAME)
 
 
 def endpoints_of(actions: Iterable[Action[Any, Any]]) -> tuple[Endpoint, ...]:
-    """The JSON routes of these actions, without those that are declared by hand."""
     return tuple(
         _endpoint(action, action.path.replace(_SKILL, form))
         for action in actions

@@ -53,7 +53,6 @@ _FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 async def authenticate(request: Request, *, with_token: bool = True) -> Principal:
-    """The principal of a request; anonymous if it has neither cookie nor token."""
     has_cookie = False
     for name, value in request.scope["headers"]:
         if with_token and name == b"authorization":
@@ -187,7 +186,6 @@ async def values_of(request: Request, name: str) -> tuple[str, ...]:
 
 
 def to_sign_in(request: Request) -> Response:
-    """Redirect to the sign-in page."""
     query = request.url.query
     wanted = request.url.path + (f"?{query}" if query else "")
     way = f"/signin?next={quote(wanted, safe='/')}" if len(wanted) <= MOST_NEXT else "/signin"

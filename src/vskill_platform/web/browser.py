@@ -96,6 +96,5 @@ def drop_cookie(request: Request, response: Response, name: str) -> None:
 
 
 def is_secure(request: Request) -> bool:
-    """Whether people reach us by https, here or at a proxy."""
     public_url = services_of(request).settings.public_url
     return (public_url or str(request.url)).startswith("https://")

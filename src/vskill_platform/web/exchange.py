@@ -26,7 +26,6 @@ _HOST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 
 def principal_of(request: Request) -> Principal:
-    """Who makes this request."""
     found: Principal = request.scope.get("principal", ANYBODY)
     return found
 
@@ -36,7 +35,6 @@ def viewer_of(request: Request) -> Viewer:
 
 
 def services_of(request: Request) -> Services:
-    """What the request's view may use."""
     found: Services = request.scope["services"]
     return found
 

@@ -209,7 +209,6 @@ async def _read_document(kept: KeptThings, key: object, blocklist: Blocklist) ->
 
 
 def kept_of(request: Request) -> KeptThings:
-    """The caches of this process."""
     found: KeptThings = request.scope["app"].kept
     return found
 

@@ -63,7 +63,6 @@ _SCHEMES: Document = {
 
 
 def document(endpoints: Iterable[Endpoint]) -> Document:
-    """The whole document."""
     shown = [one for one in endpoints if one.documented]
     schemas, components = _schemas(shown)
     paths: dict[str, Document] = {}

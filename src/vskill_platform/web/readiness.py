@@ -19,7 +19,6 @@ class ReadinessProbe:
         self._began = 0.0
 
     async def check(self, env: Env) -> None:
-        """Raise the error that keeps this process from its work."""
         now = env.clock.monotonic()
         probe = self._probe
         if probe is None or (probe.done() and now - self._began >= env.pace.ready_every_s):

@@ -120,7 +120,6 @@ def number(value: int | None) -> str:
 
 
 def size(count: int | None) -> str:
-    """Bytes for people."""
     if count is None:
         return UNKNOWN
     amount = float(count)

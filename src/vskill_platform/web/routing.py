@@ -116,7 +116,6 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ignores_unknown(self) -> bool:
-        """Whether unknown query parameters are ignored."""
         is_page = self.media == "text/html" and not self.path.startswith("/admin")
         return self.method == "GET" and (is_page or self.path.startswith("/scim/"))
 
@@ -129,7 +128,6 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def token_scope(self) -> str | None:
-        """The scope that a token needs."""
         return None if self.action is None else self.action.scope.value
 
     @property
@@ -137,7 +135,6 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         return self.method != "GET" and not self.reads_only
 
     def __post_init__(self) -> None:
-        """Refuse a declaration without a scope."""
         if self.method != "GET" and (self.action is None) is not bool(self.no_scope):
             raise TypeError(
                 f"{self.method} {self.path} declares its action, or in no_scope why a token needs no scope for it"
@@ -154,12 +151,10 @@ def post(path: str, view: View, **declared: Any) -> Endpoint:
 
 
 def page(path: str, view: View, **declared: Any) -> Endpoint:
-    """A page for people."""
     return get(path, view, media="text/html", documented=False, **declared)
 
 
 def form(path: str, view: View, **declared: Any) -> Endpoint:
-    """The route that a page's form is sent to."""
     return post(path, view, media="text/html", documented=False, is_form=True, **declared)
 
 
@@ -235,7 +230,6 @@ async def answer_unknown(request: Request, error: HTTPException) -> Response:
 
 
 async def _resolve(endpoint: Endpoint, principal: Principal) -> Principal:
-    """The principal with what it may read."""
     try:
         return await resolve(principal)
     except StoreUnavailable:
@@ -245,7 +239,6 @@ async def _resolve(endpoint: Endpoint, principal: Principal) -> Principal:
 
 
 def _let_in(endpoint: Endpoint, principal: Principal) -> None:
-    """Raise NotSignedIn or NotPermitted, as far as the declaration alone decides."""
     if not endpoint.stays_open:
         is_page = endpoint.media == "text/html"
         require_entry(principal, lets_jobs_in=endpoint.action is not None and not is_page)
@@ -280,7 +273,6 @@ def check_path(parts: Mapping[str, str]) -> None:
 
 
 def query_of(request: Request, kind: type[T]) -> T:
-    """The request's parameters, as the route declares them."""
     found: T = request.scope["query"]
     if type(found) is not kind:
         raise TypeError(f"the route declares {type(found).__name__}, its view asks for {kind.__name__}")
@@ -288,7 +280,6 @@ def query_of(request: Request, kind: type[T]) -> T:
 
 
 async def body_of(request: Request, kind: type[T], limit: int = MOST_BODY) -> T:
-    """The request's JSON body; errors name the field."""
     return decode_body(await read_body(request, limit), kind)
 
 
@@ -371,7 +362,6 @@ def parse_query(
 
 
 def repeated_name(names: Iterable[str]) -> str | None:
-    """The first name that occurs twice."""
     seen = set()
     for name in names:
         if name in seen:

@@ -83,7 +83,6 @@ def _decode(answer: httpx2.Response, kind: Any) -> Any:
 async def remote_caller(
     registry: str, token: str | None, program: str = "vskill-client"
 ) -> AsyncIterator[RemoteCaller]:
-    """A caller for the registry at this address."""
     headers = {
         "user-agent": f"{program}/{__version__}",
         "accept": "application/json, */*;q=0.5",

@@ -45,7 +45,6 @@ class Destination:
     has_own_store = False
 
     def run(self, work: Callable[[Caller], Awaitable[T]]) -> T:
-        """Do a command's work with a caller."""
         raise self.no_registry()
 
     def no_registry(self) -> InvalidInput:
@@ -54,7 +53,6 @@ class Destination:
         return InvalidInput("There is no registry to ask.", field="--registry", fix=fix)
 
     def own_keys(self) -> "tuple[PublicKey, ...]":
-        """The public keys of the registry of this machine."""
         fix = "give --registry, --key or --keys"
         raise InvalidInput("Nobody is named whose keys count.", field="--keys", fix=fix)
 
@@ -108,12 +106,10 @@ def find_destination(registry: str, here: Destination) -> Destination:
 
 
 def current_destination() -> Destination:
-    """Of the command that runs."""
     return click.get_current_context().find_object(Destination) or Destination()
 
 
 def run_with_caller(work: Callable[[Caller], Awaitable[T]]) -> T:
-    """Do a command's work with a caller for the registry that it is about."""
     return current_destination().run(work)
 
 

@@ -190,7 +190,6 @@ async def _download_locked(caller: Caller, one: LockedSkill) -> Download:
 
 
 def split_version(text: str) -> tuple[str, str | None]:
-    """The name and the version of SKILL[@VERSION]."""
     name, at, version = text.strip().rpartition("@")
     if not at:
         return version, None
@@ -218,7 +217,6 @@ async def _download(caller: Caller, name: str, version: str | None) -> Download:
 
 
 async def look_up_skill(caller: Caller, name: str) -> SkillState:
-    """The skill of that name, with its versions."""
     shown = await caller.call(SHOW_SKILL, SkillRequest(skill=name))
     if name.count("/") == 2 and shown.skill.lower() != name.lower():
         raise RegistryUnavailable(f"The registry answered about {shown.skill!r} instead of {name!r}.")
@@ -226,7 +224,6 @@ async def look_up_skill(caller: Caller, name: str) -> SkillState:
 
 
 async def fetch_keys(caller: Caller) -> "tuple[PublicKey, ...]":
-    """The public keys of the registry."""
     from vskill_core.signing_keys import public_from_jwks
 
     return public_from_jwks(msgspec.json.encode(await caller.call(KEYS, NoParameters())))

@@ -77,7 +77,6 @@ def whoami(*, as_json: bool) -> None:
 
 
 def _ask_for_token(address: str, here: Destination) -> str:
-    """Show a code, and wait until somebody has typed it in a browser."""
     import asyncio
     import platform
 

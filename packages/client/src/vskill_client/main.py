@@ -45,5 +45,4 @@ def cli(ctx: click.Context, *, debug: bool, registry: str) -> None:
 
 
 def main() -> None:
-    """The entry point of the executable."""
     cli.main(prog_name=Destination.program)

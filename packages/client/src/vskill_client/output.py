@@ -23,7 +23,6 @@ NARROWEST = 8
 
 
 def json_option(command: F) -> F:
-    """The `--json` that every reading command has."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(command)
 
 
@@ -49,7 +48,6 @@ def plain(cell: object) -> str:
 
 
 def show_text_time(text: str | None) -> str:
-    """A time that the API wrote, for people."""
     return UNKNOWN if text is None else text.replace("T", " ")
 
 

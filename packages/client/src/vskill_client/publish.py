@@ -52,7 +52,6 @@ def publish(*, ci: bool, path: str, as_json: bool) -> None:
 
 
 def _find_id_token(audience: str) -> str:
-    """The ID token of this job for this registry."""
     job = ci_variables()
     if token := job.get(ID_TOKEN_VARIABLE):
         return token

@@ -45,7 +45,6 @@ GITHUB_VARIABLES = ("ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TO
 
 
 def ci_variables(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What the environment of a CI job says about its ID token."""
     names = (ID_TOKEN_VARIABLE, *GITHUB_VARIABLES, "GITHUB_ACTIONS", "GITLAB_CI")
     return {name: environ[name].strip() for name in names if environ.get(name)}
 
@@ -78,7 +77,6 @@ def _is_this_machine(host: str) -> bool:
 
 
 def read_tokens(folder: Path) -> dict[str, str]:
-    """The tokens by address; none where nobody has signed in."""
     return read_own_file(folder / FILE, dict[str, str]) or {}
 
 
@@ -89,7 +87,6 @@ def write_tokens(folder: Path, tokens: dict[str, str]) -> Path:
 
 
 def read_own_file(path: Path, kind: type[T]) -> T | None:
-    """What a file of the person's own holds; None where there is none."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError:

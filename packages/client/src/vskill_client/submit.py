@@ -243,7 +243,6 @@ async def _from_repository(caller: Caller, target: str, options: Options) -> lis
 
 
 def _note(found: PlaceOutcome) -> str:
-    """What was not submitted."""
     left = len(found.not_submitted)
     notes = {
         f"{left} more skills are below it; --all submits them too": left,

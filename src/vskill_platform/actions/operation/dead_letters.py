@@ -109,7 +109,6 @@ async def _find_letter(services: Services, letter_id: int) -> DeadLetter:
 
 
 async def _remove(services: Services, letter_id: int, action: str, actor: Principal) -> None:
-    """Remove it, and say so in the audit."""
     if not await services.broker.discard(letter_id):
         raise _no_such(letter_id)
     await note(action, str(letter_id), by=actor.actor, reason="asked for it")

@@ -366,7 +366,6 @@ class QueueLook(msgspec.Struct, frozen=True):
 
 
 async def read_activity(reader: Principal) -> Activity:
-    """What ended within the last hours, and what waited meanwhile, as far as the reader may read it."""
     return await recent_hours(audiences=audiences_of(reader))
 
 

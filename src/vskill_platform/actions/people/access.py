@@ -109,7 +109,6 @@ class MadeScimToken(Wire, frozen=True):
     token: str
 
     def __repr__(self) -> str:
-        """Leaves out the token."""
         return f"MadeScimToken(issuer={self.issuer!r})"
 
 
@@ -194,18 +193,15 @@ async def _view(services: Services, access: Access) -> AccessView:
 
 
 def _explain_github(services: Services, mode: RegistryMode) -> str | None:
-    """The rule for signing in with GitHub, in words; None if that is not set up."""
     settings = services.settings
     return github_rule(settings, mode).in_words if settings.github_client_id else None
 
 
 async def read_github_rule(services: Services) -> SignInRule:
-    """The rule for who may sign in with GitHub now."""
     return github_rule(services.settings, await read_mode())
 
 
 async def check_issuers(services: Services, mode: RegistryMode | None = None) -> tuple[IssuerState, ...]:
-    """Ask every issuer, at the same time, whether it is there."""
     mode = mode or await read_mode()
 
     async def check(issuer: Issuer, provider: "Oidc") -> IssuerState:

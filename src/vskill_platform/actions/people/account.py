@@ -97,7 +97,6 @@ async def who_am_i(actor: Principal, _request: NoParameters) -> AccountView:
 
 
 async def read_own_account(reader: Principal) -> ManagedAccount:
-    """The facts about the account that its own page shows."""
     return account_view(await get_user(own_name(reader)))
 
 

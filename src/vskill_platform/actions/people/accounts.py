@@ -87,7 +87,6 @@ class AccountPassword(Wire, frozen=True):
     password: str | None
 
     def __repr__(self) -> str:
-        """Leaves out the password."""
         return f"AccountPassword({self.account!r})"
 
 
@@ -199,7 +198,6 @@ async def sign_out_account(services: Services, actor: Principal, request: Change
 
 
 async def set_password(services: Services, name: str, password: str, *, by: str, reason: str) -> User:
-    """Set a new password, and end all earlier sessions and tokens."""
     encoded = await hash_password(check_password(password, name))
 
     async def decide(user: User) -> UserChange:
@@ -209,8 +207,6 @@ async def set_password(services: Services, name: str, password: str, *, by: str,
 
 
 async def end_all(services: Services, name: str, *, by: str, reason: str) -> User:
-    """End every session and revoke every token of an account."""
-
     async def decide(user: User) -> UserChange:
         return UserChange(end_access(user, services.kv.now()))
 
@@ -218,7 +214,6 @@ async def end_all(services: Services, name: str, *, by: str, reason: str) -> Use
 
 
 def end_access(user: User, now: int) -> User:
-    """The account's record without sessions and tokens."""
     return msgspec.structs.replace(user, signed_out_at=now, tokens=())
 
 

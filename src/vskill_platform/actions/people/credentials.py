@@ -168,7 +168,6 @@ async def add_key(services: Services, actor: Principal, request: AddKey) -> Cred
 
 
 def _server_of(request: AddKey) -> tuple[str, int]:
-    """The user name and the port: those in the address, if it has any."""
     if not request.repo_url.lower().startswith("ssh://"):
         return request.user, request.port
     try:
@@ -219,7 +218,6 @@ async def set_host_key(actor: Principal, request: SetHostKey) -> CredentialList:
 
 
 async def look_at_sealing() -> tuple[str, list[ExaminedCredential]]:
-    """The key that seals here, empty where there is none, and every credential."""
     keys_here = await sealing_keys()
     return keys_here[0].key_id if keys_here else "", await examine_credentials()
 

@@ -106,7 +106,6 @@ async def _read_resources(issuer: Issuer, names: Iterable[str]) -> list[dict[str
 
 
 async def _find_by(issuer: Issuer, wanted: ScimFilter) -> list[str]:
-    """The account that could fit."""
     found: str | None = wanted.value
     if wanted.attribute == "userName":
         found, _ = await find_by_name(issuer.issuer, wanted.value)
@@ -143,7 +142,6 @@ def _group_resource(group: SentGroup) -> dict[str, Any]:
 
 
 async def _get_user(issuer: Issuer, name: str) -> tuple[User, DirectoryEntry]:
-    """The account, if the directory has sent it."""
     user, _ = await read_user(name)
     found = sent_identity(user, issuer.issuer, await speaks_since(issuer.issuer))
     if user is None or found is None:
@@ -195,7 +193,6 @@ async def _make_account(issuer: Issuer, link: LinkedIdentity) -> str:
 
 
 async def alter_user(services: Services, issuer: Issuer, name: str, alter: Alter) -> None:
-    """Change what the directory says about an account."""
     before = document_of((await _get_user(issuer, name))[1].user)
     after = document_of(convert(alter(before), ScimUser))
     if after["userName"].casefold() != before["userName"].casefold():
@@ -263,7 +260,6 @@ async def _plan(
 async def _plan_name(
     issuer: Issuer, account: str, link: LinkedIdentity, entry: DirectoryEntry
 ) -> list[Operation]:
-    """Find the account by the name that the directory has for it now."""
     if entry.deleted:
         return forget_sent(account, link)
     known, version = await find_by_name(issuer.issuer, entry.user.user_name)
@@ -308,7 +304,6 @@ async def _get_group(issuer: Issuer, identifier: str) -> SentGroup:
 
 
 async def list_members(issuer: Issuer, identifier: str) -> list[str]:
-    """The accounts in a group."""
     sent = await read_sent(issuer.issuer, await list_member_names(identifier))
     groups = {
         name: [group_id(issuer.issuer, one) for one in entry.groups or ()]

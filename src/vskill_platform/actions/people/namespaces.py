@@ -301,7 +301,6 @@ async def _require_existing(actor: Principal, principal: str) -> None:
 
 
 async def view_namespace(actor: Principal, namespace: Namespace) -> NamespaceView:
-    """The namespace as this actor may see it."""
     usage = await read_usage(namespace.name) if namespace.managed else None
     return NamespaceView.of(
         namespace,
@@ -317,7 +316,6 @@ async def view_namespace(actor: Principal, namespace: Namespace) -> NamespaceVie
 
 
 async def _kept_to_team(actor: Principal, namespace: Namespace) -> tuple[str, ...]:
-    """The skills that a reviewer has yet to agree with."""
     audience, name = audience_for(namespace, namespace.name, Visibility.TEAM), namespace.name
     if not namespace.managed or not may_read(audience, audiences_of(actor)):
         return ()

@@ -137,7 +137,6 @@ class OwnedAnswer(Wire, frozen=True):
 
 
 async def object_of(request: RepositoryRequest) -> ActionObject:
-    """The object that rights on a repository are checked on."""
     return ActionObject(repository_of(request.repo_url))
 
 
@@ -256,7 +255,6 @@ def _nothing_to_hand_over(account: str, repo: Identity, *, by_sign_in: bool) -> 
 
 
 def _with_owner(known: Ownership, owner: Owner) -> Ownership:
-    """Add the owner, unless the account is one already."""
     if known.has(owner.account):
         return known
     if len(known.owners) >= MOST_OWNERS:

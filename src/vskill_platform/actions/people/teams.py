@@ -74,7 +74,6 @@ async def show(actor: Principal, request: TeamRequest) -> TeamView:
 
 
 async def find_team(actor: Principal, name: str) -> Team | None:
-    """The team, if it exists and the actor may see it."""
     team = (await read_directory()).teams.get(name)
     return team if team is not None and _sees(actor, team) else None
 

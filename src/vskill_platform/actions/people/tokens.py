@@ -80,7 +80,6 @@ class CreatedToken(Wire, frozen=True):
     details: TokenView
 
     def __repr__(self) -> str:
-        """Leaves out the secret."""
         return f"CreatedToken({self.details!r})"
 
 
@@ -232,7 +231,6 @@ async def issue_token(
 
 
 def _require_allowed(user: User, token: Token) -> None:
-    """Raise the reason why the account may not have this token."""
     if len(user.tokens) >= MOST_TOKENS:
         raise InvalidInput(
             f"{user.name} has {MOST_TOKENS} tokens already.", field="name", fix="revoke one first"
@@ -248,7 +246,6 @@ def _require_allowed(user: User, token: Token) -> None:
 
 
 async def _revoke(account: str, token_id: str, *, by: str, reason: str) -> Token:
-    """Revoke a token at once; NotFound if the account has none of that id."""
     token_hash, token = await find_token_hash(account, token_id)
 
     async def decide(user: User) -> UserChange:

@@ -146,7 +146,6 @@ async def _list_for(reader: Principal, namespace: str | None) -> tuple[str, Revo
 
 
 async def revoked_for(reader: Principal) -> RevokedList:
-    """The versions in the registry's list for this reader."""
     return (await _list_for(reader, None))[1]
 
 
@@ -176,7 +175,6 @@ def recall_of(skill: PublishedSkill, ref: VersionRef, blocklist: Blocklist) -> R
 
 
 def find_revoked(skill: PublishedSkill, ref: VersionRef) -> RevokedVersion | None:
-    """The version, if it was withdrawn."""
     return next((one for one in revoked_versions(skill) if one.version == ref.number), None)
 
 
@@ -222,7 +220,6 @@ async def follow(reader: Principal, request: FollowRevocations) -> RevocationEve
 
 
 async def recent_events(reader: Principal, after: int = 0) -> tuple[RevocationEventView, ...]:
-    """The latest events, newest first."""
     first, end = await find_serial(after), await read_serial()
     found: list[Revocation] = []
     while end > first and len(found) < MOST_EVENTS:

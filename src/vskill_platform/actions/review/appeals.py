@@ -79,7 +79,6 @@ async def appeal(services: Services, actor: Principal, request: AppealSubmission
 
 
 async def _decided_by(record: Submission) -> str | None:
-    """The reviewer who refused it, or who wrote the block that did."""
     deciders = [record.history[-1].actor]
     if record.state is State.BLOCKED:
         deciders += [entry.discovered_by for entry in await find_hits(targets_for(record))]

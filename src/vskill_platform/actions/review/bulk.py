@@ -149,7 +149,6 @@ BULK = action(
 async def find_candidates(
     services: Services, actor: Principal, verb: BulkVerb, wanted: BulkFilter
 ) -> BulkCandidates:
-    """What would be decided about; nothing is changed."""
     BULK.admit(actor)
     now, audiences = services.kv.now(), audiences_of(actor)
     matching: list[Submission] = []

@@ -137,7 +137,6 @@ def _decide_by_person(record: Submission, reason: str, certification: str | None
 
 
 def _count_word(record: Submission, *, agreed: bool) -> tuple[Add, ...]:
-    """A reviewer's word on the rules that held the submission, the scanner's and the policy's."""
     held = count_decided(rules_that_held(record), agreed=agreed)
     return (*held, *count_answered(record, agreed=agreed))
 

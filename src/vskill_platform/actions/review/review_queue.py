@@ -61,7 +61,6 @@ async def find_live_review(record: Submission) -> LiveReview | None:
 
 
 async def list_live_reviews(audiences: Audiences) -> list[Submission]:
-    """Every live version that waits for a reviewer, as its submission."""
     skills = {one.submission: one for one in await list_under_review(audiences=audiences) if one.submission}
     records = await get_submissions(skills, audiences=audiences)
     found = (

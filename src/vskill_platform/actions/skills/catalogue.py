@@ -172,7 +172,6 @@ async def search_catalogue(
 
 
 async def count_catalogue(reader: Principal, text: str = "", filters: Filter | None = None) -> Facets:
-    """The counts of all skills, or of those that a search and filters leave."""
     if text.strip():
         return await catalogue.count_found(text, filters, audiences=audiences_of(reader))
     if filters is not None and filters != Filter():

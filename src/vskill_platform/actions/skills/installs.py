@@ -80,7 +80,6 @@ async def with_current_installs(services: Services, skill: PublishedSkill) -> Pu
 
 
 async def count_download(skill: PublishedSkill) -> None:
-    """Count one more install of a skill whose files are handed out."""
     await installs.count_installs([skill.canonical])
 
 
@@ -95,12 +94,10 @@ async def show_attestation(reader: Principal, request: AttestedVersion) -> bytes
 
 
 async def show_keys(_request: NoParameters) -> KeySet:
-    """Every public key, the one that signs now first."""
     return KeySet(tuple(key.jwk for key in await public_keys()))
 
 
 async def sign(services: Services, statement: bytes) -> bytes:
-    """An envelope around a statement, by the key that signs now."""
     if services.signing is None:
         raise NotFound("This process has no key to sign with.")
     key = await services.signing.current()

@@ -71,7 +71,6 @@ async def has_skills(reader: Principal, prefix: str) -> bool:
 
 
 async def find_in_scope(services: Services, reader: Principal, prefix: str, name: str) -> PublishedSkill:
-    """The skill that has this name in a scope, or NotFound."""
     in_repo = prefix.count("/") >= 2
     within = {2: f"{prefix}{name}", 3: prefix.strip("/")}.get(prefix.count("/"), name)
     with suppress(NotFound, Ambiguous, InvalidInput):

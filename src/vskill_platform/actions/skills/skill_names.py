@@ -72,7 +72,6 @@ async def find_installable(services: Services, skill: PublishedSkill, number: st
 
 
 def require_version(skill: PublishedSkill, number: str, field: str = "version") -> VersionRef:
-    """A version that a parameter names; InvalidInput where there is none."""
     ref = next((ref for ref in skill.versions if ref.number == number), None)
     if ref is None:
         known = ", ".join(one.number for one in skill.versions[-10:])
@@ -213,7 +212,6 @@ async def name_skill(reader: Principal, skill: PublishedSkill, *, in_repo: bool 
 
 
 async def leads_to(reader: Principal, flat: str, skill: PublishedSkill) -> bool:
-    """Whether a name means this skill to the reader."""
     holder = holder_for(await read_name(flat), audiences_of(reader))
     return holder is not None and holder.canonical == skill.canonical
 
@@ -291,12 +289,10 @@ async def list_versions(services: Services, reader: Principal, request: SkillReq
 
 
 async def read_files(digest: str) -> tuple[SkillFile, ...]:
-    """The files of a content."""
     return await read_content(digest)
 
 
 async def read_file(skill: PublishedSkill, ref: VersionRef, path: str) -> SkillFile:
-    """One file of a version; NotFound where it has none of that name."""
     found = next((one for one in await read_files(ref.digest) if one.path == path), None)
     if found is None:
         raise NotFound(f"{skill.canonical} {ref.number} has no file {path[:200]!r}.", path=path[:200])
@@ -314,7 +310,6 @@ async def read_skill_text(services: Services, digest: str) -> str:
 
 
 async def read_fields(services: Services, digest: str) -> dict[str, Any] | None:
-    """Every field of the front matter of a content; None where it is not plain YAML."""
     return read_front_matter((await read_skill_text(services, digest)).encode())
 
 

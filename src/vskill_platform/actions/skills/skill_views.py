@@ -243,7 +243,6 @@ class CapabilityChanges(Wire, frozen=True):
 
 
 def card_view(report: StaticReport | None) -> tuple[CapabilityView, ...] | None:
-    """None where nothing is known."""
     if report is None or report.capabilities is None:
         return None
     return tuple(CapabilityView.of(one) for one in report.capabilities)
@@ -258,7 +257,6 @@ class CardDifference(msgspec.Struct, frozen=True):
 
 
 def compare_cards(before: StaticReport | None, after: StaticReport | None) -> CardDifference | None:
-    """None where a card is missing."""
     if before is None or after is None or before.capabilities is None or after.capabilities is None:
         return None
     return CardDifference(

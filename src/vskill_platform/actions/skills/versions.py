@@ -59,7 +59,6 @@ class DeleteSkill(SkillRequest, frozen=True, kw_only=True):
 
 
 async def object_of(actor: Principal, request: SkillRequest) -> ActionObject:
-    """What rights on a skill are evaluated on."""
     return ActionObject((await find_by_name(request.skill, audiences=audiences_of(actor))).identity)
 
 

@@ -127,7 +127,6 @@ class DiscoveredSkills(Wire, frozen=True):
 
 
 def submitted_by(actor: Principal) -> SubmittedBy:
-    """What intake needs to know of who submits."""
     return SubmittedBy(
         actor.account, audiences_of(actor), actor.namespace, actor.operator, actor.groups, actor.ci
     )

@@ -95,7 +95,6 @@ async def stats(actor: Principal, _request: NoParameters) -> StatsView:
 
 
 async def view_of(services: Services, viewer: Principal, record: Submission) -> SubmissionView:
-    """A submission as this principal may see it, with its place in the line where it waits."""
     now, audiences = services.kv.now(), audiences_of(viewer)
     position = None
     if waits(record, now):
@@ -107,7 +106,6 @@ async def view_of(services: Services, viewer: Principal, record: Submission) -> 
 async def show_changed(
     services: Services, actor: Principal, submission_id: str, verb: str, reason: str, decide: Decide
 ) -> SubmissionView:
-    """Change a submission, and show it as it is then."""
     changed = await change_submission(services, actor, submission_id, verb, reason, decide)
     return await view_of(services, actor, changed)
 

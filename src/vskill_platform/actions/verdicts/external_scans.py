@@ -111,7 +111,6 @@ async def read_scan(reader: Principal, request: ReadExternalScan) -> ExternalRep
 
 
 async def list_external_reports(digest: str) -> tuple[ExternalReport, ...]:
-    """What other analysers say about a content that the reader may read, as records."""
     return await list_external_scans(digest)
 
 

@@ -120,7 +120,6 @@ async def read_security(services: Services, reader: Principal, request: ReadVers
 async def read_static_report(
     services: Services, reader: Principal, name: str, number: str | None
 ) -> tuple[PublishedSkill, StaticReport]:
-    """A skill, and the stored scan of one of its versions; NotFound where none is kept."""
     skill = await find_skill(reader, name)
     ref = choose_version(skill, number)
     report = (await read_reports(services, ref.digest)).static
@@ -166,7 +165,6 @@ def _best(entries: tuple[Entry, ...], preferred: str) -> Entry | None:
 def security_of(
     skill: PublishedSkill, ref: VersionRef, known: KnownReports, blocklist: Blocklist
 ) -> SecurityAnswer:
-    """The report as it is shown."""
     hits = blocklist.hits_version(skill, ref)
     taken_down = ref.status is VersionStatus.TAKEN_DOWN
     findings = by_weight(known.static.findings) if known.static else []

@@ -132,7 +132,6 @@ def _syslog_writer(address: str) -> Callable[[tuple[audit.AuditView, ...]], None
 
 @contextmanager
 def _connect(parts: SplitResult) -> Iterator[socket.socket]:
-    """A connection to the server."""
     family, kind, place = socket.AF_UNIX, socket.SOCK_DGRAM, cast("Any", parts.path)
     if parts.scheme != "unix":
         kind = socket.SOCK_STREAM if parts.scheme == "tcp" else socket.SOCK_DGRAM

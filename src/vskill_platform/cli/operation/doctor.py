@@ -240,14 +240,12 @@ async def _check_content(env: "Env", within_s: float | None) -> Check:
 
 
 def _problem(piece: "CheckedPiece") -> str:
-    """What is wrong with it; empty where nothing is."""
     if piece.damage is not None:
         return piece.damage.text("kind")
     return "" if piece.is_read else "not readable"
 
 
 def _disks(settings: Settings) -> Check:
-    """Whether there is room for a while."""
     from vskill_platform.machine.disk_space import filling, look_at_disks
 
     spaces = look_at_disks(settings)
@@ -268,7 +266,6 @@ async def _check_policy(env: "Env") -> AsyncIterator[Check]:
 
 
 def _required_analyser(name: str, settings: Settings) -> Check:
-    """Whether one whose report is required can run here; a remote one is not asked."""
     from vskill_platform.external_scan.contract import find_program
     from vskill_platform.external_scan.dispatch import remote_secrets
 
@@ -282,7 +279,6 @@ def _needs(name: str, lack: Shortage | None) -> Check:
 
 
 async def _workers(env: "Env") -> Check:
-    """What the running ones say about themselves."""
     from vskill_platform.upkeep.work_needs import look_at_running
 
     workers = await look_at_running(env)
@@ -305,7 +301,6 @@ async def _check_sign_in(env: "Env") -> list[Check]:
 
 
 def _git() -> Check:
-    """Whether repositories can be fetched, and with what."""
     from vskill_platform.sources.command import check_git, find_git
 
     try:

@@ -108,7 +108,6 @@ class RoleProcess:
         self._say(STOP)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop` is set, and then until it has ended."""
         pause_s, patience = 0.0, self._patience
         while not await _is_set_within(stop, pause_s):
             began = time.monotonic()
@@ -128,7 +127,6 @@ class RoleProcess:
             report("child process ended", role=self._role, ending=ending, starts_again_in_s=pause_s)
 
     async def _run_once(self, stop: asyncio.Event) -> str:
-        """Start one; how it ended."""
         process = await self._start_one()
         self._log.info("child process started", role=self._role, pid=process.pid)
         self._writer = process.writer
@@ -163,7 +161,6 @@ class RoleProcess:
         return True
 
     async def _ask(self, within_s: float) -> bool:
-        """Whether it answered."""
         before = self._answers
         self._heard.clear()
         if self._say(ASK):

@@ -82,7 +82,6 @@ class Supervisor:
             self._writer.write(msgspec.json.encode(self._metrics.counts()) + b"\n")
 
     async def others(self) -> Sequence[Count]:
-        """What all other processes of the server have counted."""
         async with self._turn:
             self._told_others.clear()
             if not self._writer.is_closing():

@@ -39,7 +39,6 @@ def show_usage(namespace: namespaces.NamespaceView) -> None:
 
 
 def show_reach(preview: namespace_policy.VisibilityPreview | AccessPreview) -> None:
-    """What a change would hide and show."""
     told, reach = False, preview.reach
     for readers, theirs in (("the public", reach.public), ("other accounts", reach.accounts)):
         for verb, change in (("disappear", theirs.disappears), ("appear", theirs.appears)):

@@ -7,7 +7,6 @@ from vskill_platform.notifications.notices import NoticeType
 
 
 async def choose_all(_caller: Caller, given: Given) -> Given:
-    """Every event, where none is named."""
     chosen = tuple(NoticeType(event) for event in given["events"])
     return {**given, "events": chosen or tuple(NoticeType)}
 

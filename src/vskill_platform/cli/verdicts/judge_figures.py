@@ -175,7 +175,6 @@ def _seconds(answered: Iterable[_Answered]) -> list[float]:
 
 
 def _percentile(values: Sequence[float], percent: int) -> float:
-    """Of sorted values; 0 where there are none."""
     return values[min(len(values) - 1, len(values) * percent // 100)] if values else 0.0
 
 

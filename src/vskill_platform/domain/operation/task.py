@@ -70,7 +70,6 @@ def task_key(kind: str, task_id: str) -> str:
 
 
 def create(kind: str, task_id: str, subject: dict[str, str], *, now: int, delay_ms: int = 0) -> Task:
-    """The first run, due now or after the delay."""
     return Task(kind, task_id, TaskState.ACTIVE, 1, now, now, subject, next_attempt_at=now + delay_ms)
 
 
@@ -107,14 +106,12 @@ def claim(task: Task, *, token: str, worker: str, now: int, died: bool = True) -
 
 
 def renew(task: Task, now: int) -> Task:
-    """Held for longer."""
     if task.claim is None:
         raise TransitionError("only a claimed task can be renewed", task=task.key)
     return msgspec.structs.replace(task, claim=msgspec.structs.replace(task.claim, until=now + CLAIM_MS))
 
 
 def finish(task: Task, outcome: str, now: int) -> Task:
-    """Mark the task as done."""
     return _end(task, TaskState.DONE, outcome, now)
 
 

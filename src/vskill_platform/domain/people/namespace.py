@@ -240,17 +240,14 @@ class Reader(msgspec.Struct, frozen=True):
 
 
 def namespace_of(identity: Identity) -> str:
-    """The namespace that a place belongs to."""
     return namespace_in(canonical_name(identity))
 
 
 def namespace_in(canonical: str) -> str:
-    """The namespace of a skill by its canonical name."""
     return canonical.partition("/")[0]
 
 
 def upload_namespace(account: str) -> str:
-    """The namespace of what an account uploads."""
     return f"{UPLOAD_HOST}~{account.lower()}"
 
 
@@ -346,7 +343,6 @@ def shared_form(directory: Directory) -> frozenset[str]:
 
 
 def with_namespace(directory: Directory, namespace: Namespace) -> Directory:
-    """The directory as it would be with this namespace."""
     return msgspec.structs.replace(directory, namespaces={**directory.namespaces, namespace.name: namespace})
 
 

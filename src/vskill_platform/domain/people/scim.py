@@ -108,7 +108,6 @@ def read_document(sent: Any) -> dict[str, Any]:
 
 
 def convert(document: dict[str, Any], kind: type[T]) -> T:
-    """The resource; InvalidInput names the attribute that is missing or wrong."""
     try:
         return msgspec.convert(document, type=kind, strict=False)
     except msgspec.ValidationError as error:
@@ -118,13 +117,11 @@ def convert(document: dict[str, Any], kind: type[T]) -> T:
 
 
 def document_of(resource: ScimUser | ScimGroup) -> dict[str, Any]:
-    """The attributes of a resource, without those that it lacks."""
     found: dict[str, Any] = msgspec.to_builtins(resource)
     return {name: value for name, value in found.items() if value is not None}
 
 
 def apply_patch(document: dict[str, Any], patch: Patch) -> dict[str, Any]:
-    """The document after all changes."""
     changed = dict(document)
     for one in patch.operations:
         verb = one.op.lower()

@@ -87,7 +87,6 @@ class CiJob(msgspec.Struct, frozen=True):
     expires_at: int
 
     def is_of(self, place: Identity | None) -> bool:
-        """Whether the place is in its repository."""
         return place is not None and place.repo_key == self.repository.repo_key
 
     @property
@@ -96,6 +95,5 @@ class CiJob(msgspec.Struct, frozen=True):
 
 
 def with_included(scopes: Iterable[str]) -> frozenset[str]:
-    """The scopes of a token, and those that come with them."""
     given = frozenset(scopes)
     return given.union(*(INCLUDED.get(scope, ()) for scope in given))

@@ -35,7 +35,6 @@ class Blocklist(msgspec.Struct, frozen=True):
         return self.hits(skill.identity, (skill.name,), skill.current_digest)
 
     def hits_version(self, skill: PublishedSkill, ref: VersionRef) -> tuple[BlockEntry, ...]:
-        """The entries that hit one version of it, the worst first."""
         return self.hits(skill.identity, (ref.name,), ref.digest)
 
     def hits_summary(self, skill: PublishedSkillSummary) -> tuple[BlockEntry, ...]:
@@ -50,7 +49,6 @@ class Blocklist(msgspec.Struct, frozen=True):
         return next((entry for entry in entries if includes(entry.audience, audience)), None)
 
     def shown_to(self, audiences: Audiences) -> "Blocklist":
-        """What a reader of these audiences may know of it."""
         shown = {
             target: entry.shown_to(audiences)
             for target, entry in self.entries.items()

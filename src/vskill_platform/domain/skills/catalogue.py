@@ -44,7 +44,6 @@ class Filter(msgspec.Struct, frozen=True):
     min_age: str | None = None
 
     def values(self) -> dict[str, tuple[str, ...]]:
-        """The values that each narrowed field may have."""
         given = msgspec.structs.asdict(self)
         return {name: _fitting(name, value) for name, value in given.items() if value is not None}
 
@@ -142,7 +141,6 @@ def count_rows(rows: Iterable[Sequence[Value]], filters: Filter, *, truncated: b
 
 
 def counted_values(skill: PublishedSkill) -> tuple[str | None, ...]:
-    """A skill's values of `COUNTED_BY`."""
     shown = skill.listing
     if shown is None:
         return (None,) * len(COUNTED_BY)
@@ -153,7 +151,6 @@ def counted_values(skill: PublishedSkill) -> tuple[str | None, ...]:
 def facets_of(
     counts: Mapping[str, Mapping[str | None, int]], total: int, filters: Filter, *, truncated: bool = False
 ) -> Facets:
-    """The choices of each facet, of the counts of its values."""
     choices = {name: _choices(name, counts[name], filters) for name in FACETS}
     return Facets(total=total, **choices, truncated=truncated)
 

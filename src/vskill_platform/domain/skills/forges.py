@@ -101,7 +101,6 @@ def forge_of(headers: Mapping[str, str]) -> Forge | None:
 
 
 def delivery_id(forge: Forge, headers: Mapping[str, str]) -> str:
-    """Empty where the forge sends none."""
     return next((headers[name] for name in forge.delivery if name in headers), "")[:100]
 
 
@@ -141,7 +140,6 @@ def read_push(forge: Forge, body: bytes) -> Push:
 
 
 def _texts(value: Any, path: tuple[str, ...]) -> Iterator[str]:
-    """The texts at a place of a decoded body."""
     if not path:
         if isinstance(value, str):
             yield value

@@ -47,7 +47,6 @@ class WordCounts:
         self.skills = 0
 
     def add(self, texts: Iterable[str]) -> None:
-        """The words of one skill, each once."""
         words = {word for text in texts for word in cut_words(text, joined=True)}
         self._words = self._bounded(self._words, words)
         self._stems = self._bounded(self._stems, {stem(word) for word in words})

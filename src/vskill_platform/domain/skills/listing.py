@@ -105,7 +105,6 @@ def about(
     compatibility: str | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> About:
-    """The facts of one manifest."""
     named = (metadata or {}).get("category", "").strip().lower()
     return About(
         category=named if named in CATEGORIES else _category(f"{name} {description}"),

@@ -140,7 +140,6 @@ def hashed_name(canonical: str, digits: int = _HASHES[0]) -> str:
 
 
 def names_of(canonical: str) -> tuple[str, ...]:
-    """Every name that a skill can hold."""
     return tuple(dict.fromkeys((*candidate_names(canonical), canonical.rpartition("/")[2].lower())))
 
 
@@ -221,7 +220,6 @@ class _Claim:
         return next((holders[one].canonical for one in forms_from(form) if one in holders), None)
 
     def namespaces(self, names: Iterable[str]) -> Iterator[str]:
-        """The forms of namespaces in which one of these names is held."""
         found = {form for name in names for form in self._holders(name) if form.startswith("ns:")}
         yield from found
 

@@ -111,7 +111,6 @@ def holds_any(words: Iterable[str], texts: Sequence[str]) -> bool:
 
 
 def replace_words(text: str, meant: Mapping[str, str]) -> str:
-    """The words of a text, some of them by others."""
     return " ".join(meant.get(word, word) for word in cut_words(text))
 
 

@@ -220,7 +220,6 @@ def certification_for(*, judged: bool, reviewed: bool, trusted_vendor: bool) -> 
 
 
 def newest_under_review(skill: PublishedSkill) -> VersionRef | None:
-    """The newest live version that waits for a reviewer."""
     live = (ref for ref in reversed(skill.versions) if ref.status is VersionStatus.LIVE)
     return next((ref for ref in live if ref.review is not None), None)
 
@@ -346,7 +345,6 @@ def status_of(ref: VersionRef) -> RevokedStatus | None:
 
 
 def revoked_versions(skill: PublishedSkill) -> tuple[RevokedVersion, ...]:
-    """The versions of a skill that were withdrawn, oldest first."""
     current = next((ref for ref in skill.versions if ref.number == skill.current_version), None)
     instead = None if current is None else Replacement(current.number, current.digest)
     return tuple(

@@ -235,17 +235,14 @@ def _describe(skill: PublishedSkill, publication: Publication) -> PublishedSkill
 
 
 def with_trust(skill: PublishedSkill, trust: TrustFacts) -> PublishedSkill:
-    """The same skill in another standing: its age, its installs and reports have changed, its versions have not."""
     return _derive_listing(msgspec.structs.replace(skill, trust=trust))
 
 
 def with_installs(skill: PublishedSkill, installs: int) -> PublishedSkill:
-    """The same skill with another number of installs."""
     return with_trust(skill, msgspec.structs.replace(skill.trust, installs=installs))
 
 
 def with_lacks(skill: PublishedSkill, digest: str, without: str | None) -> PublishedSkill:
-    """The same skill with what the card of these bytes is without, as today's rules made it."""
     versions = tuple(
         msgspec.structs.replace(ref, without=without) if ref.digest == digest else ref
         for ref in skill.versions

@@ -126,7 +126,6 @@ def trust_reasons(facts: TrustFacts) -> tuple[TrustReason, ...]:
 
 
 def trust_score(facts: TrustFacts) -> int:
-    """The sum of its reasons, from 0 to 100."""
     return max(0, sum(reason.points for reason in trust_reasons(facts)))
 
 

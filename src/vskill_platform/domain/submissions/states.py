@@ -109,7 +109,6 @@ LABEL: dict[State, str] = {
 
 
 def states_with(flag: Flag) -> frozenset[State]:
-    """All states that carry a flag."""
     return frozenset(state for state in State if flag in FLAGS[state])
 
 
@@ -133,7 +132,6 @@ class StateCategory(enum.StrEnum):
 
 
 def category_of(state: State) -> StateCategory:
-    """The one category of a state."""
     if state is State.RECEIVED:
         return StateCategory.WAITING
     if state.active:
@@ -146,7 +144,6 @@ def category_of(state: State) -> StateCategory:
 
 
 def states_in(category: StateCategory) -> frozenset[State]:
-    """A category's states."""
     return frozenset(state for state in State if category_of(state) is category)
 
 
@@ -207,7 +204,6 @@ TRANSITIONS: dict[State, frozenset[State]] = {
 
 
 def may_move(source: State, target: State) -> bool:
-    """Whether one run may go from one state to another."""
     return target in TRANSITIONS[source]
 
 

@@ -222,7 +222,6 @@ class Submission(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def message(self) -> Send:
-        """What tells a worker to look at this run."""
         return submission_send(self.id, self.run, owner=line_owner(self.submitter, self.identity))
 
     @property

@@ -23,7 +23,6 @@ class Stay(msgspec.Struct, frozen=True):
 
 
 def stays(record: Submission, now: int) -> tuple[Stay, ...]:
-    """Every step of this run, oldest first."""
     ended = tuple(
         Stay(event, following.at, max(following.at - event.at, 0))
         for event, following in itertools.pairwise(record.history)

@@ -65,7 +65,6 @@ class Notification(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def path(self) -> str:
-        """The page where the account looks at it, or decides."""
         if self.topic is Topic.REPORTS:
             return f"/admin/reports?skill={quote(self.skill)}"
         if self.topic is Topic.ALERTS:
@@ -130,7 +129,6 @@ def topics_heard(*, reads_all: bool, operates: bool) -> frozenset[Topic]:
 
 
 def with_watched(watches: AccountChoices, target: str) -> AccountChoices:
-    """With one more, in the order of names."""
     return msgspec.structs.replace(watches, watched=tuple(sorted({*watches.watched, target})))
 
 

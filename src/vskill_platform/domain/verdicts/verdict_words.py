@@ -99,7 +99,6 @@ def rules_sentence(
 
 
 def judges_sentence(judges: JudgeWords) -> str:
-    """What the judges say, or that they did not read it."""
     if judges.word is None:
         down = ": it was unavailable." if judges.status is JudgeStatus.DOWN else "."
         return NOT_JUDGED.removesuffix(".") + down

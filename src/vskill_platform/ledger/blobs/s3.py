@@ -219,7 +219,6 @@ class S3Blobs(Blobs):
                 yield found
 
     async def _now(self) -> datetime:
-        """The server's time."""
         known = self._time
         if known is None or self._clock.monotonic() - known[1] >= _TIME_FOR_S:
             known = await self._write_probe()

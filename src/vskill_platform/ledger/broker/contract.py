@@ -62,12 +62,10 @@ class FairShare:
 
     @staticmethod
     def most(limit: int) -> int:
-        """How many messages one owner may have at the front before shares apply."""
         return max(limit // FAIR_PARTS, 1)
 
     @staticmethod
     def front(limit: int) -> int:
-        """How many of the earliest messages are examined."""
         return max(limit, FAIR_PARTS)
 
     @classmethod
@@ -154,7 +152,6 @@ class Settlement(msgspec.Struct, frozen=True):
     first: bool = False
 
     def visible_at(self, now: int) -> int:
-        """When it can be taken again."""
         return min(self.delivery.sent_at, now) if self.first else now + self.delay_ms
 
 
@@ -212,11 +209,9 @@ class Message:
         return await self._settle(Settlement(self.delivery, DeliveryEnd.ACK))
 
     async def retry(self, delay_ms: int = 0) -> bool:
-        """Make it visible again after the delay."""
         return await self._settle(Settlement(self.delivery, DeliveryEnd.RETRY, delay_ms))
 
     async def dead_letter(self, reason: str) -> bool:
-        """Set it aside for a person, with the reason."""
         return await self._settle(Settlement(self.delivery, DeliveryEnd.DEAD_LETTER, reason=reason))
 
     async def extend(self, lease_ms: int = LEASE_MS) -> bool:
@@ -246,11 +241,9 @@ class Batch:
         self._broker = broker
 
     async def ack_all(self) -> None:
-        """Ack whatever is not settled yet."""
         await self._settle_rest(DeliveryEnd.ACK)
 
     async def retry_all(self, delay_ms: int = 0) -> None:
-        """Retry whatever is not settled yet."""
         await self._settle_rest(DeliveryEnd.RETRY, delay_ms)
 
     async def hand_back(self) -> None:

@@ -63,7 +63,6 @@ def connect_view(path: Path) -> sqlite3.Connection:
 
 
 def begin(connection: sqlite3.Connection, busy_ms: int) -> None:
-    """Begin a write transaction, waiting for other processes."""
     _retry_while_busy(connection, "BEGIN IMMEDIATE", busy_ms)
 
 

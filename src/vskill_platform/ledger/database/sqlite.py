@@ -125,7 +125,6 @@ class SqliteDatabase(Database):
     # Reading.
 
     def point_read(self, statement: str, parameters: Sequence[object] = ()) -> list[Any]:
-        """Read a few rows by an index, inline."""
         try:
             return self._point.execute(statement, parameters).fetchall()
         except sqlite3.Error as error:

@@ -37,7 +37,6 @@ def _expect(expected: dict[str, int], key: str, version: int) -> None:
 
 
 def check_key(key: str) -> None:
-    """Not empty, no NUL, encodable, and short enough to be indexed."""
     if key and key.isascii() and len(key) <= MAX_KEY and "\0" not in key:
         return
     if not key or "\0" in key:

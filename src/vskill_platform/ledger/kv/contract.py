@@ -180,7 +180,6 @@ class KV(ABC):
         )
 
     async def _select(self, query: Query) -> EntryPage:
-        """The answer to a checked query."""
         entries, failed = await self._read_all(query.collection)
         return msgspec.structs.replace(evaluate(query, entries), failed=failed)
 
@@ -193,7 +192,6 @@ class KV(ABC):
         return (await self._count(collection, (field,), audiences))[field]
 
     async def _count(self, collection: RecordKind, fields: Sequence[str], audiences: Audiences) -> Counts:
-        """The counts of each of these counted fields."""
         entries, failed = await self._read_all(collection)
         if failed:
             raise next(iter(failed.values()))
@@ -225,7 +223,6 @@ class KV(ABC):
         )
 
     async def _search(self, query: CheckedSearch) -> Found:
-        """The answer to a checked search."""
         collection = query.collection
         entries, failed = await self._read_all(collection)
         if failed:
@@ -262,7 +259,6 @@ class KV(ABC):
         return await self._overlap(OverlapQuery.of(prefix, numbers, audiences, least, limit, without))
 
     async def _overlap(self, query: OverlapQuery) -> tuple[Overlap, ...]:
-        """The answer to a checked query."""
         entries, failed = await self._read_all(query.collection)
         if failed:
             raise next(iter(failed.values()))

@@ -273,7 +273,6 @@ async def _commit(database: PostgresDatabase, operations: Sequence[Operation], s
 
 
 def _arguments(operations: Sequence[Operation], now: int) -> tuple[object, ...]:
-    """The operations as the arguments of `commit_records`."""
     puts = [one for one in operations if isinstance(one, Put)]
     adds = [one for one in operations if isinstance(one, Add)]
     expected = {one.key: version for one in operations if (version := _expected(one)) is not None}

@@ -99,7 +99,6 @@ async def _count_again(connection: Any, collection: RecordKind) -> None:
 async def count(
     database: PostgresDatabase, collection: RecordKind, fields: Sequence[str], audiences: Audiences
 ) -> Counts:
-    """The counts of each of these fields."""
     kind = collection.name
     if isinstance(audiences, Everything):
         return _sum(fields, await database.fetch(_TOTALS, kind, fields))

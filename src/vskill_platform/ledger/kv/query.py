@@ -37,7 +37,6 @@ class In(msgspec.Struct, frozen=True):
 
     @property
     def distinct(self) -> tuple[Value, ...]:
-        """Each of them once."""
         return tuple(dict.fromkeys(self.values))
 
     def holds(self, value: Value) -> bool:
@@ -187,7 +186,6 @@ def check_filters(
 
 
 def evaluate(query: Query, entries: Sequence[Entry]) -> EntryPage:
-    """The answer, by testing every entry."""
     rows = sorted((row for row in _rows(query, entries)), key=lambda row: row[0], reverse=query.descending)
     if query.after is not None:
         place = _place(query, *query.after)
@@ -197,7 +195,6 @@ def evaluate(query: Query, entries: Sequence[Entry]) -> EntryPage:
 
 
 def is_readable(collection: RecordKind, entry: Entry, audiences: Audiences) -> bool:
-    """Whether readers of these audiences may know of the entry."""
     return isinstance(audiences, Everything) or may_read(collection.audience_of(entry.value), audiences)
 
 

@@ -81,7 +81,6 @@ async def take_tick(name: str, *, every_ms: int, now_forced: bool = False) -> Jo
 
 
 async def renew_tick(taken: JobRecord) -> bool:
-    """Renew the lease; False if another schedule has taken the job over."""
     env = require_env("kv")
     record, version = await read_job(taken.name)
     if record.running is None or not _is_same(record, taken):

@@ -69,13 +69,11 @@ async def own_key_id(env: Env) -> str | None:
 
 
 async def look_at_workers() -> WorkersSeen:
-    """Read all signs of life. A failed read raises."""
     signs = [decode(entry, WorkerSign) async for entry in iter_entries(keys.worker.prefix)]
     return count_workers(signs, require_env("kv").kv.now(), silence_ms())
 
 
 def silence_ms() -> int:
-    """How long a live worker can be silent."""
     return int(require_env("pace").pace.sign_every_s * 1000 * MISSED_SIGNS)
 
 

@@ -108,7 +108,6 @@ class User(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def linked(self) -> tuple[LinkedIdentity, ...]:
-        """Every identity that signs in as this account."""
         return self.identities if self.github is None else (self.github, *self.identities)
 
     @property
@@ -189,13 +188,11 @@ async def read_user(name: str) -> tuple[User | None, int]:
 
 
 async def find_enabled(name: str) -> User | None:
-    """The record of an account that may sign in, or None."""
     user, _ = await read_user(name)
     return None if user is None or user.disabled else user
 
 
 async def get_user(name: str) -> User:
-    """The record, or NotFound."""
     user, _ = await read_user(name)
     if user is None:
         raise _no_account(name)
@@ -217,7 +214,6 @@ async def list_users(*, after: str | None = None, limit: int = 100) -> UserPage:
 
 
 async def find_admins() -> list[tuple[User, int]]:
-    """Every admin, disabled or not, with its version."""
     users = [(decode(entry, User), entry.version) async for entry in iter_entries(keys.user.prefix)]
     return [(user, version) for user, version in users if user.role is Role.ADMIN]
 

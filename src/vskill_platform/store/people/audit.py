@@ -150,7 +150,6 @@ def record_audit(
 
 
 def put_entry(entry: AuditEntry, address: str) -> tuple[Put, ...]:
-    """The writes of an entry and of the address that it came from."""
     details = {name: _cut(text, MOST_DETAIL) for name, text in list(entry.details.items())[:MOST_DETAILS]}
     kept = msgspec.structs.replace(
         entry,
@@ -174,7 +173,6 @@ async def note(
 
 
 async def find_audit(entry_id: str) -> AuditEntry | None:
-    """The entry with this id; None where there is none."""
     return (await read_record(keys.audit(entry_id), AuditEntry))[0]
 
 
@@ -267,7 +265,6 @@ async def _next_keys(place: str | None, step: int, *, is_forward: bool) -> tuple
 
 
 async def _read(wanted: Sequence[str], operation: str) -> list[ReadEntry]:
-    """The entries of these keys that can be read, in their order."""
     stored = await read_entries(wanted)
     return decode_readable([stored[key] for key in wanted if key in stored], ReadEntry, operation)
 

@@ -149,7 +149,6 @@ async def close_session(token: str) -> str:
 
 
 def session_key(token: str) -> str:
-    """The key of the record of a browser's token."""
     return keys.session(hashlib.sha256(token.encode()).hexdigest())
 
 
@@ -165,7 +164,6 @@ async def list_tokens(account: str) -> tuple[Token, ...]:
 
 
 async def list_all_tokens() -> tuple[Token, ...]:
-    """All accounts' tokens, the latest first."""
     return _latest_first([entry async for entry in iter_entries(keys.token.prefix)])
 
 
@@ -189,7 +187,6 @@ async def find_token_hash(account: str, token_id: str) -> tuple[str, Token]:
 
 
 async def find_token(secret: str) -> tuple[Token, Standing] | None:
-    """The token and its account, if both are valid."""
     kv, entry = require_env("kv").kv, None
     token_hash = hash_secret(secret)
     if secret.startswith(PREFIX) and len(secret) <= 200:
@@ -221,7 +218,6 @@ async def _note_use(key: str, version: int, token: Token, now: int) -> None:
 
 
 def hash_secret(secret: str) -> str:
-    """What the store keeps of a token's secret."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 

@@ -137,7 +137,6 @@ def forget_sent(account: str, link: LinkedIdentity) -> list[Operation]:
 
 
 async def read_group(issuer: str, identifier: str) -> tuple[SentGroup | None, int]:
-    """The record and its version, if it is a group of this issuer's directory."""
     if not identifier.isalnum():
         return None, ABSENT
     group, version = await read_record(keys.scim_group(identifier), SentGroup)

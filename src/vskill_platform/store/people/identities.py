@@ -99,7 +99,6 @@ def login_of(text: str) -> str:
 
 
 def name_identity(identity: LinkedIdentity) -> str:
-    """As addresses and commands name it."""
     return hash_identity(identity.issuer, identity.id)[:16]
 
 

@@ -85,7 +85,6 @@ async def assert_directory() -> tuple[Directory, Assert]:
 
 
 async def read_access() -> tuple[Access, int]:
-    """The registry's mode and its version; ABSENT until something is changed."""
     access, version = await read_record(keys.CONTROL_NAMESPACES, Access)
     return access or Access(), version
 
@@ -97,12 +96,10 @@ async def read_namespace(name: str) -> tuple[Namespace, int]:
 
 
 async def read_team(name: str) -> tuple[Team | None, int]:
-    """The record and its version, or None."""
     return await read_record(keys.team(name), Team)
 
 
 async def belonging_of(identity: Identity, narrowed: Visibility | None = None) -> Belonging:
-    """Where a record about this place belongs."""
     name = namespace_of(identity)
     namespace, version = await read_namespace(name)
     return Belonging(

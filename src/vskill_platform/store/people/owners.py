@@ -75,12 +75,10 @@ class Proof(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 async def ownership_of(repo: Identity) -> Ownership:
-    """Who controls a repository; without owners if nobody has proved it."""
     return ownership_in(await read_directory(), repo)
 
 
 async def owners_of(repo: Identity) -> tuple[Owner, ...]:
-    """The accounts that control a repository, the first one first."""
     return (await ownership_of(repo)).owners
 
 
@@ -119,7 +117,6 @@ async def _accounts_in(groups: set[str]) -> set[str]:
 
 
 async def groups_of(account: str) -> frozenset[str]:
-    """The groups that an account is in, for work without a request."""
     user, _ = await read_user(account)
     standing = None if user is None else await standing_of(user, by_token=True)
     return frozenset() if standing is None else standing.groups
@@ -178,7 +175,6 @@ def _owners_in(namespace: Namespace, repo: str) -> tuple[Owner, ...]:
 
 
 async def list_owners(account: str | None = None) -> tuple[Ownership, ...]:
-    """Every repository with an owner, or those of one account."""
     found: dict[str, Ownership] = {}
     for namespace in (await read_directory()).namespaces.values():
         for repo, url in {one.repo: one.url for one in namespace.members if one.repo}.items():
@@ -245,7 +241,6 @@ async def read_proof(account: str, repo: Identity) -> tuple[Proof | None, int]:
 
 
 async def list_proofs(account: str) -> tuple[Proof, ...]:
-    """The valid claims of an account, by expiry."""
     now = require_env("kv").kv.now()
     proofs = decode_readable(
         [entry async for entry in iter_entries(keys.owner_proof.prefix)], Proof, "list_proofs"

@@ -18,12 +18,10 @@ _GENERATED_BYTES = 16
 
 
 def new_password() -> str:
-    """A generated one, to be shown once."""
     return secrets.token_urlsafe(_GENERATED_BYTES)
 
 
 def check_password(password: str, name: str) -> str:
-    """The password, if it is long enough and not the account's own name."""
     if not LEAST_PASSWORD <= len(password) <= MOST_PASSWORD:
         fix = f"use {LEAST_PASSWORD} to {MOST_PASSWORD} characters"
         raise InvalidInput(f"The password has the wrong length; {fix}.", field="password", fix=fix)
@@ -35,7 +33,6 @@ def check_password(password: str, name: str) -> str:
 
 
 async def hash_password(password: str) -> str:
-    """The encoded hash; it names its own parameters."""
     env = require_env("kv")
     async with env.turns.turn("argon2"):
         return await asyncio.to_thread(_hasher(env.hash_cost).hash, password)
@@ -51,7 +48,6 @@ async def fits(encoded: str | None, password: str) -> bool:
 
 
 def is_outdated(encoded: str) -> bool:
-    """Whether the cost has been raised since it was made."""
     return _hasher(require_env("kv").hash_cost).check_needs_rehash(encoded)
 
 

@@ -139,13 +139,11 @@ async def let_in(wanted: ProvedJob, *, is_open: bool) -> tuple[str, CiJob]:
 def replace_workflow(
     known: TrustedWorkflows, workflow_id: str, *instead: TrustedWorkflow
 ) -> TrustedWorkflows:
-    """With another in its place, or none."""
     others = (one for one in known.workflows if one.id != workflow_id)
     return msgspec.structs.replace(known, workflows=(*others, *instead))
 
 
 async def find_job(secret: str) -> CiJob | None:
-    """The job with this token, if it is still valid."""
     if not secret.startswith(CI_PREFIX) or len(secret) > 200:
         return None
     job, _ = await read_record(keys.ci_token(hash_secret(secret)), CiJob)
@@ -153,7 +151,6 @@ async def find_job(secret: str) -> CiJob | None:
 
 
 def _choose(known: TrustedWorkflows | None, wanted: ProvedJob, *, is_open: bool) -> TrustedWorkflow:
-    """The workflow that this job is of."""
     publisher, url, now = wanted.publisher, wanted.repository.url, require_env("kv").kv.now()
     every = known.workflows if known is not None else ()
     left = [one for one in every if one.issuer == wanted.issuer and one.is_about(wanted.number, now)]

@@ -36,7 +36,6 @@ async def first_admin_link(env: Env, address: str) -> str | None:
 
 
 async def new_setup_token() -> str | None:
-    """A new token, or None if there is an admin."""
     if await find_admins():
         return None
     kv = require_env("kv").kv

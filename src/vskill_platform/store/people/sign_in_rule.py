@@ -60,7 +60,6 @@ class SignInRule(msgspec.Struct, frozen=True):
 
     @property
     def in_words(self) -> str:
-        """Who may sign in."""
         if self.lets_everybody_in:
             return f"Everybody with an account at {self.title} may sign in."
         if not self.lets_nobody_in:
@@ -85,7 +84,6 @@ def issuer_rule(issuer: Issuer, mode: RegistryMode) -> SignInRule:
 
 
 def provider_of(settings: Settings, link: LinkedIdentity) -> str | None:
-    """The name of the provider that an identity signs in at; None where that one is not set up."""
     if link.is_github:
         return "github" if settings.github_client_id else None
     return next((one.name for one in settings.issuers if one.issuer == link.issuer), None)

@@ -116,7 +116,6 @@ async def find_credential(place: Identity) -> SourceCredential | None:
 
 
 async def examine_credentials() -> list[ExaminedCredential]:
-    """Every credential, for `doctor` and the job."""
     keys_here = await sealing_keys()
     current = keys_here[0].key_id if keys_here else ""
     found = []

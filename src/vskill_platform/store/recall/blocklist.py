@@ -74,7 +74,6 @@ async def list_blocks() -> list[BlockEntry]:
 
 
 async def read_blocklist(version: int) -> Blocklist:
-    """The whole blocklist, with the version that was read before."""
     entries = await list_blocks()
     # A place that was never submitted, whether mistyped or blocked in advance, says nothing about its neighbours.
     places = await places_with_records(entry.target for entry in entries)
@@ -97,12 +96,10 @@ async def find_hits(targets: Iterable[BlockTarget]) -> tuple[BlockEntry, ...]:
 
 
 async def why_blocked(identity: Identity, names: Iterable[str | None], digest: str | None) -> str | None:
-    """Why this skill may not be published, or None."""
     return hit_reason(await find_hits(all_targets(identity, names, digest)))
 
 
 async def why_version_blocked(published: PublishedSkill, ref: VersionRef) -> str | None:
-    """Why this version may not be handed out, or None."""
     return hit_reason(await find_hits(version_targets(published, ref)))
 
 
@@ -188,7 +185,6 @@ async def remove_block(target: BlockTarget, *, by: str = "system", reason: str =
 
 
 def targets_for(record: Submission) -> tuple[BlockTarget, ...]:
-    """Every target that would hit this submission."""
     return all_targets(record.identity, (record.skill_name, record.declared_name), record.digest)
 
 

@@ -196,7 +196,6 @@ def stop_wait(record: Submission, step: Step, category: ReportCategory) -> Recor
 
 
 async def get_report(report_id: str) -> Report:
-    """The record, or NotFound."""
     return (await _read(report_id))[0]
 
 

@@ -37,7 +37,6 @@ class NameState(msgspec.Struct, frozen=True):
 
 
 async def read_names(flats: Iterable[str]) -> NameState:
-    """The records of those of these names that are claimed."""
     wanted = keys.names([*flats])
     stored = await read_entries(wanted)
     held = {wanted[key]: decode(entry, HeldName) for key, entry in stored.items()}
@@ -45,7 +44,6 @@ async def read_names(flats: Iterable[str]) -> NameState:
 
 
 async def read_name(flat: str) -> HeldName:
-    """Who holds a name; empty where nobody does."""
     return (await read_record(keys.name(flat), HeldName))[0] or HeldName()
 
 

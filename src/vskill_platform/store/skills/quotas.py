@@ -46,7 +46,6 @@ class _Counters(msgspec.Struct, frozen=True):
 
 
 async def read_usage(name: str) -> NamespaceUsage:
-    """What the namespace uses now."""
     return (await _read(name)).usage
 
 
@@ -102,7 +101,6 @@ def usage_writes(name: str, *, skills: int = 0, bytes: int = 0) -> tuple[Add, ..
 
 
 def size_of(versions: Iterable[SkillVersion]) -> int:
-    """Bytes of all files of these versions."""
     return sum(file.size for version in versions for file in version.manifest)
 
 

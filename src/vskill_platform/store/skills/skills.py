@@ -109,7 +109,6 @@ async def read_skill(canonical: str) -> tuple[PublishedSkill | None, int]:
 
 
 async def require_skill(canonical: str) -> tuple[PublishedSkill, int]:
-    """The record and its version, or NotFound."""
     skill, version = await read_skill(canonical)
     if skill is None:
         raise NotFound(f"There is no skill {canonical}.", skill=canonical)
@@ -117,7 +116,6 @@ async def require_skill(canonical: str) -> tuple[PublishedSkill, int]:
 
 
 async def get_skill(canonical: str) -> PublishedSkill:
-    """The record, or NotFound."""
     return (await require_skill(canonical))[0]
 
 
@@ -229,7 +227,6 @@ async def iter_readable(under: str = "", *, audiences: Audiences) -> AsyncIterat
 
 
 async def get_version(canonical: str, number: str) -> SkillVersion:
-    """The immutable record of one version, or NotFound."""
     entry = await require_env("kv").kv.get(keys.version(canonical, number))
     if entry is None:
         raise NotFound(f"{canonical} has no version {number}.", skill=canonical, version=number)

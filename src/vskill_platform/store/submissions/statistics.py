@@ -116,7 +116,6 @@ class Activity(msgspec.Struct, frozen=True, dict=True):
         return max(busy, 1) / len(spans) if spans else None
 
     def took(self, share: float) -> int | None:
-        """The duration that this share of the ends did not exceed."""
         return percentile([end.took_ms for end in self.ends if end.took_ms is not None], share)
 
     def most_waiting(self, start: int, end: int) -> int | None:

@@ -174,7 +174,6 @@ def _put_at(told: _Told, about: Entry | None, now: int) -> Put:
 
 
 async def find_account(name: str) -> list[str]:
-    """The account of this name, if there is one that can be read."""
     skips = Skips("find_account")
     try:
         user, _ = await read_user(name)
@@ -199,7 +198,6 @@ async def find_watchers(canonical: str, at: int) -> list[str]:
 
 
 async def find_accounts(topic: Topic) -> list[str]:
-    """The accounts whose role is told of this topic."""
     users = decode_readable([entry async for entry in iter_entries(keys.user.prefix)], User, "find_accounts")
     env, (access, _) = require_env("kv"), await read_access()
     counted = (standing_in(env.settings, access, user, env.kv.now(), by_token=True) for user in users)
@@ -321,7 +319,6 @@ async def set_address(account: str, address: str) -> AccountChoices:
 
 
 async def confirm_address(account: str, code: str) -> AccountChoices:
-    """Confirm the address that this code was mailed to."""
     now = require_env("kv").kv.now()
 
     def decide(known: AccountChoices) -> tuple[AccountChoices, tuple[Operation, ...]]:
@@ -345,14 +342,12 @@ def _spent(proof: MailProof | None) -> MailProof | None:
 
 
 async def mark_read(account: str) -> None:
-    """Mark everything up to now as read."""
     kv = require_env("kv").kv
     seen = Put(keys.inbox_seen(account), msgspec.json.encode(SeenUntil(kv.now())), quiet=True)
     await persist(lambda: kv.commit([seen]))
 
 
 async def watch(account: str, target: str) -> AccountChoices:
-    """Tell the account of a skill or a namespace from now on."""
     now = require_env("kv").kv.now()
 
     def decide(known: AccountChoices) -> tuple[AccountChoices, tuple[Operation, ...]]:

@@ -26,7 +26,6 @@ class Webhook(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 async def add_webhook(url: str, secret: str, events: tuple[str, ...], *, by: str) -> Webhook:
-    """Deliver these events to this address from now on."""
     env = require_env("kv")
     if not events:
         raise InvalidInput("No event was chosen.", field="events", fix="choose at least one")
@@ -43,14 +42,12 @@ async def add_webhook(url: str, secret: str, events: tuple[str, ...], *, by: str
 
 
 async def list_webhooks() -> list[Webhook]:
-    """All of them, oldest first."""
     return decode_readable(
         [entry async for entry in iter_entries(keys.webhook.prefix)], Webhook, "list_webhooks"
     )
 
 
 async def get_webhook(webhook_id: str) -> Webhook:
-    """The record, or NotFound."""
     return decode(await _entry(webhook_id), Webhook)
 
 

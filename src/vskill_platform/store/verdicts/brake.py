@@ -40,7 +40,6 @@ async def count_live_skills() -> int:
 
 
 async def read_brake() -> tuple[Brake | None, int]:
-    """The record and its version, ABSENT where no rule set has stopped."""
     return await read_record(keys.CONTROL_RESCANS, Brake)
 
 

@@ -39,7 +39,6 @@ class MemoryInForce(msgspec.Struct, frozen=True):
 
 
 async def read_memory() -> MemoryInForce:
-    """The memory that submissions are compared with now."""
     env = require_env("kv")
     stored, _ = await read_record(keys.CONTROL_MEMORY, StoredMemory)
     named = "" if stored is None else stored.digest

@@ -84,7 +84,6 @@ async def registry_signals(
     report: StaticReport,
     memory: Memory,
 ) -> tuple[Signal, ...]:
-    """The signals of what was submitted."""
     directory = await read_directory()
     readers = common_audiences(record.audience, directory)
     return (

@@ -36,7 +36,6 @@ async def scan_once(files: Sequence[SkillFile], digest: str) -> StaticReport:
 
 
 async def get_scan(digest: str, ruleset: str) -> StaticReport | None:
-    """The stored report, or None where these rules have not looked at it."""
     return await _read(require_env("kv"), keys.scan(digest, ruleset), StaticReport)
 
 

@@ -18,7 +18,6 @@ MOST = 50
 
 
 async def feed_view(request: Request) -> Response:
-    """The latest skills, newest first."""
     services = services_of(request)
     reader = await document_reader(principal_of(request))
     base, name = public_address(request), services.settings.registry_name

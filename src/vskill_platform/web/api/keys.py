@@ -19,7 +19,6 @@ _KEPT = {"cache-control": "public, max-age=300"}
 
 
 async def key_set(request: Request) -> Response:
-    """Every public key as a JSON Web Key Set, the one that signs now first."""
     return Response(encode(await _keys(request)), 200, _KEPT, JWKS_TYPE)
 
 

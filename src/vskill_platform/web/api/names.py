@@ -21,7 +21,6 @@ def both(suffix: str, view: View, **declared: Any) -> tuple[Endpoint, ...]:
 
 
 def asked_name(request: Request) -> str:
-    """The name in the address, of either form."""
     parts = request.path_params
     if "name" in parts:
         return str(parts["name"])
@@ -29,5 +28,4 @@ def asked_name(request: Request) -> str:
 
 
 async def asked_skill(request: Request) -> PublishedSkill:
-    """The skill that the address means."""
     return await find_skill(principal_of(request), asked_name(request))

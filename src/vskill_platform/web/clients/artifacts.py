@@ -28,7 +28,6 @@ async def count_install(request: Request, skill: PublishedSkill) -> None:
 
 
 async def ways_to_install(request: Request, skill: PublishedSkill) -> tuple[Way, ...]:
-    """The commands of each client."""
     reader = principal_of(request)
     return install_commands(
         public_address(request),

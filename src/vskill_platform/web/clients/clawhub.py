@@ -290,7 +290,6 @@ async def versions(request: Request, skill: PublishedSkill) -> Response:
 
 
 async def version(request: Request, skill: PublishedSkill) -> Response:
-    """One version with its files; 403 and 410 where it cannot be installed."""
     ref = await find_installable(services_of(request), skill, request.path_params["version"])
     record = await read_version(skill, ref)
     files = [{"path": one.path, "size": one.size, "sha256": one.sha256} for one in record.manifest]

@@ -134,8 +134,6 @@ def _answer(body: bytes) -> Response:
 
 
 def git_endpoints(place: str, read: ReadRepository, no_scope: str) -> tuple[Endpoint, Endpoint]:
-    """The two addresses of a repository."""
-
     @wraps(read)
     async def refs(request: Request) -> Response:
         if query_of(request, ServiceQuery).service != "git-upload-pack":
@@ -177,7 +175,6 @@ def packet(data: bytes) -> bytes:
 
 
 def packets(data: bytes) -> Iterator[bytes]:
-    """The lines of a request, without the marks between them."""
     at = 0
     while at < len(data):
         head = data[at : at + 4]

@@ -71,7 +71,6 @@ def client_command(base_url: str) -> str:
 
 @cache
 def make_wheel(part: OwnPart) -> bytes:
-    """The part, and what it shares with the registry."""
     members = {
         f"{package}/{path.relative_to(folder).as_posix()}": path.read_bytes()
         for package in (part.name, "vskill_core")
@@ -120,7 +119,6 @@ def _record(members: dict[str, bytes], own_name: str) -> str:
 
 
 async def client_file(request: Request) -> Response:
-    """A wheel, or the envelope that signs its digest."""
     asked = request.path_params["file"]
     part = next((one for one in (CLIENT, SCANNER) if one.wheel == asked.removesuffix(SIGNATURE)), None)
     if part is None:

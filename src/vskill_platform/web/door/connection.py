@@ -184,7 +184,6 @@ class ClientConnection(HttpToolsProtocol, Visitor):
             self._begin(self._door.uploads)
 
     def _begin(self, slots: RequestSlots) -> None:
-        """Queue for a request slot."""
         if self._held is None:
             return
         (cycle, app), self._held = self._held, None

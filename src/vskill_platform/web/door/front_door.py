@@ -349,7 +349,6 @@ class Entrance:
             self._loop.remove_reader(self._listener)
 
     def close(self) -> None:
-        """Stop accepting."""
         self.stop_accepting()
         self._watching.cancel()
 

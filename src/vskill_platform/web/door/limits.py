@@ -130,7 +130,6 @@ def address_behind(peer: str, forwarded_for: str, proxies: tuple[Network, ...]) 
 
 
 def networks_of(settings: Settings) -> tuple[Network, ...]:
-    """The proxies that are trusted."""
     return tuple(ipaddress.ip_network(text, strict=False) for text in settings.trusted_proxies)
 
 

@@ -109,7 +109,6 @@ def render_markdown(text: str, style: Style) -> Rendered:
 
 
 def body_of(text: str) -> str:
-    """A SKILL.md without its front matter."""
     lines = text.removeprefix("\ufeff").splitlines()
     if not lines or lines[0].rstrip() != MARKER:
         return text

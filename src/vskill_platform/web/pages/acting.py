@@ -152,13 +152,11 @@ async def back_of(request: Request, default: str) -> str:
 
 
 async def require_confirmed(request: Request) -> None:
-    """Require the confirmation checkbox."""
     if await text_of(request, "confirm") != "yes":
         raise InvalidInput("Nothing was changed", field="confirm", fix="tick the box to confirm")
 
 
 def admin_page(request: Request, template: str, **context: object) -> Response:
-    """A page of the admin area."""
     areas = areas_for(request.app.endpoints, principal_of(request))
     return private_page(request, f"admin/{template}", areas=areas, **context)
 

@@ -71,7 +71,6 @@ AREAS: dict[str, tuple[AdminArea, ...]] = {
 
 
 def areas_for(endpoints: Iterable[Endpoint], principal: Principal) -> dict[str, list[AdminArea]]:
-    """The areas that are offered, by group."""
     pages = {endpoint.path: endpoint.action for endpoint in endpoints if endpoint.method == "GET"}
 
     def is_offered(area: AdminArea) -> bool:

@@ -133,7 +133,6 @@ def stream(
 
 
 async def _credential_of(request: Request, reader: Principal) -> Credential | None:
-    """The reader's session or token; None if it is anonymous."""
     if reader.account is None:
         return None
     if reader.token is not None:

@@ -200,7 +200,6 @@ class Subscription:
         return chunk
 
     def end(self) -> None:
-        """End it after what waits is sent."""
         self._closed = True
         self._wake()
 

@@ -57,7 +57,6 @@ class ActionRequest(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     SECRETS: ClassVar[frozenset[str]] = frozenset()
 
     def __repr__(self) -> str:
-        """Without the secrets."""
         shown = (field for field in self.__struct_fields__ if field not in self.SECRETS)
         return f"{type(self).__name__}({', '.join(f'{field}={getattr(self, field)!r}' for field in shown)})"
 

@@ -46,7 +46,6 @@ class DeviceToken(msgspec.Struct, frozen=True):
     scope: str
 
     def __repr__(self) -> str:
-        """Leaves out the token."""
         return f"DeviceToken({self.token_type!r}, {self.scope!r})"
 
 
@@ -71,7 +70,6 @@ class CiTokenAnswer(Wire, frozen=True):
     commit: str
 
     def __repr__(self) -> str:
-        """Leaves out the token."""
         return f"CiTokenAnswer({self.repo_url!r}, {self.commit!r})"
 
 

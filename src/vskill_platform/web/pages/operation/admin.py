@@ -40,7 +40,6 @@ _WEBHOOKS = answer_page(WEBHOOKS, "webhooks.html", found=LIST_WEBHOOKS, events=l
 
 
 def _render_notes(release: str) -> Markup:
-    """What the changelog says about each release after this one."""
     notes = "\n\n".join(f"## {one.release}\n\n{one.text}" for one in notes_since(release))
     return render_markdown(notes, Style(shift=1, base="/docs/", known=frozenset(DOCUMENTS))).html
 

@@ -57,7 +57,6 @@ async def begin(request: Request) -> Response:
 
 
 async def finish(request: Request) -> Response:
-    """The token, once."""
     services, body = services_of(request), await body_of(request, AskForToken)
     if body.grant_type != GRANT:
         raise _refusal(
@@ -106,7 +105,6 @@ async def show(request: Request) -> Response:
 
 
 async def look(request: Request) -> Response:
-    """What asks under this code."""
     typed = await text_of(request, "code", 40)
     try:
         return await _ask(request, typed, await _find(request, typed))

@@ -109,7 +109,6 @@ async def namespace(request: Request) -> Response:
 
 
 async def visibility(request: Request) -> Response:
-    """The preview, with the button below it."""
     services, reader = services_of(request), principal_of(request)
     asked = PreviewVisibility(name=request.path_params["name"], to=query_of(request, VisibilityQuery).to)
     found = await PREVIEW_VISIBILITY(services, reader, asked)

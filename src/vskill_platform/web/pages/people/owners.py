@@ -72,7 +72,6 @@ async def _claimable(principal: Principal, repositories: Iterable[str]) -> list[
 
 
 def _profile(skills: tuple[PublishedSkill, ...]) -> dict[str, Any]:
-    """What the shown skills say about their owner."""
     listings = [skill.listing for skill in skills if skill.listing]
     certified = Counter(skill.certification.value for skill in skills if skill.certification is not None)
     fetched = [skill for skill in skills if not skill.identity.is_upload]

@@ -187,7 +187,6 @@ def _show_lines(
 
 
 async def read_live_files(evidence: ContentEvidence) -> tuple[SkillFile, ...]:
-    """The files of what is live; nothing where nothing is."""
     digest = None if evidence.live is None else evidence.live.current_digest
     if digest is None or not evidence.files:
         return ()
@@ -198,7 +197,6 @@ async def read_live_files(evidence: ContentEvidence) -> tuple[SkillFile, ...]:
 async def compare(
     evidence: ContentEvidence, before: Sequence[SkillFile], coloured: ColouredFiles
 ) -> tuple[Difference, ...]:
-    """How the content differs from what is live."""
     old, new = ({file.path: file.data for file in files} for files in (before, evidence.files))
     paths = _changed_paths(old, new) if before else ()
 

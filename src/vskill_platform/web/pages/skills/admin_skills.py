@@ -46,7 +46,6 @@ async def skills(request: Request) -> Response:
 
 
 def told_state(state: SkillState, done: str) -> str:
-    """That something was done to a skill or a version, and which version is current now."""
     left = f"Version {state.current_version} is current." if state.current_version else "No version is left."
     return f"{done} {left}"
 

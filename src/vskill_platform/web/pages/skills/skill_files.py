@@ -127,7 +127,6 @@ async def _view(file: SkillFile, raw: str, part: int, highlighter: Highlighter) 
 
 
 async def changes(request: Request) -> Response:
-    """What differs between two versions, file by file."""
     asked = query_of(request, ChangesQuery)
     before = await read_asked_dossier(request, asked.source or None)
     after = await read_asked_dossier(request, asked.to or None)

@@ -122,7 +122,6 @@ async def submission(request: Request) -> Response:
 
 
 def _findings(record: Submission, report: StaticReport | None) -> dict[str, object]:
-    """What the scan says about the run."""
     counting = _counting(record, report)
     # Those that wait for a reviewer, or waited when a reviewer refused it.
     noticed = record.evidence.noticed if record.evidence and record.state is not State.PUBLISHED else ()
