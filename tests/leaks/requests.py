@@ -21,6 +21,7 @@ PARTS = {
     "digest": "digest",
     "submission_id": "submission",
     "report_id": "report",
+    "part": "part",
 }
 #: Parts that name nothing that anybody published.
 PLAIN_PARTS = {
@@ -30,7 +31,6 @@ PLAIN_PARTS = {
     "collection": "no-such",
     "upstream": "no-such",
     "file": "index.json",
-    "part": "no-such-part",
     "provider": "bandit",
     "rule": RULE,
     "ticket": "3-ab",

@@ -3,6 +3,7 @@ asked as an outsider, who learns nothing, and as a member, who learns it: a test
 
 import asyncio
 from collections.abc import AsyncIterator
+from itertools import product
 
 import httpx2
 import msgspec
@@ -17,6 +18,7 @@ from tests.leaks.world import (
     COLLECTION,
     HIDDEN_NAME,
     HIDDEN_OWNER,
+    HIDDEN_PLUGIN,
     HIDDEN_REPO,
     PUBLIC_REPO,
     WORD,
@@ -158,26 +160,27 @@ async def told(client: Client, name: str, arguments: dict[str, str]) -> str:
 
 
 async def test_no_tool_and_no_resource_tells_a_secret(world):
+    """Nor a part of a plugin."""
+    pairs = ((world.hidden, world.absent), (world.hidden_plugin, world.absent_plugin))
     async with serving(world.env) as address:
         for asker in ("anonymous", "zoe by token"):
             http = httpx2.AsyncClient(headers=headers_of(world.askers[asker]))
             async with http, Client(streamable_http_client(f"{address}/mcp", http_client=http)) as client:
-                for tool in (await client.list_tools()).tools:
-                    hidden = arguments_for(tool.input_schema, world.hidden)
-                    absent = arguments_for(tool.input_schema, world.absent)
+                for (there, nowhere), tool in product(pairs, (await client.list_tools()).tools):
+                    hidden = arguments_for(tool.input_schema, there)
+                    absent = arguments_for(tool.input_schema, nowhere)
                     first = await told(client, tool.name, hidden)
                     asked = Asked("POST", tool.name, hidden)
                     assert not leaks_in(world, asked, first), (tool.name, first[:2000])
                     second = await told(client, tool.name, absent)
-                    assert without_names(first, world.hidden) == without_names(second, world.absent), (
-                        tool.name
-                    )
+                    assert without_names(first, there) == without_names(second, nowhere), tool.name
                 methods = ("skills/list", "skills/get", "resources/directory/read")
-                for number, method in enumerate(methods):
+                for pair, part, (number, method) in product(pairs, (False, True), enumerate(methods)):
                     body = {"jsonrpc": "2.0", "id": number, "method": method}
                     texts = []
-                    for facts in (world.hidden, world.absent):
-                        file = "/SKILL.md" if method == "skills/get" else ""
+                    for facts in pair:
+                        file = f"/-/{facts.part}" if part else ""
+                        file += "/SKILL.md" if method == "skills/get" else ""
                         params = {"uri": f"skill://{facts.canonical}{file}"} if number else {}
                         accept = {"accept": "application/json, text/event-stream"}
                         asked_at = f"{address}/mcp"
@@ -188,9 +191,10 @@ async def test_no_tool_and_no_resource_tells_a_secret(world):
                     assert texts[0] == texts[1], method
                 listed = (await client.list_resources()).model_dump_json()
                 assert not leaks_in(world, Asked("POST", "resources"), listed)
-                for facts in (world.hidden, world.absent):
+                for facts, part in product((one for pair in pairs for one in pair), (False, True)):
+                    inside = f"/-/{facts.part}" if part else ""
                     with pytest.raises(MCPError):
-                        await client.read_resource(f"skill://{facts.canonical}/SKILL.md")
+                        await client.read_resource(f"skill://{facts.canonical}{inside}/SKILL.md")
 
 
 # Answers that are kept.
@@ -245,7 +249,7 @@ async def test_no_git_marketplace_holds_a_private_namespace_but_its_own(world):
             assert not leaks_in(world, Asked("GET", f"/{path}.git"), "\n".join(found.texts)), (asker, path)
     own = f"/{HIDDEN_OWNER}.git"
     member = await clone_texts(world.client, own, headers=headers_of(world.askers["mia by token"]))
-    assert HIDDEN_NAME in member.plugins
+    assert {HIDDEN_NAME, HIDDEN_PLUGIN} <= set(member.plugins)
     for asker, status in (("anonymous", 401), ("zoe by token", 404)):
         headers = headers_of(world.askers[asker])
         hidden = await clone_texts(world.client, own, headers=headers)
@@ -254,6 +258,23 @@ async def test_no_git_marketplace_holds_a_private_namespace_but_its_own(world):
         assert without_names(hidden.texts[0], world.hidden) == without_names(absent.texts[0], world.absent)
         wanted = await fetch_pack(world.client, own, member.commit, headers=headers)
         assert b"PACK" not in wanted and not leaks_in(world, Asked("POST", own), wanted.decode())
+
+
+async def test_no_repository_of_a_private_skill_or_plugin_is_told_from_none(world):
+    """What is in them, the member gets."""
+    pairs = ((world.hidden, world.absent), (world.hidden_plugin, world.absent_plugin))
+    for there, nowhere in pairs:
+        hidden, absent = (f"/marketplace/{one.canonical}.git" for one in (there, nowhere))
+        member = await clone_texts(world.client, hidden, headers=headers_of(world.askers["mia by token"]))
+        assert any(WORD in text for text in member.texts)
+        for asker in ("anonymous", "zoe by token"):
+            headers = headers_of(world.askers[asker])
+            first = await clone_texts(world.client, hidden, headers=headers)
+            second = await clone_texts(world.client, absent, headers=headers)
+            assert first.status == second.status and not first.commit
+            assert without_names(first.texts[0], there) == without_names(second.texts[0], nowhere)
+            wanted = await fetch_pack(world.client, hidden, member.commit, headers=headers)
+            assert b"PACK" not in wanted and not leaks_in(world, Asked("POST", hidden), wanted.decode())
 
 
 async def test_a_short_name_that_two_skills_have_is_the_readable_one(world):

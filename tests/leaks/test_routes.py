@@ -14,9 +14,10 @@ import httpx2
 import pytest
 
 from tests.leaks.requests import Asked, requests_for
-from tests.leaks.world import HIDDEN_NAME, HIDDEN_OWNER, Asker, Facts, LeakWorld, open_leak_world
+from tests.leaks.world import HIDDEN_NAME, HIDDEN_OWNER, WORD, Asker, Facts, LeakWorld, open_leak_world
 from tests.support.acting import restore, take_down
 from tests.support.envs import active_env
+from tests.support.git_packs import clone_texts
 from tests.support.system_reads import get_submission
 from tests.support.walking import walk
 from vskill_platform.domain import keys
@@ -114,13 +115,16 @@ async def check_for_canaries(
             assert not leaks_in(world, asked, text), (asked.label, text[:3000])
 
 
-async def check_for_differences(world: LeakWorld, twin: LeakWorld, asker: str, endpoint: Endpoint) -> None:
+async def check_for_differences(
+    world: LeakWorld, twin: LeakWorld, asker: str, endpoint: Endpoint, *, plugin: bool = False
+) -> None:
     """One registry is only ever asked about what is hidden, its twin about what is not there; requests that name
     nothing are left out."""
-    about = requests_for(endpoint, world.hidden), requests_for(endpoint, twin.absent)
+    there, nowhere = (world.hidden_plugin, twin.absent_plugin) if plugin else (world.hidden, twin.absent)
+    about = requests_for(endpoint, there), requests_for(endpoint, nowhere)
     for hidden, absent in (pair for pair in zip(*about, strict=True) if pair[0] != pair[1]):
-        first = without_names(written(await ask(world, world.askers[asker], hidden)), world.hidden)
-        second = without_names(written(await ask(twin, twin.askers[asker], absent)), twin.absent)
+        first = without_names(written(await ask(world, world.askers[asker], hidden)), there)
+        second = without_names(written(await ask(twin, twin.askers[asker], absent)), nowhere)
         assert first == second, hidden.label
         assert world.probe.cost == twin.probe.cost, hidden.label
 
@@ -144,6 +148,17 @@ async def test_no_answer_holds_a_canary(world, routes, asker):
 @pytest.mark.parametrize(("routes", "asker"), BY_EVERY_OUTSIDER)
 async def test_what_is_hidden_is_answered_as_what_is_not_there(world, twin, routes, asker):
     await walk(routes, partial(check_for_differences, world, twin, asker))
+
+
+@pytest.mark.parametrize("asker", ["anonymous", "zoe by token"])
+async def test_a_private_plugin_is_hidden_with_all_of_its_parts(world, twin, asker):
+    """Its servers, hooks, commands, agents, skills and clients' folders all tell the secret to a member."""
+    # First, as long as both registries were asked the same.
+    await walk(READS, partial(check_for_differences, world, twin, asker, plugin=True))
+    await walk(READS, partial(check_for_canaries, world, asker, (world.hidden_plugin,)))
+    whole = f"/marketplace/{world.hidden_plugin.canonical}.git"
+    member = await clone_texts(world.client, whole, headers=world.askers["mia by token"].headers)
+    assert member.status == 200 and sum(WORD in text for text in member.texts) >= 7
 
 
 async def withdraw(world: LeakWorld, *, hidden: bool) -> None:

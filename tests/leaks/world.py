@@ -14,6 +14,7 @@ from tests.support.envs import active_env, run_until_quiet, skill_files
 from tests.support.identities import ISSUERS, link
 from tests.support.manual_clock import ManualClock
 from tests.support.people import make_account, session_of, token_of
+from tests.support.plugins import files_of, hooks, manifest, servers
 from tests.support.probe import Probe
 from tests.support.shelf import ListedRepositories, open_shelf
 from tests.support.system_reads import get_submission
@@ -61,6 +62,8 @@ from vskill_platform.worker_context import Env
 HIDDEN_OWNER, ABSENT_OWNER = "canaryhouse", "nobodyhouse"
 HIDDEN_REPO, ABSENT_REPO = "canaryrepo", "nobodyrepo"
 HIDDEN_NAME, ABSENT_NAME = "canaryname", "nobodyname"
+HIDDEN_PLUGIN, ABSENT_PLUGIN = "canaryplugin", "nobodyplugin"
+HIDDEN_PART, ABSENT_PART = "canarypart", "nobodypart"
 HOST, WORD, REASON = "canary-host.example", "canaryword", "canaryreason"
 PUBLIC_REPO = "https://github.com/openhouse/kit"
 COLLECTION = "tools"
@@ -109,6 +112,8 @@ class Facts(msgspec.Struct, frozen=True):
     content_hash: str
     submission: str
     report: str
+    #: of a plugin
+    part: str = "no-such-part"
 
     @property
     def canonical(self) -> str:
@@ -122,7 +127,7 @@ class Facts(msgspec.Struct, frozen=True):
     def texts(self) -> tuple[str, ...]:
         """Everything in it that a request may hold and an answer repeat, the longest first."""
         own = (self.canonical, self.owner, self.repo, self.slug, self.digest, self.content_hash)
-        return tuple(sorted((*own, self.submission, self.report), key=len, reverse=True))
+        return tuple(sorted((*own, self.submission, self.report, self.part), key=len, reverse=True))
 
 
 def facts_of(owner: str, repo: str, name: str, digest: str, content_hash: str, report: str) -> Facts:
@@ -150,14 +155,18 @@ class LeakWorld:
         self.hidden: Facts
         self.absent: Facts
         self.visible: Facts
+        #: a plugin of the same owner, and the place of none
+        self.hidden_plugin: Facts
+        self.absent_plugin: Facts
         self.sources: ListedRepositories
         self.askers: dict[str, Asker] = {}
 
     @property
     def canaries(self) -> tuple[str, ...]:
         """What must be in no byte and no header of any answer to an outsider."""
-        own = (HIDDEN_OWNER, HIDDEN_REPO, HIDDEN_NAME, HOST, WORD, REASON)
-        return (*own, self.hidden.digest, self.hidden.content_hash, self.hidden.submission)
+        own = (HIDDEN_OWNER, HIDDEN_REPO, HIDDEN_NAME, HIDDEN_PLUGIN, HIDDEN_PART, HOST, WORD, REASON)
+        secret = (self.hidden, self.hidden_plugin)
+        return (*own, *(one for it in secret for one in (it.digest, it.content_hash, it.submission)))
 
 
 @asynccontextmanager
@@ -209,13 +218,35 @@ async def put_namespace(visibility: Visibility) -> None:
 async def publish(
     world: LeakWorld, repo: str, name: str, body: str, version: str, extra: tuple[SkillFile, ...] = ()
 ) -> PublishedSkill:
-    world.sources.put(repo, f"skills/{name}", skill_files(name, body, version, extra=extra))
+    return await publish_files(world, repo, name, skill_files(name, body, version, extra=extra))
+
+
+async def publish_files(
+    world: LeakWorld, repo: str, name: str, files: tuple[SkillFile, ...]
+) -> PublishedSkill:
+    world.sources.put(repo, f"skills/{name}", files)
     done = await submit_repository(repo, f"skills/{name}", by=INSIDER)
     await run_until_quiet(world.env)
     assert done.submission is not None
     record = await get_submission(done.submission.id)
     assert record.published is not None, record.history[-1]
     return await get_skill(record.published.removeprefix("skill:"))
+
+
+def plugin_files() -> tuple[SkillFile, ...]:
+    """A plugin with a part of every kind, each of which tells the secret."""
+    remote = {"type": "streamable-http", "url": f"https://{HOST}/mcp", "headers": {f"X-{WORD}": HIDDEN_PART}}
+    local = {"type": "stdio", "command": "npx", "args": [f"{WORD}@1.0.0"], "env": {"WHERE": HOST}}
+    files = {
+        "plugin.json": manifest(HIDDEN_PLUGIN, version="1.0.0", description=f"Plugs {WORD} in."),
+        "mcp.json": servers(**{WORD: remote, HIDDEN_PART: local}),
+        "hooks/hooks.json": hooks(command=f"echo {WORD}"),
+        f"commands/{HIDDEN_PART}.md": f"Say {WORD} to {HOST}.".encode(),
+        f"agents/{HIDDEN_PART}.md": f"You know {WORD}.".encode(),
+        f"org.{HIDDEN_PART}.client/more.txt": WORD.encode(),
+        f"skills/{HIDDEN_PART}/SKILL.md": skill_files(HIDDEN_PART, f"Reads {WORD}.")[0].data,
+    }
+    return files_of(files)
 
 
 async def _furnish(world: LeakWorld) -> None:
@@ -231,6 +262,7 @@ async def _furnish(world: LeakWorld) -> None:
     # A short name that a public skill has too; one that was public once would keep it for ever.
     await put_namespace(Visibility.TEAM)
     await publish(world, repo, "shared", f"The secret one, {WORD}.", "1.0.0")
+    plugin = await publish_files(world, repo, HIDDEN_PLUGIN, plugin_files())
     await put_namespace(Visibility.PUBLIC)
     shown = await publish(world, PUBLIC_REPO, "plain", "Sorts lists.", "1.0.0")
     await publish(world, PUBLIC_REPO, "shared", "The open one.", "1.0.0")
@@ -246,6 +278,15 @@ async def _furnish(world: LeakWorld) -> None:
         "e" * 64,
         "f" * len(world.hidden.content_hash),
         "01nobodyreport00000000000x",
+    )
+    length, report = len(str(plugin.content_hash)), "01canaryplugin00000000000x"
+    plugged = (str(plugin.current_digest), str(plugin.content_hash), report)
+    world.hidden_plugin = msgspec.structs.replace(
+        facts_of(HIDDEN_OWNER, HIDDEN_REPO, HIDDEN_PLUGIN, *plugged), part=HIDDEN_PART
+    )
+    nothing = ("e" * 64, "f" * length, report.replace("canary", "nobody"))
+    world.absent_plugin = msgspec.structs.replace(
+        facts_of(ABSENT_OWNER, ABSENT_REPO, ABSENT_PLUGIN, *nothing), part=ABSENT_PART
     )
     world.visible = facts_of(
         "openhouse",

@@ -16,6 +16,7 @@ from tests.support.system_reads import get_submission
 from vskill_core.content import SkillFile, digest_of_files, skill_file_of
 from vskill_core.errors import NoSkillFound, SourceGone
 from vskill_core.identity import Identity, normalise
+from vskill_core.kind import Kind, is_manifest, kind_of
 from vskill_platform.domain.people.namespace import PUBLIC_ONLY, Audiences
 from vskill_platform.domain.people.token import SCOPES_OF
 from vskill_platform.domain.skills.skill import PublishedSkill
@@ -44,7 +45,11 @@ class ListedRepositories(ListedSources):
             raise found
         if found is None:
             raise NoSkillFound(f"There is no SKILL.md at {identity.key}.")
-        return Place(identity, digest_of_files(found)[:40], skill_file_of(found).data)
+        commit = digest_of_files(found)[:40]
+        if kind_of(found) is Kind.PLUGIN:
+            manifest = next(one for one in found if is_manifest(one.path, one.data))
+            return Place(identity, commit, kind=Kind.PLUGIN, manifest=manifest)
+        return Place(identity, commit, skill_file_of(found).data)
 
     async def fetch(self, submission: Submission) -> Fetched:
         fetched = await super().fetch(submission)
