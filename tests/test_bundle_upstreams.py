@@ -6,14 +6,16 @@ import io
 import msgspec
 import pytest
 
-from tests.support.acting import take_down, yank
-from tests.support.envs import active_env, open_test_env, run_until_quiet, submit_skill
+from tests.support.acting import approve, take_down, yank
+from tests.support.envs import active_env, open_test_env, run_until_quiet, skill_files, submit_skill
 from tests.support.manual_clock import ManualClock
 from tests.support.people import signed_in
+from tests.support.plugins import files_of, hooks, manifest
 from vskill_core.content import SkillFile
 from vskill_core.dsse import read_payload
 from vskill_core.errors import AttestationInvalid, Conflict, InvalidInput, LimitExceeded
 from vskill_core.identity import submission_id, upstream_identity
+from vskill_core.kind import Kind
 from vskill_core.signing_keys import SigningKey
 from vskill_core.statement import AttestedOrigin, read_statement
 from vskill_platform.actions.principal import OPERATOR
@@ -32,6 +34,7 @@ from vskill_platform.domain.skills.bundle import OpenBundle
 from vskill_platform.domain.skills.content_names import addresses_in
 from vskill_platform.domain.skills.skill import VersionStatus
 from vskill_platform.domain.submissions.states import State
+from vskill_platform.intake.submit import submit_upload
 from vskill_platform.store.people.accounts import Role
 from vskill_platform.store.people.audit import list_audit
 from vskill_platform.store.recall.attestations import get_attestation
@@ -120,6 +123,33 @@ async def test_both_attestations_are_kept_and_ours_names_the_other(there, here):
     assert stored == theirs.attestation
     assert kept is not None
     assert theirs.entry.attestation in addresses_in(kept.key, kept.value), "the collector leaves it"
+
+
+async def test_a_plugin_of_a_bundle_is_a_plugin_here_too(there, here):
+    """Byte for byte, with the file that the other registry made; what it starts holds an update here as well."""
+    files = {
+        "plugin.json": manifest("kit", version="1.0.0"),
+        "skills/sort/SKILL.md": skill_files("sort")[0].data,
+    }
+    for more in ({}, {"plugin.json": manifest("kit", version="1.1.0"), "hooks/hooks.json": hooks()}):
+        with active_env(there):
+            done = await submit_upload(files_of({**files, **more}), namespace="ann", slug="kit")
+            await run_until_quiet(there)
+            assert done.submission is not None
+            if more:
+                await approve(done.submission.id, by="admin:eve", reason="I know this hook")
+                await run_until_quiet(there)
+            else:
+                await add_skills("house", ("upload~ann/skills/kit",), by="system", reason="a test")
+        data = await made(there)
+        await added(here, data)
+    with active_env(there):
+        first, second = (await get_skill("upload~ann/skills/kit")).versions
+    with active_env(here):
+        plugin = await get_skill(HERE.replace("tidy", "kit"))
+        found = await read_submission(submission_id(upstream_identity("hq", "upload-ann-skills", "kit")))
+    assert (plugin.kind, [one.digest for one in plugin.versions]) == (Kind.PLUGIN, [first.digest])
+    assert found is not None and found[0].state is State.NEEDS_REVIEW and found[0].digest == second.digest
 
 
 async def test_this_registry_decides_by_its_own_blocklist(there, here):

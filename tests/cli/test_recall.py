@@ -9,7 +9,10 @@ import pytest
 import time_machine
 
 from tests.cli.test_install import NAME, files_in, project, publish, there
-from tests.support.acting import delete, restore, take_down, yank
+from tests.support.acting import approve, delete, restore, take_down, yank
+from tests.support.envs import run_until_quiet, skill_files
+from tests.support.plugins import LOCAL, REMOTE, files_of, hooks, manifest, servers
+from tests.support.system_reads import get_submission
 from vskill_client.registries import remote_variables
 from vskill_client.revocation_check import SERIALS
 from vskill_core.dsse import seal
@@ -22,6 +25,8 @@ from vskill_platform.actions.skills.collections import (
     ChangeCollection,
     CreateCollection,
 )
+from vskill_platform.domain.submissions.submission import Submission
+from vskill_platform.intake.submit import submit_upload
 from vskill_platform.ledger.clock import SystemClock
 
 __all__ = ["project", "there"]
@@ -161,6 +166,52 @@ def test_a_lock_installs_exactly_what_it_names(there, project, registry):
     assert (done["verified"], done["skills"]) == (True, 2) and done["revocationSerial"] > 0
     assert "holds the 2 skills of" in there("verify", "--lock", lock, folder).stdout
     assert "1.0.0" in there("lock", f"{NAME}@1.0.0").stdout
+
+
+async def publish_plugin(env, files) -> Submission:
+    done = await submit_upload(files_of(files), namespace="ann", slug="toolkit")
+    await run_until_quiet(env)
+    assert done.submission is not None
+    return await get_submission(done.submission.id)
+
+
+def test_a_plugin_is_locked_verified_and_recalled_as_a_skill_is(there, project, registry):
+    """With all that clients start. An update that gains a hook is in no lock before a person agreed."""
+    files = {
+        "plugin.json": manifest("toolkit", version="1.0.0"),
+        "bin/serve.sh": b"#!/bin/sh\n",
+        "mcp.json": servers(files=LOCAL),
+        "skills/sort/SKILL.md": skill_files("sort")[0].data,
+    }
+    gained = {**files, "plugin.json": manifest("toolkit", version="1.1.0"), "hooks/hooks.json": hooks()}
+    registry["do"](lambda env: publish_plugin(env, files))
+    lock, into = project / "lock.json", project / ".claude" / "skills"
+    held = registry["do"](lambda env: publish_plugin(env, gained))
+    lock.write_text(there("lock", "toolkit").stdout)
+    (locked,) = json.loads(lock.read_text())["skills"]
+    assert (locked["skill"], locked["version"]) == ("upload~ann/skills/toolkit", "1.0.0")
+    registry["do"](lambda env: approve(held.id, by="admin:eve", reason="I know this hook"))
+    registry["do"](run_until_quiet)
+    there("install", "--frozen", lock)
+    assert files_in(into / "toolkit") == sorted([*files, "SKILL.md"])
+    assert "made by the registry" in there("verify", into / "toolkit").stdout
+    there("verify", "--lock", lock, into)
+    (into / "toolkit" / "mcp.json").write_bytes(servers(files=REMOTE))
+    assert "mcp.json was changed" in there("verify", "--lock", lock, into, code=1).stderr
+    there("install", "toolkit", "--force")
+    assert "hooks/hooks.json" in files_in(into / "toolkit")
+    assert (
+        "hooks/hooks.json is not in the attestation" in there("verify", "--lock", lock, into, code=1).stderr
+    )
+    lock.write_text(there("lock", "toolkit").stdout)
+    there("verify", "--lock", lock, into)
+    do(registry, take_down("upload~ann/skills/toolkit", by="admin:eve", reason="steals keys"))
+    for words in (
+        ("verify", "--lock", lock, into),
+        ("install", "--frozen", lock, "--force"),
+        ("lock", "toolkit"),
+    ):
+        assert "steals keys" in there(*words, code=1).stderr
 
 
 def test_a_folder_that_differs_from_its_lock_fails(there, project, registry):

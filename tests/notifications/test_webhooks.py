@@ -8,8 +8,10 @@ import json
 
 import pytest
 
+from tests.support.acting import take_down
 from tests.support.envs import active_env, open_test_env, run_until_quiet
 from tests.support.faults import HookedKV, dying_once
+from tests.support.plugins import files_of, hooks, manifest
 from tests.support.receiver import receiver
 from tests.support.skills import skill_files
 from tests.support.system_reads import get_submission
@@ -17,7 +19,7 @@ from vskill_core.errors import InvalidInput, NotFound, SourceUnavailable
 from vskill_platform.domain.operation.task import TaskState
 from vskill_platform.domain.submissions.states import State
 from vskill_platform.intake.submit import submit_upload
-from vskill_platform.notifications.deliveries import DELIVERY, find_notices
+from vskill_platform.notifications.deliveries import DELIVERY, find_notices, find_recalls
 from vskill_platform.notifications.notices import NoticeType, notices_of
 from vskill_platform.notifications.post import check_url, post
 from vskill_platform.notifications.signature import new_secret, sign
@@ -78,6 +80,23 @@ async def test_a_decision_is_delivered_signed_and_once(env, inbox):
     assert headers["webhook-signature"] == f"v1,{expected}"
     assert headers["webhook-id"] == notice["id"]
     assert headers["host"] == inbox.address
+
+
+async def test_a_plugin_is_told_of_as_a_skill_is(env, inbox):
+    """Also that its update gained a hook, and waits."""
+    await add_webhook(inbox.url, new_secret(), ALL, by="admin:me")
+    cursor, serial = await find_notices(None), await find_recalls(None)
+    files = {"plugin.json": manifest("kit"), "skills/a/SKILL.md": skill_files("a")[0].data}
+    for more in ({}, {"hooks/hooks.json": hooks()}):
+        await submit_upload(files_of({**files, **more}), namespace="tests", slug="kit")
+        await run_until_quiet(env)
+    await take_down("upload~tests/skills/kit", by="admin:me", reason="it steals")
+    await find_recalls(serial)
+    await look_and_deliver(env, cursor)
+    told = {one["type"]: one["data"] for one in (json.loads(body) for _, body in inbox.posts)}
+    assert set(told) == {"skill.published", "submission.decided", "review.waiting", "skill.withdrawn"}
+    assert told["skill.published"]["skill"] == told["skill.withdrawn"]["skill"] == "upload~tests/skills/kit"
+    assert "hook" in told["review.waiting"]["reason"]
 
 
 async def test_only_what_was_asked_for_and_only_from_then_on(env, inbox):
