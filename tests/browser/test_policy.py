@@ -3,6 +3,7 @@ why, a reviewer lets it through, and the dry run of `strict` names it."""
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from tests.browser.conftest import DESK, PHONE, serious_barriers, sign_in
 from tests.browser.test_owners import make_author
 from tests.browser.test_queue import skill_folder
 from tests.support.patience import wait_until
-from tools.browsing import command, serving
+from tools.browsing import serving
 
 pytestmark = pytest.mark.browser
 
@@ -41,6 +42,23 @@ def press(page: Page, name: str) -> None:
     page.keyboard.press("Enter")
 
 
+def follow(page: Page, link: Locator, to: str) -> None:
+    tab_to(page, link)
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(to))
+    page.wait_for_load_state()
+
+
+def go_to_area(page: Page, name: str, to: str) -> None:
+    """By the list of areas, which a phone folds."""
+    areas = page.get_by_role("navigation", name="Admin")
+    fold = areas.locator("summary")
+    if fold.is_visible():
+        tab_to(page, fold)
+        page.keyboard.press("Enter")
+    follow(page, areas.get_by_role("link", name=name, exact=True), to)
+
+
 def look_at(page: Page, axe: str, name: str) -> None:
     """No barrier, nothing wider than the window, and a picture for whoever wants one."""
     assert serious_barriers(page, axe) == []
@@ -64,26 +82,24 @@ def test_set_up_waits_a_reviewer_and_a_dry_run(registry, opened, tmp_path, axe, 
     press(page, "Make the account")
     page.wait_for_url(re.compile("/admin/judges$"))
 
-    password = make_author(registry, "ann")
-    folder = skill_folder(tmp_path, "tidy", "Look first:\n\n```bash\ngit status\n```")
-    command(registry.data, "--as", "ann", "submit", str(folder), "--no-watch", "--json")
-    listed = "/api/v1/submissions?category=cooldown"
-    wait_until(lambda: bool(registry.json(listed)["submissions"]), "it does not wait")
-    (waiting,) = registry.json(listed)["submissions"]
-
     author: Page = opened(base_url=registry.address, viewport=size, theme=theme)
-    sign_in(author, "ann", password, f"/submissions/{waiting['id']}")
+    sign_in(author, "ann", make_author(registry, "ann"), "/submit")
+    folder = skill_folder(tmp_path, "tidy", "Look first:\n\n```bash\ngit status\n```")
+    chosen = author.get_by_role("button", name="Archive", exact=True)
+    tab_to(author, chosen)
+    # The window in which a file is chosen is the system's.
+    chosen.set_input_files(shutil.make_archive(str(folder), "zip", folder))
+    press(author, "Upload and submit")
+    author.wait_for_url(re.compile("/submissions/sub_"))
     expect(author.locator("main")).to_contain_text(
         "nobody vouches for upload~ann yet, and no version of tidy is live"
     )
     look_at(author, axe, f"waits-{theme}")
 
-    page.goto("/admin/review")
-    tab_to(page, page.get_by_role("link", name="cooling down"))
-    page.keyboard.press("Enter")
-    page.wait_for_url(re.compile("category=cooldown"))
-    page.goto(f"/admin/review/{waiting['id']}")
-    page.wait_for_load_state()
+    go_to_area(page, "Review", "/admin/review$")
+    follow(page, page.get_by_role("link", name="cooling down"), "category=cooldown")
+    follow(page, page.get_by_role("link", name="tidy", exact=True), "/submissions/sub_")
+    follow(page, page.get_by_role("link", name="Review it"), "/admin/review/sub_")
     look_at(page, axe, f"review-{theme}")
     page.keyboard.press("a")
     expect(page.locator("[data-decide=a]").get_by_label("Reason")).to_be_focused()
@@ -92,7 +108,7 @@ def test_set_up_waits_a_reviewer_and_a_dry_run(registry, opened, tmp_path, axe, 
     expect(page.get_by_role("status").first).to_contain_text("tidy is approved")
     wait_until(lambda: bool(registry.json("/api/v1/skills")["skills"]), "it is not published")
 
-    page.goto("/admin/policy")
+    go_to_area(page, "Policy", "/admin/policy$")
     tab_to(page, page.get_by_label("Policy", exact=True))
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type("extends: strict")
